@@ -1,0 +1,91 @@
+"""Checks at the public edge: every error names the argument, what was given and what to do."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ._typing import FloatArray
+
+Entry = TypeVar("Entry")
+
+
+def lookup(argument: str, name: Any, known: Mapping[str, Entry]) -> Entry:
+    """Entry of ``known`` under ``name``; an unknown name is refused with the list of known ones."""
+    if not isinstance(name, str) or name not in known:
+        options = ", ".join(repr(option) for option in known)
+        raise ValueError(f"{argument} must be one of {options}; got {name!r}.")
+    return known[name]
+
+
+def positive_integer(argument: str, value: Any, *, minimum: int = 1) -> int:
+    """``value`` as an integer of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{argument} must be an integer, got {value!r} of type {type(value).__name__}.")
+    if value < minimum:
+        raise ValueError(f"{argument} must be at least {minimum}, got {value!r}.")
+    return int(value)
+
+
+def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least: float = -np.inf) -> float:
+    """``value`` as a finite float, strictly above one bound and not below the other."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{argument} must be a number, got {value!r} of type {type(value).__name__}.")
+    number = float(value)
+    if not np.isfinite(number) or number <= above or number < at_least:
+        bound = f"above {above:g}" if above > -np.inf else f"at least {at_least:g}"
+        raise ValueError(f"{argument} must be a finite number {bound}, got {value!r}.")
+    return number
+
+
+def as_float_array(argument: str, values: Any, ndim: tuple[int, ...]) -> FloatArray:
+    """``values`` as a float64 array with one of the given numbers of dimensions; no check for NaN."""
+    array = numeric_array(argument, values)
+    if array.ndim not in ndim:
+        expected = " or ".join(f"{n}-dimensional" for n in ndim)
+        raise ValueError(f"{argument} must be {expected}, got an array of shape {array.shape}.")
+    return array.astype(np.float64, copy=False)
+
+
+def numeric_array(argument: str, values: Any) -> FloatArray:
+    """``values`` as an array of real numbers; anything else is a TypeError that says what it is."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of unequal length
+        raise ValueError(f"{argument} cannot be read as a rectangular array of numbers: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{argument} must hold real numbers, got dtype {array.dtype}. Encode text or categories as "
+            f"numbers first (for example with sklearn.preprocessing.OneHotEncoder)."
+        )
+    return array
+
+
+def check_finite(argument: str, array: FloatArray, *, remedy: str, names: Iterable[Any] | None = None) -> None:
+    """Refuse NaN and infinity in a 1-D or 2-D array, with their number and columns."""
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = ~finite
+        raise ValueError(nonfinite_message(argument, bad if bad.ndim == 2 else bad[:, None], remedy, names))
+
+
+def nonfinite_message(argument: str, bad: Any, remedy: str, names: Iterable[Any] | None = None, shown: int = 5) -> str:
+    """Message that counts bad entries (``bad`` is boolean, 2-D) and names their columns."""
+    return count_message(argument, np.asarray(bad.sum(axis=0)).ravel(), remedy, names, shown)
+
+
+def count_message(
+    argument: str, bad_per_column: Any, remedy: str, names: Iterable[Any] | None = None, shown: int = 5
+) -> str:
+    """Message for ``bad_per_column`` NaN or infinite entries in each column."""
+    columns = np.flatnonzero(bad_per_column)
+    labels = list(names) if names is not None else None
+    listed = ", ".join(repr(labels[j]) if labels else str(j) for j in columns[:shown])
+    more = f" and {len(columns) - shown} more" if len(columns) > shown else ""
+    where = f" in column{'s' if len(columns) > 1 else ''} {listed}{more}" if len(bad_per_column) > 1 else ""
+    total = int(bad_per_column.sum())
+    entries = "entry" if total == 1 else "entries"
+    return f"{argument} has {total} NaN or infinite {entries}{where}. {remedy}"

@@ -1,0 +1,122 @@
+"""Array functions behind the Group OWL norm; they know neither data nor solvers.
+
+A *unit* is what the penalty counts as one: here a row of ``B``. Every function but :func:`unit_norms`
+takes the norms of the units, so that another kind of unit changes one place only. ``lam`` is always
+non-increasing and as long as the number of units.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from ._typing import FloatArray, IndexArray
+
+EPS = float(np.finfo(np.float64).eps)
+
+#: Norms that differ by less than this, relatively, are one cluster: the prox makes them equal up to rounding.
+CLUSTER_RTOL = 1e-9
+
+# Rounds of the repeated test before sorting what is left; each round is one comparison per unit.
+_THRESHOLD_ROUNDS = 8
+
+
+def unit_norms(B: FloatArray) -> FloatArray:
+    """Euclidean norm of each row of ``B``."""
+    return np.sqrt(np.einsum("jk,jk->j", B, B))
+
+
+def repeated_test(values: FloatArray, lam: FloatArray) -> IndexArray:
+    """Indices that survive "drop j if ``values_j < lam_|A|``" repeated until A is stable, ascending.
+
+    In closed form the survivors are the ``max{k : k-th largest value >= lam_k}`` largest values. Equal
+    values are kept or dropped together, because ``lam`` does not increase.
+    """
+    alive = np.arange(len(values))
+    for _ in range(_THRESHOLD_ROUNDS):
+        if len(alive) == 0:
+            return alive
+        keep = values[alive] >= lam[len(alive) - 1]
+        if keep.all():
+            return alive
+        alive = alive[keep]
+    order = np.argsort(-values[alive], kind="stable")
+    passing = np.flatnonzero(values[alive[order]] >= lam[: len(alive)])
+    size = passing[-1] + 1 if len(passing) else 0
+    return np.sort(alive[order[:size]])
+
+
+def owl_value(norms: FloatArray, lam: FloatArray) -> float:
+    """``sum_i lam_i norm_[i]``: the largest norm pays the largest weight."""
+    positive = -np.sort(-norms[norms > 0])
+    return float(positive @ lam[: len(positive)])
+
+
+def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
+    """Dual norm: ``max_k (sum of the k largest norms) / (lam_1 + ... + lam_k)``."""
+    largest = float(norms.max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    if lam[0] == 0.0:
+        return np.inf
+    # Where the ratio is largest, the last norm summed is at least the ratio times its weight, so units
+    # that fail this test against a lower bound of the ratio cannot matter and need no sorting.
+    lower = largest / lam[0]
+    candidates = norms[repeated_test(norms, lower * (1.0 - 64 * EPS) * lam)]
+    sums = np.cumsum(-np.sort(-candidates))
+    return float(np.max(sums / np.cumsum(lam[: len(sums)])))
+
+
+def prox_norms(norms: FloatArray, lam: FloatArray) -> FloatArray:
+    """Norms after the proximal map of the OWL norm; the zeros are exact.
+
+    The support is the first maximiser of the partial sums of ``norm_[i] - lam_i``; on it the differences
+    are pooled to a non-increasing sequence.
+    """
+    shrunk = np.zeros_like(norms)
+    candidates = repeated_test(norms, lam)  # a unit below its own weight in the order cannot be selected
+    order = candidates[np.argsort(-norms[candidates], kind="stable")]
+    differences = norms[order] - lam[: len(order)]
+    partial_sums = np.cumsum(differences)
+    if len(order) == 0 or partial_sums.max() <= 0.0:
+        return shrunk
+    size = int(np.argmax(partial_sums)) + 1
+    pooled = differences[:size]
+    if np.any(pooled[1:] > pooled[:-1]):  # pooling costs a call; most steps do not need it
+        pooled = isotonic_regression(pooled, increasing=False).x
+    shrunk[order[:size]] = np.maximum(pooled, 0.0)
+    return shrunk
+
+
+def prox_units(V: FloatArray, lam: FloatArray) -> FloatArray:
+    """Proximal map of the Group OWL norm at ``V``: each row keeps its direction, its norm shrinks."""
+    norms = unit_norms(V)
+    shrunk = prox_norms(norms, lam)
+    P = np.zeros_like(V)
+    support = np.flatnonzero(shrunk)
+    P[support] = V[support] * (shrunk[support] / norms[support])[:, None]
+    return P
+
+
+def last_argmax_cut(upper: FloatArray, lam: FloatArray) -> int:
+    """Last ``k`` in ``0..m`` that maximises ``sum_{i<=k} (upper_i - lam_i)``, ``upper`` sorted downwards.
+
+    Rounding errors of the partial sums grow with their length, so a later sum within that error of the
+    maximum counts as a maximum: the cut may keep a unit too many, never one too few.
+    """
+    m = len(upper)
+    excess = np.concatenate([[0.0], np.cumsum(upper - lam)])
+    size = np.concatenate([[0.0], np.cumsum(upper) + np.cumsum(lam)])
+    return int(np.flatnonzero(excess >= excess.max() - EPS * m * size)[-1])
+
+
+def cluster_labels(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
+    """Number the groups of equal non-zero norms from 1 by falling norm; 0 for zero norms."""
+    labels = np.zeros(len(norms), dtype=np.intp)
+    support = np.flatnonzero(norms)
+    if len(support) == 0:
+        return labels
+    order = support[np.argsort(-norms[support], kind="stable")]
+    falls = norms[order[1:]] < norms[order[:-1]] * (1.0 - rtol)
+    labels[order] = np.concatenate([[1], 1 + np.cumsum(falls)])
+    return labels

@@ -1,0 +1,150 @@
+"""Data with known answers: one generator for the demo, the tests, the examples and the benchmarks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.signal import lfilter
+
+from ._checks import finite_number, lookup, positive_integer
+from ._typing import FloatArray, IndexArray
+
+__all__ = ["CorrelatedGroups", "make_correlated_groups"]
+
+
+@dataclass(frozen=True)
+class CorrelatedGroups:
+    """What :func:`make_correlated_groups` returns.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array of shape (n_samples, n_features)
+    Y : ndarray of shape (n_samples, n_tasks)
+        Responses, or one-hot classes.
+    B : ndarray of shape (n_features, n_tasks)
+        True coefficients.
+    groups : ndarray of int of shape (n_features,)
+        Group of each informative feature from 1, 0 for the others.
+    """
+
+    X: Any
+    Y: FloatArray
+    B: FloatArray
+    groups: IndexArray
+
+    @property
+    def labels(self) -> IndexArray:
+        """Classes as integers, for classification."""
+        return np.argmax(self.Y, axis=1)
+
+
+def make_correlated_groups(
+    n_samples: int = 200,
+    n_features: int = 1000,
+    n_tasks: int = 5,
+    *,
+    n_informative: int = 20,
+    group_size: int = 1,
+    correlation: float = 0.5,
+    structure: str = "ar",
+    task: str = "regression",
+    signal_to_noise: float = 3.0,
+    unit_norm: bool = False,
+    density: float | None = None,
+    random_state: int | None = None,
+) -> CorrelatedGroups:
+    """Correlated features, of which a few groups share rows of coefficients across tasks.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_tasks : int
+        Shape of the data; for classification ``n_tasks`` is the number of classes.
+    n_informative : int, default=20
+        Number of features with non-zero coefficients (at most ``n_features``).
+    group_size : int, default=1
+        Informative features come in groups of this many neighbours with equal rows of coefficients.
+    correlation : float, default=0.5
+        Between neighbours for ``structure="ar"`` (it decays geometrically), within groups of ``group_size``
+        columns for ``structure="block"``.
+    structure : {"ar", "block"}, default="ar"
+        How columns are correlated.
+    task : {"regression", "classification"}, default="regression"
+        Gaussian responses, or classes drawn from a softmax.
+    signal_to_noise : float, default=3.0
+        Ratio of the standard deviations of signal and noise; for classification the size of the predictor.
+    unit_norm : bool, default=False
+        Whether to scale columns to norm 1.
+    density : float, default=None
+        If given, X is sparse: entries are kept with this probability.
+    random_state : int, default=None
+        Seed.
+
+    Returns
+    -------
+    CorrelatedGroups
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(50, 100, 3, n_informative=6, group_size=3, random_state=0)
+    >>> data.X.shape, data.Y.shape, int(data.groups.max())
+    ((50, 100), (50, 3), 2)
+    """
+    n, d, q = (
+        positive_integer(name, value)
+        for name, value in (("n_samples", n_samples), ("n_features", n_features), ("n_tasks", n_tasks))
+    )
+    lookup("task", task, {"regression": None, "classification": None})
+    finite_number("signal_to_noise", signal_to_noise, above=0.0)
+    rng = np.random.default_rng(random_state)
+    X = _columns(rng, n, d, correlation, structure, group_size)
+    if density is not None:
+        X = X * (rng.random((n, d)) < density)
+    if unit_norm:
+        norms = np.linalg.norm(X, axis=0)
+        X /= np.where(norms > 0, norms, 1.0)
+    B, groups = _coefficients(rng, d, q, min(n_informative, d), group_size)
+    Z = X @ B
+    Z *= signal_to_noise / max(float(Z.std()), np.finfo(float).tiny)
+    Y = Z + rng.standard_normal((n, q)) if task == "regression" else _draw_classes(rng, Z)
+    return CorrelatedGroups(X if density is None else sp.csr_array(X), Y, B, groups)
+
+
+def _columns(
+    rng: np.random.Generator, n: int, d: int, correlation: float, structure: str, group_size: int
+) -> FloatArray:
+    if not 0.0 <= correlation < 1.0:
+        raise ValueError(f"correlation must lie in [0, 1), got {correlation!r}.")
+    lookup("structure", structure, {"ar": None, "block": None})
+    noise = rng.standard_normal((n, d))
+    innovation = np.sqrt(1.0 - correlation**2)
+    if structure == "ar":
+        noise[:, 1:] *= innovation
+        return lfilter([1.0], [1.0, -correlation], noise, axis=1)
+    shared = np.repeat(rng.standard_normal((n, -(-d // group_size))), group_size, axis=1)[:, :d]
+    return np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * noise
+
+
+def _coefficients(
+    rng: np.random.Generator, d: int, q: int, n_informative: int, group_size: int
+) -> tuple[FloatArray, IndexArray]:
+    """Equal rows within groups of neighbours, placed at random on a grid of groups."""
+    positive_integer("group_size", group_size)
+    B = np.zeros((d, q))
+    groups = np.zeros(d, dtype=np.intp)
+    n_groups = max(1, n_informative // group_size)
+    starts = rng.choice(max(1, d // group_size), size=min(n_groups, max(1, d // group_size)), replace=False)
+    for number, start in enumerate(np.sort(starts), start=1):
+        members = slice(start * group_size, min((start + 1) * group_size, d))
+        B[members] = rng.standard_normal(q)
+        groups[members] = number
+    return B, groups
+
+
+def _draw_classes(rng: np.random.Generator, Z: FloatArray) -> FloatArray:
+    """One-hot classes from the softmax of Z, by the Gumbel trick."""
+    winners = np.argmax(Z + rng.gumbel(size=Z.shape), axis=1)
+    return np.eye(Z.shape[1])[winners]

@@ -1,0 +1,148 @@
+"""What the rest of the package asks of a design: the owner of X and of everything in sample space."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._typing import FloatArray, Handle, IndexArray
+
+
+@dataclass
+class PassCounter:
+    """Counts products with X in units of one product with all columns and rows of the original data."""
+
+    total: float = 0.0
+
+
+class Design(ABC):
+    """A matrix X (n_samples, n_features) with the products that solvers need.
+
+    *Feature space* arrays (coefficients, gradients, norms) are ndarrays. *Sample space* arrays (targets,
+    predictors, dual points) are handles that only the design may open: other code passes functions of
+    plain arrays to :meth:`map` and :meth:`reduce`. Such a function sees some rows at a time.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    passes: PassCounter
+    #: What one column counts: 1 / (columns of the original data), times the fraction of rows.
+    unit: float
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.shape[1]
+
+    # Between the spaces -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        """``X B + 1 offset^T`` in double precision; zero rows of ``B`` need not be visited."""
+
+    @abstractmethod
+    def rmatmul(self, T: Handle) -> FloatArray:
+        """``X^T T`` in double precision."""
+
+    # Sample space -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def samples(self, values: Any) -> Handle:
+        """Adopt an array with one row per sample."""
+
+    @abstractmethod
+    def map(self, function: Callable[..., FloatArray], *samples: Handle) -> Handle:
+        """Apply a row-wise function of arrays."""
+
+    @abstractmethod
+    def reduce(self, function: Callable[..., Any], *samples: Handle) -> Any:
+        """Sum over blocks of rows of a function of arrays."""
+
+    @abstractmethod
+    def select(self, samples: Handle, rows: IndexArray) -> Handle:
+        """The given rows of a sample-space array, for use with ``self.rows(rows)``."""
+
+    # Columns and rows -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def column_means(self, w: Handle) -> FloatArray:
+        """Weighted mean of each column; exact for constant columns up to one rounding."""
+
+    @abstractmethod
+    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
+        """``sqrt(sum_i w_i (x_ij - center_j)^2)`` for each column."""
+
+    @abstractmethod
+    def restrict(self, columns: IndexArray) -> Design:
+        """A design of its own with a copy of these columns."""
+
+    @abstractmethod
+    def rows(self, rows: IndexArray) -> Design:
+        """A design of its own with a copy of these rows."""
+
+    @abstractmethod
+    def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+        """``X_left^T diag(w) X_right``."""
+
+    def input_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients for X as it was given, and what to add to the intercept."""
+        return B, np.zeros(B.shape[1])
+
+    def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
+        """Column norms of the numbers that products really add up, given the norms of the columns."""
+        return norms
+
+    def charge(self, columns: int) -> None:
+        """Count a product with this many columns."""
+        self.passes.total += columns * self.unit
+
+
+class LocalDesign(Design):
+    """A design whose sample-space arrays are ndarrays in this process."""
+
+    def samples(self, values: Any) -> Handle:
+        """Adopt an array: it is its own handle."""
+        return np.asarray(values, dtype=np.float64)
+
+    def map(self, function: Callable[..., FloatArray], *samples: Handle) -> Handle:
+        """Apply the function to whole arrays."""
+        return function(*samples)
+
+    def reduce(self, function: Callable[..., Any], *samples: Handle) -> Any:
+        """Apply the function to whole arrays: one block."""
+        return function(*samples)
+
+    def select(self, samples: Handle, rows: IndexArray) -> Handle:
+        """Index the array."""
+        return samples[rows]
+
+
+class WrappedDesign(Design):
+    """A design that changes the columns of another and leaves sample space to it."""
+
+    base: Design
+
+    def samples(self, values: Any) -> Handle:
+        """Adopt an array, as the base does."""
+        return self.base.samples(values)
+
+    def map(self, function: Callable[..., FloatArray], *samples: Handle) -> Handle:
+        """Apply a row-wise function, as the base does."""
+        return self.base.map(function, *samples)
+
+    def reduce(self, function: Callable[..., Any], *samples: Handle) -> Any:
+        """Sum a function over blocks of rows, as the base does."""
+        return self.base.reduce(function, *samples)
+
+    def select(self, samples: Handle, rows: IndexArray) -> Handle:
+        """Select rows of a sample-space array, as the base does."""
+        return self.base.select(samples, rows)

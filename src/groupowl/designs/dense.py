@@ -1,0 +1,108 @@
+"""Dense arrays in memory, in row or column order, single or double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .._typing import FloatArray, Handle, IndexArray
+from .base import LocalDesign, PassCounter
+
+# Entries converted to double precision at a time: one megabyte, which stays in cache.
+_BLOCK_ENTRIES = 1 << 17
+# Below this fraction of non-zero rows of B, gathering their columns beats reading all of X.
+_GATHER_FRACTION = {"C": 0.1, "F": 0.4}
+
+
+class DenseDesign(LocalDesign):
+    """An ndarray of shape (n_samples, n_features), never copied as a whole.
+
+    A float32 array is converted block by block inside each product, so that sums run in double precision.
+    """
+
+    def __init__(self, X: FloatArray, passes: PassCounter | None = None, unit: float | None = None) -> None:
+        self.X = X
+        self.shape = (X.shape[0], X.shape[1])
+        self.dtype = X.dtype
+        self.passes = PassCounter() if passes is None else passes
+        self.unit = 1.0 / X.shape[1] if unit is None else unit
+        self._order = "F" if X.flags.f_contiguous and not X.flags.c_contiguous else "C"
+
+    def blocks(self, X: FloatArray | None = None) -> Iterator[tuple[slice, slice, FloatArray]]:
+        """Pieces of X in the order of storage, in double precision, with their rows and columns."""
+        X = self.X if X is None else X
+        n, d = X.shape
+        by_rows = self._order == "C"
+        length, width = (n, d) if by_rows else (d, n)
+        stride = max(1, _BLOCK_ENTRIES // max(width, 1))
+        for start in range(0, length, stride):
+            piece = slice(start, min(start + stride, length))
+            rows, columns = (piece, slice(0, d)) if by_rows else (slice(0, n), piece)
+            yield rows, columns, X[rows, columns].astype(np.float64, copy=False)
+
+    def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        """``X B + 1 offset^T``, over the columns with a non-zero row of ``B`` when they are few."""
+        X = self.X
+        support = np.flatnonzero(B.any(axis=1))
+        if len(support) <= _GATHER_FRACTION[self._order] * self.n_features:
+            X, B = X[:, support], B[support]
+        self.charge(X.shape[1])
+        Z = self._product(X, B)
+        return Z if offset is None else Z + offset
+
+    def _product(self, X: FloatArray, B: FloatArray) -> FloatArray:
+        if X.dtype == np.float64:
+            return X @ B
+        Z = np.zeros((X.shape[0], B.shape[1]))
+        for rows, columns, block in self.blocks(X):
+            Z[rows] += block @ B[columns]
+        return Z
+
+    def rmatmul(self, T: Handle) -> FloatArray:
+        """``X^T T``."""
+        self.charge(self.n_features)
+        if self.X.dtype == np.float64:
+            return self.X.T @ T
+        C = np.zeros((self.n_features, T.shape[1]))
+        for rows, columns, block in self.blocks():
+            C[columns] += block.T @ T[rows]
+        return C
+
+    def column_means(self, w: Handle) -> FloatArray:
+        """Weighted means, about the first row: a constant column has exactly its value as mean."""
+        shift = self.X[0].astype(np.float64)
+        sums = np.zeros(self.n_features)
+        for rows, columns, block in self.blocks():
+            sums[columns] += w[rows, 0] @ (block - shift[columns])
+        return shift + sums / w.sum()
+
+    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
+        """Weighted norms about ``center``, from the differences themselves: no cancellation."""
+        squares = np.zeros(self.n_features)
+        for rows, columns, block in self.blocks():
+            centred = block if center is None else block - center[columns]
+            squares[columns] += np.einsum("ij,ij->j", w[rows] * centred, centred)
+        return np.sqrt(squares)
+
+    def restrict(self, columns: IndexArray) -> DenseDesign:
+        """Copy columns, in the order of storage of X."""
+        copy = self.X[:, columns]
+        # NumPy lays the result of a column selection out by columns; row-major data keep their order.
+        return DenseDesign(np.asarray(copy, order="C" if self._order == "C" else "F"), self.passes, self.unit)
+
+    def rows(self, rows: IndexArray) -> DenseDesign:
+        """Copy rows."""
+        return DenseDesign(self.X[rows], self.passes, self.unit * len(rows) / self.n_samples)
+
+    def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+        """``X_left^T diag(w) X_right`` in double precision."""
+        self.charge(len(left) + len(right))
+        weighted = w * self.X[:, left].astype(np.float64, copy=False)
+        return weighted.T @ self.X[:, right].astype(np.float64, copy=False)
+
+
+def dense_storage(X: Any) -> FloatArray:
+    """An ndarray as a design keeps it: float32 and float64 as they are, other numbers as float64."""
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)

@@ -1,0 +1,123 @@
+"""SciPy sparse matrices, compressed by rows or by columns; never made dense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._typing import FloatArray, Handle, IndexArray
+from .base import LocalDesign, PassCounter
+
+# Stored entries converted to double precision at a time when the data are single precision.
+_BLOCK_ENTRIES = 1 << 20
+
+
+class SparseDesign(LocalDesign):
+    """A CSR or CSC array of shape (n_samples, n_features), single or double precision."""
+
+    def __init__(self, X: Any, passes: PassCounter | None = None, unit: float | None = None) -> None:
+        self.X = X
+        self.shape = (X.shape[0], X.shape[1])
+        self.dtype = X.dtype
+        self.passes = PassCounter() if passes is None else passes
+        self.unit = 1.0 / X.shape[1] if unit is None else unit
+        self._by_columns = X.format == "csc"
+
+    def _blocks(self) -> Iterator[tuple[slice, slice, Any]]:
+        """Pieces of X along its compressed axis, in double precision, with their rows and columns."""
+        n, d = self.shape
+        length = d if self._by_columns else n
+        pieces = 1 + self.X.nnz // _BLOCK_ENTRIES
+        stride = -(-length // pieces)
+        for start in range(0, length, stride):
+            piece = slice(start, min(start + stride, length))
+            rows, columns = (slice(0, n), piece) if self._by_columns else (piece, slice(0, d))
+            yield rows, columns, self.X[rows, columns].astype(np.float64, copy=False)
+
+    def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        """``X B + 1 offset^T``; by columns, over those with a non-zero row of ``B``."""
+        if self._by_columns:
+            support = np.flatnonzero(B.any(axis=1))
+            self.charge(len(support))
+            Z = self.X[:, support].astype(np.float64, copy=False) @ B[support]
+        else:
+            self.charge(self.n_features)
+            Z = self._row_product(B)
+        return Z if offset is None else Z + offset
+
+    def _row_product(self, B: FloatArray) -> FloatArray:
+        if self.X.dtype == np.float64:
+            return self.X @ B
+        Z = np.empty((self.n_samples, B.shape[1]))
+        for rows, _, block in self._blocks():
+            Z[rows] = block @ B
+        return Z
+
+    def rmatmul(self, T: Handle) -> FloatArray:
+        """``X^T T``."""
+        self.charge(self.n_features)
+        if self.X.dtype == np.float64:
+            return self.X.T @ T
+        C = np.zeros((self.n_features, T.shape[1]))
+        for rows, columns, block in self._blocks():
+            C[columns] += block.T @ T[rows]
+        return C
+
+    def _entries(self) -> tuple[IndexArray, IndexArray, FloatArray]:
+        """Row, column and value of every stored entry, in double precision."""
+        compressed = np.repeat(np.arange(len(self.X.indptr) - 1), np.diff(self.X.indptr))
+        rows, columns = (self.X.indices, compressed) if self._by_columns else (compressed, self.X.indices)
+        return rows, columns, self.X.data.astype(np.float64, copy=False)
+
+    def _column_sums(self, columns: IndexArray, values: FloatArray) -> FloatArray:
+        return np.bincount(columns, weights=values, minlength=self.n_features).astype(np.float64, copy=False)
+
+    def column_means(self, w: Handle) -> FloatArray:
+        """Weighted means, refined once so that they are exact up to one rounding."""
+        rows, columns, values = self._entries()
+        weights, total = w[rows, 0], w.sum()
+        means = self._column_sums(columns, weights * values) / total
+        missing = total - self._column_sums(columns, weights)  # weight of the entries that are not stored
+        correction = self._column_sums(columns, weights * (values - means[columns])) - missing * means
+        return means + correction / total
+
+    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
+        """Weighted norms about ``center``; entries that are not stored count as zeros."""
+        rows, columns, values = self._entries()
+        weights = w[rows, 0]
+        if center is None:
+            return np.sqrt(self._column_sums(columns, weights * values * values))
+        differences = values - center[columns]
+        missing = np.maximum(w.sum() - self._column_sums(columns, weights), 0.0)
+        squares = self._column_sums(columns, weights * differences * differences) + missing * center * center
+        return np.sqrt(squares)
+
+    def restrict(self, columns: IndexArray) -> SparseDesign:
+        """Copy columns."""
+        return SparseDesign(self.X[:, columns], self.passes, self.unit)
+
+    def rows(self, rows: IndexArray) -> SparseDesign:
+        """Copy rows."""
+        return SparseDesign(self.X[rows], self.passes, self.unit * len(rows) / self.n_samples)
+
+    def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+        """``X_left^T diag(w) X_right``, a small dense block."""
+        self.charge(len(left) + len(right))
+        X_left = self.X[:, left].astype(np.float64, copy=False)
+        weighted = sp.diags_array(w[:, 0]) @ X_left
+        return (weighted.T @ self.X[:, right].astype(np.float64, copy=False)).toarray()
+
+
+def sparse_storage(X: Any) -> Any:
+    """A sparse matrix as a design keeps it: CSR or CSC array, float32 or float64, duplicates summed."""
+    array = X if X.format in ("csr", "csc") else X.tocsr()
+    array = sp.csc_array(array) if array.format == "csc" else sp.csr_array(array)
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)
+    if not array.has_canonical_format:
+        array = array.copy()
+        array.sum_duplicates()
+    return array

@@ -1,0 +1,101 @@
+"""Centring and scaling of columns without forming the result, so that sparse data stay sparse."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._kernels import EPS
+from .._typing import FloatArray, Handle, IndexArray
+from .base import Design, WrappedDesign
+
+# A column whose spread is this small against its mean varies by rounding only.
+_CONSTANT_RTOL = 64 * EPS
+
+
+class StandardizedDesign(WrappedDesign):
+    """``(X - 1 mean^T) diag(inverse_scale)``; ``inverse_scale`` is 0 for columns without variation."""
+
+    def __init__(self, base: Design, mean: FloatArray, inverse_scale: FloatArray) -> None:
+        self.base = base
+        self.mean = mean
+        self.inverse_scale = inverse_scale
+        self.shape = base.shape
+        self.dtype = base.dtype
+        self.passes = base.passes
+        self.unit = base.unit
+
+    def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        """``X B`` of the base, less the part of the means."""
+        B_scaled, shift = self.input_coefficients(B)
+        return self.base.matmul(B_scaled, shift if offset is None else offset + shift)
+
+    def rmatmul(self, T: Handle) -> FloatArray:
+        """``X^T T`` of the base, less the means times the column sums of ``T``."""
+        sums = self.base.reduce(_column_sums, T)
+        return self.inverse_scale[:, None] * (self.base.rmatmul(T) - np.outer(self.mean, sums))
+
+    def column_means(self, w: Handle) -> FloatArray:
+        """Weighted mean of each standardised column."""
+        return self.inverse_scale * (self.base.column_means(w) - self.mean)
+
+    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
+        """Weighted norm of each standardised column about ``center``."""
+        shift = self.mean
+        if center is not None:
+            scale = np.where(self.inverse_scale > 0, self.inverse_scale, 1.0)
+            shift = self.mean + center / scale
+        return self.inverse_scale * self.base.column_norms(w, shift)
+
+    def restrict(self, columns: IndexArray) -> StandardizedDesign:
+        """Copy columns of the base, with their means and scales."""
+        base = self.base.restrict(columns)
+        return StandardizedDesign(base, self.mean[columns], self.inverse_scale[columns])
+
+    def rows(self, rows: IndexArray) -> StandardizedDesign:
+        """Copy rows of the base; means and scales stay those of all rows."""
+        return StandardizedDesign(self.base.rows(rows), self.mean, self.inverse_scale)
+
+    def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+        """``X_left^T diag(w) X_right`` with means and scales applied."""
+        total = float(self.base.reduce(np.sum, w))
+        both = np.concatenate([left, right])
+        sums = total * self.base.restrict(both).column_means(w)
+        sum_left, sum_right = sums[: len(left)], sums[len(left) :]
+        mean_left, mean_right = self.mean[left], self.mean[right]
+        raw = self.base.gram(left, right, w)
+        centred = (
+            raw - np.outer(mean_left, sum_right) - np.outer(sum_left, mean_right)
+            + total * np.outer(mean_left, mean_right)
+        )  # fmt: skip
+        return self.inverse_scale[left, None] * centred * self.inverse_scale[right]
+
+    def input_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients for the base's columns, and the shift that the means cause."""
+        B_scaled = B * self.inverse_scale[:, None]
+        return B_scaled, -(self.mean @ B_scaled)
+
+    def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
+        """Norms before the means are taken off: products cancel that much."""
+        return np.sqrt(norms**2 + total_weight * (self.inverse_scale * self.mean) ** 2)
+
+
+def _column_sums(T: FloatArray) -> FloatArray:
+    return T.sum(axis=0)
+
+
+def standardize(design: Design, w: Handle, *, center: bool, scale: bool) -> Design:
+    """Wrap ``design`` so that its columns have weighted mean 0 (``center``) and deviation 1 (``scale``).
+
+    The deviation is about the mean (ddof 0) whether or not columns are centred. Columns without variation
+    become exact zeros when they are centred or scaled.
+    """
+    if not (center or scale):
+        return design
+    mean = design.column_means(w)
+    total = float(design.reduce(np.sum, w))
+    deviation = design.column_norms(w, mean) / np.sqrt(total)
+    varies = deviation > _CONSTANT_RTOL * np.abs(mean)
+    inverse_scale = np.where(varies, 1.0, 0.0)
+    if scale:
+        inverse_scale[varies] = 1.0 / deviation[varies]
+    return StandardizedDesign(design, mean if center else np.zeros_like(mean), inverse_scale)

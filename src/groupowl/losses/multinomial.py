@@ -1,0 +1,104 @@
+"""Multinomial logistic loss: classification with all classes in the softmax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import entr
+
+from .._typing import FloatArray
+
+# Rounding leaves probabilities this far outside the simplex.
+_SIMPLEX_ATOL = 1e-9
+# Class probabilities given by users may carry single-precision rounding.
+_TARGET_ATOL = 1e-5
+# A class without samples has its intercept at minus infinity; this stands in for its frequency.
+_TINY_FREQUENCY = 1e-300
+
+
+@dataclass(frozen=True)
+class MultinomialLoss:
+    """``F(Z) = sum_i w_i [log sum_k exp(z_ik) - <y_i, z_i>]`` for one-hot or probability targets ``y_i``."""
+
+    name: ClassVar[str] = "multinomial"
+    curvature: ClassVar[float] = 0.5  # largest eigenvalue of diag(p) - p p^T, by Gershgorin
+    centers_targets: ClassVar[bool] = False
+
+    def check_targets(self, Y: FloatArray) -> FloatArray:
+        """Rows must be probabilities over at least two classes; they are normalised exactly."""
+        advice = (
+            "Give Y as one-hot rows or class probabilities, shape (n_samples, n_classes); "
+            "labels become one-hot with (labels[:, None] == np.unique(labels)).astype(float)."
+        )
+        if Y.shape[1] < 2:
+            raise ValueError(f"loss='multinomial' needs at least two columns in Y, got shape {Y.shape}. {advice}")
+        if Y.min() < 0.0:
+            raise ValueError(f"loss='multinomial' needs Y >= 0, but its smallest entry is {Y.min():g}. {advice}")
+        sums = Y.sum(axis=1)
+        worst = int(np.argmax(np.abs(sums - 1.0)))
+        if abs(sums[worst] - 1.0) > _TARGET_ATOL:
+            raise ValueError(
+                f"loss='multinomial' needs rows of Y that sum to 1, but row {worst} sums to {sums[worst]:g}. {advice}"
+            )
+        return Y / sums[:, None]
+
+    def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        """``F(Z)``, as a sum of non-negative terms so that large predictors do not cancel."""
+        below_top = Z.max(axis=1, keepdims=True) - Z
+        log_sums = np.log(np.exp(-below_top).sum(axis=1, keepdims=True))
+        return float(np.sum(w * (log_sums + np.sum(Y * below_top, axis=1, keepdims=True))))
+
+    def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """``theta_i = w_i (y_i - softmax(z_i))``."""
+        odds = np.exp(Z - Z.max(axis=1, keepdims=True))
+        return w * (Y - odds / odds.sum(axis=1, keepdims=True))
+
+    def dual_value(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        """Weighted entropy of ``p_i = y_i - theta_i / w_i``, minus infinity off the simplex."""
+        P = Y - theta / w
+        if P.min(initial=0.0) < -_SIMPLEX_ATOL or np.abs(P.sum(axis=1) - 1.0).max(initial=0.0) > _SIMPLEX_ATOL:
+            return -np.inf
+        return float(np.sum(w * entr(np.maximum(P, 0.0))))
+
+    def ray_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """Nothing is needed: between 0 and a point of the domain all points are in the domain."""
+        return np.zeros(0)
+
+    def ray_scale(self, totals: FloatArray, limit: float) -> float:
+        """Closest point to ``theta`` that the limit allows."""
+        return min(1.0, limit)
+
+    def balance_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """Weighted class totals of the model's probabilities and of the targets."""
+        return np.stack([np.sum(w * Y - theta, axis=0), np.sum(w * Y, axis=0)])
+
+    def balance(self, theta: FloatArray, Y: FloatArray, w: FloatArray, totals: FloatArray) -> FloatArray:
+        """Move probability from classes predicted too often to those predicted too rarely.
+
+        Transport rounding: columns with too large a total shrink to their target; what each sample loses
+        there goes to the other classes in proportion to their deficits. Probabilities stay probabilities.
+        """
+        predicted, wanted = totals
+        deficits = np.maximum(wanted - predicted, 0.0)
+        if deficits.sum() == 0.0:
+            return theta
+        kept = np.where(predicted > wanted, wanted / np.where(predicted > 0, predicted, 1.0), 1.0)
+        P = np.maximum(Y - theta / w, 0.0)
+        removed = P * (1.0 - kept)
+        received = removed.sum(axis=1, keepdims=True) * (deficits / deficits.sum())
+        return theta + w * (removed - received)
+
+    def null_intercept(self, target_means: FloatArray) -> FloatArray:
+        """Logarithms of the class frequencies, with mean zero; finite for a class that never occurs."""
+        logs = np.log(np.maximum(target_means, _TINY_FREQUENCY))
+        return logs - logs.mean()
+
+    def canonical(self, B: FloatArray) -> FloatArray:
+        """Rows with mean zero: the softmax does not see the mean, the norm does."""
+        return B - B.mean(axis=1, keepdims=True)
+
+    def cancelling_size(self, Z: FloatArray, w: FloatArray) -> float:
+        """``sum_i w_i max_k |z_ik|``: differences of predictors carry their rounding."""
+        return float(np.sum(w * np.abs(Z).max(axis=1, keepdims=True)))

@@ -1,0 +1,66 @@
+"""Squared loss: multi-task regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .._typing import FloatArray
+
+
+@dataclass(frozen=True)
+class SquaredLoss:
+    """``F(Z) = 1/2 sum_i w_i ||y_i - z_i||^2``."""
+
+    name: ClassVar[str] = "squared"
+    curvature: ClassVar[float] = 1.0
+    centers_targets: ClassVar[bool] = True
+
+    def check_targets(self, Y: FloatArray) -> FloatArray:
+        """Any finite targets will do."""
+        return Y
+
+    def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        """``F(Z)``."""
+        residual = Y - Z
+        return 0.5 * float(np.sum(w * residual * residual))
+
+    def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """``theta_i = w_i (y_i - z_i)``."""
+        return w * (Y - Z)
+
+    def dual_value(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        """``<theta, Y> - 1/2 sum_i ||theta_i||^2 / w_i``."""
+        product, square = self.ray_totals(theta, Y, w)
+        return float(product - 0.5 * square)
+
+    def ray_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """``<theta, Y>`` and ``sum_i ||theta_i||^2 / w_i``."""
+        return np.array([np.sum(theta * Y), np.sum(theta * theta / w)])
+
+    def ray_scale(self, totals: FloatArray, limit: float) -> float:
+        """Maximiser of the dual value ``s <theta, Y> - s^2/2 ||theta||^2`` over ``|s| <= limit``."""
+        product, square = totals
+        return float(np.clip(product / square, -limit, limit)) if square > 0 else 1.0
+
+    def balance_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """Column sums of ``theta`` and the total weight."""
+        return np.stack([theta.sum(axis=0), np.full(theta.shape[1], w.sum())])
+
+    def balance(self, theta: FloatArray, Y: FloatArray, w: FloatArray, totals: FloatArray) -> FloatArray:
+        """Take the weighted mean residual off: the exact effect of the optimal intercept."""
+        return theta - w * (totals[0] / totals[1])
+
+    def null_intercept(self, target_means: FloatArray) -> FloatArray:
+        """The weighted means themselves."""
+        return target_means
+
+    def canonical(self, B: FloatArray) -> FloatArray:
+        """The loss has no redundancy: ``B`` itself."""
+        return B
+
+    def cancelling_size(self, Z: FloatArray, w: FloatArray) -> float:
+        """Zero: the value is a sum of squares."""
+        return 0.0

@@ -1,0 +1,117 @@
+"""The Group OWL penalty ``J(B) = sum_i lam_i ||B_[i],:||_2`` and what it says about a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ._checks import as_float_array, check_finite, finite_number
+from ._kernels import cluster_labels, owl_gauge, owl_value, prox_units, unit_norms
+from ._typing import FloatArray, IndexArray
+from .weights import check_sequence
+
+
+@dataclass(frozen=True)
+class GroupOWL:
+    """Group OWL penalty with weights ``lam`` (non-increasing, non-negative, one per row of ``B``)."""
+
+    lam: FloatArray
+
+    def value(self, B: FloatArray) -> float:
+        """``J(B)``: the row norms sorted downwards, times the weights."""
+        return owl_value(unit_norms(B), self.lam)
+
+    def dual_norm(self, C: FloatArray) -> float:
+        """``max_k (sum of the k largest row norms) / (lam_1 + ... + lam_k)``; J's dual norm."""
+        return owl_gauge(unit_norms(C), self.lam)
+
+    def prox(self, V: FloatArray, step: float = 1.0) -> FloatArray:
+        """Minimiser over ``P`` of ``||P - V||^2 / 2 + step J(P)``; its zero rows are exact."""
+        return prox_units(V, step * self.lam)
+
+    def clusters(self, B: FloatArray) -> IndexArray:
+        """Label of each row: rows of equal norm share one, 1 for the largest norm, 0 for zero rows."""
+        return cluster_labels(unit_norms(B))
+
+
+def _rows_and_penalty(argument: str, B: Any, lam: Any) -> tuple[FloatArray, GroupOWL]:
+    rows = as_float_array(argument, B, ndim=(1, 2))
+    check_finite(argument, rows, remedy="Every entry must be a finite number.")
+    rows = rows if rows.ndim == 2 else rows[:, None]
+    return rows, GroupOWL(check_sequence("lam", lam, len(rows)))
+
+
+def owl_norm(B: Any, lam: Any) -> float:
+    """Group OWL norm ``sum_i lam_i ||B_[i],:||_2``.
+
+    Parameters
+    ----------
+    B : array-like of shape (n_features, n_tasks) or (n_features,)
+        Coefficients; a 1-D array is one task (the OWL, or SLOPE, norm).
+    lam : array-like of shape (n_features,)
+        Non-increasing, non-negative weights, not all zero.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> go.owl_norm([[3.0, 4.0], [0.0, 1.0]], [2.0, 1.0])
+    11.0
+    """
+    rows, penalty = _rows_and_penalty("B", B, lam)
+    return penalty.value(rows)
+
+
+def owl_dual_norm(C: Any, lam: Any) -> float:
+    """Dual norm ``max_k (sum of the k largest ||C_j||) / (lam_1 + ... + lam_k)``.
+
+    Parameters
+    ----------
+    C : array-like of shape (n_features, n_tasks) or (n_features,)
+        Correlations, usually ``X^T theta``; ``theta`` is dual feasible where the result is at most 1.
+    lam : array-like of shape (n_features,)
+        Non-increasing, non-negative weights, not all zero.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> go.owl_dual_norm([[3.0, 4.0], [0.0, 1.0]], [2.0, 1.0])
+    2.5
+    """
+    rows, penalty = _rows_and_penalty("C", C, lam)
+    return penalty.dual_norm(rows)
+
+
+def owl_prox(V: Any, lam: Any, *, step: float = 1.0) -> FloatArray:
+    """Proximal map of the Group OWL norm: minimiser of ``||P - V||^2 / 2 + step J(P)``.
+
+    Parameters
+    ----------
+    V : array-like of shape (n_features, n_tasks) or (n_features,)
+        Point to map.
+    lam : array-like of shape (n_features,)
+        Non-increasing, non-negative weights, not all zero.
+    step : float, default=1.0
+        Factor of the norm.
+
+    Returns
+    -------
+    ndarray of the shape of V
+        Zero rows are exactly zero.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> go.owl_prox([5.0, 4.5, 0.5], [2.0, 1.0, 1.0])
+    array([3.25, 3.25, 0.  ])
+    """
+    rows, penalty = _rows_and_penalty("V", V, lam)
+    P = penalty.prox(rows, finite_number("step", step, above=0.0))
+    return P if as_float_array("V", V, ndim=(1, 2)).ndim == 2 else P[:, 0]

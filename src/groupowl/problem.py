@@ -1,0 +1,477 @@
+"""The Group OWL problem: its objective, its dual, and the certificate that joins them.
+
+    P(B, b0) = sum_i w_i f_i(x_i^T B + b0) + sum_j lam_j ||B_[j],:||_2
+
+Solvers see one matrix of *coefficients*: the penalised rows of ``B`` first, then the unpenalised block (the
+intercept, where the loss does not allow to remove it by centring). They never see samples: sample-space
+arrays are handles of the design.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
+
+from ._checks import as_float_array, check_finite
+from ._kernels import EPS, owl_gauge, owl_value, prox_units, unit_norms
+from ._typing import FloatArray, Handle, IndexArray
+from .designs import Design, as_design, standardize
+from .losses import Loss, resolve_loss
+from .weights import check_sequence, resolve_weights
+
+# A column of Y whose spread is this small against its mean varies by rounding only.
+_CONSTANT_RTOL = 64 * EPS
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A dual feasible point and the duality gap it proves for one matrix of coefficients.
+
+    Attributes
+    ----------
+    theta : handle
+        Feasible dual point in sample space, balanced where there is an intercept.
+    correlations : ndarray of shape (n_rows,)
+        Row norms of ``X^T theta``.
+    theta_norm : float
+        ``sqrt(sum_i ||theta_i||^2 / w_i)``.
+    primal, dual : float
+        Objective at the coefficients and dual value at ``theta``.
+    gap : float
+        Proved bound on ``primal - minimum``: the difference of the two plus ``rounding``.
+    rounding : float
+        Bound on the rounding error of the difference.
+    """
+
+    theta: Handle
+    correlations: FloatArray
+    theta_norm: float
+    primal: float
+    dual: float
+    gap: float
+    rounding: float
+
+    def restrict(self, keep: IndexArray) -> Certificate:
+        """The same certificate for the problem without the other rows, where it remains valid."""
+        return replace(self, correlations=self.correlations[keep])
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets and sample weights with the totals that do not change when rows of ``B`` are removed."""
+
+    Y: Handle  # centred where the loss removes its intercept that way
+    w: Handle  # (n, 1), positive
+    total_weight: float
+    norm: float  # sqrt(sum_i w_i ||y_i||^2)
+    center: FloatArray  # what was taken off Y
+    null_intercept: FloatArray  # of the model without features, for Y as it is here
+    null_loss: float
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of columns of Y."""
+        return len(self.center)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One instance of the model; see the module's docstring. Changing something makes a new one.
+
+    Attributes
+    ----------
+    design : Design
+        X, centred implicitly when an intercept is fitted.
+    loss : Loss
+    targets : Targets
+    lam : ndarray of shape (n_rows,)
+        Weights of the rows that are left, the largest ones.
+    norms : ndarray of shape (n_rows,)
+        ``a_j = sqrt(sum_i w_i x_ij^2)`` of the (centred) columns: how far a correlation can move.
+    rounding_norms : ndarray of shape (n_rows,)
+        The same for the numbers that are really multiplied; larger where centring cancels.
+    fit_intercept : bool
+    intercept_scale : float
+        Constant of the column that carries the intercept; 0 when there is no such column.
+    """
+
+    design: Design
+    loss: Loss
+    targets: Targets
+    lam: FloatArray
+    norms: FloatArray
+    rounding_norms: FloatArray
+    fit_intercept: bool
+    intercept_scale: float
+
+    # Shape ------------------------------------------------------------------------------------------
+
+    @property
+    def n_rows(self) -> int:
+        """Number of penalised rows of ``B``."""
+        return len(self.lam)
+
+    @property
+    def n_free(self) -> int:
+        """Number of unpenalised rows below them."""
+        return int(self.intercept_scale > 0)
+
+    @property
+    def null_loss(self) -> float:
+        """Loss of the model without features; tolerances are relative to it."""
+        return self.targets.null_loss
+
+    def null_coefficients(self) -> FloatArray:
+        """Coefficients of the model without features."""
+        B = np.zeros((self.n_rows + self.n_free, self.targets.n_tasks))
+        if self.n_free:
+            B[-1] = self.targets.null_intercept / self.intercept_scale
+        return B
+
+    def row_index(self, keep: IndexArray) -> IndexArray:
+        """Rows of a coefficient matrix that stay when the penalised rows ``keep`` stay."""
+        return np.concatenate([keep, np.arange(self.n_rows, self.n_rows + self.n_free)])
+
+    def restrict(self, keep: IndexArray) -> Problem:
+        """The problem on the rows ``keep``; rows that are zero take the smallest weights with them."""
+        return replace(
+            self,
+            design=self.design.restrict(keep),
+            lam=self.lam[: len(keep)],
+            norms=self.norms[keep],
+            rounding_norms=self.rounding_norms[keep],
+        )
+
+    def with_lam(self, lam: FloatArray) -> Problem:
+        """The same data with other weights."""
+        return replace(self, lam=lam)
+
+    # Input scale ------------------------------------------------------------------------------------
+
+    def from_input(self, B: FloatArray, intercept: FloatArray | None) -> FloatArray:
+        """Coefficients for this problem from ``B`` and intercept on the scale of X as it was given."""
+        scale = self.design.input_coefficients(np.ones((self.n_rows, 1)))[0]
+        rows = np.divide(B, scale, out=np.zeros(B.shape), where=scale > 0)
+        coefficients = self.null_coefficients()
+        coefficients[: self.n_rows] = self.loss.canonical(rows)
+        if self.n_free and intercept is not None:
+            shift = self.design.input_coefficients(rows)[1]
+            free = self.loss.canonical(np.atleast_2d(intercept - shift))
+            coefficients[self.n_rows :] = free / self.intercept_scale
+        return coefficients
+
+    def to_input(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``B`` and intercept on the scale of X as it was given."""
+        B, shift = self.design.input_coefficients(coefficients[: self.n_rows])
+        if not self.fit_intercept:
+            return B, np.zeros(self.targets.n_tasks)
+        free = self.intercept_scale * coefficients[self.n_rows :].sum(axis=0)
+        return B, self.targets.center + free + shift
+
+    # Objective --------------------------------------------------------------------------------------
+
+    def predictor(self, B: FloatArray) -> Handle:
+        """``Z = X B + b0``, one product over the non-zero rows."""
+        offset = self.intercept_scale * B[-1] if self.n_free else None
+        return self.design.matmul(B[: self.n_rows], offset)
+
+    def loss_value(self, Z: Handle) -> float:
+        """``F(Z)``."""
+        return float(self.design.reduce(self.loss.value, Z, self.targets.Y, self.targets.w))
+
+    def penalty_value(self, B: FloatArray) -> float:
+        """``J(B)``."""
+        return owl_value(unit_norms(B[: self.n_rows]), self.lam)
+
+    def descent(self, Z: Handle) -> FloatArray:
+        """Minus the gradient of the loss in the coefficients, one product."""
+        return self._correlate(self._dual_point(Z))
+
+    def prox(self, V: FloatArray, step: float) -> FloatArray:
+        """Proximal map of ``step J``; the unpenalised block stays as it is."""
+        P = V.copy()
+        P[: self.n_rows] = prox_units(V[: self.n_rows], step * self.lam)
+        return P
+
+    def _dual_point(self, Z: Handle) -> Handle:
+        return self.design.map(self.loss.dual_point, Z, self.targets.Y, self.targets.w)
+
+    def _correlate(self, theta: Handle) -> FloatArray:
+        C = self.design.rmatmul(theta)
+        if not self.n_free:
+            return C
+        sums = self.design.reduce(_column_sums, theta)
+        return np.vstack([C, self.intercept_scale * sums])
+
+    # Curvature --------------------------------------------------------------------------------------
+
+    def move_curvature(self, Z_from: Handle, Z_to: Handle, move: FloatArray) -> float:
+        """``ell ||sqrt(w) (Z_to - Z_from)||^2 / ||move||^2``: curvature the loss can have along a move."""
+        square = float(np.sum(move * move))
+        distance = self.design.reduce(_weighted_distance, Z_from, Z_to, self.targets.w)
+        return self.loss.curvature * distance / square if square > 0 else 0.0
+
+    def lipschitz(self) -> float:
+        """Lanczos estimate of ``ell ||diag(w)^(1/2) X||_2^2``, a few per cent from above as a rule.
+
+        The intercept's column is orthogonal to the centred ones and no longer than the longest of them, so
+        it does not add to the norm.
+        """
+        longest = float(self.norms.max(initial=0.0)) ** 2
+        if self.n_rows < 3 or longest == 0.0:
+            return self.loss.curvature * float(np.sum(self.norms**2))
+        size = self.n_rows
+        operator = LinearOperator((size, size), matvec=self._normal_product, dtype=np.float64)
+        start = np.random.default_rng(0).standard_normal(size)
+        try:
+            largest = eigsh(operator, k=1, ncv=min(size, 8), tol=0.02, v0=start, maxiter=10, return_eigenvectors=False)
+            estimate = float(largest[0])
+        except ArpackNoConvergence as error:
+            estimate = float(max(error.eigenvalues, default=0.0))
+        except ArpackError:
+            estimate = 0.0
+        if estimate <= 0.0:
+            return self.loss.curvature * float(np.sum(self.norms**2))  # Frobenius norm: always enough
+        return self.loss.curvature * max(1.02 * estimate, longest)
+
+    def _normal_product(self, v: FloatArray) -> FloatArray:
+        Z = self.design.matmul(v.reshape(-1, 1))
+        return self.design.rmatmul(self.design.map(np.multiply, Z, self.targets.w))[:, 0]
+
+    # Duality ----------------------------------------------------------------------------------------
+
+    def _feasible_dual_point(self, Z: Handle) -> tuple[Handle, FloatArray, float]:
+        """``theta`` from the gradient at ``Z``, balanced and scaled into the dual ball.
+
+        Also the row norms of ``X^T theta``, and the dual norm that ``X^T theta`` had before scaling.
+        """
+        theta = self._balanced(self._dual_point(Z))
+        correlations = unit_norms(self.design.rmatmul(theta))
+        gauge = owl_gauge(correlations, self.lam)
+        totals = self.design.reduce(self.loss.ray_totals, theta, self.targets.Y, self.targets.w)
+        scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
+        theta = self.design.map(partial(np.multiply, scale), theta)
+        return theta, abs(scale) * correlations, gauge
+
+    def _balanced(self, theta: Handle) -> Handle:
+        if not self.fit_intercept:
+            return theta
+        Y, w = self.targets.Y, self.targets.w
+        totals = self.design.reduce(self.loss.balance_totals, theta, Y, w)
+        return self.design.map(partial(self.loss.balance, totals=totals), theta, Y, w)
+
+    def certify(self, B: FloatArray, Z: Handle | None = None, best: Certificate | None = None) -> Certificate:
+        """Certificate for coefficients ``B``; ``Z`` saves a product, ``best`` is kept if its dual is larger."""
+        Z = self.predictor(B) if Z is None else Z
+        primal = self.loss_value(Z) + self.penalty_value(B)
+        theta, correlations, gauge = self._feasible_dual_point(Z)
+        theta_norm = self._weighted_norm(theta)
+        if gauge <= 1.0 and self._is_null(B):
+            # The gradient at the null model lies in the dual ball: optimal, and no difference to round.
+            return Certificate(theta, correlations, theta_norm, primal, primal, gap=0.0, rounding=0.0)
+        dual = float(self.design.reduce(self.loss.dual_value, theta, self.targets.Y, self.targets.w))
+        if best is not None and best.dual >= dual:
+            theta, correlations, theta_norm, dual = best.theta, best.correlations, best.theta_norm, best.dual
+        rounding = self._rounding(B, Z, primal, dual, theta_norm)
+        gap = max(primal - dual, 0.0) + rounding
+        return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding)
+
+    def _is_null(self, B: FloatArray) -> bool:
+        return not B[: self.n_rows].any() and np.array_equal(B, self.null_coefficients())
+
+    def _weighted_norm(self, theta: Handle) -> float:
+        return float(np.sqrt(self.design.reduce(_inverse_weighted_square, theta, self.targets.w)))
+
+    def _rounding(self, B: FloatArray, Z: Handle, primal: float, dual: float, theta_norm: float) -> float:
+        """Bound on the error of ``primal - dual``: from the sums, from Z and Y in theta, from large Z."""
+        reach = float(self.rounding_norms @ unit_norms(B[: self.n_rows]))
+        if self.n_free:
+            reach += self.intercept_scale * float(np.linalg.norm(B[-1])) * np.sqrt(self.targets.total_weight)
+        cancelling = float(self.design.reduce(self.loss.cancelling_size, Z, self.targets.w))
+        sums = 64 * EPS * (abs(primal) + abs(dual))
+        return sums + 8 * EPS * (theta_norm * (self.targets.norm + reach) + cancelling)
+
+    def upper_bounds(self, certificate: Certificate) -> FloatArray:
+        """``u_j >= ||x_j^T theta*||`` for every row: the correlation plus how far it can still move.
+
+        The dual optimum lies within ``sqrt(2 ell gap)`` of the certificate's point (ell: the curvature of the
+        loss), so a correlation moves by at most that times the norm of its column.
+        """
+        radius = np.sqrt(2.0 * self.loss.curvature * certificate.gap)
+        slack = 8 * EPS * np.sqrt(self.design.n_samples) * certificate.theta_norm
+        return certificate.correlations + radius * self.norms + slack * self.rounding_norms
+
+    def lam_max(self, weights: FloatArray) -> float:
+        """Smallest factor of ``weights`` at which no feature is selected."""
+        Z = self.predictor(self.null_coefficients())
+        correlations = unit_norms(self.design.rmatmul(self._balanced(self._dual_point(Z))))
+        factor = owl_gauge(correlations, weights)
+        # Rounding, of lam = factor * weights and of the products, must not leave the gauge above 1.
+        while factor > 0.0 and owl_gauge(correlations, factor * weights) > 1.0 - 64 * EPS:
+            factor *= 1.0 + 32 * EPS
+        return factor
+
+
+def _column_sums(T: FloatArray) -> FloatArray:
+    return T.sum(axis=0)
+
+
+def _weighted_distance(Z: FloatArray, Z_other: FloatArray, w: FloatArray) -> float:
+    difference = Z_other - Z
+    return float(np.sum(w * difference * difference))
+
+
+def _inverse_weighted_square(theta: FloatArray, w: FloatArray) -> float:
+    return float(np.sum(theta * theta / w))
+
+
+def _weighted_sums(Y: FloatArray, w: FloatArray) -> FloatArray:
+    return (w * Y).sum(axis=0)
+
+
+def _weighted_squares(Y: FloatArray, w: FloatArray) -> FloatArray:
+    return (w * Y * Y).sum(axis=0)
+
+
+# Building a problem ----------------------------------------------------------------------------------
+
+
+def build_problem(
+    X: Any,
+    Y: Any,
+    lam: Any = None,
+    *,
+    loss: Any = "squared",
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+    standardized: bool = False,
+) -> Problem:
+    """Check data as users give them and make the problem; ``lam`` may follow by :meth:`Problem.with_lam`."""
+    resolved = resolve_loss(loss)
+    design = as_design(X)
+    Y = resolved.check_targets(_check_targets(Y, design.n_samples))
+    weight = _check_sample_weight(sample_weight, design.n_samples)
+    lam = np.ones(design.n_features) if lam is None else check_sequence("lam", lam, design.n_features)
+    present = np.flatnonzero(weight)
+    if len(present) < design.n_samples:  # samples of weight zero are not there
+        design, Y, weight = design.rows(present), Y[present], weight[present]
+    w = design.samples(weight[:, None])
+    design = standardize(design, w, center=fit_intercept, scale=standardized)
+    targets = _summarise_targets(design, resolved, design.samples(Y), w, fit_intercept)
+    norms = design.column_norms(w)
+    intercept_scale = 0.0
+    if fit_intercept and not resolved.centers_targets:
+        # As long as the longest column: it is then never what limits the step or slows the solver down.
+        intercept_scale = (float(norms.max()) or 1.0) / np.sqrt(targets.total_weight)
+    rounding_norms = design.rounding_norms(norms, targets.total_weight)
+    return Problem(design, resolved, targets, lam, norms, rounding_norms, fit_intercept, intercept_scale)
+
+
+def _check_targets(Y: Any, n_samples: int) -> FloatArray:
+    array = as_float_array("Y", Y, ndim=(1, 2))
+    if len(array) != n_samples:
+        raise ValueError(
+            f"X and Y must have one row per sample: X has {n_samples} rows, Y has {len(array)} (shape {array.shape})."
+        )
+    check_finite("Y", array, remedy="Remove the samples without a target.")
+    if array.size == 0:
+        raise ValueError(f"Y is empty: its shape is {array.shape}; at least one column is needed.")
+    return array if array.ndim == 2 else array[:, None]
+
+
+def _check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weight = as_float_array("sample_weight", sample_weight, ndim=(1,))
+    if len(weight) != n_samples:
+        raise ValueError(
+            f"sample_weight must have one entry per sample: X has {n_samples} rows, "
+            f"sample_weight has length {len(weight)}."
+        )
+    check_finite("sample_weight", weight, remedy="Every sample weight must be a finite number.")
+    if weight.min() < 0:
+        i = int(np.argmin(weight))
+        raise ValueError(f"sample_weight must be non-negative, but sample_weight[{i}] is {weight[i]!r}.")
+    if weight.max() == 0:
+        raise ValueError("sample_weight is all zero: at least one sample must have a positive weight.")
+    return weight
+
+
+def _summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_intercept: bool) -> Targets:
+    total = float(design.reduce(np.sum, w))
+    n_tasks = len(design.reduce(_weighted_sums, Y, w))
+    center, null_intercept = np.zeros(n_tasks), np.zeros(n_tasks)
+    if fit_intercept and loss.centers_targets:
+        Y, center = _center_targets(design, Y, w, total)
+    elif fit_intercept:
+        null_intercept = loss.null_intercept(design.reduce(_weighted_sums, Y, w) / total)
+    norm = float(np.sqrt(design.reduce(_weighted_squares, Y, w).sum()))
+    null_loss = float(design.reduce(partial(_constant_predictor_value, loss, null_intercept), Y, w))
+    return Targets(Y, w, total, norm, center, null_intercept, null_loss)
+
+
+def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple[Handle, FloatArray]:
+    """Targets less their weighted means, and the means; constant columns become exact zeros."""
+    center = np.zeros(design.reduce(_weighted_sums, Y, w).shape)
+    for _ in range(2):  # the second round removes what rounding left of a large offset
+        mean = design.reduce(_weighted_sums, Y, w) / total
+        Y = design.map(partial(np.add, -mean), Y)
+        center = center + mean
+    spread = np.sqrt(design.reduce(_weighted_squares, Y, w) / total)
+    varies = spread > _CONSTANT_RTOL * np.abs(center)
+    return design.map(partial(np.multiply, varies.astype(np.float64)), Y), center
+
+
+def _constant_predictor_value(loss: Loss, intercept: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+    return loss.value(np.broadcast_to(intercept, Y.shape), Y, w)
+
+
+def lam_max(
+    X: Any,
+    Y: Any,
+    weights: Any,
+    *,
+    loss: Any = "squared",
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+) -> float:
+    """Smallest strength at which no feature is selected: ``solve(X, Y, lam_max * weights)`` is zero.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Data.
+    Y : array-like of shape (n_samples,) or (n_samples, n_tasks)
+        Targets; one-hot rows or class probabilities for ``loss="multinomial"``.
+    weights : array-like of shape (n_features,), str or callable
+        Weight sequence, or the name of one.
+    loss : {"squared", "multinomial"} or Loss, default="squared"
+        Loss, summed over samples.
+    fit_intercept : bool, default=False
+        Whether the model has an unpenalised intercept.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative weights of the samples.
+
+    Returns
+    -------
+    float
+        The dual norm, for these weights, of the gradient of the loss at the model without features.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> round(go.lam_max([[1.0, 0.0], [0.0, 1.0]], [3.0, 1.0], [1.0, 0.5]), 6)
+    3.0
+    """
+    problem = build_problem(X, Y, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    sequence = resolve_weights(
+        weights,
+        n_features=problem.n_rows,
+        n_tasks=problem.targets.n_tasks,
+        n_samples=problem.design.n_samples,
+    )
+    return problem.lam_max(sequence)

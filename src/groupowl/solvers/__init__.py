@@ -1,0 +1,167 @@
+"""Solvers and the function that runs them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .._checks import as_float_array, check_finite, finite_number, lookup, positive_integer
+from .._typing import FloatArray
+from ..problem import Problem, build_problem
+from ..screening import resolve_rule
+from .apgd import APGD
+from .driver import Callback, Run, Solver
+from .result import History, HistoryRow, Progress, SolveResult
+
+__all__ = [
+    "APGD",
+    "SOLVERS",
+    "Callback",
+    "History",
+    "HistoryRow",
+    "Progress",
+    "Run",
+    "SolveResult",
+    "Solver",
+    "resolve_solver",
+    "solve",
+]
+
+#: Every solver by name, with its defaults; the contract tests run over this table.
+SOLVERS: dict[str, Callable[[], Solver]] = {
+    "auto": lambda: APGD(restart="gradient"),
+    "apgd": APGD,
+}
+
+
+def resolve_solver(solver: Any) -> Solver:
+    """A solver from its name, or the solver itself."""
+    if isinstance(solver, str) or not hasattr(solver, "advance"):
+        return lookup("solver", solver, SOLVERS)()
+    resolved: Solver = solver
+    return resolved
+
+
+def solve(
+    X: Any,
+    Y: Any,
+    lam: Any,
+    *,
+    loss: Any = "squared",
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+    solver: Any = "auto",
+    screening: str = "safe",
+    tol: float = 1e-6,
+    max_iter: int = 10_000,
+    B_init: Any = None,
+    intercept_init: Any = None,
+    random_state: Any = None,
+    callback: Callback | None = None,
+) -> SolveResult:
+    """Minimise ``sum_i w_i f_i(x_i^T B + b0) + sum_j lam_j ||B_[j],:||_2``, with a proof of how well.
+
+    This is the paper's scaling: the loss is a sum over samples and ``lam`` is given in full.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Data; float32 and float64 arrays are not copied, sparse data stay sparse.
+    Y : array-like of shape (n_samples,) or (n_samples, n_tasks)
+        Targets; one-hot rows or class probabilities for ``loss="multinomial"``.
+    lam : array-like of shape (n_features,)
+        Non-increasing, non-negative weights, not all zero; the row of ``B`` with the largest norm pays ``lam[0]``.
+    loss : {"squared", "multinomial"} or Loss, default="squared"
+        ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
+    fit_intercept : bool, default=False
+        Whether to fit an unpenalised intercept.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative weights w; 2 is the same as the sample twice, 0 as no sample.
+    solver : {"auto", "apgd"} or solver object, default="auto"
+        "auto" is for everyone. "apgd" is Algorithm 1 of the paper.
+    screening : {"safe", "paper", "none"}, default="safe"
+        Rule that removes rows proved to be zero: the extended rule, the paper's, or none. The answer is the
+        same, the time is not.
+    tol : float, default=1e-6
+        Stop when the duality gap is at most ``tol`` times the loss of the model without features.
+    max_iter : int, default=10000
+        Most proximal steps to take.
+    B_init : array-like of shape (n_features,) or (n_features, n_tasks), default=None
+        Where to start; zero by default.
+    intercept_init : array-like of shape (n_tasks,), default=None
+        Intercept to start from; that of the model without features by default.
+    random_state : int, RandomState instance or None, default=None
+        Seed of stochastic solvers.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate; returning True stops the solve.
+
+    Returns
+    -------
+    SolveResult
+        Coefficients, certificate and history.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When the solve stops before the gap meets the tolerance; the result says why and where.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 200, 3, random_state=0)
+    >>> lam = 0.5 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(200)
+    >>> result = go.solve(data.X, data.Y, lam)
+    >>> result.converged, bool(result.gap <= 1e-6 * 0.5 * (data.Y**2).sum())
+    (True, True)
+    """
+    resolved, rule = resolve_solver(solver), resolve_rule(screening)
+    tol = finite_number("tol", tol, above=0.0)
+    max_iter = positive_integer("max_iter", max_iter)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
+    problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    B = _start(problem, B_init, intercept_init)
+    run = Run(problem, resolved, rule=rule, tol=tol, max_iter=max_iter, callback=callback)
+    result = run.solve(B)
+    _warn_unless_converged(result, run.goal, tol, max_iter)
+    return result
+
+
+def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
+    """Coefficients to start from, out of what the user gave."""
+    if B_init is None and intercept_init is None:
+        return problem.null_coefficients()
+    q = problem.targets.n_tasks
+    B = np.zeros((problem.n_rows, q))
+    if B_init is not None:
+        given = as_float_array("B_init", B_init, ndim=(1, 2))
+        B = given if given.ndim == 2 else given[:, None]
+        if B.shape != (problem.n_rows, q):
+            raise ValueError(
+                f"B_init must have shape ({problem.n_rows}, {q}) (n_features, n_tasks), got {given.shape}."
+            )
+        check_finite("B_init", B, remedy="Start from finite coefficients, or leave B_init out.")
+    intercept = None
+    if intercept_init is not None:
+        if not problem.fit_intercept:
+            raise ValueError("intercept_init was given but fit_intercept is False; set fit_intercept=True.")
+        intercept = np.atleast_1d(as_float_array("intercept_init", intercept_init, ndim=(0, 1)))
+        if intercept.shape != (q,):
+            raise ValueError(f"intercept_init must have shape ({q},) (n_tasks,), got {intercept.shape}.")
+        check_finite("intercept_init", intercept, remedy="Start from a finite intercept, or leave it out.")
+    return problem.from_input(B, intercept)
+
+
+def _warn_unless_converged(result: SolveResult, goal: float, tol: float, max_iter: int) -> None:
+    reached = f"the duality gap is {result.gap:.3g}, tol={tol:g} asks for {goal:.3g}"
+    messages = {
+        "max_iter": f"Stopped after max_iter={max_iter} steps: {reached}. Raise max_iter or tol.",
+        "stalled": f"Stopped because steps bring no more progress: {reached}. Raise tol, or rescale the columns of X.",
+        "precision": f"Stopped at the limit of the arithmetic: {reached}. Raise tol.",
+    }
+    if result.status in messages:
+        warnings.warn(messages[result.status], ConvergenceWarning, stacklevel=3)

@@ -1,0 +1,273 @@
+"""The one loop around every solver: certify, record, stop, screen, step.
+
+A solver is a step and knows nothing of screening; screening knows nothing of solvers. That is what keeps a
+new solver from forgetting it, and what makes histories comparable.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._kernels import cluster_labels, unit_norms
+from .._typing import FloatArray, Handle, IndexArray
+from ..problem import Certificate, Problem
+from ..screening import Rule, safe_rows
+from .result import History, HistoryRow, Progress, SolveResult
+
+# A screening test pays once the gap, and with it the radius, has fallen since the last one.
+_GAP_FALL_FOR_TEST = 0.95
+# Rows proved zero leave the solver's problem once they are this many: each time costs a copy and the momentum.
+_SHRINK_FRACTION = 0.75
+# Certificates without any progress after which a solve counts as stalled.
+_STALL_CERTIFICATES = 50
+_PROGRESS_RTOL = 1e-3
+
+Callback = Callable[[Progress], Any]
+
+
+class State(Protocol):
+    """What a solver carries from step to step; ``Z`` is the predictor at ``B`` where it is known."""
+
+    @property
+    def B(self) -> FloatArray:
+        """Current coefficients, penalised rows first."""
+        ...
+
+    @property
+    def Z(self) -> Handle | None:
+        """Predictor at ``B``, or None."""
+        ...
+
+
+class Solver(Protocol):
+    """A step and how often to certify; see :class:`groupowl.APGD` for one."""
+
+    @property
+    def check_every(self) -> int:
+        """Steps between two certificates."""
+        ...
+
+    @property
+    def screen_after(self) -> int:
+        """Steps before the first screening test (the paper's warm start)."""
+        ...
+
+    def start(self, problem: Problem, B: FloatArray) -> Any:
+        """State at the coefficients ``B``."""
+        ...
+
+    def advance(self, problem: Problem, state: Any, certificate: Certificate) -> Any:
+        """State after one more step; the certificate is the latest one."""
+        ...
+
+    def restrict(self, problem: Problem, state: Any, rows: IndexArray) -> Any:
+        """State for the restricted ``problem``, which keeps these rows of the coefficients."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Incumbent:
+    """The best answer so far: coefficients of the rows that were alive, and their certificate."""
+
+    B: FloatArray
+    alive: IndexArray
+    certificate: Certificate
+
+
+class Run:
+    """One solve in progress."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Solver,
+        *,
+        rule: Rule | None,
+        tol: float,
+        max_iter: int,
+        callback: Callback | None = None,
+        alpha_index: int = 0,
+    ) -> None:
+        self.full = self.problem = problem
+        self.solver = solver
+        self.rule = rule
+        self.goal = tol * problem.null_loss
+        self.max_iter = max_iter
+        self.callback = callback
+        self.alpha_index = alpha_index
+        self.rows: list[HistoryRow] = []
+        self.alive = np.arange(problem.n_rows)  # rows of the problem that the solver works on
+        self.candidates = self.alive  # positions among them that are not proved zero
+        self.screened_at = np.full(problem.n_rows, -1, dtype=np.intp)
+        self.n_iter = 0
+        self.certificate: Certificate | None = None
+        self.tested_gap = np.inf
+        self.retry_gap = np.inf  # reduced gap below which the full problem is certified (again)
+        self.incumbent: _Incumbent | None = None
+        self.final: tuple[FloatArray, Certificate]
+        self._still = (np.inf, np.inf, 0)  # best primal, best gap, certificates since either improved
+        self._passes_before = problem.design.passes.total
+        self._started = time.perf_counter()
+
+    def solve(self, B: FloatArray) -> SolveResult:
+        """Run from the coefficients ``B`` until there is a reason to stop."""
+        with np.errstate(all="ignore"):  # non-finite values are looked for, not warned about
+            B = self._without_zero_columns(B)
+            self.state = self.solver.start(self.problem, B)
+            while (status := self._certify()) is None:
+                self._screen()
+                steps = self._steps_to_next_certificate()
+                for _ in range(steps):
+                    self.state = self.solver.advance(self.problem, self.state, self.latest)
+                self.n_iter += steps
+            return self._result(status)
+
+    @property
+    def latest(self) -> Certificate:
+        """The latest certificate, for the rows that are alive."""
+        assert self.certificate is not None
+        return self.certificate
+
+    def _steps_to_next_certificate(self) -> int:
+        if self.n_iter == 0 and self.latest.gap <= self.goal:
+            return 1  # optimal from the start: one prox step, so that clusters are those of a prox
+        return min(self.solver.check_every, self.max_iter - self.n_iter)
+
+    # Certificates -----------------------------------------------------------------------------------
+
+    def _certify(self) -> str | None:
+        """Certify the current coefficients, record them, and say why to stop, if so."""
+        self.certificate = self.problem.certify(self.state.B, self.state.Z, best=self.certificate)
+        self._record(self.certificate)
+        status = self._stop_reason(self.certificate)
+        stopped_by_user = self.callback is not None and bool(self.callback(self._progress()))
+        return "callback" if stopped_by_user and status is None else status
+
+    def _record(self, certificate: Certificate) -> None:
+        nonzero = int(np.count_nonzero(self.state.B[: self.problem.n_rows].any(axis=1)))
+        passes = self.full.design.passes.total - self._passes_before
+        seconds = time.perf_counter() - self._started
+        values = (certificate.primal, certificate.dual, certificate.gap)
+        self.rows.append(HistoryRow(self.n_iter, seconds, passes, *values, len(self.candidates), nonzero))
+        if self.incumbent is None or certificate.gap < self.incumbent.certificate.gap:
+            self.incumbent = _Incumbent(self.state.B, self.alive, certificate)
+
+    def _stop_reason(self, certificate: Certificate) -> str | None:
+        if self.n_iter and self._proved():
+            return "converged"
+        if not np.isfinite(certificate.primal):
+            return "stalled"
+        if self.n_iter and certificate.gap > self.goal and self._limited_by_rounding(certificate):
+            return "precision"
+        if self._stands_still(certificate):
+            return "stalled"
+        return "max_iter" if self.n_iter >= self.max_iter else None
+
+    def _proved(self) -> bool:
+        """Whether the gap of the full problem meets the goal; costs a pass only when it may."""
+        assert self.incumbent is not None
+        gap = self.incumbent.certificate.gap
+        if gap > min(self.goal, self.retry_gap):
+            return False
+        self.final = self._full_answer()
+        self.retry_gap = 0.3 * gap  # if the rows removed spoil the dual point, go on for a while
+        return self.final[1].gap <= self.goal
+
+    def _full_answer(self) -> tuple[FloatArray, Certificate]:
+        """Coefficients of the full problem and their certificate there, over all rows."""
+        assert self.incumbent is not None
+        found = self.incumbent
+        B = self._spread(found.B, found.alive)
+        proved_zero = np.flatnonzero(self.screened_at >= 0)
+        if len(found.alive) == self.full.n_rows and not B[proved_zero].any():
+            return B, found.certificate
+        B[proved_zero] = 0.0
+        return B, self.full.certify(B)
+
+    def _limited_by_rounding(self, certificate: Certificate) -> bool:
+        return certificate.gap - certificate.rounding <= self.goal < 2.0 * certificate.rounding
+
+    def _stands_still(self, certificate: Certificate) -> bool:
+        primal, gap, count = self._still
+        improved = certificate.primal < primal - 1e-14 * abs(primal) or certificate.gap < (1 - _PROGRESS_RTOL) * gap
+        self._still = (
+            min(primal, certificate.primal),
+            min(gap, certificate.gap),
+            0 if improved else count + 1,
+        )
+        return self._still[2] >= _STALL_CERTIFICATES
+
+    # Screening --------------------------------------------------------------------------------------
+
+    def _without_zero_columns(self, B: FloatArray) -> FloatArray:
+        """Coefficients with zeros for zero columns, which never help; with screening they are proved zero."""
+        B = B.copy()
+        B[: self.problem.n_rows][self.problem.norms == 0] = 0.0
+        if self.rule is not None:
+            self._mark(np.flatnonzero(self.problem.norms > 0))
+        return B
+
+    def _screen(self) -> None:
+        """Mark the rows that the certificate proves to be zero; remove them once they are many."""
+        if self.rule is None or self.n_iter < self.solver.screen_after:
+            return
+        if not self.latest.gap <= _GAP_FALL_FOR_TEST * self.tested_gap:
+            return
+        self.tested_gap = self.latest.gap
+        self._mark(safe_rows(self.problem, self.latest, self.candidates, self.rule))
+        if len(self.candidates) <= _SHRINK_FRACTION * self.problem.n_rows:
+            self._shrink(self.candidates)
+
+    def _mark(self, keep: IndexArray) -> None:
+        proved = np.setdiff1d(self.candidates, keep, assume_unique=True)
+        self.screened_at[self.alive[proved]] = max(len(self.rows) - 1, 0)
+        self.candidates = keep
+
+    def _shrink(self, keep: IndexArray) -> None:
+        """Go on with the rows ``keep`` alone."""
+        rows = self.problem.row_index(keep)
+        self.problem, self.alive = self.problem.restrict(keep), self.alive[keep]
+        self.candidates = np.arange(len(keep))
+        self.certificate = self.latest.restrict(keep)
+        self.state = self.solver.restrict(self.problem, self.state, rows)
+
+    # Results ----------------------------------------------------------------------------------------
+
+    def _spread(self, B: FloatArray, alive: IndexArray) -> FloatArray:
+        """Coefficients of the full problem from those of the rows ``alive``."""
+        spread = np.zeros((self.full.n_rows + self.full.n_free, B.shape[1]))
+        spread[self.full.row_index(alive)] = B
+        return spread
+
+    def _progress(self) -> Progress:
+        B, alive = self.state.B, self.alive
+        return Progress(
+            *self.rows[-1],
+            alpha_index=self.alpha_index,
+            _coefficients=lambda: self.full.to_input(self._spread(B, alive)),
+        )
+
+    def _result(self, status: str) -> SolveResult:
+        coefficients, certificate = self.final if status == "converged" else self._full_answer()
+        B, intercept = self.full.to_input(coefficients)
+        return SolveResult(
+            B=B,
+            intercept=intercept,
+            primal=certificate.primal,
+            dual=certificate.dual,
+            gap=certificate.gap,
+            active=self.alive[self.candidates],
+            screened_at=self.screened_at,
+            clusters=cluster_labels(unit_norms(coefficients[: self.full.n_rows])),
+            n_iter=self.n_iter,
+            n_passes=self.full.design.passes.total - self._passes_before,
+            status=status,
+            seconds=time.perf_counter() - self._started,
+            history=History.from_rows(self.rows),
+            _theta=lambda: certificate.theta,
+        )

@@ -1,0 +1,164 @@
+"""What a solve returns: coefficients, their certificate, and how they came about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._typing import FloatArray, Handle, IndexArray
+
+
+class HistoryRow(NamedTuple):
+    """State at one certificate."""
+
+    iteration: int
+    seconds: float
+    passes: float
+    primal: float
+    dual: float
+    gap: float
+    n_active: int
+    n_nonzero: int
+
+
+@dataclass(frozen=True)
+class History:
+    """One entry per certificate, as arrays; ``history[i]`` is a row, ``len`` the number of rows."""
+
+    iteration: IndexArray
+    seconds: FloatArray
+    passes: FloatArray
+    primal: FloatArray
+    dual: FloatArray
+    gap: FloatArray
+    n_active: IndexArray
+    n_nonzero: IndexArray
+
+    @classmethod
+    def from_rows(cls, rows: list[HistoryRow]) -> History:
+        """Columns from rows."""
+        return cls(*(np.array(column) for column in zip(*rows, strict=True)))
+
+    def __len__(self) -> int:
+        return len(self.iteration)
+
+    def __getitem__(self, index: int) -> HistoryRow:
+        return HistoryRow(*(column[index].item() for column in self.as_dict().values()))
+
+    def __repr__(self) -> str:
+        last = self[-1]
+        return f"History({len(self)} certificates, {last.iteration} iterations, last gap {last.gap:.3g})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Columns by name, ready for a data frame."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees after each certificate; returning True from it stops the solve.
+
+    The attributes are those of a row of the history and ``alpha_index``, the position on a path (0 for a single
+    solve). :meth:`coefficients` gives the current ``B`` and intercept on the scale of the input.
+    """
+
+    iteration: int
+    seconds: float
+    passes: float
+    primal: float
+    dual: float
+    gap: float
+    n_active: int
+    n_nonzero: int
+    alpha_index: int
+    _coefficients: Callable[[], tuple[FloatArray, FloatArray]] = field(repr=False)
+
+    def coefficients(self) -> tuple[FloatArray, FloatArray]:
+        """Current ``B`` (n_features, n_tasks) and intercept (n_tasks,)."""
+        return self._coefficients()
+
+
+@dataclass(frozen=True, repr=False)
+class SolveResult:
+    """Coefficients with the proof of how good they are.
+
+    Attributes
+    ----------
+    B : ndarray of shape (n_features, n_tasks)
+        Coefficients on the scale of X as it was given.
+    intercept : ndarray of shape (n_tasks,)
+        Zeros when none was fitted.
+    primal, dual, gap : float
+        Objective, dual value and duality gap of the full problem: ``primal - minimum <= gap`` is proved.
+    theta : handle
+        Dual feasible point behind ``dual``, (n_samples, n_tasks); computed on first access, not pickled.
+    active : ndarray of int
+        Rows not proved to be zero; all of them without screening.
+    support : ndarray of int
+        Rows that are not zero.
+    screened_at : ndarray of int of shape (n_features,)
+        Index in the history of the certificate that proved the row zero, -1 for the others.
+    clusters : ndarray of int of shape (n_features,)
+        Rows of equal norm share a number, from 1 by falling norm; 0 for zero rows.
+    n_iter : int
+        Proximal steps taken.
+    n_passes : float
+        Products with X, in units of one product with all columns.
+    status : {"converged", "max_iter", "callback", "stalled", "precision"}
+        Why the solve stopped. "precision": rounding errors forbid to prove the tolerance asked for.
+    converged : bool
+        Whether the gap meets the tolerance.
+    seconds : float
+        Wall time.
+    history : History
+        One row per certificate.
+    """
+
+    B: FloatArray
+    intercept: FloatArray
+    primal: float
+    dual: float
+    gap: float
+    active: IndexArray
+    screened_at: IndexArray
+    clusters: IndexArray
+    n_iter: int
+    n_passes: float
+    status: str
+    seconds: float
+    history: History
+    _theta: Callable[[], Handle] | None = None
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap meets the tolerance."""
+        return self.status == "converged"
+
+    @property
+    def support(self) -> IndexArray:
+        """Rows of ``B`` that are not zero."""
+        return np.flatnonzero(self.B.any(axis=1))
+
+    @cached_property
+    def theta(self) -> Handle:
+        """Dual feasible point of the full problem."""
+        if self._theta is None:
+            raise AttributeError("theta is not stored with a pickled result: it needs the data. Solve again.")
+        return self._theta()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in self.__dict__.items() if name != "theta"}
+        return state | {"_theta": None}
+
+    def __repr__(self) -> str:
+        d, q = self.B.shape
+        return (
+            f"SolveResult({self.status} after {self.n_iter} steps, {self.n_passes:.1f} passes, {self.seconds:.3g} s\n"
+            f"  objective {self.primal:.10g}, proved within {self.gap:.3g} of the minimum\n"
+            f"  {len(self.support)} of {d} rows selected in {self.clusters.max(initial=0)} clusters, {q} tasks; "
+            f"{d - len(self.active)} rows proved zero)"
+        )

@@ -1,0 +1,209 @@
+"""Weight sequences of the OWL norm: non-increasing, first weight 1.
+
+The largest row of ``B`` pays the first weight. Estimators and paths multiply a sequence by ``alpha``;
+:func:`oscar_lam` gives the weights of the paper with their strength applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtri, ndtri
+
+from ._checks import as_float_array, check_finite, finite_number, lookup, positive_integer
+from ._typing import FloatArray
+
+__all__ = ["bh", "chi", "constant", "gaussian", "linear", "oscar"]
+
+
+def _ranks(n_features: int) -> FloatArray:
+    return np.arange(1, positive_integer("n_features", n_features) + 1, dtype=np.float64)
+
+
+def _level(fdr: float) -> float:
+    if not 0.0 < finite_number("fdr", fdr) < 1.0:
+        raise ValueError(f"fdr must lie strictly between 0 and 1, got {fdr!r}.")
+    return float(fdr)
+
+
+def oscar(n_features: int, *, ratio: float = 1.0) -> FloatArray:
+    """OSCAR weights ``1 + ratio (d - i)/d``, divided by the first.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features d.
+    ratio : float, default=1.0
+        ``d alpha_2 / alpha_1`` in the paper's parametrisation; 1 is the paper's setting, 0 is constant.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+    """
+    slope = finite_number("ratio", ratio, at_least=0.0)
+    weights = 1.0 + slope * (n_features - _ranks(n_features)) / n_features
+    return weights / weights[0]
+
+
+def linear(n_features: int) -> FloatArray:
+    """Linearly falling weights ``(d - i + 1)/d``, from 1 to 1/d."""
+    return (n_features - _ranks(n_features) + 1.0) / n_features
+
+
+def constant(n_features: int) -> FloatArray:
+    """Weights that are all 1: the multi-task lasso (L2,1 norm)."""
+    return np.ones_like(_ranks(n_features))
+
+
+def bh(n_features: int, *, fdr: float = 0.1) -> FloatArray:
+    """Benjamini-Hochberg (SLOPE) weights: normal quantiles at level ``1 - i fdr/(2 d)``.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features d.
+    fdr : float, default=0.1
+        Target false discovery rate, strictly between 0 and 1.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+    """
+    return _scaled(_normal_quantiles(n_features, fdr))
+
+
+def _normal_quantiles(n_features: int, fdr: float) -> FloatArray:
+    level = _level(fdr)
+    return -ndtri(_ranks(n_features) * level / (2 * n_features))
+
+
+def gaussian(n_features: int, n_samples: int, *, fdr: float = 0.1) -> FloatArray:
+    """BH weights corrected for the noise of a random Gaussian design, flat after their minimum.
+
+    ``g_i = bh_i sqrt(1 + sum_{j<i} g_j^2 / (n - i))``, the correction of the SLOPE paper; once the
+    sequence would rise, it stays at its minimum.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features d.
+    n_samples : int
+        Number of samples n.
+    fdr : float, default=0.1
+        Target false discovery rate, strictly between 0 and 1.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+    """
+    corrected = _normal_quantiles(n_features, fdr)
+    n = positive_integer("n_samples", n_samples)
+    sum_of_squares = 0.0
+    for i in range(1, n_features):
+        sum_of_squares += corrected[i - 1] ** 2
+        if n - i - 1 > 0:
+            corrected[i] *= np.sqrt(1.0 + sum_of_squares / (n - i - 1))
+        if n - i - 1 <= 0 or corrected[i] > corrected[i - 1]:
+            corrected[i:] = corrected[i - 1]
+            break
+    return _scaled(corrected)
+
+
+def chi(n_features: int, n_tasks: int, *, fdr: float = 0.1) -> FloatArray:
+    """Chi quantiles with ``n_tasks`` degrees of freedom at level ``1 - i fdr/d``, for row norms.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features d.
+    n_tasks : int
+        Number of tasks q: the norm of q standard normals has this distribution.
+    fdr : float, default=0.1
+        Target false discovery rate, strictly between 0 and 1.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+    """
+    q = positive_integer("n_tasks", n_tasks)
+    return _scaled(np.sqrt(chdtri(q, _ranks(n_features) * _level(fdr) / n_features)))
+
+
+def _scaled(weights: FloatArray) -> FloatArray:
+    # The first weight is 1, so alpha is what the largest row pays per unit of norm.
+    return weights / weights[0]
+
+
+def oscar_lam(n_features: int, alpha_1: float, alpha_2: float) -> FloatArray:
+    """2OSCAR weights in the paper's parametrisation, ``lam_i = alpha_1 + alpha_2 (d - i)``, unscaled.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features d.
+    alpha_1, alpha_2 : float
+        Non-negative, not both zero; the paper uses ``alpha_2 = alpha_1 / d``.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> go.oscar_lam(3, 1.0, 0.5)
+    array([2. , 1.5, 1. ])
+    """
+    level = finite_number("alpha_1", alpha_1, at_least=0.0)
+    slope = finite_number("alpha_2", alpha_2, at_least=0.0)
+    if level == slope == 0.0:
+        raise ValueError("alpha_1 and alpha_2 must not both be zero: the penalty would vanish.")
+    return level + slope * (n_features - _ranks(n_features))
+
+
+_NAMED: dict[str, Callable[[int, int, int], FloatArray]] = {
+    "oscar": lambda d, q, n: oscar(d),
+    "linear": lambda d, q, n: linear(d),
+    "constant": lambda d, q, n: constant(d),
+    "bh": lambda d, q, n: bh(d),
+    "gaussian": lambda d, q, n: gaussian(d, n),
+    "chi": lambda d, q, n: chi(d, q),
+}
+
+
+def resolve_weights(spec: Any, *, n_features: int, n_tasks: int, n_samples: int) -> FloatArray:
+    """Weights from a name, an array (used as it is) or ``f(n_features, n_tasks=, n_samples=)``."""
+    if callable(spec):
+        spec = spec(n_features, n_tasks=n_tasks, n_samples=n_samples)
+    if isinstance(spec, str):
+        return lookup("weights", spec, _NAMED)(n_features, n_tasks, n_samples)
+    return check_sequence("weights", spec, n_features)
+
+
+def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
+    """``values`` as OWL weights: finite, non-negative, non-increasing, not all zero, one per feature."""
+    sequence = as_float_array(argument, values, ndim=(1,))
+    if len(sequence) != n_features:
+        raise ValueError(
+            f"{argument} must have one weight per feature: X has {n_features} columns, "
+            f"{argument} has length {len(sequence)}."
+        )
+    check_finite(argument, sequence, remedy="Every weight must be a finite number.")
+    if sequence.min() < 0:
+        j = int(np.argmin(sequence))
+        raise ValueError(f"{argument} must be non-negative, but {argument}[{j}] is {sequence[j]!r}.")
+    rises = np.flatnonzero(np.diff(sequence) > 0)
+    if len(rises):
+        j = int(rises[0])
+        raise ValueError(
+            f"{argument} must be non-increasing, but {argument}[{j + 1}] = {sequence[j + 1]!r} exceeds "
+            f"{argument}[{j}] = {sequence[j]!r}; sort it downwards, for example np.sort({argument})[::-1]."
+        )
+    if sequence[0] == 0:
+        raise ValueError(
+            f"{argument} is all zero: without a penalty there is nothing to certify. Use a positive first "
+            f"weight, or an unpenalised model."
+        )
+    return sequence
