@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -220,7 +220,7 @@ class Run:
             return
         self.tested_gap = self.latest.gap
         self._mark(safe_rows(self.problem, self.latest, self.candidates, self.rule))
-        if len(self.candidates) <= _SHRINK_FRACTION * self.problem.n_rows:
+        if self.problem.n_rows and len(self.candidates) <= _SHRINK_FRACTION * self.problem.n_rows:
             self._shrink(self.candidates)
 
     def _mark(self, keep: IndexArray) -> None:
@@ -247,7 +247,7 @@ class Run:
     def _progress(self) -> Progress:
         B, alive = self.state.B, self.alive
         return Progress(
-            *self.rows[-1],
+            *astuple(self.rows[-1]),
             alpha_index=self.alpha_index,
             _coefficients=lambda: self.full.to_input(self._spread(B, alive)),
         )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .._typing import FloatArray, Handle, IndexArray
 
 
-class HistoryRow(NamedTuple):
+@dataclass(frozen=True)
+class HistoryRow:
     """State at one certificate."""
 
     iteration: int
@@ -41,7 +42,7 @@ class History:
     @classmethod
     def from_rows(cls, rows: list[HistoryRow]) -> History:
         """Columns from rows."""
-        return cls(*(np.array(column) for column in zip(*rows, strict=True)))
+        return cls(*(np.array(column) for column in zip(*map(astuple, rows), strict=True)))
 
     def __len__(self) -> int:
         return len(self.iteration)
@@ -59,21 +60,13 @@ class History:
 
 
 @dataclass(frozen=True)
-class Progress:
+class Progress(HistoryRow):
     """What a callback sees after each certificate; returning True from it stops the solve.
 
-    The attributes are those of a row of the history and ``alpha_index``, the position on a path (0 for a single
-    solve). :meth:`coefficients` gives the current ``B`` and intercept on the scale of the input.
+    Beside the fields of a row of the history, ``alpha_index`` is the position on a path (0 for a single solve),
+    and :meth:`coefficients` gives the current ``B`` and intercept on the scale of the input.
     """
 
-    iteration: int
-    seconds: float
-    passes: float
-    primal: float
-    dual: float
-    gap: float
-    n_active: int
-    n_nonzero: int
     alpha_index: int
     _coefficients: Callable[[], tuple[FloatArray, FloatArray]] = field(repr=False)
 
