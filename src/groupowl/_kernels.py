@@ -91,6 +91,8 @@ def prox_norms(norms: FloatArray, lam: FloatArray) -> FloatArray:
 def prox_units(V: FloatArray, lam: FloatArray) -> FloatArray:
     """Proximal map of the Group OWL norm at ``V``: each row keeps its direction, its norm shrinks."""
     norms = unit_norms(V)
+    if not np.isfinite(norms.sum()):  # a diverged point stays one: zeros would look like an answer
+        return np.full_like(V, np.nan)
     shrunk = prox_norms(norms, lam)
     P = np.zeros_like(V)
     support = np.flatnonzero(shrunk)

@@ -268,6 +268,8 @@ class Problem:
         """Certificate for coefficients ``B``; ``Z`` saves a product, ``best`` is kept if its dual is larger."""
         Z = self.predictor(B) if Z is None else Z
         primal = self.loss_value(Z) + self.penalty_value(B)
+        if not np.isfinite(primal):
+            return self._no_certificate()
         theta, correlations, gauge = self._feasible_dual_point(Z)
         theta_norm = self._weighted_norm(theta)
         if gauge <= 1.0 and self._is_null(B):
@@ -279,6 +281,12 @@ class Problem:
         rounding = self._rounding(B, Z, primal, dual, theta_norm)
         gap = max(primal - dual, 0.0) + rounding
         return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding)
+
+    def _no_certificate(self) -> Certificate:
+        """For coefficients that overflow: zero is feasible, and nothing is proved."""
+        zero = self.design.map(np.zeros_like, self.targets.Y)
+        dual = float(self.design.reduce(self.loss.dual_value, zero, self.targets.Y, self.targets.w))
+        return Certificate(zero, np.zeros(self.n_rows), 0.0, primal=np.inf, dual=dual, gap=np.inf, rounding=0.0)
 
     def _is_null(self, B: FloatArray) -> bool:
         return not B[: self.n_rows].any() and np.array_equal(B, self.null_coefficients())
@@ -293,7 +301,7 @@ class Problem:
             reach += self.intercept_scale * float(np.linalg.norm(B[-1])) * np.sqrt(self.targets.total_weight)
         cancelling = float(self.design.reduce(self.loss.cancelling_size, Z, self.targets.w))
         sums = 64 * EPS * (abs(primal) + abs(dual))
-        return sums + 8 * EPS * (theta_norm * (self.targets.norm + reach) + cancelling)
+        return float(sums + 8 * EPS * (theta_norm * (self.targets.norm + reach) + cancelling))
 
     def upper_bounds(self, certificate: Certificate) -> FloatArray:
         """``u_j >= ||x_j^T theta*||`` for every row: the correlation plus how far it can still move.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -247,13 +247,28 @@ class Run:
     def _progress(self) -> Progress:
         B, alive = self.state.B, self.alive
         return Progress(
-            *astuple(self.rows[-1]),
+            **asdict(self.rows[-1]),
             alpha_index=self.alpha_index,
             _coefficients=lambda: self.full.to_input(self._spread(B, alive)),
         )
 
+    def _last_test(self, B: FloatArray, certificate: Certificate) -> tuple[FloatArray, Certificate]:
+        """Test the rows once more with the certificate of the answer itself; dropping never raises its objective."""
+        if self.rule is None:
+            return B, certificate
+        active = self.alive[self.candidates]
+        kept = safe_rows(self.full, certificate, active, self.rule)
+        proved = np.setdiff1d(active, kept, assume_unique=True)
+        self.screened_at[proved] = len(self.rows) - 1
+        if not B[proved].any():
+            return B, certificate
+        B = B.copy()
+        B[proved] = 0.0
+        return B, self.full.certify(B, best=certificate)
+
     def _result(self, status: str) -> SolveResult:
-        coefficients, certificate = self.final if status == "converged" else self._full_answer()
+        answer = self.final if status == "converged" else self._full_answer()
+        coefficients, certificate = self._last_test(*answer)
         B, intercept = self.full.to_input(coefficients)
         return SolveResult(
             B=B,
@@ -261,7 +276,7 @@ class Run:
             primal=certificate.primal,
             dual=certificate.dual,
             gap=certificate.gap,
-            active=self.alive[self.candidates],
+            active=np.flatnonzero(self.screened_at < 0),
             screened_at=self.screened_at,
             clusters=cluster_labels(unit_norms(coefficients[: self.full.n_rows])),
             n_iter=self.n_iter,

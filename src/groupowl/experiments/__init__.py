@@ -1,0 +1,1 @@
+"""Experiments that the command line runs; each returns data and prints nothing."""

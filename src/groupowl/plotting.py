@@ -1,0 +1,137 @@
+"""Pictures of solves: how the gap closes, and how screening removes rows. Needs Matplotlib (extra ``plot``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._checks import finite_number, lookup
+from .solvers import SolveResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_gap", "plot_rows_kept"]
+
+# Okabe and Ito's colours, told apart with every kind of colour vision; yellow is too faint for lines.
+_COLOURS = ("#000000", "#E69F00", "#0072B2", "#CC79A7", "#009E73", "#D55E00", "#56B4E9")
+_LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # at the end of a curve, where the solve stopped
+# Curves often coincide: later ones are thinner, so that the earlier ones show behind them.
+_WIDEST, _THINNEST = 3.2, 1.4
+
+_X_LABELS = {"seconds": "time (seconds)", "passes": "passes over the data"}
+
+
+def plot_gap(
+    histories: Mapping[str, SolveResult], *, x: str = "seconds", relative_to: float = 1.0, ax: Axes | None = None
+) -> Axes:
+    """Duality gap against time or passes, on a logarithmic scale.
+
+    Parameters
+    ----------
+    histories : mapping of str to SolveResult
+        Solves by the name that the legend shows.
+    x : {"seconds", "passes"}, default="seconds"
+        Horizontal axis.
+    relative_to : float, default=1.0
+        Number that gaps are divided by; the loss of the model without features makes them comparable with ``tol``.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> from groupowl.plotting import plot_gap
+    >>> data = go.datasets.make_correlated_groups(60, 200, 3, random_state=0)
+    >>> lam = 0.5 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(200)
+    >>> plot_gap({"safe": go.solve(data.X, data.Y, lam)}, x="passes").get_yscale()
+    'log'
+    """
+    scale = finite_number("relative_to", relative_to, above=0.0)
+    ax = _prepare(histories, x, ax)
+    for style, (name, result) in zip(_styles(len(histories)), histories.items(), strict=True):
+        positive = result.history.gap > 0  # a gap of exactly 0 has no place on a logarithmic scale
+        horizontal = getattr(result.history, x)
+        ax.plot(horizontal[positive], result.history.gap[positive] / scale, label=name, **style)
+    return _finish(ax, x, "Duality gap", "duality gap" if scale == 1.0 else "relative duality gap")
+
+
+def plot_rows_kept(histories: Mapping[str, SolveResult], *, x: str = "passes", ax: Axes | None = None) -> Axes:
+    """Number of rows of ``B`` not yet proved zero against passes or time, on a logarithmic scale.
+
+    Parameters
+    ----------
+    histories : mapping of str to SolveResult
+        Solves by the name that the legend shows.
+    x : {"passes", "seconds"}, default="passes"
+        Horizontal axis.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = _prepare(histories, x, ax)
+    for style, (name, result) in zip(_styles(len(histories)), histories.items(), strict=True):
+        rows = np.maximum(result.history.n_active, 1)  # no row left is drawn at 1, the lower end of the axis
+        ax.step(getattr(result.history, x), rows, where="post", label=name, **style)
+    _finish(ax, x, "Rows not yet proved zero", "rows kept")
+    _label_plain_numbers(ax)
+    return ax
+
+
+def _prepare(histories: Mapping[str, SolveResult], x: str, ax: Axes | None) -> Axes:
+    """Axes to draw on, after a check of the arguments."""
+    lookup("x", x, _X_LABELS)
+    if not histories:
+        raise ValueError("histories is empty: there is nothing to draw.")
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError('Drawing needs Matplotlib; run: pip install "groupowl[plot]"') from error
+    return plt.subplots(layout="constrained")[1]
+
+
+def _styles(count: int) -> list[dict[str, Any]]:
+    """One style per curve; colour, dashes, width and marker all differ, for print and for colour-blind readers."""
+    widths = np.linspace(_WIDEST, _THINNEST, count) if count > 1 else [_THINNEST]
+    return [
+        {
+            "color": _COLOURS[i % len(_COLOURS)],
+            "linestyle": _LINE_STYLES[i % len(_LINE_STYLES)],
+            "linewidth": float(width),
+            "marker": _MARKERS[i % len(_MARKERS)],
+            "markersize": 3.0 + float(width),
+            "markevery": [-1],
+        }
+        for i, width in enumerate(widths)
+    ]
+
+
+def _finish(ax: Axes, x: str, title: str, y_label: str) -> Axes:
+    ax.set_yscale("log")
+    ax.set(title=title, xlabel=_X_LABELS[x], ylabel=y_label)
+    ax.grid(visible=True, which="major", color="0.9")
+    ax.set_axisbelow(True)
+    ax.legend(handlelength=4.0)
+    return ax
+
+
+def _label_plain_numbers(ax: Axes) -> None:
+    """Counts on the vertical axis as 60, not as 6 x 10^1, from the power of ten below the smallest one."""
+    from matplotlib.ticker import LogFormatter
+
+    smallest = min(float(np.min(line.get_ydata())) for line in ax.get_lines())
+    ax.set_ylim(bottom=10.0 ** np.floor(np.log10(smallest)))
+    ax.yaxis.set_major_formatter(LogFormatter())
+    ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.4)))

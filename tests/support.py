@@ -1,0 +1,184 @@
+"""What several test files share: problems of every kind, a conic reference, a design that guards sample space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+import groupowl as go
+from groupowl.designs import DenseDesign, Design, PassCounter
+from groupowl.solvers import SOLVERS
+
+#: Names of all solvers; a new solver joins every test that runs over them.
+SOLVER_NAMES = list(SOLVERS)
+RULE_NAMES = ["safe", "paper", "none"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One small problem, ready for `go.solve(**case.arguments())`."""
+
+    X: object
+    Y: np.ndarray
+    lam: np.ndarray
+    loss: str = "squared"
+    fit_intercept: bool = False
+    sample_weight: np.ndarray | None = None
+
+    def arguments(self):
+        return {
+            "X": self.X,
+            "Y": self.Y,
+            "lam": self.lam,
+            "loss": self.loss,
+            "fit_intercept": self.fit_intercept,
+            "sample_weight": self.sample_weight,
+        }
+
+    def problem(self):
+        return go.problem.build_problem(**self.arguments())
+
+    def objective(self, B, intercept=0.0):
+        """The documented objective, from scratch in dense NumPy."""
+        X = self.X.toarray() if sp.issparse(self.X) else np.asarray(self.X, dtype=float)
+        Y = self.Y if self.Y.ndim == 2 else self.Y[:, None]
+        w = np.ones(len(Y)) if self.sample_weight is None else self.sample_weight
+        Z = X @ B + intercept
+        if self.loss == "squared":
+            losses = 0.5 * np.sum((Y - Z) ** 2, axis=1)
+        else:
+            top = Z.max(axis=1)
+            losses = np.log(np.exp(Z - top[:, None]).sum(axis=1)) + top - np.sum(Y * Z, axis=1)
+        norms = np.sort(np.linalg.norm(B, axis=1))[::-1]
+        return float(w @ losses + norms @ self.lam)
+
+
+def make_case(
+    seed=0,
+    *,
+    n=25,
+    d=12,
+    q=3,
+    loss="squared",
+    fit_intercept=False,
+    weighted=False,
+    sparse=False,
+    shape="oscar",
+    fraction=0.3,
+):
+    """A random problem with correlated columns, offsets, and `fraction` of the strength that kills all rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) @ (np.eye(d) + 0.4 * rng.standard_normal((d, d)) / np.sqrt(d)) + 0.3
+    if sparse:
+        X *= rng.random((n, d)) < 0.5
+    B = np.zeros((d, q))
+    B[rng.choice(d, size=min(4, d), replace=False)] = rng.standard_normal((min(4, d), q))
+    Z = X @ B
+    if loss == "squared":
+        Y = Z + 0.5 * rng.standard_normal((n, q)) + 1.0
+    else:
+        Y = np.eye(q)[np.argmax(Z + rng.gumbel(size=Z.shape), axis=1)]
+    weight = rng.uniform(0.2, 3.0, size=n) if weighted else None
+    weights = {"two-level": np.r_[np.ones(d - d // 2), np.full(d // 2, 0.3)]}.get(shape)
+    weights = getattr(go.weights, shape)(d) if weights is None else weights
+    data = {"loss": loss, "fit_intercept": fit_intercept, "sample_weight": weight}
+    X = sp.csr_array(X) if sparse else X
+    return Case(X, Y, fraction * go.lam_max(X, Y, weights, **data) * weights, **data)
+
+
+@cache
+def conic_minimum(**settings) -> float:
+    """Minimum of `make_case(**settings)` by Clarabel, an interior-point solver that knows nothing of us."""
+    case = make_case(**settings)
+    X = case.X.toarray() if sp.issparse(case.X) else case.X
+    n, d = X.shape
+    q = case.Y.shape[1]
+    w = np.ones(n) if case.sample_weight is None else case.sample_weight
+    B, b0 = cp.Variable((d, q)), cp.Variable((1, q))
+    Z = X @ B + (np.ones((n, 1)) @ b0 if case.fit_intercept else 0.0)
+    if case.loss == "squared":
+        loss = 0.5 * cp.sum_squares(cp.multiply(np.sqrt(w)[:, None] * np.ones((1, q)), case.Y - Z))
+    else:
+        loss = cp.sum(cp.multiply(w, cp.log_sum_exp(Z, axis=1) - cp.sum(cp.multiply(case.Y, Z), axis=1)))
+    norms = cp.norm(B, 2, axis=1)
+    drops = case.lam - np.append(case.lam[1:], 0.0)
+    penalty = sum(drops[k] * cp.sum_largest(norms, k + 1) for k in range(d) if drops[k] > 0)
+    program = cp.Problem(cp.Minimize(loss + penalty))
+    accuracy = 1e-9
+    program.solve(solver=cp.CLARABEL, tol_gap_abs=accuracy, tol_gap_rel=accuracy, tol_feas=accuracy)
+    # The objective at the solver's point, evaluated from scratch: above the minimum by at most its accuracy.
+    return case.objective(B.value, b0.value if case.fit_intercept else 0.0)
+
+
+class OpaqueArray:
+    """A sample-space array that only its design may open."""
+
+    def __init__(self, content):
+        self._content = content
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError("sample-space arrays must not be gathered: only the design may open them")
+
+    def __getattr__(self, name):
+        raise TypeError(f"sample-space arrays are opaque, but {name!r} was asked for")
+
+
+class OpaqueDesign(Design):
+    """A dense design in two blocks of rows whose sample-space arrays cannot leave it."""
+
+    def __init__(self, base, passes=None):
+        self.base = base
+        self.shape, self.dtype, self.unit = base.shape, base.dtype, base.unit
+        self.passes = base.passes
+
+    @classmethod
+    def of(cls, X):
+        return cls(DenseDesign(np.asarray(X, dtype=float), PassCounter()))
+
+    def matmul(self, B, offset=None):
+        return OpaqueArray(self.base.matmul(B, offset))
+
+    def rmatmul(self, T):
+        return self.base.rmatmul(T._content)
+
+    def samples(self, values):
+        return OpaqueArray(self.base.samples(values))
+
+    def _blocks(self, samples):
+        half = self.n_samples // 2
+        opened = [handle._content for handle in samples]
+        return [tuple(array[rows] for array in opened) for rows in (slice(0, half), slice(half, None))]
+
+    def map(self, function, *samples):
+        return OpaqueArray(np.concatenate([function(*block) for block in self._blocks(samples)]))
+
+    def reduce(self, function, *samples):
+        first, second = (function(*block) for block in self._blocks(samples))
+        return first + second
+
+    def select(self, samples, rows):
+        return OpaqueArray(samples._content[rows])
+
+    def column_means(self, w):
+        return self.base.column_means(w._content)
+
+    def column_norms(self, w, center=None):
+        return self.base.column_norms(w._content, center)
+
+    def restrict(self, columns):
+        return OpaqueDesign(self.base.restrict(columns))
+
+    def rows(self, rows):
+        return OpaqueDesign(self.base.rows(rows))
+
+    def gram(self, left, right, w):
+        return self.base.gram(left, right, w._content)
+
+
+def with_opaque_design(case):
+    """The same problem on a design that guards its sample-space arrays."""
+    return replace(case, X=OpaqueDesign.of(case.X))
