@@ -16,13 +16,9 @@ import numpy as np
 from .._kernels import cluster_labels, unit_norms
 from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Certificate, Problem
-from ..screening import Rule, safe_rows
+from ..screening import Rule, ScreenedProblem
 from .result import History, HistoryRow, Progress, SolveResult
 
-# A screening test pays once the gap, and with it the radius, has fallen since the last one.
-_GAP_FALL_FOR_TEST = 0.95
-# Rows proved zero leave the solver's problem once they are this many: each time costs a copy and the momentum.
-_SHRINK_FRACTION = 0.75
 # Certificates without any progress after which a solve counts as stalled.
 _STALL_CERTIFICATES = 50
 _PROGRESS_RTOL = 1e-3
@@ -93,23 +89,19 @@ class Run:
         callback: Callback | None = None,
         alpha_index: int = 0,
     ) -> None:
-        self.full = self.problem = problem
+        self.screened = ScreenedProblem(problem, rule)
+        self.full = problem
         self.solver = solver
-        self.rule = rule
         self.goal = tol * problem.null_loss
         self.max_iter = max_iter
         self.callback = callback
         self.alpha_index = alpha_index
-        self.rows: list[HistoryRow] = []
-        self.alive = np.arange(problem.n_rows)  # rows of the problem that the solver works on
-        self.candidates = self.alive  # positions among them that are not proved zero
-        self.screened_at = np.full(problem.n_rows, -1, dtype=np.intp)
         self.n_iter = 0
-        self.certificate: Certificate | None = None
-        self.tested_gap = np.inf
-        self.retry_gap = np.inf  # reduced gap below which the full problem is certified (again)
+        self.rows: list[HistoryRow] = []
+        self.screened_at = np.full(problem.n_rows, -1, dtype=np.intp)
         self.incumbent: _Incumbent | None = None
-        self.final: tuple[FloatArray, Certificate]
+        self.final: tuple[FloatArray, Certificate] | None = None  # of the full problem
+        self._retry_gap = np.inf  # gap below which the full problem is certified (again)
         self._still = (np.inf, np.inf, 0)  # best primal, best gap, certificates since either improved
         self._passes_before = problem.design.passes.total
         self._started = time.perf_counter()
@@ -117,45 +109,72 @@ class Run:
     def solve(self, B: FloatArray) -> SolveResult:
         """Run from the coefficients ``B`` until there is a reason to stop."""
         with np.errstate(all="ignore"):  # non-finite values are looked for, not warned about
-            B = self._without_zero_columns(B)
-            self.state = self.solver.start(self.problem, B)
+            self.state = self.solver.start(self.full, self._without_zero_columns(B))
             while (status := self._certify()) is None:
                 self._screen()
                 steps = self._steps_to_next_certificate()
                 for _ in range(steps):
-                    self.state = self.solver.advance(self.problem, self.state, self.latest)
+                    self.state = self.solver.advance(self.screened.current, self.state, self.latest)
                 self.n_iter += steps
             return self._result(status)
 
     @property
     def latest(self) -> Certificate:
         """The latest certificate, for the rows that are alive."""
-        assert self.certificate is not None
-        return self.certificate
+        assert self.screened.certificate is not None
+        return self.screened.certificate
 
     def _steps_to_next_certificate(self) -> int:
         if self.n_iter == 0 and self.latest.gap <= self.goal:
             return 1  # optimal from the start: one prox step, so that clusters are those of a prox
         return min(self.solver.check_every, self.max_iter - self.n_iter)
 
+    # Screening --------------------------------------------------------------------------------------
+
+    def _without_zero_columns(self, B: FloatArray) -> FloatArray:
+        B = B.copy()
+        B[: self.full.n_rows][self.full.norms == 0] = 0.0
+        if self.screened.rule is not None:
+            self.screened_at[self.screened.drop_zero_columns()] = 0
+        return B
+
+    def _screen(self) -> None:
+        """Note the rows that the certificate proves to be zero; hand the solver a smaller problem if it pays."""
+        if self.n_iter < self.solver.screen_after:
+            return
+        self.screened_at[self.screened.test()] = len(self.rows) - 1
+        rows = self.screened.shrink()
+        if rows is not None:
+            self.state = self.solver.restrict(self.screened.current, self.state, rows)
+
     # Certificates -----------------------------------------------------------------------------------
 
     def _certify(self) -> str | None:
         """Certify the current coefficients, record them, and say why to stop, if so."""
-        self.certificate = self.problem.certify(self.state.B, self.state.Z, best=self.certificate)
-        self._record(self.certificate)
-        status = self._stop_reason(self.certificate)
+        certificate = self.screened.certify(self.state.B, self.state.Z)
+        self._record(certificate)
+        status = self._stop_reason(certificate)
         stopped_by_user = self.callback is not None and bool(self.callback(self._progress()))
         return "callback" if stopped_by_user and status is None else status
 
     def _record(self, certificate: Certificate) -> None:
-        nonzero = int(np.count_nonzero(self.state.B[: self.problem.n_rows].any(axis=1)))
+        nonzero = int(np.count_nonzero(self.state.B[: self.screened.current.n_rows].any(axis=1)))
         passes = self.full.design.passes.total - self._passes_before
         seconds = time.perf_counter() - self._started
         values = (certificate.primal, certificate.dual, certificate.gap)
-        self.rows.append(HistoryRow(self.n_iter, seconds, passes, *values, len(self.candidates), nonzero))
+        self.rows.append(HistoryRow(self.n_iter, seconds, passes, *values, self.screened.n_active, nonzero))
         if self.incumbent is None or certificate.gap < self.incumbent.certificate.gap:
-            self.incumbent = _Incumbent(self.state.B, self.alive, certificate)
+            self.incumbent = _Incumbent(self.state.B, self.screened.alive, certificate)
+
+    def _progress(self) -> Progress:
+        B, alive = self.state.B, self.screened.alive
+        return Progress(
+            **asdict(self.rows[-1]),
+            alpha_index=self.alpha_index,
+            _coefficients=lambda: self.full.to_input(self.screened.spread(B, alive)),
+        )
+
+    # Stopping ---------------------------------------------------------------------------------------
 
     def _stop_reason(self, certificate: Certificate) -> str | None:
         if self.n_iter and self._proved():
@@ -172,22 +191,11 @@ class Run:
         """Whether the gap of the full problem meets the goal; costs a pass only when it may."""
         assert self.incumbent is not None
         gap = self.incumbent.certificate.gap
-        if gap > min(self.goal, self.retry_gap):
+        if gap > min(self.goal, self._retry_gap):
             return False
         self.final = self._full_answer()
-        self.retry_gap = 0.3 * gap  # if the rows removed spoil the dual point, go on for a while
+        self._retry_gap = 0.3 * gap  # if the rows removed spoil the dual point, go on for a while
         return self.final[1].gap <= self.goal
-
-    def _full_answer(self) -> tuple[FloatArray, Certificate]:
-        """Coefficients of the full problem and their certificate there, over all rows."""
-        assert self.incumbent is not None
-        found = self.incumbent
-        B = self._spread(found.B, found.alive)
-        proved_zero = np.flatnonzero(self.screened_at >= 0)
-        if len(found.alive) == self.full.n_rows and not B[proved_zero].any():
-            return B, found.certificate
-        B[proved_zero] = 0.0
-        return B, self.full.certify(B)
 
     def _limited_by_rounding(self, certificate: Certificate) -> bool:
         return certificate.gap - certificate.rounding <= self.goal < 2.0 * certificate.rounding
@@ -195,70 +203,26 @@ class Run:
     def _stands_still(self, certificate: Certificate) -> bool:
         primal, gap, count = self._still
         improved = certificate.primal < primal - 1e-14 * abs(primal) or certificate.gap < (1 - _PROGRESS_RTOL) * gap
-        self._still = (
-            min(primal, certificate.primal),
-            min(gap, certificate.gap),
-            0 if improved else count + 1,
-        )
-        return self._still[2] >= _STALL_CERTIFICATES
+        count = 0 if improved else count + 1
+        self._still = (min(primal, certificate.primal), min(gap, certificate.gap), count)
+        return count >= _STALL_CERTIFICATES
 
-    # Screening --------------------------------------------------------------------------------------
+    # The answer -------------------------------------------------------------------------------------
 
-    def _without_zero_columns(self, B: FloatArray) -> FloatArray:
-        """Coefficients with zeros for zero columns, which never help; with screening they are proved zero."""
-        B = B.copy()
-        B[: self.problem.n_rows][self.problem.norms == 0] = 0.0
-        if self.rule is not None:
-            self._mark(np.flatnonzero(self.problem.norms > 0))
-        return B
+    def _full_answer(self) -> tuple[FloatArray, Certificate]:
+        """Coefficients of the full problem and their certificate there, over all rows."""
+        assert self.incumbent is not None
+        found = self.incumbent
+        B = self.screened.spread(found.B, found.alive)
+        proved_zero = np.flatnonzero(self.screened_at >= 0)
+        if len(found.alive) == self.full.n_rows and not B[proved_zero].any():
+            return B, found.certificate
+        B[proved_zero] = 0.0
+        return B, self.full.certify(B)
 
-    def _screen(self) -> None:
-        """Mark the rows that the certificate proves to be zero; remove them once they are many."""
-        if self.rule is None or self.n_iter < self.solver.screen_after:
-            return
-        if not self.latest.gap <= _GAP_FALL_FOR_TEST * self.tested_gap:
-            return
-        self.tested_gap = self.latest.gap
-        self._mark(safe_rows(self.problem, self.latest, self.candidates, self.rule))
-        if self.problem.n_rows and len(self.candidates) <= _SHRINK_FRACTION * self.problem.n_rows:
-            self._shrink(self.candidates)
-
-    def _mark(self, keep: IndexArray) -> None:
-        proved = np.setdiff1d(self.candidates, keep, assume_unique=True)
-        self.screened_at[self.alive[proved]] = max(len(self.rows) - 1, 0)
-        self.candidates = keep
-
-    def _shrink(self, keep: IndexArray) -> None:
-        """Go on with the rows ``keep`` alone."""
-        rows = self.problem.row_index(keep)
-        self.problem, self.alive = self.problem.restrict(keep), self.alive[keep]
-        self.candidates = np.arange(len(keep))
-        self.certificate = self.latest.restrict(keep)
-        self.state = self.solver.restrict(self.problem, self.state, rows)
-
-    # Results ----------------------------------------------------------------------------------------
-
-    def _spread(self, B: FloatArray, alive: IndexArray) -> FloatArray:
-        """Coefficients of the full problem from those of the rows ``alive``."""
-        spread = np.zeros((self.full.n_rows + self.full.n_free, B.shape[1]))
-        spread[self.full.row_index(alive)] = B
-        return spread
-
-    def _progress(self) -> Progress:
-        B, alive = self.state.B, self.alive
-        return Progress(
-            **asdict(self.rows[-1]),
-            alpha_index=self.alpha_index,
-            _coefficients=lambda: self.full.to_input(self._spread(B, alive)),
-        )
-
-    def _last_test(self, B: FloatArray, certificate: Certificate) -> tuple[FloatArray, Certificate]:
-        """Test the rows once more with the certificate of the answer itself; dropping never raises its objective."""
-        if self.rule is None:
-            return B, certificate
-        active = self.alive[self.candidates]
-        kept = safe_rows(self.full, certificate, active, self.rule)
-        proved = np.setdiff1d(active, kept, assume_unique=True)
+    def _after_last_test(self, B: FloatArray, certificate: Certificate) -> tuple[FloatArray, Certificate]:
+        """Test the rows with the certificate of the answer itself; dropping them never raises its objective."""
+        proved = self.screened.test_full(certificate)
         self.screened_at[proved] = len(self.rows) - 1
         if not B[proved].any():
             return B, certificate
@@ -267,18 +231,18 @@ class Run:
         return B, self.full.certify(B, best=certificate)
 
     def _result(self, status: str) -> SolveResult:
-        answer = self.final if status == "converged" else self._full_answer()
-        coefficients, certificate = self._last_test(*answer)
-        B, intercept = self.full.to_input(coefficients)
+        proved = self.final if status == "converged" else None
+        B, certificate = self._after_last_test(*(proved or self._full_answer()))
+        B_input, intercept = self.full.to_input(B)
         return SolveResult(
-            B=B,
+            B=B_input,
             intercept=intercept,
             primal=certificate.primal,
             dual=certificate.dual,
             gap=certificate.gap,
             active=np.flatnonzero(self.screened_at < 0),
             screened_at=self.screened_at,
-            clusters=cluster_labels(unit_norms(coefficients[: self.full.n_rows])),
+            clusters=cluster_labels(unit_norms(B[: self.full.n_rows])),
             n_iter=self.n_iter,
             n_passes=self.full.design.passes.total - self._passes_before,
             status=status,
