@@ -175,6 +175,9 @@ class OpaqueDesign(Design):
     def rows(self, rows):
         return OpaqueDesign(self.base.rows(rows))
 
+    def largest_row(self, w, constant=0.0, mean=None, scale=None):
+        return self.base.largest_row(w._content, constant, mean, scale)
+
     def gram(self, left, right, w):
         return self.base.gram(left, right, w._content)
 

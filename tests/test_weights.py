@@ -240,7 +240,7 @@ def test_second_size_below_one(argument, call):
 
 @pytest.mark.parametrize("ratio", [-0.5, math.nan, math.inf])
 def test_ratio_outside_its_range(ratio):
-    with pytest.raises(ValueError, match=rf"^ratio must be a finite number at least 0, got {ratio!r}\.$"):
+    with pytest.raises(ValueError, match=rf"^ratio must be a finite number of at least 0, got {ratio!r}\.$"):
         weights.oscar(5, ratio=ratio)
 
 
@@ -248,7 +248,7 @@ def test_ratio_outside_its_range(ratio):
     ("alphas", "argument", "value"), [((-1.0, 1.0), "alpha_1", "-1.0"), ((1.0, math.nan), "alpha_2", "nan")]
 )
 def test_oscar_lam_refuses_negative_and_nan(alphas, argument, value):
-    with pytest.raises(ValueError, match=rf"^{argument} must be a finite number at least 0, got {value}\.$"):
+    with pytest.raises(ValueError, match=rf"^{argument} must be a finite number of at least 0, got {value}\.$"):
         go.oscar_lam(3, *alphas)
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from . import datasets, weights
 from .penalty import GroupOWL, owl_dual_norm, owl_norm, owl_prox
 from .problem import lam_max
-from .solvers import APGD, History, Progress, SolveResult, solve
+from .screening import SafeScreener, ScreenReport
+from .solvers import APGD, SPGD, History, Progress, SolveResult, solve
 from .weights import oscar_lam
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "APGD",
+    "SPGD",
     "GroupOWL",
     "History",
     "Progress",
+    "SafeScreener",
+    "ScreenReport",
     "SolveResult",
     "datasets",
     "lam_max",

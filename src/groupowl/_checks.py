@@ -36,8 +36,21 @@ def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least
         raise TypeError(f"{argument} must be a number, got {value!r} of type {type(value).__name__}.")
     number = float(value)
     if not np.isfinite(number) or number <= above or number < at_least:
-        bound = f"above {above:g}" if above > -np.inf else f"at least {at_least:g}"
-        raise ValueError(f"{argument} must be a finite number {bound}, got {value!r}.")
+        bound = f" above {above:g}" if above > -np.inf else f" of at least {at_least:g}" if at_least > -np.inf else ""
+        raise ValueError(f"{argument} must be a finite number{bound}, got {value!r}.")
+    return number
+
+
+def number_in(argument: str, value: Any, interval: str) -> float:
+    """``value`` as a number in an interval such as ``"[0, 1)"``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{argument} must be a number, got {value!r} of type {type(value).__name__}.")
+    number = float(value)
+    low, high = (float(bound) for bound in interval[1:-1].split(","))
+    above = number > low or (interval[0] == "[" and number == low)
+    below = number < high or (interval[-1] == "]" and number == high)
+    if not (above and below):
+        raise ValueError(f"{argument} must lie in {interval}, got {value!r}.")
     return number
 
 

@@ -70,21 +70,15 @@ def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
 def prox_norms(norms: FloatArray, lam: FloatArray) -> FloatArray:
     """Norms after the proximal map of the OWL norm; the zeros are exact.
 
-    The support is the first maximiser of the partial sums of ``norm_[i] - lam_i``; on it the differences
-    are pooled to a non-increasing sequence.
+    Sorted downwards, ``norm_[i] - lam_i`` is pooled to a non-increasing sequence; what is positive of it remains.
     """
     shrunk = np.zeros_like(norms)
     candidates = repeated_test(norms, lam)  # a unit below its own weight in the order cannot be selected
     order = candidates[np.argsort(-norms[candidates], kind="stable")]
-    differences = norms[order] - lam[: len(order)]
-    partial_sums = np.cumsum(differences)
-    if len(order) == 0 or partial_sums.max() <= 0.0:
-        return shrunk
-    size = int(np.argmax(partial_sums)) + 1
-    pooled = differences[:size]
+    pooled = norms[order] - lam[: len(order)]
     if np.any(pooled[1:] > pooled[:-1]):  # pooling costs a call; most steps do not need it
         pooled = isotonic_regression(pooled, increasing=False).x
-    shrunk[order[:size]] = np.maximum(pooled, 0.0)
+    shrunk[order] = np.maximum(pooled, 0.0)
     return shrunk
 
 

@@ -1,8 +1,8 @@
 """The command line: ``groupowl demo``.
 
 Typer, Rich and Matplotlib come with the extra ``cli``. Without them this module still imports, and :func:`main`
-says what to install: annotations are strings that Typer alone evaluates, and commands are collected in a list
-that :func:`build_app` turns into an application.
+says what to install: annotations are strings that Typer alone evaluates, and commands are collected in a
+table that :func:`build_app` turns into an application.
 
 A new command is a function under ``@_command(example=...)``. It tries its folder with :func:`_make_folder`, shows
 progress with :func:`_progress_bar`, writes inside :func:`_writing`, and stops with :func:`_fail`.
@@ -23,6 +23,7 @@ _missing: str | None = None
 try:
     import matplotlib  # noqa: F401  (drawn with later, but missed now rather than after the work is done)
     import typer
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.table import Table
@@ -89,9 +90,9 @@ def _writing(path: Path) -> Iterator[None]:
 
 def _make_folder(folder: Path) -> None:
     """Make the folder and try to write to it, before hours of work end with nowhere to put the answer."""
-    if folder.exists() and not folder.is_dir():
-        _fail(f"cannot write to {folder}: it is a file, not a folder")
     with _writing(folder):
+        if folder.exists() and not folder.is_dir():
+            _fail(f"cannot write to {folder}: it is a file, not a folder")
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
 
@@ -170,10 +171,10 @@ def _print_reports(reports: list[DemoReport]) -> None:
 
 
 def _demo_table(report: DemoReport) -> Table:
-    table = Table(title=report.title, title_justify="left", title_style="bold")
+    table = Table(title=report.title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for heading in ("solver", "screening"):
         table.add_column(heading)
-    for heading in ("time\n(seconds)", "passes", "relative\ngap", "rows\nkept", "rows\nselected", "speed-up"):
+    for heading in ("time\n(s)", "passes", "relative\ngap", "rows\nkept", "rows\nselected", "speed-up"):
         table.add_column(heading, justify="right")
     for row in report.rows:
         table.add_row(
@@ -185,7 +186,7 @@ def _demo_table(report: DemoReport) -> Table:
             str(row.rows_kept),
             str(row.rows_selected),
             f"{row.speed_up:.1f}x",
-            end_section=row.screening == "safe" and row is not report.rows[-1],
+            end_section=row.screening == "safe",
         )
     return table
 

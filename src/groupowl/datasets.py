@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.signal import lfilter
 
-from ._checks import finite_number, lookup, positive_integer
+from ._checks import finite_number, lookup, number_in, positive_integer
 from ._typing import FloatArray, IndexArray
 
 __all__ = ["CorrelatedGroups", "make_correlated_groups"]
@@ -63,9 +63,10 @@ def make_correlated_groups(
     n_samples, n_features, n_tasks : int
         Shape of the data; for classification ``n_tasks`` is the number of classes.
     n_informative : int, default=20
-        Number of features with non-zero coefficients (at most ``n_features``).
+        Number of features with non-zero coefficients, at most ``n_features``.
     group_size : int, default=1
-        Informative features come in groups of this many neighbours with equal rows of coefficients.
+        Informative features come in groups of this many neighbours with equal rows of coefficients; a remainder
+        of ``n_informative`` that does not fill a group is left out.
     correlation : float, default=0.5
         Between neighbours for ``structure="ar"`` (it decays geometrically), within groups of ``group_size``
         columns for ``structure="block"``.
@@ -97,8 +98,13 @@ def make_correlated_groups(
         positive_integer(name, value)
         for name, value in (("n_samples", n_samples), ("n_features", n_features), ("n_tasks", n_tasks))
     )
+    positive_integer("n_informative", n_informative, minimum=0)
+    positive_integer("group_size", group_size)
     lookup("task", task, {"regression": None, "classification": None})
     finite_number("signal_to_noise", signal_to_noise, above=0.0)
+    number_in("correlation", correlation, "[0, 1)")
+    if density is not None:
+        number_in("density", density, "[0, 1]")
     rng = np.random.default_rng(random_state)
     X = _columns(rng, n, d, correlation, structure, group_size)
     if density is not None:
@@ -116,8 +122,6 @@ def make_correlated_groups(
 def _columns(
     rng: np.random.Generator, n: int, d: int, correlation: float, structure: str, group_size: int
 ) -> FloatArray:
-    if not 0.0 <= correlation < 1.0:
-        raise ValueError(f"correlation must lie in [0, 1), got {correlation!r}.")
     lookup("structure", structure, {"ar": None, "block": None})
     noise = rng.standard_normal((n, d))
     innovation = np.sqrt(1.0 - correlation**2)
@@ -132,11 +136,9 @@ def _coefficients(
     rng: np.random.Generator, d: int, q: int, n_informative: int, group_size: int
 ) -> tuple[FloatArray, IndexArray]:
     """Equal rows within groups of neighbours, placed at random on a grid of groups."""
-    positive_integer("group_size", group_size)
     B = np.zeros((d, q))
     groups = np.zeros(d, dtype=np.intp)
-    n_groups = max(1, n_informative // group_size)
-    starts = rng.choice(max(1, d // group_size), size=min(n_groups, max(1, d // group_size)), replace=False)
+    starts = rng.choice(d // group_size, size=n_informative // group_size, replace=False)
     for number, start in enumerate(np.sort(starts), start=1):
         members = slice(start * group_size, min((start + 1) * group_size, d))
         B[members] = rng.standard_normal(q)

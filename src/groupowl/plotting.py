@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._checks import finite_number, lookup
+from ._typing import FloatArray
 from .solvers import SolveResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 __all__ = ["plot_gap", "plot_rows_kept"]
 
@@ -23,6 +25,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # at the end of a curve, where t
 _WIDEST, _THINNEST = 3.2, 1.4
 
 _X_LABELS = {"seconds": "time (seconds)", "passes": "passes over the data"}
+_X_TOTALS = {"seconds": "seconds", "passes": "n_passes"}
 
 
 def plot_gap(
@@ -57,9 +60,9 @@ def plot_gap(
     scale = finite_number("relative_to", relative_to, above=0.0)
     ax = _prepare(histories, x, ax)
     for style, (name, result) in zip(_styles(len(histories)), histories.items(), strict=True):
-        positive = result.history.gap > 0  # a gap of exactly 0 has no place on a logarithmic scale
-        horizontal = getattr(result.history, x)
-        ax.plot(horizontal[positive], result.history.gap[positive] / scale, label=name, **style)
+        gaps = np.append(result.history.gap, result.gap) / scale
+        positive = gaps > 0  # a gap of exactly 0 has no place on a logarithmic scale
+        ax.plot(_positions(result, x)[positive], gaps[positive], label=name, **style)
     return _finish(ax, x, "Duality gap", "duality gap" if scale == 1.0 else "relative duality gap")
 
 
@@ -81,10 +84,14 @@ def plot_rows_kept(histories: Mapping[str, SolveResult], *, x: str = "passes", a
     """
     ax = _prepare(histories, x, ax)
     for style, (name, result) in zip(_styles(len(histories)), histories.items(), strict=True):
-        rows = np.maximum(result.history.n_active, 1)  # no row left is drawn at 1, the lower end of the axis
-        ax.step(getattr(result.history, x), rows, where="post", label=name, **style)
+        rows = np.append(result.history.n_active, len(result.active))
+        rows = np.maximum(rows, 1)  # no row left is drawn at 1, the lower end of the axis
+        ax.step(_positions(result, x), rows, where="post", label=name, **style)
     _finish(ax, x, "Rows not yet proved zero", "rows kept")
-    _label_plain_numbers(ax)
+    smallest = min(float(np.min(line.get_ydata())) for line in ax.get_lines())
+    decade = 10.0 ** np.floor(np.log10(smallest))
+    ax.set_ylim(bottom=max(step * decade for step in (1, 2, 5) if step * decade <= smallest))  # ends at a label
+    label_log_axis(ax.yaxis)
     return ax
 
 
@@ -100,6 +107,11 @@ def _prepare(histories: Mapping[str, SolveResult], x: str, ax: Axes | None) -> A
     except ImportError as error:
         raise ImportError('Drawing needs Matplotlib; run: pip install "groupowl[plot]"') from error
     return plt.subplots(layout="constrained")[1]
+
+
+def _positions(result: SolveResult, x: str) -> FloatArray:
+    """Where the certificates of the history lie on the horizontal axis, and the end of the solve."""
+    return np.append(getattr(result.history, x), getattr(result, _X_TOTALS[x]))
 
 
 def _styles(count: int) -> list[dict[str, Any]]:
@@ -127,11 +139,11 @@ def _finish(ax: Axes, x: str, title: str, y_label: str) -> Axes:
     return ax
 
 
-def _label_plain_numbers(ax: Axes) -> None:
-    """Counts on the vertical axis as 60, not as 6 x 10^1, from the power of ten below the smallest one."""
-    from matplotlib.ticker import LogFormatter
+def label_log_axis(axis: Axis) -> None:
+    """Plain numbers (50, not 5 x 10^1) on a logarithmic axis: 1, 2, 5, 10 or, where it is long, powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    smallest = min(float(np.min(line.get_ydata())) for line in ax.get_lines())
-    ax.set_ylim(bottom=10.0 ** np.floor(np.log10(smallest)))
-    ax.yaxis.set_major_formatter(LogFormatter())
-    ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.4)))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 5e3 * low else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())

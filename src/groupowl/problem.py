@@ -45,6 +45,8 @@ class Certificate:
         Proved bound on ``primal - minimum``: the difference of the two plus ``rounding``.
     rounding : float
         Bound on the rounding error of the difference.
+    descent : ndarray of shape (n_rows, n_tasks) or None
+        Minus the gradient of the loss at the coefficients, where certifying yields it without another product.
     """
 
     theta: Handle
@@ -54,10 +56,12 @@ class Certificate:
     dual: float
     gap: float
     rounding: float
+    descent: FloatArray | None = None
 
     def restrict(self, keep: IndexArray) -> Certificate:
         """The same certificate for the problem without the other rows, where it remains valid."""
-        return replace(self, correlations=self.correlations[keep])
+        descent = None if self.descent is None else self.descent[keep]
+        return replace(self, correlations=self.correlations[keep], descent=descent)
 
 
 @dataclass(frozen=True)
@@ -155,14 +159,33 @@ class Problem:
     def from_input(self, B: FloatArray, intercept: FloatArray | None) -> FloatArray:
         """Coefficients for this problem from ``B`` and intercept on the scale of X as it was given."""
         scale = self.design.input_coefficients(np.ones((self.n_rows, 1)))[0]
-        rows = np.divide(B, scale, out=np.zeros(B.shape), where=scale > 0)
         coefficients = self.null_coefficients()
-        coefficients[: self.n_rows] = self.loss.canonical(rows)
-        if self.n_free and intercept is not None:
-            shift = self.design.input_coefficients(rows)[1]
-            free = self.loss.canonical(np.atleast_2d(intercept - shift))
-            coefficients[self.n_rows :] = free / self.intercept_scale
+        coefficients[: self.n_rows] = np.divide(B, scale, out=np.zeros(B.shape), where=scale > 0)
+        if intercept is None:
+            return coefficients
+        return self.with_intercept(
+            coefficients, intercept - self.design.input_coefficients(coefficients[: self.n_rows])[1]
+        )
+
+    def with_intercept(self, coefficients: FloatArray, intercept: FloatArray) -> FloatArray:
+        """The same rows with another intercept for the centred columns, where the problem carries one."""
+        if self.n_free:
+            coefficients = np.vstack([coefficients[: self.n_rows], intercept / self.intercept_scale])
         return coefficients
+
+    def intercept_excess(self, coefficients: FloatArray, intercept: FloatArray | None) -> float:
+        """What a given intercept adds to the objective where the problem takes the optimal one by itself."""
+        if intercept is None or self.n_free or not self.fit_intercept:
+            return 0.0
+        distance = intercept - self.to_input(coefficients)[1]
+        return 0.5 * self.loss.curvature * self.targets.total_weight * float(distance @ distance)
+
+    def adopt_predictor(self, Z: Handle) -> tuple[Handle, FloatArray]:
+        """A predictor ``X B + b0`` from outside as this problem has it, and its weighted mean."""
+        mean = self.design.reduce(_weighted_sums, Z, self.targets.w) / self.targets.total_weight
+        if self.fit_intercept and not self.n_free:
+            Z = self.design.map(partial(np.add, -mean), Z)
+        return Z, mean
 
     def to_input(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``B`` and intercept on the scale of X as it was given."""
@@ -187,18 +210,31 @@ class Problem:
         """``J(B)``."""
         return owl_value(unit_norms(B[: self.n_rows]), self.lam)
 
+    def dual_point(self, Z: Handle) -> Handle:
+        """``theta = -grad F(Z)`` as it is: neither balanced nor feasible."""
+        return self.design.map(self.loss.dual_point, Z, self.targets.Y, self.targets.w)
+
     def descent(self, Z: Handle) -> FloatArray:
         """Minus the gradient of the loss in the coefficients, one product."""
-        return self._correlate(self._dual_point(Z))
+        return self._correlate(self.dual_point(Z))
+
+    def batch_descent_change(self, rows: IndexArray, B: FloatArray, theta: Handle) -> FloatArray:
+        """Unbiased estimate of the change of the descent direction from ``theta`` to ``B``, out of some samples.
+
+        ``(n / l) sum_{i in rows} x_i (theta_i(B) - theta_i)^T``, whose mean over all batches of l samples is the
+        difference of the full directions.
+        """
+        design, targets = self.design.rows(rows), self.targets
+        Y, w = self.design.select(targets.Y, rows), self.design.select(targets.w, rows)
+        batch = replace(self, design=design, targets=replace(targets, Y=Y, w=w))
+        change = design.map(np.subtract, batch.dual_point(batch.predictor(B)), self.design.select(theta, rows))
+        return (self.design.n_samples / len(rows)) * batch._correlate(change)
 
     def prox(self, V: FloatArray, step: float) -> FloatArray:
         """Proximal map of ``step J``; the unpenalised block stays as it is."""
         P = V.copy()
         P[: self.n_rows] = prox_units(V[: self.n_rows], step * self.lam)
         return P
-
-    def _dual_point(self, Z: Handle) -> Handle:
-        return self.design.map(self.loss.dual_point, Z, self.targets.Y, self.targets.w)
 
     def _correlate(self, theta: Handle) -> FloatArray:
         C = self.design.rmatmul(theta)
@@ -238,31 +274,23 @@ class Problem:
             return self.loss.curvature * float(np.sum(self.norms**2))  # Frobenius norm: always enough
         return self.loss.curvature * max(1.02 * estimate, longest)
 
+    def batch_lipschitz(self, batch_size: int) -> float:
+        """Expected smoothness of the loss over batches of samples drawn without replacement.
+
+        Between the constant of a single sample (n times the largest) and that of all samples.
+        """
+        n, size = self.design.n_samples, min(batch_size, self.design.n_samples)
+        whole = self.lipschitz()
+        if size == n:
+            return whole
+        single = n * self.loss.curvature * self.design.largest_row(self.targets.w, self.intercept_scale**2)
+        return (n * (size - 1) * whole + (n - size) * single) / (size * (n - 1))
+
     def _normal_product(self, v: FloatArray) -> FloatArray:
         Z = self.design.matmul(v.reshape(-1, 1))
         return self.design.rmatmul(self.design.map(np.multiply, Z, self.targets.w))[:, 0]
 
     # Duality ----------------------------------------------------------------------------------------
-
-    def _feasible_dual_point(self, Z: Handle) -> tuple[Handle, FloatArray, float]:
-        """``theta`` from the gradient at ``Z``, balanced and scaled into the dual ball.
-
-        Also the row norms of ``X^T theta``, and the dual norm that ``X^T theta`` had before scaling.
-        """
-        theta = self._balanced(self._dual_point(Z))
-        correlations = unit_norms(self.design.rmatmul(theta))
-        gauge = owl_gauge(correlations, self.lam)
-        totals = self.design.reduce(self.loss.ray_totals, theta, self.targets.Y, self.targets.w)
-        scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
-        theta = self.design.map(partial(np.multiply, scale), theta)
-        return theta, abs(scale) * correlations, gauge
-
-    def _balanced(self, theta: Handle) -> Handle:
-        if not self.fit_intercept:
-            return theta
-        Y, w = self.targets.Y, self.targets.w
-        totals = self.design.reduce(self.loss.balance_totals, theta, Y, w)
-        return self.design.map(partial(self.loss.balance, totals=totals), theta, Y, w)
 
     def certify(self, B: FloatArray, Z: Handle | None = None, best: Certificate | None = None) -> Certificate:
         """Certificate for coefficients ``B``; ``Z`` saves a product, ``best`` is kept if its dual is larger."""
@@ -270,17 +298,40 @@ class Problem:
         primal = self.loss_value(Z) + self.penalty_value(B)
         if not np.isfinite(primal):
             return self._no_certificate()
-        theta, correlations, gauge = self._feasible_dual_point(Z)
-        theta_norm = self._weighted_norm(theta)
+        found = self._certificate_at(B, Z, primal)
+        if best is None or best.dual < found.dual or found.gap == 0.0:
+            return found
+        rounding = self._rounding(B, Z, primal, best.dual, best.theta_norm)
+        gap = max(primal - best.dual, 0.0) + rounding
+        return replace(best, primal=primal, gap=gap, rounding=rounding, descent=found.descent)
+
+    def _certificate_at(self, B: FloatArray, Z: Handle, primal: float) -> Certificate:
+        """Certificate from the gradient at ``Z``, balanced and scaled into the dual ball."""
+        Y, w = self.targets.Y, self.targets.w
+        theta = self._balanced(self.dual_point(Z))
+        C = self.design.rmatmul(theta)
+        correlations = unit_norms(C)
+        gauge = owl_gauge(correlations, self.lam)
+        descent = None if self.n_free else C  # balancing by the mean does not move products with centred columns
+        totals = self.design.reduce(self.loss.ray_totals, theta, Y, w)
+        scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
+        theta = self.design.map(partial(np.multiply, scale), theta)
+        correlations = abs(scale) * correlations
+        theta_norm = float(np.sqrt(self.design.reduce(_inverse_weighted_square, theta, w)))
         if gauge <= 1.0 and self._is_null(B):
             # The gradient at the null model lies in the dual ball: optimal, and no difference to round.
-            return Certificate(theta, correlations, theta_norm, primal, primal, gap=0.0, rounding=0.0)
-        dual = float(self.design.reduce(self.loss.dual_value, theta, self.targets.Y, self.targets.w))
-        if best is not None and best.dual >= dual:
-            theta, correlations, theta_norm, dual = best.theta, best.correlations, best.theta_norm, best.dual
+            return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, descent)
+        dual = float(self.design.reduce(self.loss.dual_value, theta, Y, w))
         rounding = self._rounding(B, Z, primal, dual, theta_norm)
         gap = max(primal - dual, 0.0) + rounding
-        return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding)
+        return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding, descent)
+
+    def _balanced(self, theta: Handle) -> Handle:
+        if not self.fit_intercept:
+            return theta
+        Y, w = self.targets.Y, self.targets.w
+        totals = self.design.reduce(self.loss.balance_totals, theta, Y, w)
+        return self.design.map(partial(self.loss.balance, totals=totals), theta, Y, w)
 
     def _no_certificate(self) -> Certificate:
         """For coefficients that overflow: zero is feasible, and nothing is proved."""
@@ -290,9 +341,6 @@ class Problem:
 
     def _is_null(self, B: FloatArray) -> bool:
         return not B[: self.n_rows].any() and np.array_equal(B, self.null_coefficients())
-
-    def _weighted_norm(self, theta: Handle) -> float:
-        return float(np.sqrt(self.design.reduce(_inverse_weighted_square, theta, self.targets.w)))
 
     def _rounding(self, B: FloatArray, Z: Handle, primal: float, dual: float, theta_norm: float) -> float:
         """Bound on the error of ``primal - dual``: from the sums, from Z and Y in theta, from large Z."""
@@ -316,7 +364,7 @@ class Problem:
     def lam_max(self, weights: FloatArray) -> float:
         """Smallest factor of ``weights`` at which no feature is selected."""
         Z = self.predictor(self.null_coefficients())
-        correlations = unit_norms(self.design.rmatmul(self._balanced(self._dual_point(Z))))
+        correlations = unit_norms(self.design.rmatmul(self._balanced(self.dual_point(Z))))
         factor = owl_gauge(correlations, weights)
         # Rounding, of lam = factor * weights and of the products, must not leave the gauge above 1.
         while factor > 0.0 and owl_gauge(correlations, factor * weights) > 1.0 - 64 * EPS:

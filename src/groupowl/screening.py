@@ -8,14 +8,15 @@ reduced problem has the same minimum and the same dual optimum.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ._checks import lookup
+from ._checks import as_float_array, check_finite, lookup
 from ._kernels import last_argmax_cut, repeated_test
 from ._typing import FloatArray, Handle, IndexArray
-from .problem import Certificate, Problem
+from .problem import Certificate, Problem, build_problem
 
 #: Positions that may be non-zero at the optimum, ascending, from upper bounds and weights.
 Rule: TypeAlias = Callable[[FloatArray, FloatArray], IndexArray]
@@ -145,3 +146,169 @@ class ScreenedProblem:
         spread = np.zeros((self.full.n_rows + self.full.n_free, B.shape[1]))
         spread[self.full.row_index(self.alive if alive is None else alive)] = B
         return spread
+
+
+@dataclass(frozen=True)
+class ScreenReport:
+    """What :meth:`SafeScreener.update` proves about the coefficients it was given.
+
+    Attributes
+    ----------
+    primal, dual, gap : float
+        Objective at the coefficients (rows outside ``active`` taken as zero), dual value, and a proved bound on
+        ``primal - minimum`` of the full problem.
+    active : ndarray of int
+        Rows not proved zero, ascending.
+    newly_screened : ndarray of int
+        Rows proved zero by this update, ascending.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    active: IndexArray
+    newly_screened: IndexArray
+
+
+class SafeScreener:
+    """Safe screening for any solver, ours or not: give it iterates, get certificates and rows proved zero.
+
+    Any point is a valid iterate: a warm start, coefficients that are not sparse, points worse than zero. A row once
+    proved zero stays so, and the best dual point seen is kept.
+
+    Parameters
+    ----------
+    X, Y, lam : array-like
+        Data, targets and weights as for :func:`solve`.
+    loss : {"squared", "multinomial"} or Loss, default="squared"
+        Loss, summed over samples.
+    fit_intercept : bool, default=False
+        Whether the model has an unpenalised intercept.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative weights of the samples.
+    rule : {"safe", "paper"}, default="safe"
+        The extended rule or the paper's.
+
+    Attributes
+    ----------
+    active : ndarray of int
+        Rows still alive, as indices of the original columns, ascending.
+    lam : ndarray of shape (len(active),)
+        The weights that they share: the largest ones.
+
+    Examples
+    --------
+    >>> import numpy as np, groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 200, 3, random_state=0)
+    >>> lam = 0.5 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(200)
+    >>> screener = go.SafeScreener(data.X, data.Y, lam)
+    >>> report = screener.update(np.zeros((200, 3)))       # from a poor iterate little is proved
+    >>> B = go.solve(data.X, data.Y, lam, screening="none").B
+    >>> report = screener.update(B[screener.active])
+    >>> len(screener.active) < 50, len(screener.lam) == len(screener.active)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        Y: Any,
+        lam: Any,
+        *,
+        loss: Any = "squared",
+        fit_intercept: bool = False,
+        sample_weight: Any = None,
+        rule: str = "safe",
+    ) -> None:
+        resolved = lookup("rule", rule, {name: entry for name, entry in RULES.items() if entry is not None})
+        self._problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+        self._screened = ScreenedProblem(self._problem, resolved)
+        self._screened.drop_zero_columns()
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        self._present = slice(None) if weight is None else np.flatnonzero(weight)
+        self._n_samples = self._problem.design.n_samples if weight is None else len(weight)
+
+    @property
+    def active(self) -> IndexArray:
+        """Rows still alive, ascending."""
+        return self._screened.active
+
+    @property
+    def lam(self) -> FloatArray:
+        """The weights that the rows alive share."""
+        return self._problem.lam[: self._screened.n_active]
+
+    def update(self, B: Any, intercept: Any = None, *, Z: Any = None) -> ScreenReport:
+        """Certify coefficients and drop the rows that this proves to be zero.
+
+        Parameters
+        ----------
+        B : array-like of shape (n_features, n_tasks) or (len(active), n_tasks)
+            Coefficients for all rows or for the rows ``active``; rows that are not active are taken as zero.
+        intercept : array-like of shape (n_tasks,), default=None
+            The optimal one for the squared loss and that of the null model for the multinomial by default; what is
+            proved holds for any.
+        Z : array-like of shape (n_samples, n_tasks), default=None
+            ``X B + intercept``, if it is known; saves a product with X.
+
+        Returns
+        -------
+        ScreenReport
+        """
+        rows, foreign = self._rows(B)
+        offset = self._intercept(intercept)
+        with np.errstate(all="ignore"):
+            coefficients = self._problem.from_input(rows, offset)
+            predictor = None
+            if Z is not None and not foreign:
+                predictor, mean = self._predictor(Z)
+                coefficients = self._problem.with_intercept(coefficients, mean)
+            alive = coefficients[self._problem.row_index(self._screened.alive)]
+            certificate = self._screened.certify(alive, predictor)
+            proved = self._screened.test()
+            self._screened.shrink()
+        excess = self._problem.intercept_excess(coefficients, offset)
+        return ScreenReport(
+            primal=certificate.primal + excess,
+            dual=certificate.dual,
+            gap=certificate.gap + excess,
+            active=self.active,
+            newly_screened=proved,
+        )
+
+    def _rows(self, B: Any) -> tuple[FloatArray, bool]:
+        """All rows of the coefficients, and whether rows that are not active had to be set to zero."""
+        d, q = self._problem.n_rows, self._problem.targets.n_tasks
+        given = as_float_array("B", B, ndim=(1, 2))
+        check_finite("B", given, remedy="A diverged iterate proves nothing; give a finite one.")
+        matrix = given if given.ndim == 2 else given[:, None]
+        active = self.active
+        if matrix.shape[1] != q or matrix.shape[0] not in (d, len(active)):
+            raise ValueError(
+                f"B must have shape ({d}, {q}) for all rows or ({len(active)}, {q}) for the active ones, "
+                f"got {given.shape}."
+            )
+        rows = np.zeros((d, q))
+        rows[active] = matrix[active] if len(matrix) == d else matrix
+        return rows, bool(np.count_nonzero(rows) < np.count_nonzero(matrix))
+
+    def _intercept(self, intercept: Any) -> FloatArray | None:
+        if intercept is None:
+            return None
+        if not self._problem.fit_intercept:
+            raise ValueError("intercept was given but fit_intercept is False; set fit_intercept=True.")
+        offset = np.atleast_1d(as_float_array("intercept", intercept, ndim=(0, 1)))
+        if offset.shape != (self._problem.targets.n_tasks,):
+            raise ValueError(f"intercept must have shape ({self._problem.targets.n_tasks},), got {offset.shape}.")
+        check_finite("intercept", offset, remedy="A diverged iterate proves nothing; give a finite one.")
+        return offset
+
+    def _predictor(self, Z: Any) -> tuple[Handle, FloatArray]:
+        """The predictor as the problem has it, and its weighted mean: the intercept for centred columns."""
+        given = as_float_array("Z", Z, ndim=(1, 2))
+        matrix = given if given.ndim == 2 else given[:, None]
+        expected = (self._n_samples, self._problem.targets.n_tasks)
+        if matrix.shape != expected:
+            raise ValueError(f"Z must have shape {expected} (n_samples, n_tasks), got {given.shape}.")
+        check_finite("Z", matrix, remedy="A diverged iterate proves nothing; give a finite one.")
+        return self._problem.adopt_predictor(self._problem.design.samples(matrix[self._present]))

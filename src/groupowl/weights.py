@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri, ndtri
 
-from ._checks import as_float_array, check_finite, finite_number, lookup, positive_integer
+from ._checks import as_float_array, check_finite, finite_number, lookup, number_in, positive_integer
 from ._typing import FloatArray
 
 __all__ = ["bh", "chi", "constant", "gaussian", "linear", "oscar"]
@@ -23,9 +23,7 @@ def _ranks(n_features: int) -> FloatArray:
 
 
 def _level(fdr: float) -> float:
-    if not 0.0 < finite_number("fdr", fdr) < 1.0:
-        raise ValueError(f"fdr must lie strictly between 0 and 1, got {fdr!r}.")
-    return float(fdr)
+    return number_in("fdr", fdr, "(0, 1)")
 
 
 def oscar(n_features: int, *, ratio: float = 1.0) -> FloatArray:
@@ -190,6 +188,8 @@ def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
             f"{argument} must have one weight per feature: X has {n_features} columns, "
             f"{argument} has length {len(sequence)}."
         )
+    if n_features == 0:
+        raise ValueError(f"{argument} is empty: at least one weight is needed.")
     check_finite(argument, sequence, remedy="Every weight must be a finite number.")
     if sequence.min() < 0:
         j = int(np.argmin(sequence))

@@ -28,7 +28,7 @@ def kind_name(kind):
 def test_objective_agrees_with_an_interior_point_solver(kind, solver, screening):
     minimum = conic_minimum(seed=20, **kind)
     case = make_case(20, **kind)
-    result = go.solve(**case.arguments(), solver=solver, screening=screening, tol=1e-8)
+    result = go.solve(**case.arguments(), solver=solver, screening=screening, tol=1e-8, random_state=0)
     assert result.converged
     assert result.primal == pytest.approx(minimum, rel=1e-7)
     assert case.objective(result.B, result.intercept) == pytest.approx(result.primal, rel=1e-10)
@@ -40,10 +40,10 @@ def test_objective_agrees_with_an_interior_point_solver(kind, solver, screening)
 def test_screened_solves_reach_the_unscreened_objective(loss, shape, solver):
     """The paper's Property 2, with each rule, on a wide problem where rows really are removed."""
     case = make_case(21, n=30, d=200, shape=shape, loss=loss, fit_intercept=True, fraction=0.6)
-    plain = go.solve(**case.arguments(), solver=solver, screening="none", tol=1e-9)
+    plain = go.solve(**case.arguments(), solver=solver, screening="none", tol=1e-9, random_state=0)
     assert len(plain.active) == 200
     for screening in ("paper", "safe"):
-        result = go.solve(**case.arguments(), solver=solver, screening=screening, tol=1e-9)
+        result = go.solve(**case.arguments(), solver=solver, screening=screening, tol=1e-9, random_state=0)
         assert abs(result.primal - plain.primal) <= result.gap + plain.gap
         norms = np.linalg.norm(plain.B, axis=1)
         assert set(np.flatnonzero(norms > 1e-6 * norms.max())) <= set(result.active)
@@ -56,8 +56,10 @@ def test_screened_solves_reach_the_unscreened_objective(loss, shape, solver):
 def test_sample_space_is_never_opened_outside_the_design(kind, solver, screening):
     """Opaque handles raise when they are looked into; the answer is that of the plain design."""
     case = make_case(22, n=24, d=60, **kind)
-    plain = go.solve(**case.arguments(), solver=solver, screening=screening, tol=1e-8)
-    opaque = go.solve(**with_opaque_design(case).arguments(), solver=solver, screening=screening, tol=1e-8)
+    plain = go.solve(**case.arguments(), solver=solver, screening=screening, tol=1e-8, random_state=0)
+    opaque = go.solve(
+        **with_opaque_design(case).arguments(), solver=solver, screening=screening, tol=1e-8, random_state=0
+    )
     assert opaque.converged
     assert abs(opaque.primal - plain.primal) <= opaque.gap + plain.gap
     if screening == "safe":
@@ -71,8 +73,8 @@ def test_sample_space_is_never_opened_outside_the_design(kind, solver, screening
 def test_single_precision_data_give_double_precision_certificates(loss, solver):
     case = make_case(23, n=40, d=80, loss=loss, fit_intercept=True)
     X = case.X.astype(np.float32)
-    single = go.solve(**{**case.arguments(), "X": X}, solver=solver, tol=1e-9)
-    double = go.solve(**{**case.arguments(), "X": X.astype(np.float64)}, solver=solver, tol=1e-9)
+    single = go.solve(**{**case.arguments(), "X": X}, solver=solver, tol=1e-9, random_state=0)
+    double = go.solve(**{**case.arguments(), "X": X.astype(np.float64)}, solver=solver, tol=1e-9, random_state=0)
     assert single.converged
     assert abs(single.primal - double.primal) <= single.gap + double.gap
 
@@ -105,7 +107,7 @@ def test_a_huge_sparse_matrix_is_never_made_dense():
 def test_history_has_a_row_per_certificate(solver):
     case = make_case(25, n=30, d=100)
     seen = []
-    result = go.solve(**case.arguments(), solver=solver, callback=seen.append)
+    result = go.solve(**case.arguments(), solver=solver, callback=seen.append, random_state=0)
     history = result.history
     assert len(history) == len(seen)
     assert [p.gap for p in seen] == list(history.gap)
@@ -132,7 +134,7 @@ def test_callback_sees_coefficients_of_full_size_and_can_stop(solver):
         seen.append(progress.coefficients())
         return len(seen) == 3
 
-    result = go.solve(**case.arguments(), solver=solver, callback=stop_after_three, tol=1e-12)
+    result = go.solve(**case.arguments(), solver=solver, callback=stop_after_three, tol=1e-12, random_state=0)
     assert (result.status, result.converged, len(seen)) == ("callback", False, 3)
     B, intercept = seen[-1]
     assert B.shape == (100, 3)
@@ -190,12 +192,12 @@ def test_interrupt_reaches_the_user():
 def test_warm_starts(loss, solver):
     """From the optimum: one step. From anywhere, however bad: the same minimum."""
     case = make_case(32, n=30, d=60, loss=loss, fit_intercept=True)
-    first = go.solve(**case.arguments(), solver=solver, tol=1e-10)
+    first = go.solve(**case.arguments(), solver=solver, tol=1e-10, random_state=0)
     again = go.solve(**case.arguments(), solver=solver, tol=1e-9, B_init=first.B, intercept_init=first.intercept)
     assert (again.n_iter, again.converged) == (1, True)
     rng = np.random.default_rng(0)
     worst = {"B_init": 50 * rng.standard_normal((60, 3)), "intercept_init": np.array([30.0, -10.0, 5.0])}
-    far = go.solve(**case.arguments(), solver=solver, tol=1e-9, **worst)
+    far = go.solve(**case.arguments(), solver=solver, tol=1e-9, random_state=0, **worst)
     assert abs(far.primal - first.primal) <= far.gap + first.gap
     if loss == "multinomial":
         np.testing.assert_allclose(far.B.sum(axis=1), 0.0, atol=1e-9)
@@ -235,7 +237,7 @@ def test_smallest_sizes(n, d, q, loss):
     q = max(q, 2) if loss == "multinomial" else q
     case = make_case(34, n=n, d=d, q=q, loss=loss)
     for solver, screening in itertools.product(SOLVER_NAMES, RULE_NAMES):
-        assert go.solve(**case.arguments(), solver=solver, screening=screening).converged
+        assert go.solve(**case.arguments(), solver=solver, screening=screening, random_state=0).converged
 
 
 def test_every_row_may_be_screened():

@@ -90,6 +90,12 @@ class Design(ABC):
         """A design of its own with a copy of these rows."""
 
     @abstractmethod
+    def largest_row(
+        self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
+    ) -> float:
+        """``max_i w_i (constant + ||(x_i - mean) * scale||^2)``; mean 0 and scale 1 by default."""
+
+    @abstractmethod
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``."""
 

@@ -88,13 +88,23 @@ class DenseDesign(LocalDesign):
 
     def restrict(self, columns: IndexArray) -> DenseDesign:
         """Copy columns, in the order of storage of X."""
-        copy = self.X[:, columns]
-        # NumPy lays the result of a column selection out by columns; row-major data keep their order.
-        return DenseDesign(np.asarray(copy, order="C" if self._order == "C" else "F"), self.passes, self.unit)
+        copy = self.X.T[columns].T if self._order == "F" else np.take(self.X, columns, axis=1)
+        return DenseDesign(copy, self.passes, self.unit)
 
     def rows(self, rows: IndexArray) -> DenseDesign:
         """Copy rows."""
         return DenseDesign(self.X[rows], self.passes, self.unit * len(rows) / self.n_samples)
+
+    def largest_row(
+        self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
+    ) -> float:
+        """Largest weighted squared norm of a row, after centring and scaling."""
+        squares = np.full(self.n_samples, constant)
+        for rows, columns, block in self.blocks():
+            centred = block if mean is None else block - mean[columns]
+            scaled = centred if scale is None else centred * scale[columns]
+            squares[rows] += np.einsum("ij,ij->i", scaled, scaled)
+        return float(np.max(w[:, 0] * squares))
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right`` in double precision."""

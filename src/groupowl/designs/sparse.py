@@ -31,7 +31,7 @@ class SparseDesign(LocalDesign):
         n, d = self.shape
         length = d if self._by_columns else n
         pieces = 1 + self.X.nnz // _BLOCK_ENTRIES
-        stride = -(-length // pieces)
+        stride = max(1, -(-length // pieces))
         for start in range(0, length, stride):
             piece = slice(start, min(start + stride, length))
             rows, columns = (slice(0, n), piece) if self._by_columns else (piece, slice(0, d))
@@ -42,7 +42,9 @@ class SparseDesign(LocalDesign):
         if self._by_columns:
             support = np.flatnonzero(B.any(axis=1))
             self.charge(len(support))
-            Z = self.X[:, support].astype(np.float64, copy=False) @ B[support]
+            Z = np.zeros((self.n_samples, B.shape[1]))
+            for columns in np.array_split(support, 1 + self.X.nnz // _BLOCK_ENTRIES):
+                Z += self.X[:, columns].astype(np.float64, copy=False) @ B[columns]
         else:
             self.charge(self.n_features)
             Z = self._row_product(B)
@@ -75,12 +77,18 @@ class SparseDesign(LocalDesign):
     def _column_sums(self, columns: IndexArray, values: FloatArray) -> FloatArray:
         return np.bincount(columns, weights=values, minlength=self.n_features).astype(np.float64, copy=False)
 
+    def _missing_weight(self, columns: IndexArray, weights: FloatArray, total: float) -> FloatArray:
+        """Weight of the entries of each column that are not stored; exactly zero for a full column."""
+        stored = np.bincount(columns, minlength=self.n_features)
+        missing = np.maximum(total - self._column_sums(columns, weights), 0.0)
+        return np.where(stored == self.n_samples, 0.0, missing)
+
     def column_means(self, w: Handle) -> FloatArray:
         """Weighted means, refined once so that they are exact up to one rounding."""
         rows, columns, values = self._entries()
         weights, total = w[rows, 0], w.sum()
         means = self._column_sums(columns, weights * values) / total
-        missing = total - self._column_sums(columns, weights)  # weight of the entries that are not stored
+        missing = self._missing_weight(columns, weights, total)
         correction = self._column_sums(columns, weights * (values - means[columns])) - missing * means
         return means + correction / total
 
@@ -91,7 +99,7 @@ class SparseDesign(LocalDesign):
         if center is None:
             return np.sqrt(self._column_sums(columns, weights * values * values))
         differences = values - center[columns]
-        missing = np.maximum(w.sum() - self._column_sums(columns, weights), 0.0)
+        missing = self._missing_weight(columns, weights, w.sum())
         squares = self._column_sums(columns, weights * differences * differences) + missing * center * center
         return np.sqrt(squares)
 
@@ -102,6 +110,18 @@ class SparseDesign(LocalDesign):
     def rows(self, rows: IndexArray) -> SparseDesign:
         """Copy rows."""
         return SparseDesign(self.X[rows], self.passes, self.unit * len(rows) / self.n_samples)
+
+    def largest_row(
+        self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
+    ) -> float:
+        """Largest weighted squared norm of a row; entries that are not stored count as zeros."""
+        rows, columns, values = self._entries()
+        mean = np.zeros(self.n_features) if mean is None else mean
+        scale = np.ones(self.n_features) if scale is None else scale
+        # A row of zeros has the norm of the mean; each stored entry changes one term of it.
+        changes = scale[columns] ** 2 * values * (values - 2.0 * mean[columns])
+        squares = float(np.sum((mean * scale) ** 2)) + np.bincount(rows, weights=changes, minlength=self.n_samples)
+        return float(np.max(w[:, 0] * (constant + np.maximum(squares, 0.0))))
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``, a small dense block."""

@@ -40,11 +40,14 @@ class StandardizedDesign(WrappedDesign):
 
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
         """Weighted norm of each standardised column about ``center``."""
-        shift = self.mean
-        if center is not None:
-            scale = np.where(self.inverse_scale > 0, self.inverse_scale, 1.0)
-            shift = self.mean + center / scale
-        return self.inverse_scale * self.base.column_norms(w, shift)
+        if center is None:
+            return self.inverse_scale * self.base.column_norms(w, self.mean)
+        varies = self.inverse_scale > 0
+        norms = self.inverse_scale * self.base.column_norms(
+            w, self.mean + center / np.where(varies, self.inverse_scale, 1.0)
+        )
+        # A column without variation is zero here, whatever the base holds.
+        return np.where(varies, norms, np.abs(center) * np.sqrt(float(self.base.reduce(np.sum, w))))
 
     def restrict(self, columns: IndexArray) -> StandardizedDesign:
         """Copy columns of the base, with their means and scales."""
@@ -54,6 +57,14 @@ class StandardizedDesign(WrappedDesign):
     def rows(self, rows: IndexArray) -> StandardizedDesign:
         """Copy rows of the base; means and scales stay those of all rows."""
         return StandardizedDesign(self.base.rows(rows), self.mean, self.inverse_scale)
+
+    def largest_row(
+        self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
+    ) -> float:
+        """Largest weighted squared norm of a standardised row."""
+        if mean is not None or scale is not None:
+            raise ValueError("a standardised design takes no further mean or scale: standardise its base once.")
+        return self.base.largest_row(w, constant, self.mean, self.inverse_scale)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right`` with means and scales applied."""

@@ -16,10 +16,12 @@ from ..screening import resolve_rule
 from .apgd import APGD
 from .driver import Callback, Run, Solver
 from .result import History, HistoryRow, Progress, SolveResult
+from .spgd import SPGD
 
 __all__ = [
     "APGD",
     "SOLVERS",
+    "SPGD",
     "Callback",
     "History",
     "HistoryRow",
@@ -35,6 +37,7 @@ __all__ = [
 SOLVERS: dict[str, Callable[[], Solver]] = {
     "auto": lambda: APGD(restart="gradient"),
     "apgd": APGD,
+    "spgd": SPGD,
 }
 
 
@@ -81,8 +84,8 @@ def solve(
         Whether to fit an unpenalised intercept.
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights w; 2 is the same as the sample twice, 0 as no sample.
-    solver : {"auto", "apgd"} or solver object, default="auto"
-        "auto" is for everyone. "apgd" is Algorithm 1 of the paper.
+    solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
+        "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
     screening : {"safe", "paper", "none"}, default="safe"
         Rule that removes rows proved to be zero: the extended rule, the paper's, or none. The answer is the
         same, the time is not.
@@ -94,7 +97,7 @@ def solve(
         Where to start; zero by default.
     intercept_init : array-like of shape (n_tasks,), default=None
         Intercept to start from; that of the model without features by default.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     callback : callable, default=None
         Called as ``callback(progress)`` after each certificate; returning True stops the solve.
@@ -125,10 +128,23 @@ def solve(
         raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
     problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     B = _start(problem, B_init, intercept_init)
-    run = Run(problem, resolved, rule=rule, tol=tol, max_iter=max_iter, callback=callback)
+    run = Run(
+        problem, resolved, rule=rule, tol=tol, max_iter=max_iter, callback=callback, rng=as_generator(random_state)
+    )
     result = run.solve(B)
     _warn_unless_converged(result, run.goal, tol, max_iter)
     return result
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, a generator (used as it is), a RandomState, or None."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(np.iinfo(np.int32).max)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        message = "random_state must be a non-negative integer, a NumPy Generator or RandomState, or None"
+        raise ValueError(f"{message}; got {random_state!r}.") from error
 
 
 def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
@@ -153,7 +169,7 @@ def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
         if intercept.shape != (q,):
             raise ValueError(f"intercept_init must have shape ({q},) (n_tasks,), got {intercept.shape}.")
         check_finite("intercept_init", intercept, remedy="Start from a finite intercept, or leave it out.")
-    return problem.from_input(B, intercept)
+    return problem.loss.canonical(problem.from_input(B, intercept))
 
 
 def _warn_unless_converged(result: SolveResult, goal: float, tol: float, max_iter: int) -> None:

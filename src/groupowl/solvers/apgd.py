@@ -72,7 +72,7 @@ class APGD:
         positive_integer("screen_after", self.screen_after, minimum=0)
         positive_integer("check_every", self.check_every)
 
-    def start(self, problem: Problem, B: FloatArray) -> _State:
+    def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at ``B``, without momentum."""
         Z = problem.predictor(B)
         return _State(B, Z, B, Z, 1.0, 0.0, self._first_lipschitz(problem, Z), problem.n_rows)

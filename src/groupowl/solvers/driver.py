@@ -53,8 +53,8 @@ class Solver(Protocol):
         """Steps before the first screening test (the paper's warm start)."""
         ...
 
-    def start(self, problem: Problem, B: FloatArray) -> Any:
-        """State at the coefficients ``B``."""
+    def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> Any:
+        """State at the coefficients ``B``; ``rng`` is for solvers that draw samples."""
         ...
 
     def advance(self, problem: Problem, state: Any, certificate: Certificate) -> Any:
@@ -88,6 +88,7 @@ class Run:
         max_iter: int,
         callback: Callback | None = None,
         alpha_index: int = 0,
+        rng: np.random.Generator | None = None,
     ) -> None:
         self.screened = ScreenedProblem(problem, rule)
         self.full = problem
@@ -96,6 +97,7 @@ class Run:
         self.max_iter = max_iter
         self.callback = callback
         self.alpha_index = alpha_index
+        self.rng = np.random.default_rng() if rng is None else rng
         self.n_iter = 0
         self.rows: list[HistoryRow] = []
         self.screened_at = np.full(problem.n_rows, -1, dtype=np.intp)
@@ -109,7 +111,7 @@ class Run:
     def solve(self, B: FloatArray) -> SolveResult:
         """Run from the coefficients ``B`` until there is a reason to stop."""
         with np.errstate(all="ignore"):  # non-finite values are looked for, not warned about
-            self.state = self.solver.start(self.full, self._without_zero_columns(B))
+            self.state = self.solver.start(self.full, self._without_zero_columns(B), self.rng)
             while (status := self._certify()) is None:
                 self._screen()
                 steps = self._steps_to_next_certificate()

@@ -1,0 +1,78 @@
+"""Every example in a docstring runs, every public name is explained, every module loads without extras."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import groupowl
+
+EXTRAS = ["cvxpy", "dask", "h5py", "matplotlib", "pandas", "pyarrow", "rich", "typer", "zarr"]
+
+
+def module_names():
+    found = pkgutil.walk_packages(groupowl.__path__, prefix="groupowl.")
+    return ["groupowl", *sorted(module.name for module in found if not module.name.endswith(".__main__"))]
+
+
+@pytest.mark.parametrize("name", module_names())
+def test_examples_run(name):
+    results = doctest.testmod(importlib.import_module(name))
+    assert results.failed == 0
+
+
+def test_examples_are_found():
+    """The public functions of mathematics have examples, so the test above is not empty."""
+    finder = doctest.DocTestFinder()
+    tests = [test for name in module_names() for test in finder.find(importlib.import_module(name))]
+    with_examples = {test.name.rsplit(".", 1)[-1] for test in tests if test.examples}
+    assert {"owl_norm", "owl_dual_norm", "owl_prox", "oscar_lam", "make_correlated_groups"} <= with_examples
+
+
+@pytest.mark.parametrize("name", groupowl.__all__)
+def test_public_names_have_a_docstring(name):
+    """Of its own: neither inherited nor the signature that a dataclass writes."""
+    value = getattr(groupowl, name)
+    text = inspect.cleandoc(value.__doc__ or "")
+    assert len(text.split()) >= 3
+    assert not (inspect.isclass(value) and text.startswith(f"{name}("))
+
+
+@pytest.mark.parametrize("name", [name for name in groupowl.__all__ if inspect.isclass(getattr(groupowl, name))])
+def test_public_methods_have_a_docstring(name):
+    members = vars(getattr(groupowl, name)).items()
+    public = {key: value for key, value in members if not key.startswith("_")}
+    explained = (property, classmethod, staticmethod)
+    bare = [
+        key
+        for key, value in public.items()
+        if (inspect.isfunction(value) or isinstance(value, explained)) and not value.__doc__
+    ]
+    assert not bare, f"{name} has public methods without a docstring: {bare}"
+
+
+BLOCKING_IMPORT = """
+import importlib, sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {extras!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+for name in {modules!r}:
+    importlib.import_module(name)
+"""
+
+
+def test_every_module_loads_without_extras():
+    """As on a machine that has only what the package requires."""
+    code = BLOCKING_IMPORT.format(extras=EXTRAS, modules=module_names())
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
