@@ -30,7 +30,9 @@ try:
 except ImportError as error:
     _missing = (error.name or str(error)).partition(".")[0]
 else:
-    OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write to; made if needed.")]
+    OutOption = Annotated[
+        Path, typer.Option("--out", metavar="DIR", readable=False, help="Folder to write to; made if needed.")
+    ]
     QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the paths of the files written, no more.")]
 
 if TYPE_CHECKING:

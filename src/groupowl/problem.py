@@ -173,12 +173,16 @@ class Problem:
             coefficients = np.vstack([coefficients[: self.n_rows], intercept / self.intercept_scale])
         return coefficients
 
-    def intercept_excess(self, coefficients: FloatArray, intercept: FloatArray | None) -> float:
-        """What a given intercept adds to the objective where the problem takes the optimal one by itself."""
+    def intercept_excess(self, coefficients: FloatArray, intercept: FloatArray | None) -> tuple[float, float]:
+        """What a given intercept adds to the objective where the problem takes the optimal one, and its rounding."""
         if intercept is None or self.n_free or not self.fit_intercept:
-            return 0.0
-        distance = intercept - self.to_input(coefficients)[1]
-        return 0.5 * self.loss.curvature * self.targets.total_weight * float(distance @ distance)
+            return 0.0, 0.0
+        total = self.targets.total_weight
+        distance = float(np.linalg.norm(intercept - self.to_input(coefficients)[1]))
+        reach = float(self.rounding_norms @ unit_norms(coefficients[: self.n_rows])) / np.sqrt(total)
+        size = float(np.linalg.norm(intercept) + np.linalg.norm(self.targets.center)) + reach
+        excess = 0.5 * self.loss.curvature * total * distance**2
+        return excess, 64 * EPS * excess + 8 * EPS * self.loss.curvature * total * size * (distance + EPS * size)
 
     def adopt_predictor(self, Z: Handle) -> tuple[Handle, FloatArray]:
         """A predictor ``X B + b0`` from outside as this problem has it, and its weighted mean."""

@@ -267,11 +267,11 @@ class SafeScreener:
             certificate = self._screened.certify(alive, predictor)
             proved = self._screened.test()
             self._screened.shrink()
-        excess = self._problem.intercept_excess(coefficients, offset)
+        excess, rounding = self._problem.intercept_excess(coefficients, offset)
         return ScreenReport(
             primal=certificate.primal + excess,
             dual=certificate.dual,
-            gap=certificate.gap + excess,
+            gap=certificate.gap + excess + rounding,
             active=self.active,
             newly_screened=proved,
         )

@@ -627,7 +627,8 @@ MAKERS = {
     ],
     ids=["one", "three", "many"],
 )
-def test_nan_and_infinity_are_counted_and_located(make, entries, found):
+def test_nan_and_infinity_are_counted_and_located(make, entries, found, monkeypatch):
+    monkeypatch.setattr("groupowl.designs.dense._BLOCK_ENTRIES", 8)  # several blocks, to add up over
     with pytest.raises(ValueError, match=rf"^X has {found}\. .*SimpleImputer"):
         as_design(make(spoiled(*entries)))
 

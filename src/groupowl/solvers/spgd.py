@@ -134,10 +134,11 @@ class SPGD:
     def restrict(self, problem: Problem, state: _State, rows: IndexArray) -> _State:
         """State on fewer rows."""
         B = state.B[rows]
-        if np.count_nonzero(B) < np.count_nonzero(state.B):
-            Z = problem.predictor(B)
-            state = replace(state, Z=Z, descent=problem.descent(Z))
-        return replace(state, B=B)
+        if np.count_nonzero(B) == np.count_nonzero(state.B):
+            descent = None if state.descent is None else state.descent[rows]
+            return replace(state, B=B, descent=descent)
+        Z = problem.predictor(B)
+        return replace(state, B=B, Z=Z, descent=problem.descent(Z))
 
 
 def _with_shorter_step(state: _State) -> _State:

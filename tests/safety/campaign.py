@@ -1,0 +1,232 @@
+"""The safety campaign: hunts for a row that screening removed wrongly, or a gap that promised too much.
+
+For each seed a problem is drawn, solved to a relative gap of 1e-11 by a solver that shares no code with the package,
+and then given to one of our solvers (with one of the rules, to a random tolerance) and to `SafeScreener`, which is fed
+with iterates from terrible to optimal. A finding is
+
+- *row*: the problem without the removed rows has a minimum above the reference by more than both accuracies, or, where
+  the optimum is unique, a removed row has more than 1e-6 of the largest norm;
+- *gap*: a reported gap below the true distance to the minimum, evaluated in extended precision;
+- *sign*: a primal below the dual by more than the rounding bound.
+
+Run it as a script for the long form; it prints seeds, continues an interrupted run, and ends with the counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import reference
+from problems import HardProblem, draw
+
+import groupowl as go
+from groupowl.solvers import SOLVERS
+
+ACCURACY = 1e-11
+RULES = ("safe", "paper")
+
+
+@dataclass
+class Counts:
+    """What was looked at and what was found."""
+
+    problems: int = 0
+    missed_references: int = 0
+    certificates: int = 0
+    rows_screened: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RULES, 0))
+    runs: dict[str, int] = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
+
+    def add(self, other: Counts) -> None:
+        self.problems += other.problems
+        self.missed_references += other.missed_references
+        self.certificates += other.certificates
+        self.rows_screened = dict(Counter(self.rows_screened) + Counter(other.rows_screened)) or self.rows_screened
+        self.runs = dict(Counter(self.runs) + Counter(other.runs))
+        self.findings += other.findings
+
+
+class Examination:
+    """One problem and everything that is tried on it."""
+
+    def __init__(self, seed: int, problem: HardProblem) -> None:
+        self.seed = seed
+        self.problem = problem
+        self.data = reference.Data.of(**problem.exact())
+        self.scale = max(self.data.null_loss(), np.finfo(float).tiny)
+        self.optimum = reference.solve(self.data, ACCURACY)
+        self.rng = np.random.default_rng([1, seed])
+        self.counts = Counts(problems=1, missed_references=int(not self.optimum.converged))
+
+    def run(self) -> Counts:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # solves that stop early are wanted here
+            self.try_solver(str(self.rng.choice(list(SOLVERS))), str(self.rng.choice(RULES)))
+            self.try_screener(str(self.rng.choice(RULES)))
+        return self.counts
+
+    # What is tried ------------------------------------------------------------------------------------
+
+    def try_solver(self, solver: str, rule: str) -> None:
+        tol = 10 ** self.rng.uniform(-13, -1)
+        most = 10 if solver == "spgd" else 150
+        start = self._bad_iterate() if self.rng.random() < 0.2 else (None, None)
+        result = go.solve(
+            **self.problem.arguments,
+            solver=solver,
+            screening=rule,
+            tol=tol,
+            max_iter=most,
+            B_init=start[0],
+            intercept_init=start[1] if self.problem.arguments["fit_intercept"] else None,
+            random_state=self.seed,
+        )
+        name = f"{solver}/{rule}"
+        self._count(name, rule, len(result.history), np.count_nonzero(result.screened_at >= 0))
+        self.judge_rows(name, np.flatnonzero(result.screened_at >= 0))
+        self.judge_gap(name, result.B, result.intercept, result.primal, result.dual, result.gap)
+
+    def try_screener(self, rule: str) -> None:
+        screener = go.SafeScreener(**self.problem.arguments, rule=rule)
+        name = f"SafeScreener/{rule}"
+        d = self.data.X.shape[1]
+        for B, intercept in self._iterates():
+            alive = np.zeros_like(B)
+            alive[screener.active] = B[screener.active]
+            given = intercept if self.problem.arguments["fit_intercept"] else None
+            report = screener.update(B, given)
+            self.judge_gap(name, alive, 0.0 if given is None else given, report.primal, report.dual, report.gap)
+            self.counts.certificates += 1
+        self._count(name, rule, 0, d - len(screener.active))
+        self.judge_rows(name, np.delete(np.arange(d), screener.active))
+
+    def _count(self, name: str, rule: str, certificates: int, screened: int) -> None:
+        self.counts.runs[name] = self.counts.runs.get(name, 0) + 1
+        self.counts.certificates += certificates
+        self.counts.rows_screened[rule] += int(screened)
+
+    def _bad_iterate(self):
+        size = 10 ** self.rng.uniform(-2, 3)
+        shape = self.optimum.B.shape
+        return size * self.rng.standard_normal(shape), size * self.rng.standard_normal(shape[1])
+
+    def _iterates(self):
+        """From terrible to optimal: worse than zero, zero, dense, one that is nearly optimal in some rows only."""
+        B, intercept = self.optimum.B, self.optimum.intercept
+        yield self._bad_iterate()
+        yield np.zeros_like(B), np.zeros_like(intercept)
+        for size in 10 ** np.sort(self.rng.uniform(-7, 0.5, size=4))[::-1]:
+            noise = self.rng.standard_normal(B.shape) * (self.rng.random((len(B), 1)) < self.rng.choice([0.1, 1.0]))
+            yield B + size * noise * np.abs(B).max(initial=1e-3), intercept + size * self.rng.standard_normal()
+        yield B * self.rng.uniform(0.5, 1.5), intercept
+        yield B, intercept
+
+    # What is judged -----------------------------------------------------------------------------------
+
+    def judge_rows(self, name: str, removed) -> None:
+        """Removing rows must not raise the minimum; cheap tests first."""
+        if not self.optimum.converged or not self.optimum.B[removed].any():
+            return  # the reference itself lives on the rows that are left
+        allowed = 2 * ACCURACY * self.scale
+        lighter = self.optimum.B.copy()
+        lighter[removed] = 0.0
+        if self.data.objective(lighter, self.optimum.intercept) - self.optimum.primal <= allowed:
+            return
+        left = self.data.without(removed)
+        if left.X.shape[1]:
+            best = reference.solve(left, ACCURACY)
+            if not best.converged:
+                self.counts.missed_references += 1
+                return
+            lowest = best.primal
+        else:
+            lowest = left.null_loss()
+        excess = float(lowest - self.optimum.primal)
+        if excess > allowed:
+            self._report("row", name, f"rows {removed[:5]} removed, minimum rises by {excess / self.scale:.2e}")
+
+    def judge_gap(self, name: str, B, intercept, primal: float, dual: float, gap: float) -> None:
+        """`gap` bounds the distance to the minimum, up to the accuracy of evaluating at B on the input scale."""
+        rounding = gap - max(primal - dual, 0.0)
+        if primal - dual < -rounding or not gap >= 0.0:
+            self._report("sign", name, f"primal - dual = {primal - dual:.3e}, rounding {rounding:.3e}")
+        value = self.data.objective(B, intercept)
+        distance = float(value - self.optimum.primal)
+        judged = self.data.evaluation_error(B, intercept, value) + self._conversion_error(B, intercept)
+        if distance > gap + judged:
+            self._report("gap", name, f"distance {distance:.3e} above gap {gap:.3e}, null loss {self.scale:.3e}")
+
+    def _conversion_error(self, B, intercept) -> float:
+        """Moving the intercept from centred columns to the input scale rounds it; that is not the gap's."""
+        if not self.data.fit_intercept:
+            return 0.0
+        w, total = self.data.w, self.data.w.sum()
+        moved = 4 * np.finfo(float).eps * np.max(np.abs(intercept) + np.abs(w @ self.data.X / total) @ np.abs(B))
+        first_order = 0.0 if self.data.loss == "squared" else total  # the squared loss is flat at its intercept
+        return float(first_order * moved + total * moved**2)
+
+    def _report(self, kind: str, name: str, what: str) -> None:
+        self.counts.findings.append(f"seed {self.seed} {kind} {name}: {what} ({', '.join(self.problem.traits)})")
+
+
+def examine(seed: int) -> Counts:
+    """Draw and examine one problem."""
+    return Examination(seed, draw(seed)).run()
+
+
+def examine_range(start: int, stop: int) -> Counts:
+    """Examine the problems of a range of seeds."""
+    counts = Counts()
+    for seed in range(start, stop):
+        counts.add(examine(seed))
+    return counts
+
+
+# The long form ----------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--problems", type=int, default=100_000)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--chunk", type=int, default=250, help="problems between two saved states")
+    parser.add_argument("--out", type=Path, default=Path("results/safety.json"))
+    options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    done = json.loads(options.out.read_text()) if options.out.exists() else {}
+    chunks = range(options.first, options.first + options.problems, options.chunk)
+    todo = [start for start in chunks if str(start) not in done]
+    print(f"{len(chunks) * options.chunk} problems from seed {options.first}; {len(done)} chunks are done already.")
+    began = time.perf_counter()
+    with ProcessPoolExecutor(options.workers) as pool:
+        futures = {start: pool.submit(examine_range, start, start + options.chunk) for start in todo}
+        for number, (start, future) in enumerate(futures.items(), start=1):
+            done[str(start)] = asdict(future.result())
+            temporary = options.out.with_suffix(".tmp")
+            temporary.write_text(json.dumps(done))
+            temporary.replace(options.out)
+            left = (time.perf_counter() - began) / number * (len(todo) - number)
+            print(f"seeds {start}..{start + options.chunk - 1} done, {left / 60:.0f} min left", flush=True)
+            for finding in done[str(start)]["findings"]:
+                print("  ", finding, flush=True)
+    total = Counts()
+    for start in chunks:
+        total.add(Counts(**done[str(start)]))
+    print(json.dumps({**asdict(total), "findings": len(total.findings)}, indent=2))
+    for finding in total.findings:
+        print(finding)
+    return 1 if total.findings or total.missed_references > 0.05 * total.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""Random problems that are hard for safe screening; one seed, one problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+import groupowl as go
+
+
+@dataclass(frozen=True)
+class HardProblem:
+    """Arguments of `go.solve` and the traits that were drawn, for reports."""
+
+    arguments: dict
+    traits: tuple[str, ...]
+
+    @property
+    def X(self):
+        return self.arguments["X"]
+
+    def exact(self):
+        """The same problem in double precision and dense, for references."""
+        X = self.X.toarray() if sp.issparse(self.X) else self.X
+        return {**self.arguments, "X": X.astype(np.float64)}
+
+
+def draw(seed: int) -> HardProblem:
+    """Problem number `seed`."""
+    rng = np.random.default_rng([20261115, seed])
+    traits: list[str] = []
+
+    def chance(name: str, probability: float) -> bool:
+        drawn = bool(rng.random() < probability)
+        if drawn:
+            traits.append(name)
+        return drawn
+
+    loss = "multinomial" if chance("multinomial", 0.5) else "squared"
+    n = int(rng.choice([1, 2, 3, 5, 8, 13, 20]))
+    d = int(rng.choice([1, 2, 3, 5, 8, 13, 20, 40]))
+    if chance("many features", 0.001):
+        d = int(10 ** rng.uniform(2.5, 5))
+    q = int(rng.choice([1, 2, 3, 5])) if loss == "squared" else int(rng.choice([2, 2, 3, 5]))
+    X = _columns(rng, n, d, chance)
+    Y = _targets(rng, X, q, loss, chance)
+    arguments = {
+        "loss": loss,
+        "fit_intercept": chance("intercept", 0.5),
+        "sample_weight": 10.0 ** rng.uniform(-3, 3, size=n) if chance("sample weights", 0.2) else None,
+    }
+    if chance("float32", 0.2):
+        X = X.astype(np.float32)
+    if chance("sparse", 0.3):
+        X = (sp.csr_array if rng.random() < 0.5 else sp.csc_array)(X)
+    weights = _weights(rng, d, chance)
+    strength = go.lam_max(X, Y, weights, **arguments) or 1.0
+    fraction = 1.0 if chance("at lam_max", 0.02) else 10 ** rng.uniform(-2.0, 0.0)
+    return HardProblem({"X": X, "Y": Y, "lam": fraction * strength * weights, **arguments}, tuple(traits))
+
+
+def _columns(rng, n, d, chance):
+    X = rng.standard_normal((n, d))
+    if chance("small integers", 0.2):
+        X = rng.integers(-2, 3, size=(n, d)).astype(float)
+    if d > 1 and chance("duplicated columns", 0.15):
+        X[:, rng.integers(d, size=d // 2)] = X[:, rng.integers(d, size=d // 2)]
+    if d > 1 and chance("near duplicates", 0.15):
+        pick = rng.integers(d, size=d // 2)
+        X[:, rng.integers(d, size=d // 2)] = X[:, pick] + 10 ** rng.uniform(-9, -2) * rng.standard_normal((n, d // 2))
+    if chance("columns of very different size", 0.15):
+        X *= 10.0 ** rng.uniform(-3, 3, size=d)
+    if chance("zero columns", 0.1):
+        X[:, rng.random(d) < 0.3] = 0.0
+    if chance("columns far from zero", 0.1):
+        X += 10 ** rng.uniform(0, 4) * rng.standard_normal(d)
+    if chance("mostly zeros", 0.15):
+        X *= rng.random((n, d)) < 0.4
+    return X
+
+
+def _targets(rng, X, q, loss, chance):
+    n, d = X.shape
+    B = rng.standard_normal((d, q)) * (rng.random((d, 1)) < min(1.0, 4.0 / d))
+    Z = X @ B
+    Z /= max(np.abs(Z).max(), 1e-12)
+    if loss == "squared":
+        Y = (
+            Z + 10 ** rng.uniform(-8, 0.5) * rng.standard_normal((n, q))
+            if chance("nearly exact fit", 0.15)
+            else (Z + rng.standard_normal((n, q)))
+        )
+        if chance("integer targets", 0.1):
+            Y = np.round(2 * Y)
+        if chance("target offset", 0.15):
+            Y = Y + 10 ** rng.uniform(0, 8)
+        return Y * 10 ** rng.uniform(-2, 2)
+    if chance("soft targets", 0.3):
+        P = np.exp(10 ** rng.uniform(-2, 0.5) * (Z + 0.3 * rng.standard_normal(Z.shape)))
+        return P / P.sum(axis=1, keepdims=True)
+    size = 10 ** rng.uniform(1, 4) if chance("large predictors", 0.1) else 3.0
+    return np.eye(q)[np.argmax(size * Z + rng.gumbel(size=Z.shape), axis=1)]
+
+
+def _weights(rng, d, chance):
+    shape = rng.choice(["oscar", "linear", "constant", "bh", "plateaus", "zeros", "steps"])
+    if shape == "oscar":
+        return go.weights.oscar(d, ratio=10 ** rng.uniform(-2, 2))
+    if shape in ("linear", "constant", "bh"):
+        return getattr(go.weights, shape)(d)
+    levels = np.sort(rng.random(d))[::-1] + 1e-3
+    if shape == "plateaus":
+        levels = np.round(4 * levels) / 4 + 0.25
+    if shape == "zeros" and chance("zero weights", 1.0):
+        levels[1 + rng.integers(d) :] = 0.0
+    return levels / levels[0]

@@ -1,0 +1,212 @@
+"""A second opinion: a small solver and a judge in extended precision that share no code with the package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+Long = np.longdouble
+
+
+@dataclass(frozen=True)
+class Data:
+    """One problem as plain double-precision arrays; `w` and `lam` as given."""
+
+    X: np.ndarray
+    Y: np.ndarray
+    w: np.ndarray
+    lam: np.ndarray
+    loss: str
+    fit_intercept: bool
+
+    @classmethod
+    def of(cls, X, Y, lam, loss, fit_intercept, sample_weight):
+        w = np.ones(len(X)) if sample_weight is None else sample_weight
+        Y = Y / Y.sum(axis=1, keepdims=True) if loss == "multinomial" else Y
+        return cls(X, Y, w, lam, loss, fit_intercept)
+
+    def without(self, rows):
+        """The problem without some rows of B; they take the smallest weights with them."""
+        keep = np.delete(np.arange(self.X.shape[1]), rows)
+        return Data(self.X[:, keep], self.Y, self.w, self.lam[: len(keep)], self.loss, self.fit_intercept)
+
+    def objective(self, B, intercept) -> Long:
+        """The objective, evaluated in extended precision."""
+        Z = self.X.astype(Long) @ B.astype(Long) + np.asarray(intercept, dtype=Long)
+        if self.loss == "squared":
+            losses = ((self.Y - Z) ** 2).sum(axis=1) / 2
+        else:
+            top = Z.max(axis=1, keepdims=True)
+            losses = np.log(np.exp(Z - top).sum(axis=1)) + (self.Y * (top - Z)).sum(axis=1)
+        norms = np.sort(np.sqrt((B.astype(Long) ** 2).sum(axis=1)))[::-1]
+        return self.w.astype(Long) @ losses + norms @ self.lam.astype(Long)
+
+    def evaluation_error(self, B, intercept, value) -> float:
+        """What extended precision can be wrong by in `objective`: it squares residuals of large numbers."""
+        reach = np.abs(self.Y).max() + (np.abs(self.X) @ np.abs(B)).max(initial=0.0) + np.max(np.abs(intercept))
+        return float(32 * np.finfo(Long).eps * (value + np.sqrt(2 * value * self.w.sum()) * reach))
+
+    def null_loss(self) -> float:
+        """Loss of the model without features."""
+        zero = np.zeros((self.X.shape[1], self.Y.shape[1]))
+        return float(self.objective(zero, self._null_intercept()))
+
+    def _null_intercept(self):
+        if not self.fit_intercept:
+            return np.zeros(self.Y.shape[1])
+        mean = self.w @ self.Y / self.w.sum()
+        return mean if self.loss == "squared" else np.log(np.maximum(mean, 1e-300))
+
+
+@dataclass(frozen=True)
+class Solution:
+    B: np.ndarray
+    intercept: np.ndarray
+    primal: Long
+    gap: float  # relative to the null loss
+    converged: bool
+
+
+def solve(data: Data, tol: float = 1e-11, max_iter: int = 6000) -> Solution:
+    """Proximal gradient with Barzilai-Borwein steps and non-monotone acceptance, checked by a duality gap."""
+    with np.errstate(all="ignore"):
+        return _Spectral(data).run(tol, max_iter)
+
+
+class _Spectral:
+    def __init__(self, data: Data):
+        self.data = data
+        self.total = data.w.sum()
+        self.mean = data.w @ data.X / self.total if data.fit_intercept else np.zeros(data.X.shape[1])
+        X = data.X - self.mean
+        # What rounding leaves of constant columns is not a feature.
+        spread = np.sqrt(data.w @ X**2 / self.total)
+        X = np.where(spread > 1e-13 * np.abs(self.mean), X, 0.0)
+        self.root = np.sqrt(data.w)[:, None]
+        self.squared = data.loss == "squared"
+        Y = data.Y
+        if self.squared and data.fit_intercept:
+            self.center = data.w @ Y / self.total
+            Y = Y - self.center
+            Y = Y - data.w @ Y / self.total
+        self.Y = Y
+        self.X = X
+        self.d = X.shape[1]
+        self.free = data.fit_intercept and not self.squared
+        norms = np.sqrt(data.w @ X**2)
+        self.scale = (norms.max() or 1.0) / np.sqrt(self.total)
+        self.A = np.column_stack([X, np.full(len(X), self.scale)]) if self.free else X
+        self.AT = np.ascontiguousarray(self.A.T)
+        self.curvature = 1.0 if self.squared else 0.5
+        self.lipschitz = self.curvature * np.linalg.norm(self.root * self.A, 2) ** 2 or 1.0
+
+    def loss(self, Z):
+        if self.squared:
+            R = self.Y - Z
+            return 0.5 * np.vdot(self.data.w @ (R * R), np.ones(R.shape[1])), self.data.w[:, None] * R
+        below = Z.max(axis=1, keepdims=True) - Z
+        odds = np.exp(-below)
+        sums = odds.sum(axis=1, keepdims=True)
+        value = self.data.w @ (np.log(sums[:, 0]) + np.einsum("ik,ik->i", self.Y, below))
+        return value, self.data.w[:, None] * (self.Y - odds / sums)
+
+    def prox(self, V, lipschitz):
+        P = V.copy()
+        rows = V[: self.d]
+        norms = np.sqrt(np.einsum("jk,jk->j", rows, rows))
+        order = np.argsort(-norms)
+        z = norms[order] - self.data.lam / lipschitz
+        if np.any(z[1:] > z[:-1]):
+            z = isotonic_regression(z, increasing=False).x
+        new = np.zeros(self.d)
+        new[order] = np.maximum(z, 0.0)
+        P[: self.d] = rows * np.divide(new, norms, out=np.zeros(self.d), where=norms > 0)[:, None]
+        return P, float(np.sort(new)[::-1] @ self.data.lam)
+
+    def start(self):
+        B = np.zeros((self.A.shape[1], self.Y.shape[1]))
+        if self.free:
+            logs = self.data._null_intercept()
+            B[-1] = (logs - logs.mean()) / self.scale
+        return B
+
+    def run(self, tol, max_iter):
+        B = self.start()
+        goal = tol * self.data.null_loss()
+        value, theta = self.loss(self.A @ B)
+        descent = self.AT @ theta
+        recent = [value]
+        lipschitz = self.lipschitz
+        best = (np.inf, B)
+        for iteration in range(max_iter + 1):
+            if iteration % 20 == 0:
+                gap = self.gap(B, theta)
+                if gap < best[0]:
+                    best = (gap, B)
+                if not gap > goal or not np.isfinite(gap):
+                    break
+            ceiling = max(recent[-5:])
+            while True:
+                new, penalty = self.prox(B + descent / lipschitz, lipschitz)
+                move = new - B
+                square = np.vdot(move, move)
+                new_value, new_theta = self.loss(self.A @ new)
+                objective = new_value + penalty
+                accept = objective <= ceiling - 5e-5 * lipschitz * square + 1e-15 * abs(objective)
+                if iteration == 0 or accept or lipschitz >= 4 * self.lipschitz:
+                    break
+                lipschitz *= 2
+            new_descent = self.AT @ new_theta
+            change = descent - new_descent
+            inner = np.vdot(move, change)
+            if square > 0 and inner > 0:
+                long_step = (iteration // (1 if iteration < 200 else 4)) % 2
+                lipschitz = inner / square if long_step else np.vdot(change, change) / inner
+            lipschitz = min(max(lipschitz, 1e-8 * self.lipschitz), self.lipschitz)
+            B, theta, descent = new, new_theta, new_descent
+            recent.append(objective)
+        return self.solution(best[1], best[0], goal)
+
+    def gap(self, B, theta):
+        """P - D in double precision; good to about 1e-13 of the null loss."""
+        w = self.data.w[:, None]
+        Z = self.A @ B
+        primal = self.loss(Z)[0] + self.penalty(B)
+        if self.free:
+            theta = self.balanced(theta)
+        norms = np.sort(np.sqrt(((self.X.T @ theta) ** 2).sum(axis=1)))[::-1]
+        gauge = np.max(np.cumsum(norms) / np.cumsum(self.data.lam))
+        if self.squared:
+            square = np.sum(theta * theta / w)
+            bound = 1.0 / gauge if gauge > 0 else np.inf
+            s = np.clip(np.sum(theta * self.Y) / square, -bound, bound) if square > 0 else 0.0
+            return primal - (s * np.sum(theta * self.Y) - 0.5 * s * s * square)
+        P = np.maximum(self.Y - theta / max(1.0, gauge) / w, 0.0)
+        return primal + np.sum(w * P * np.log(np.where(P > 0, P, 1.0)))
+
+    def balanced(self, theta):
+        w = self.data.w[:, None]
+        P = np.maximum(self.Y - theta / w, 0.0)
+        has, wants = (w * P).sum(axis=0), (w * self.Y).sum(axis=0)
+        kept = np.where(has > wants, wants / np.where(has > 0, has, 1.0), 1.0)
+        lacks = np.maximum(wants - has, 0.0)
+        if lacks.sum() == 0:
+            return theta
+        Q = P * kept + (P * (1 - kept)).sum(axis=1, keepdims=True) * lacks / lacks.sum()
+        return w * (self.Y - Q)
+
+    def penalty(self, B):
+        norms = np.sqrt((B[: self.d] ** 2).sum(axis=1))
+        return float(np.sort(norms)[::-1] @ self.data.lam)
+
+    def solution(self, coefficients, gap, goal):
+        B = coefficients[: self.d]
+        intercept = np.zeros(self.Y.shape[1])
+        if self.free:
+            intercept = self.scale * coefficients[-1] - self.mean @ B
+        elif self.data.fit_intercept:
+            intercept = self.center - self.mean @ B
+        primal = self.data.objective(B, intercept)
+        return Solution(B, intercept, primal, float(max(gap, 0.0)), bool(gap <= goal))
