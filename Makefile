@@ -7,7 +7,7 @@ DEMO_READY := $(VENV)/.ready-demo
 TEST_READY := $(VENV)/.ready-test
 WORKERS ?= auto
 
-.PHONY: demo test lint types unit clean
+.PHONY: demo test test-long lint types unit clean
 
 demo: $(DEMO_READY)
 	$(BIN)/groupowl demo --out demo
@@ -21,8 +21,12 @@ lint: $(TEST_READY)
 types: $(TEST_READY)
 	$(BIN)/mypy
 
+# One BLAS thread per test process: more of them only wait for each other.
 unit: $(TEST_READY)
-	$(BIN)/pytest -n $(WORKERS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS)
+
+test-long: $(TEST_READY)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.signal import lfilter
 
 from ._checks import finite_number, lookup, number_in, positive_integer
 from ._typing import FloatArray, IndexArray
@@ -126,6 +125,8 @@ def _columns(
     noise = rng.standard_normal((n, d))
     innovation = np.sqrt(1.0 - correlation**2)
     if structure == "ar":
+        from scipy.signal import lfilter  # slow to import, and needed here only
+
         noise[:, 1:] *= innovation
         return lfilter([1.0], [1.0, -correlation], noise, axis=1)
     shared = np.repeat(rng.standard_normal((n, -(-d // group_size))), group_size, axis=1)[:, :d]

@@ -123,6 +123,8 @@ class ScreenedProblem:
         return np.setdiff1d(self.active, safe_rows(self.full, certificate, self.active, self.rule), assume_unique=True)
 
     def _keep(self, candidates: IndexArray) -> IndexArray:
+        if len(candidates) == len(self._candidates):
+            return np.zeros(0, dtype=np.intp)
         proved = self.alive[np.setdiff1d(self._candidates, candidates, assume_unique=True)]
         self._candidates = candidates
         return proved

@@ -78,7 +78,7 @@ class Examination:
 
     def try_solver(self, solver: str, rule: str) -> None:
         tol = 10 ** self.rng.uniform(-13, -1)
-        most = 10 if solver == "spgd" else 150
+        most = 5 if solver == "spgd" else 60
         start = self._bad_iterate() if self.rng.random() < 0.2 else (None, None)
         result = go.solve(
             **self.problem.arguments,
@@ -128,7 +128,21 @@ class Examination:
             noise = self.rng.standard_normal(B.shape) * (self.rng.random((len(B), 1)) < self.rng.choice([0.1, 1.0]))
             yield B + size * noise * np.abs(B).max(initial=1e-3), intercept + size * self.rng.standard_normal()
         yield B * self.rng.uniform(0.5, 1.5), intercept
+        yield self._with_row(np.argmin, 1 + 10 ** self.rng.uniform(0.3, 1.3)), intercept
+        yield self._with_row(np.argmax, 1 - 10 ** self.rng.uniform(-3, -1.3)), intercept
         yield B, intercept
+
+    def _with_row(self, choose, factor):
+        """The optimum with its weakest (argmin) or strongest (argmax) row scaled.
+
+        Too large a weak row gives a feasible dual point that is wrong about this row alone; too small a strong row
+        then a good objective with a worse dual point, so that the former stays the best: the radius is tightest so.
+        """
+        B = self.optimum.B.copy()
+        support = np.flatnonzero(B.any(axis=1))
+        if len(support):
+            B[support[choose(np.linalg.norm(B[support], axis=1))]] *= factor
+        return B
 
     # What is judged -----------------------------------------------------------------------------------
 
@@ -136,6 +150,10 @@ class Examination:
         """Removing rows must not raise the minimum; cheap tests first."""
         if not self.optimum.converged or not self.optimum.B[removed].any():
             return  # the reference itself lives on the rows that are left
+        norms = np.linalg.norm(self.optimum.B, axis=1)
+        largest = norms[removed].max()
+        if largest > max(1e-6 * norms.max(), self._reference_error()):
+            self._report("row", name, f"a removed row has {largest / norms.max():.1e} of the largest norm")
         allowed = 2 * ACCURACY * self.scale
         lighter = self.optimum.B.copy()
         lighter[removed] = 0.0
@@ -153,6 +171,21 @@ class Examination:
         excess = float(lowest - self.optimum.primal)
         if excess > allowed:
             self._report("row", name, f"rows {removed[:5]} removed, minimum rises by {excess / self.scale:.2e}")
+
+    def _reference_error(self) -> float:
+        """How far the rows of the reference can be from those of the optimum; infinite unless that is unique.
+
+        Squared loss with well-conditioned columns on the support: strongly convex, so the gap bounds the distance.
+        """
+        support = np.flatnonzero(self.optimum.B.any(axis=1))
+        if self.data.loss != "squared" or len(support) >= len(self.data.X):
+            return np.inf
+        X = self.data.X[:, support]
+        X = X - self.data.w @ X / self.data.w.sum() if self.data.fit_intercept else X
+        singular = np.linalg.svd(np.sqrt(self.data.w)[:, None] * X, compute_uv=False)
+        if singular[-1] < 1e-4 * singular[0]:
+            return np.inf
+        return float(4 * np.sqrt(2 * max(self.optimum.gap, 1e-14 * self.scale)) / singular[-1])
 
     def judge_gap(self, name: str, B, intercept, primal: float, dual: float, gap: float) -> None:
         """`gap` bounds the distance to the minimum, up to the accuracy of evaluating at B on the input scale."""

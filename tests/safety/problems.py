@@ -38,6 +38,8 @@ def draw(seed: int) -> HardProblem:
             traits.append(name)
         return drawn
 
+    if chance("barely active row", 0.08):
+        return _barely_active(rng, tuple(traits))
     loss = "multinomial" if chance("multinomial", 0.5) else "squared"
     n = int(rng.choice([1, 2, 3, 5, 8, 13, 20]))
     d = int(rng.choice([1, 2, 3, 5, 8, 13, 20, 40]))
@@ -59,6 +61,19 @@ def draw(seed: int) -> HardProblem:
     strength = go.lam_max(X, Y, weights, **arguments) or 1.0
     fraction = 1.0 if chance("at lam_max", 0.02) else 10 ** rng.uniform(-2.0, 0.0)
     return HardProblem({"X": X, "Y": Y, "lam": fraction * strength * weights, **arguments}, tuple(traits))
+
+
+def _barely_active(rng, traits):
+    """Two classes at even odds and orthogonal columns, one row just above its threshold: the radius is tight here."""
+    n, d = int(rng.choice([4, 8, 16])), 3
+    X = np.linalg.qr(rng.standard_normal((n, d)))[0]
+    signal = X @ np.diag([1.0, 10 ** rng.uniform(-1.5, -0.3), 0.0]) @ np.ones(d)
+    excess = 0.2 * signal / np.abs(signal).max()
+    Y = 0.5 + np.column_stack([excess, -excess])
+    second = np.linalg.norm(X.T @ (Y - 0.5), axis=1)[1]
+    lam = np.full(d, second * (1 - 10 ** rng.uniform(-2, -0.5)))
+    arguments = {"X": X, "Y": Y, "lam": lam, "loss": "multinomial", "fit_intercept": False, "sample_weight": None}
+    return HardProblem(arguments, traits)
 
 
 def _columns(rng, n, d, chance):

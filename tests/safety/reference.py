@@ -69,7 +69,7 @@ class Solution:
     converged: bool
 
 
-def solve(data: Data, tol: float = 1e-11, max_iter: int = 6000) -> Solution:
+def solve(data: Data, tol: float = 1e-11, max_iter: int = 3000) -> Solution:
     """Proximal gradient with Barzilai-Borwein steps and non-monotone acceptance, checked by a duality gap."""
     with np.errstate(all="ignore"):
         return _Spectral(data).run(tol, max_iter)

@@ -1,0 +1,106 @@
+"""Deliberate errors in the package that the campaign must find."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from unittest import mock
+
+import numpy as np
+
+import groupowl.problem
+import groupowl.screening
+from groupowl._kernels import owl_gauge
+from groupowl.losses import MultinomialLoss
+from groupowl.problem import Problem
+
+
+@contextmanager
+def no_slack():
+    """No bound on rounding errors, neither in the gap nor in the correlations nor in the partial sums."""
+
+    def bare_bounds(self, certificate):
+        radius = np.sqrt(2.0 * self.loss.curvature * certificate.gap)
+        return certificate.correlations + radius * self.norms
+
+    def bare_cut(upper, lam):
+        excess = np.concatenate([[0.0], np.cumsum(upper - lam)])
+        return len(upper) - int(np.argmax(excess[::-1]))
+
+    with (
+        mock.patch.object(Problem, "_rounding", return_value=0.0),
+        mock.patch.object(Problem, "upper_bounds", bare_bounds),
+        mock.patch("groupowl.screening.last_argmax_cut", bare_cut),
+    ):
+        yield
+
+
+@contextmanager
+def too_strong_concavity():
+    """L = 4 in place of 2 for the multinomial loss: a radius too small by a factor of 0.71."""
+    with mock.patch.object(MultinomialLoss, "curvature", 0.25):
+        yield
+
+
+@contextmanager
+def no_square_root():
+    """The squared radius in place of the radius."""
+
+    def squared_bounds(self, certificate):
+        return certificate.correlations + 2.0 * self.loss.curvature * certificate.gap * self.norms
+
+    with mock.patch.object(Problem, "upper_bounds", squared_bounds):
+        yield
+
+
+@contextmanager
+def wrong_weights_in_the_reduced_gauge():
+    """The dual ball of a reduced problem measured with weights that are all as large as the first."""
+
+    def wrong_gauge(norms, lam):
+        return owl_gauge(norms, np.full_like(lam, lam[0]) if 0 < len(lam) < wrong_gauge.full else lam)
+
+    wrong_gauge.full = 0
+    original = groupowl.screening.ScreenedProblem.certify
+
+    def certify(self, *arguments, **keywords):
+        wrong_gauge.full = self.full.n_rows
+        return original(self, *arguments, **keywords)
+
+    with (
+        mock.patch("groupowl.problem.owl_gauge", wrong_gauge),
+        mock.patch.object(groupowl.screening.ScreenedProblem, "certify", certify),
+    ):
+        yield
+
+
+@contextmanager
+def forgotten_balance():
+    """An intercept whose dual constraint is ignored."""
+    with mock.patch.object(Problem, "_balanced", lambda self, theta: theta):
+        yield
+
+
+@contextmanager
+def smallest_weights_stay():
+    """Rows that leave take the largest weights with them instead of the smallest."""
+    original = Problem.restrict
+
+    def restrict(self, keep):
+        reduced = original(self, keep)
+        return reduced.with_lam(self.lam[len(self.lam) - len(keep) :])
+
+    with mock.patch.object(Problem, "restrict", restrict):
+        yield
+
+
+MUTATIONS = {
+    mutation.__name__: mutation
+    for mutation in (
+        no_slack,
+        too_strong_concavity,
+        no_square_root,
+        wrong_weights_in_the_reduced_gauge,
+        forgotten_balance,
+        smallest_weights_stay,
+    )
+}
