@@ -21,6 +21,7 @@ LAYERS = [
     {"_kernels", "_checks"},
     {"weights", "datasets"},
     {"penalty", "losses", "designs", "gram"},
+    {"targets"},
     {"problem"},
     {"screening"},
     {"solvers"},

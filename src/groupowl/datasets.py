@@ -14,7 +14,7 @@ from ._typing import FloatArray, IndexArray
 __all__ = ["CorrelatedGroups", "make_correlated_groups"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CorrelatedGroups:
     """What :func:`make_correlated_groups` returns.
 

@@ -11,7 +11,7 @@ from ._typing import FloatArray, IndexArray
 from .weights import check_sequence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GroupOWL:
     """Group OWL penalty with weights ``lam`` (non-increasing, non-negative, one per row of ``B``)."""
 

@@ -16,18 +16,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
-from ._checks import as_float_array, check_finite
 from ._kernels import EPS, owl_gauge, owl_value, prox_units, unit_norms
 from ._typing import FloatArray, Handle, IndexArray
 from .designs import Design, as_design, standardize
 from .losses import Loss, resolve_loss
+from .targets import Targets, check_sample_weight, check_targets, summarise_targets, weighted_sums
 from .weights import check_sequence, resolve_weights
 
-# A column of Y whose spread is this small against its mean varies by rounding only.
-_CONSTANT_RTOL = 64 * EPS
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """A dual feasible point and the duality gap it proves for one matrix of coefficients.
 
@@ -64,25 +61,7 @@ class Certificate:
         return replace(self, correlations=self.correlations[keep], descent=descent)
 
 
-@dataclass(frozen=True)
-class Targets:
-    """Targets and sample weights with the totals that do not change when rows of ``B`` are removed."""
-
-    Y: Handle  # centred where the loss removes its intercept that way
-    w: Handle  # (n, 1), positive
-    total_weight: float
-    norm: float  # sqrt(sum_i w_i ||y_i||^2)
-    center: FloatArray  # what was taken off Y
-    null_intercept: FloatArray  # of the model without features, for Y as it is here
-    null_loss: float
-
-    @property
-    def n_tasks(self) -> int:
-        """Number of columns of Y."""
-        return len(self.center)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """One instance of the model; see the module's docstring. Changing something makes a new one.
 
@@ -186,7 +165,7 @@ class Problem:
 
     def adopt_predictor(self, Z: Handle) -> tuple[Handle, FloatArray]:
         """A predictor ``X B + b0`` from outside as this problem has it, and its weighted mean."""
-        mean = self.design.reduce(_weighted_sums, Z, self.targets.w) / self.targets.total_weight
+        mean = self.design.reduce(weighted_sums, Z, self.targets.w) / self.targets.total_weight
         if self.fit_intercept and not self.n_free:
             Z = self.design.map(partial(np.add, -mean), Z)
         return Z, mean
@@ -389,14 +368,6 @@ def _inverse_weighted_square(theta: FloatArray, w: FloatArray) -> float:
     return float(np.sum(theta * theta / w))
 
 
-def _weighted_sums(Y: FloatArray, w: FloatArray) -> FloatArray:
-    return (w * Y).sum(axis=0)
-
-
-def _weighted_squares(Y: FloatArray, w: FloatArray) -> FloatArray:
-    return (w * Y * Y).sum(axis=0)
-
-
 # Building a problem ----------------------------------------------------------------------------------
 
 
@@ -413,15 +384,15 @@ def build_problem(
     """Check data as users give them and make the problem; ``lam`` may follow by :meth:`Problem.with_lam`."""
     resolved = resolve_loss(loss)
     design = as_design(X)
-    Y = resolved.check_targets(_check_targets(Y, design.n_samples))
-    weight = _check_sample_weight(sample_weight, design.n_samples)
+    Y = resolved.check_targets(check_targets(Y, design.n_samples))
+    weight = check_sample_weight(sample_weight, design.n_samples)
     lam = np.ones(design.n_features) if lam is None else check_sequence("lam", lam, design.n_features)
     present = np.flatnonzero(weight)
     if len(present) < design.n_samples:  # samples of weight zero are not there
         design, Y, weight = design.rows(present), Y[present], weight[present]
     w = design.samples(weight[:, None])
     design = standardize(design, w, center=fit_intercept, scale=standardized)
-    targets = _summarise_targets(design, resolved, design.samples(Y), w, fit_intercept)
+    targets = summarise_targets(design, resolved, design.samples(Y), w, fit_intercept)
     norms = design.column_norms(w)
     intercept_scale = 0.0
     if fit_intercept and not resolved.centers_targets:
@@ -429,65 +400,6 @@ def build_problem(
         intercept_scale = (float(norms.max()) or 1.0) / np.sqrt(targets.total_weight)
     rounding_norms = design.rounding_norms(norms, targets.total_weight)
     return Problem(design, resolved, targets, lam, norms, rounding_norms, fit_intercept, intercept_scale)
-
-
-def _check_targets(Y: Any, n_samples: int) -> FloatArray:
-    array = as_float_array("Y", Y, ndim=(1, 2))
-    if len(array) != n_samples:
-        raise ValueError(
-            f"X and Y must have one row per sample: X has {n_samples} rows, Y has {len(array)} (shape {array.shape})."
-        )
-    check_finite("Y", array, remedy="Remove the samples without a target.")
-    if array.size == 0:
-        raise ValueError(f"Y is empty: its shape is {array.shape}; at least one column is needed.")
-    return array if array.ndim == 2 else array[:, None]
-
-
-def _check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
-    if sample_weight is None:
-        return np.ones(n_samples)
-    weight = as_float_array("sample_weight", sample_weight, ndim=(1,))
-    if len(weight) != n_samples:
-        raise ValueError(
-            f"sample_weight must have one entry per sample: X has {n_samples} rows, "
-            f"sample_weight has length {len(weight)}."
-        )
-    check_finite("sample_weight", weight, remedy="Every sample weight must be a finite number.")
-    if weight.min() < 0:
-        i = int(np.argmin(weight))
-        raise ValueError(f"sample_weight must be non-negative, but sample_weight[{i}] is {weight[i]!r}.")
-    if weight.max() == 0:
-        raise ValueError("sample_weight is all zero: at least one sample must have a positive weight.")
-    return weight
-
-
-def _summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_intercept: bool) -> Targets:
-    total = float(design.reduce(np.sum, w))
-    n_tasks = len(design.reduce(_weighted_sums, Y, w))
-    center, null_intercept = np.zeros(n_tasks), np.zeros(n_tasks)
-    if fit_intercept and loss.centers_targets:
-        Y, center = _center_targets(design, Y, w, total)
-    elif fit_intercept:
-        null_intercept = loss.null_intercept(design.reduce(_weighted_sums, Y, w) / total)
-    norm = float(np.sqrt(design.reduce(_weighted_squares, Y, w).sum()))
-    null_loss = float(design.reduce(partial(_constant_predictor_value, loss, null_intercept), Y, w))
-    return Targets(Y, w, total, norm, center, null_intercept, null_loss)
-
-
-def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple[Handle, FloatArray]:
-    """Targets less their weighted means, and the means; constant columns become exact zeros."""
-    center = np.zeros(design.reduce(_weighted_sums, Y, w).shape)
-    for _ in range(2):  # the second round removes what rounding left of a large offset
-        mean = design.reduce(_weighted_sums, Y, w) / total
-        Y = design.map(partial(np.add, -mean), Y)
-        center = center + mean
-    spread = np.sqrt(design.reduce(_weighted_squares, Y, w) / total)
-    varies = spread > _CONSTANT_RTOL * np.abs(center)
-    return design.map(partial(np.multiply, varies.astype(np.float64)), Y), center
-
-
-def _constant_predictor_value(loss: Loss, intercept: FloatArray, Y: FloatArray, w: FloatArray) -> float:
-    return loss.value(np.broadcast_to(intercept, Y.shape), Y, w)
 
 
 def lam_max(

@@ -150,7 +150,7 @@ class ScreenedProblem:
         return spread
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScreenReport:
     """What :meth:`SafeScreener.update` proves about the coefficients it was given.
 

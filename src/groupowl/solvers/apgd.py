@@ -19,7 +19,7 @@ from ..problem import Certificate, Problem
 _REESTIMATE_FRACTION = 0.5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _State:
     B: FloatArray
     Z: Handle

@@ -66,7 +66,7 @@ class Solver(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Incumbent:
     """The best answer so far: coefficients of the rows that were alive, and their certificate."""
 

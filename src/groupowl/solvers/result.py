@@ -26,7 +26,7 @@ class HistoryRow:
     n_nonzero: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class History:
     """One entry per certificate, as arrays; ``history[i]`` is a row, ``len`` the number of rows."""
 
@@ -75,7 +75,7 @@ class Progress(HistoryRow):
         return self._coefficients()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SolveResult:
     """Coefficients with the proof of how good they are.
 

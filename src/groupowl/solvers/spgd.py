@@ -25,7 +25,7 @@ _LARGEST_BATCH = 0.1
 _CHANGE_RTOL = 1e-13
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _State:
     B: FloatArray
     Z: Handle

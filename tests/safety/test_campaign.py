@@ -1,0 +1,31 @@
+"""The short form of the safety campaign, and proof that it would notice an unsafe rule."""
+
+import hypothesis.strategies as st
+import pytest
+from campaign import examine, examine_range
+from hypothesis import given, settings
+from mutations import MUTATIONS
+
+CHUNKS, SIZE = 10, 90
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_short_campaign(chunk):
+    counts = examine_range(chunk * SIZE, (chunk + 1) * SIZE)
+    assert counts.findings == []
+    assert counts.problems == SIZE
+    assert counts.missed_references <= 0.05 * SIZE
+    assert min(counts.rows_screened.values()) > SIZE  # the rules really ran
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(seed=st.integers(10**6, 2**31))
+def test_any_hard_problem_is_safe(seed):
+    assert examine(seed).findings == []
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_campaign_finds_planted_errors(name):
+    """Within the seeds of the short run, at the first finding."""
+    with MUTATIONS[name]():
+        assert any(examine(seed).findings for seed in range(CHUNKS * SIZE))
