@@ -316,17 +316,18 @@ def test_screen_after_delays_the_first_test(mostly_zero):
 @pytest.mark.parametrize("kind", [{"loss": "squared"}, {"loss": "multinomial", "fit_intercept": True}], ids=str)
 def test_the_state_follows_every_removal_of_rows(kind):
     """Non-zero rows, then zero ones, with no step accepted between: predictor and gradient are those of the rest."""
-    case = make_case(84, n=40, d=12, **kind)
-    problem, solver = case.problem(), go.SPGD()
+    problem, solver = make_case(84, n=40, d=12, **kind).problem(), go.SPGD(step=1e-3, inner_steps=1)
     B = problem.null_coefficients()
     B[:4] = 1.0
-    state = solver.start(problem, B, np.random.default_rng(0))
+    state, certificate = solver.start(problem, B, np.random.default_rng(0)), problem.certify(B)
     for keep in (np.arange(2, 12), np.arange(6)):  # the first removal takes rows that are not zero, the second none
         rows = problem.row_index(keep)
-        problem = problem.restrict(keep)
+        problem, certificate = problem.restrict(keep), certificate.restrict(keep)
         state = solver.restrict(problem, state, rows)
-        np.testing.assert_allclose(state.Z, problem.predictor(state.B), rtol=0, atol=1e-12)
-        np.testing.assert_allclose(state.descent, problem.descent(state.Z), rtol=0, atol=1e-10)
+        Z = problem.predictor(state.B)
+        np.testing.assert_allclose(state.Z, Z, rtol=0, atol=1e-12)
+        expected = problem.prox(state.B + 1e-3 * problem.descent(Z), 1e-3)
+        np.testing.assert_allclose(solver.advance(problem, state, certificate).B, expected, rtol=0, atol=1e-12)
 
 
 # Designs, history, settings --------------------------------------------------------------------------------
