@@ -34,8 +34,8 @@ class Certificate:
         Feasible dual point in sample space, balanced where there is an intercept.
     correlations : ndarray of shape (n_rows,)
         Row norms of ``X^T theta``.
-    theta_norm : float
-        ``sqrt(sum_i ||theta_i||^2 / w_i)``.
+    theta_norm, residual_norm : float
+        ``sqrt(sum_i ||theta_i||^2 / w_i)``, and the same of minus the gradient at the coefficients.
     primal, dual : float
         Objective at the coefficients and dual value at ``theta``.
     gap : float
@@ -49,6 +49,7 @@ class Certificate:
     theta: Handle
     correlations: FloatArray
     theta_norm: float
+    residual_norm: float
     primal: float
     dual: float
     gap: float
@@ -284,30 +285,44 @@ class Problem:
         found = self._certificate_at(B, Z, primal)
         if best is None or best.dual < found.dual or found.gap == 0.0:
             return found
-        rounding = self._rounding(B, Z, primal, best.dual, best.theta_norm)
+        rounding = self._rounding(B, Z, primal, best.dual, best.theta_norm + found.residual_norm)
         gap = max(primal - best.dual, 0.0) + rounding
-        return replace(best, primal=primal, gap=gap, rounding=rounding, descent=found.descent)
+        return replace(
+            found,
+            theta=best.theta,
+            correlations=best.correlations,
+            theta_norm=best.theta_norm,
+            dual=best.dual,
+            gap=gap,
+            rounding=rounding,
+        )
 
     def _certificate_at(self, B: FloatArray, Z: Handle, primal: float) -> Certificate:
         """Certificate from the gradient at ``Z``, balanced and scaled into the dual ball."""
         Y, w = self.targets.Y, self.targets.w
         theta = self._balanced(self.dual_point(Z))
         C = self.design.rmatmul(theta)
-        correlations = unit_norms(C)
-        gauge = owl_gauge(correlations, self.lam)
         descent = None if self.n_free else C  # balancing by the mean does not move products with centred columns
+        correlations = unit_norms(C)
+        residual_norm = float(np.sqrt(self.design.reduce(_inverse_weighted_square, theta, w)))
+        gauge = owl_gauge(correlations, self.lam)
         totals = self.design.reduce(self.loss.ray_totals, theta, Y, w)
-        scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
+        safe_gauge = owl_gauge(correlations + self._cancellation(residual_norm), self.lam)
+        scale = self.loss.ray_scale(totals, 1.0 / safe_gauge if safe_gauge > 0 else np.inf)
         theta = self.design.map(partial(np.multiply, scale), theta)
-        correlations = abs(scale) * correlations
-        theta_norm = float(np.sqrt(self.design.reduce(_inverse_weighted_square, theta, w)))
+        correlations, theta_norm = abs(scale) * correlations, abs(scale) * residual_norm
         if gauge <= 1.0 and self._is_null(B):
             # The gradient at the null model lies in the dual ball: optimal, and no difference to round.
-            return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, descent)
+            return Certificate(theta, correlations, theta_norm, residual_norm, primal, primal, 0.0, 0.0, descent)
         dual = float(self.design.reduce(self.loss.dual_value, theta, Y, w))
-        rounding = self._rounding(B, Z, primal, dual, theta_norm)
+        rounding = self._rounding(B, Z, primal, dual, theta_norm + residual_norm)
         gap = max(primal - dual, 0.0) + rounding
-        return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding, descent)
+        return Certificate(theta, correlations, theta_norm, residual_norm, primal, dual, gap, rounding, descent)
+
+    def _cancellation(self, theta_norm: float) -> FloatArray:
+        """Errors of the correlations where centring cancels: without this a scaled point may not be feasible."""
+        slack = 8 * EPS * np.sqrt(self.design.n_samples) * theta_norm
+        return slack * (self.rounding_norms - self.norms)
 
     def _balanced(self, theta: Handle) -> Handle:
         if not self.fit_intercept:
@@ -320,19 +335,23 @@ class Problem:
         """For coefficients that overflow: zero is feasible, and nothing is proved."""
         zero = self.design.map(np.zeros_like, self.targets.Y)
         dual = float(self.design.reduce(self.loss.dual_value, zero, self.targets.Y, self.targets.w))
-        return Certificate(zero, np.zeros(self.n_rows), 0.0, primal=np.inf, dual=dual, gap=np.inf, rounding=0.0)
+        return Certificate(zero, np.zeros(self.n_rows), 0.0, np.inf, np.inf, dual, gap=np.inf, rounding=0.0)
 
     def _is_null(self, B: FloatArray) -> bool:
         return not B[: self.n_rows].any() and np.array_equal(B, self.null_coefficients())
 
-    def _rounding(self, B: FloatArray, Z: Handle, primal: float, dual: float, theta_norm: float) -> float:
-        """Bound on the error of ``primal - dual``: from the sums, from Z and Y in theta, from large Z."""
+    def _rounding(self, B: FloatArray, Z: Handle, primal: float, dual: float, slope: float) -> float:
+        """Bound on the error of ``primal - dual``: from the sums, from errors of Z and Y, from large Z.
+
+        ``slope`` is how fast the two change with Z and Y: the norms of the gradient at Z and of the dual point,
+        which may come from elsewhere and be far smaller.
+        """
         reach = float(self.rounding_norms @ unit_norms(B[: self.n_rows]))
         if self.n_free:
             reach += self.intercept_scale * float(np.linalg.norm(B[-1])) * np.sqrt(self.targets.total_weight)
         cancelling = float(self.design.reduce(self.loss.cancelling_size, Z, self.targets.w))
         sums = 64 * EPS * (abs(primal) + abs(dual))
-        return float(sums + 8 * EPS * (theta_norm * (self.targets.norm + reach) + cancelling))
+        return float(sums + 8 * EPS * (slope * (self.targets.norm + reach) + cancelling))
 
     def upper_bounds(self, certificate: Certificate) -> FloatArray:
         """``u_j >= ||x_j^T theta*||`` for every row: the correlation plus how far it can still move.
@@ -350,7 +369,9 @@ class Problem:
         correlations = unit_norms(self.design.rmatmul(self._balanced(self.dual_point(Z))))
         factor = owl_gauge(correlations, weights)
         # Rounding, of lam = factor * weights and of the products, must not leave the gauge above 1.
-        while factor > 0.0 and owl_gauge(correlations, factor * weights) > 1.0 - 64 * EPS:
+        for _ in range(64):
+            if factor == 0.0 or owl_gauge(correlations, factor * weights) <= 1.0 - 64 * EPS:
+                break
             factor *= 1.0 + 32 * EPS
         return factor
 
