@@ -141,6 +141,8 @@ def as_generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(np.iinfo(np.int32).max)
     try:
+        if isinstance(random_state, bool):
+            raise TypeError("a truth value is no seed")
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         message = "random_state must be a non-negative integer, a NumPy Generator or RandomState, or None"

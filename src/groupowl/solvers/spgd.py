@@ -33,6 +33,7 @@ class _State:
     step: float
     good: int = 0  # snapshots in a row that lowered the objective
     patience: int = 1  # good snapshots before the step doubles; 1 until a step was too long
+    just_doubled: bool = False
     descent: FloatArray | None = None  # known at B, when rows were removed after the certificate
 
 
@@ -142,12 +143,12 @@ class SPGD:
 
 
 def _with_shorter_step(state: _State) -> _State:
-    just_doubled = state.good == 0 and state.patience > 1
-    patience = 2 * state.patience if just_doubled else max(state.patience, _GOOD_SNAPSHOTS)
-    return replace(state, step=0.5 * state.step, good=0, patience=patience)
+    failed_again = state.just_doubled and state.patience > 1
+    patience = 2 * state.patience if failed_again else max(state.patience, _GOOD_SNAPSHOTS)
+    return replace(state, step=0.5 * state.step, good=0, patience=patience, just_doubled=False)
 
 
 def _with_longer_step(state: _State) -> _State:
     if state.good + 1 < state.patience:
-        return replace(state, good=state.good + 1)
-    return replace(state, step=2.0 * state.step, good=0)
+        return replace(state, good=state.good + 1, just_doubled=False)
+    return replace(state, step=2.0 * state.step, good=0, just_doubled=True)
