@@ -65,14 +65,20 @@ def as_float_array(argument: str, values: Any, ndim: tuple[int, ...]) -> FloatAr
 
 def numeric_array(argument: str, values: Any) -> FloatArray:
     """``values`` as an array of real numbers; anything else is a TypeError that says what it is."""
+    if values is None:
+        raise TypeError(f"{argument} must be an array of numbers, got None.")
+    if hasattr(values, "toarray"):
+        raise TypeError(f"{argument} must be a dense array, got a sparse matrix; use {argument}.toarray().")
+    if np.ma.isMaskedArray(values):
+        raise TypeError(f"{argument} is a masked array, and masks are not supported; fill it in first.")
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of unequal length
         raise ValueError(f"{argument} cannot be read as a rectangular array of numbers: {error}") from error
     if array.dtype.kind not in "fiub":
+        advice = " Encode text or categories as numbers first (for example with sklearn.preprocessing.OneHotEncoder)."
         raise TypeError(
-            f"{argument} must hold real numbers, got dtype {array.dtype}. Encode text or categories as "
-            f"numbers first (for example with sklearn.preprocessing.OneHotEncoder)."
+            f"{argument} must hold real numbers, got dtype {array.dtype}.{advice if array.dtype.kind in 'OUS' else ''}"
         )
     return array
 

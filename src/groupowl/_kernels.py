@@ -13,6 +13,7 @@ from scipy.optimize import isotonic_regression
 from ._typing import FloatArray, IndexArray
 
 EPS = float(np.finfo(np.float64).eps)
+_LONG_EPS = np.finfo(np.longdouble).eps
 
 #: Norms that differ by less than this, relatively, are one cluster: the prox makes them equal up to rounding.
 CLUSTER_RTOL = 1e-9
@@ -36,12 +37,12 @@ def repeated_test(values: FloatArray, lam: FloatArray) -> IndexArray:
     for _ in range(_THRESHOLD_ROUNDS):
         if len(alive) == 0:
             return alive
-        keep = values[alive] >= lam[len(alive) - 1]
+        keep = ~(values[alive] < lam[len(alive) - 1])  # a value that is not a number proves nothing
         if keep.all():
             return alive
         alive = alive[keep]
     order = np.argsort(-values[alive], kind="stable")
-    passing = np.flatnonzero(values[alive[order]] >= lam[: len(alive)])
+    passing = np.flatnonzero(~(values[alive[order]] < lam[: len(alive)]))
     size = passing[-1] + 1 if len(passing) else 0
     return np.sort(alive[order[:size]])
 
@@ -57,14 +58,17 @@ def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
     largest = float(norms.max(initial=0.0))
     if largest == 0.0:
         return 0.0
-    if lam[0] == 0.0:
+    if lam[0] == 0.0 or not np.isfinite(largest / lam[0]):
         return np.inf
     # Where the ratio is largest, the last norm summed is at least the ratio times its weight, so units
     # that fail this test against a lower bound of the ratio cannot matter and need no sorting.
     lower = largest / lam[0]
     candidates = norms[repeated_test(norms, lower * (1.0 - 64 * EPS) * lam)]
-    sums = np.cumsum(-np.sort(-candidates))
-    return float(np.max(sums / np.cumsum(lam[: len(sums)])))
+    # Too small a gauge would make an infeasible point pass for a feasible one, so long sums are added up in extended
+    # precision where there is one, and rounded up by what their error can be.
+    sums = np.cumsum(-np.sort(-candidates), dtype=np.longdouble)
+    ratios = sums / np.cumsum(lam[: len(sums)], dtype=np.longdouble)
+    return float(np.max(ratios * (1.0 + 2.0 * _LONG_EPS * np.arange(len(ratios)))))
 
 
 def prox_norms(norms: FloatArray, lam: FloatArray) -> FloatArray:

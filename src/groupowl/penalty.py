@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ._checks import as_float_array, check_finite, finite_number
 from ._kernels import cluster_labels, owl_gauge, owl_value, prox_units, unit_norms
 from ._typing import FloatArray, IndexArray
 from .weights import check_sequence
+
+# Squares of larger entries, added up over a row, may overflow.
+_LARGEST = 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +42,13 @@ class GroupOWL:
 def _rows_and_penalty(argument: str, B: Any, lam: Any) -> tuple[FloatArray, GroupOWL]:
     rows = as_float_array(argument, B, ndim=(1, 2))
     check_finite(argument, rows, remedy="Every entry must be a finite number.")
+    if np.abs(rows).max(initial=0.0) > _LARGEST:
+        raise ValueError(f"{argument} has entries above {_LARGEST:g}, whose squares overflow; rescale it.")
     rows = rows if rows.ndim == 2 else rows[:, None]
     return rows, GroupOWL(check_sequence("lam", lam, len(rows)))
 
 
+@np.errstate(all="ignore")
 def owl_norm(B: Any, lam: Any) -> float:
     """Group OWL norm ``sum_i lam_i ||B_[i],:||_2``.
 
@@ -65,6 +73,7 @@ def owl_norm(B: Any, lam: Any) -> float:
     return penalty.value(rows)
 
 
+@np.errstate(all="ignore")
 def owl_dual_norm(C: Any, lam: Any) -> float:
     """Dual norm ``max_k (sum of the k largest ||C_j||) / (lam_1 + ... + lam_k)``.
 
@@ -89,6 +98,7 @@ def owl_dual_norm(C: Any, lam: Any) -> float:
     return penalty.dual_norm(rows)
 
 
+@np.errstate(all="ignore")
 def owl_prox(V: Any, lam: Any, *, step: float = 1.0) -> FloatArray:
     """Proximal map of the Group OWL norm: minimiser of ``||P - V||^2 / 2 + step J(P)``.
 

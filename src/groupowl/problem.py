@@ -238,12 +238,12 @@ class Problem:
     def lipschitz(self) -> float:
         """Lanczos estimate of ``ell ||diag(w)^(1/2) X||_2^2``, a few per cent from above as a rule.
 
-        The intercept's column is orthogonal to the centred ones and no longer than the longest of them, so
-        it does not add to the norm.
+        The intercept's column is orthogonal to the centred ones, so the norm is the larger of the two.
         """
-        longest = float(self.norms.max(initial=0.0)) ** 2
+        column = self.intercept_scale**2 * self.targets.total_weight
+        longest = max(float(self.norms.max(initial=0.0)) ** 2, column)
         if self.n_rows < 3 or longest == 0.0:
-            return self.loss.curvature * float(np.sum(self.norms**2))
+            return self.loss.curvature * max(float(np.sum(self.norms**2)), column)
         size = self.n_rows
         operator = LinearOperator((size, size), matvec=self._normal_product, dtype=np.float64)
         start = np.random.default_rng(0).standard_normal(size)
@@ -288,16 +288,21 @@ class Problem:
 
     # Duality ----------------------------------------------------------------------------------------
 
-    def certify(self, B: FloatArray, Z: Handle | None = None, best: Certificate | None = None) -> Certificate:
-        """Certificate for coefficients ``B``; ``Z`` saves a product, ``best`` is kept if its dual is larger."""
+    def certify(
+        self, B: FloatArray, Z: Handle | None = None, best: Certificate | None = None, *, cancelled: float = 0.0
+    ) -> Certificate:
+        """Certificate for coefficients ``B``; ``Z`` saves a product, ``best`` is kept if its dual is larger.
+
+        ``cancelled`` is the weighted norm of a constant that was taken off ``Z``: its rounding is still there.
+        """
         Z = self.predictor(B) if Z is None else Z
         primal = self.loss_value(Z) + self.penalty_value(B)
-        if not np.isfinite(primal):
-            return self._no_certificate()
-        found = self._certificate_at(B, Z, primal)
+        found = self._certificate_at(B, Z, primal, cancelled) if np.isfinite(primal) else None
+        if found is None or not np.isfinite(found.gap + found.correlations.sum()):
+            return replace(best or self._zero_certificate(), primal=primal, gap=np.inf, descent=None)
         if best is None or best.dual < found.dual or found.gap == 0.0:
             return found
-        rounding = self._rounding(B, Z, primal, best.dual, best.theta_norm + found.residual_norm)
+        rounding = self._rounding(B, Z, primal, best.dual, best.theta_norm + found.residual_norm, cancelled)
         gap = max(primal - best.dual, 0.0) + rounding
         return replace(
             found,
@@ -309,7 +314,7 @@ class Problem:
             rounding=rounding,
         )
 
-    def _certificate_at(self, B: FloatArray, Z: Handle, primal: float) -> Certificate:
+    def _certificate_at(self, B: FloatArray, Z: Handle, primal: float, cancelled: float) -> Certificate:
         """Certificate from the gradient at ``Z``, balanced and scaled into the dual ball."""
         Y, w = self.targets.Y, self.targets.w
         theta = self._balanced(self.dual_point(Z))
@@ -317,17 +322,16 @@ class Problem:
         descent = None if self.n_free else C  # balancing by the mean does not move products with centred columns
         correlations = unit_norms(C)
         residual_norm = float(np.sqrt(self.design.reduce(_inverse_weighted_square, theta, w)))
-        gauge = owl_gauge(correlations, self.lam)
+        gauge = owl_gauge(correlations + self._cancellation(residual_norm), self.lam)
         totals = self.design.reduce(self.loss.ray_totals, theta, Y, w)
-        safe_gauge = owl_gauge(correlations + self._cancellation(residual_norm), self.lam)
-        scale = self.loss.ray_scale(totals, 1.0 / safe_gauge if safe_gauge > 0 else np.inf)
+        scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
         theta = self.design.map(partial(np.multiply, scale), theta)
         correlations, theta_norm = abs(scale) * correlations, abs(scale) * residual_norm
         if gauge <= 1.0 and self._is_null(B):
             # The gradient at the null model lies in the dual ball: optimal, and no difference to round.
             return Certificate(theta, correlations, theta_norm, residual_norm, primal, primal, 0.0, 0.0, descent)
         dual = float(self.design.reduce(self.loss.dual_value, theta, Y, w))
-        rounding = self._rounding(B, Z, primal, dual, theta_norm + residual_norm)
+        rounding = self._rounding(B, Z, primal, dual, theta_norm + residual_norm, cancelled)
         gap = max(primal - dual, 0.0) + rounding
         return Certificate(theta, correlations, theta_norm, residual_norm, primal, dual, gap, rounding, descent)
 
@@ -343,7 +347,7 @@ class Problem:
         totals = self.design.reduce(self.loss.balance_totals, theta, Y, w)
         return self.design.map(partial(self.loss.balance, totals=totals), theta, Y, w)
 
-    def _no_certificate(self) -> Certificate:
+    def _zero_certificate(self) -> Certificate:
         """For coefficients that overflow: zero is feasible, and nothing is proved."""
         zero = self.design.map(np.zeros_like, self.targets.Y)
         dual = float(self.design.reduce(self.loss.dual_value, zero, self.targets.Y, self.targets.w))
@@ -352,13 +356,13 @@ class Problem:
     def _is_null(self, B: FloatArray) -> bool:
         return not B[: self.n_rows].any() and np.array_equal(B, self.null_coefficients())
 
-    def _rounding(self, B: FloatArray, Z: Handle, primal: float, dual: float, slope: float) -> float:
+    def _rounding(self, B: FloatArray, Z: Handle, primal: float, dual: float, slope: float, cancelled: float) -> float:
         """Bound on the error of ``primal - dual``: from the sums, from errors of Z and Y, from large Z.
 
         ``slope`` is how fast the two change with Z and Y: the norms of the gradient at Z and of the dual point,
         which may come from elsewhere and be far smaller.
         """
-        reach = float(self.rounding_norms @ unit_norms(B[: self.n_rows]))
+        reach = cancelled + float(self.rounding_norms @ unit_norms(B[: self.n_rows]))
         if self.n_free:
             reach += self.intercept_scale * float(np.linalg.norm(B[-1])) * np.sqrt(self.targets.total_weight)
         cancelling = float(self.design.reduce(self.loss.cancelling_size, Z, self.targets.w))
@@ -377,8 +381,9 @@ class Problem:
 
     def lam_max(self, weights: FloatArray) -> float:
         """Smallest factor of ``weights`` at which no feature is selected."""
-        Z = self.predictor(self.null_coefficients())
-        correlations = unit_norms(self.design.rmatmul(self._balanced(self.dual_point(Z))))
+        theta = self._balanced(self.dual_point(self.predictor(self.null_coefficients())))
+        norm = float(np.sqrt(self.design.reduce(_inverse_weighted_square, theta, self.targets.w)))
+        correlations = unit_norms(self.design.rmatmul(theta)) + self._cancellation(norm)
         factor = owl_gauge(correlations, weights)
         # Rounding, of lam = factor * weights and of the products, must not leave the gauge above 1.
         for _ in range(64):
@@ -404,22 +409,29 @@ def _inverse_weighted_square(theta: FloatArray, w: FloatArray) -> float:
 # Building a problem ----------------------------------------------------------------------------------
 
 
+#: Stands for weights that are not known yet.
+LATER = object()
+
+
+@np.errstate(all="ignore")  # what overflows is refused below, not warned about
 def build_problem(
     X: Any,
     Y: Any,
-    lam: Any = None,
+    lam: Any,
     *,
     loss: Any = "squared",
     fit_intercept: bool = False,
     sample_weight: Any = None,
     standardized: bool = False,
 ) -> Problem:
-    """Check data as users give them and make the problem; ``lam`` may follow by :meth:`Problem.with_lam`."""
+    """Check data as users give them and make the problem; :data:`LATER` weights follow by :meth:`Problem.with_lam`."""
     resolved = resolve_loss(loss)
+    if not isinstance(fit_intercept, bool | np.bool_):
+        raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
     design = as_design(X)
     Y = resolved.check_targets(check_targets(Y, design.n_samples))
     weight = check_sample_weight(sample_weight, design.n_samples)
-    lam = np.ones(design.n_features) if lam is None else check_sequence("lam", lam, design.n_features)
+    lam = np.ones(design.n_features) if lam is LATER else check_sequence("lam", lam, design.n_features)
     present = np.flatnonzero(weight)
     if len(present) < design.n_samples:  # samples of weight zero are not there
         design, Y, weight = design.rows(present), Y[present], weight[present]
@@ -427,6 +439,7 @@ def build_problem(
     design = standardize(design, w, center=fit_intercept, scale=standardized)
     targets = summarise_targets(design, resolved, design.samples(Y), w, fit_intercept)
     norms = design.column_norms(w)
+    _check_magnitude(norms, targets)
     intercept_scale = 0.0
     if fit_intercept and not resolved.centers_targets:
         # As long as the longest column: it is then never what limits the step or slows the solver down.
@@ -435,6 +448,19 @@ def build_problem(
     return Problem(design, resolved, targets, lam, norms, rounding_norms, fit_intercept, intercept_scale)
 
 
+def _check_magnitude(norms: FloatArray, targets: Targets) -> None:
+    """Refuse data whose squares leave the range of floating-point numbers: nothing could be proved about them."""
+    too_large = np.flatnonzero(~np.isfinite(norms))
+    if len(too_large):
+        raise ValueError(
+            f"X has {len(too_large)} columns so large that their squared norm overflows, the first is column "
+            f"{too_large[0]}. Rescale them, or the sample weights."
+        )
+    if not np.isfinite(targets.norm + targets.null_loss + targets.total_weight):
+        raise ValueError("Y or sample_weight is so large that the loss overflows. Rescale them.")
+
+
+@np.errstate(all="ignore")
 def lam_max(
     X: Any,
     Y: Any,
@@ -472,7 +498,7 @@ def lam_max(
     >>> round(go.lam_max([[1.0, 0.0], [0.0, 1.0]], [3.0, 1.0], [1.0, 0.5]), 6)
     3.0
     """
-    problem = build_problem(X, Y, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     sequence = resolve_weights(
         weights,
         n_features=problem.n_rows,

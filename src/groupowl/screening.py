@@ -58,8 +58,6 @@ def safe_rows(problem: Problem, certificate: Certificate, candidates: IndexArray
     return candidates[rule(upper, problem.lam[: len(candidates)])]
 
 
-# A test pays once the gap, and with it the radius, has fallen since the last one.
-_GAP_FALL_FOR_TEST = 0.95
 # Rows proved zero leave the current problem once they are this many: each time copies the columns that stay.
 _SHRINK_FRACTION = 0.75
 
@@ -99,9 +97,9 @@ class ScreenedProblem:
         """Number of rows that are not proved zero."""
         return len(self._candidates)
 
-    def certify(self, B: FloatArray, Z: Handle | None = None) -> Certificate:
+    def certify(self, B: FloatArray, Z: Handle | None = None, *, cancelled: float = 0.0) -> Certificate:
         """Certificate for coefficients of the current problem."""
-        self.certificate = self.current.certify(B, Z, best=self.certificate)
+        self.certificate = self.current.certify(B, Z, best=self.certificate, cancelled=cancelled)
         return self.certificate
 
     def drop_zero_columns(self) -> IndexArray:
@@ -111,14 +109,14 @@ class ScreenedProblem:
     def test(self) -> IndexArray:
         """Rows of the full problem that the latest certificate newly proves to be zero."""
         certificate = self.certificate
-        if self.rule is None or certificate is None or not certificate.gap <= _GAP_FALL_FOR_TEST * self._tested_gap:
-            return np.zeros(0, dtype=np.intp)
+        if self.rule is None or certificate is None or not certificate.gap < self._tested_gap:
+            return np.zeros(0, dtype=np.intp)  # the radius has not become smaller since the last test
         self._tested_gap = certificate.gap
         return self._keep(safe_rows(self.current, certificate, self._candidates, self.rule))
 
     def test_full(self, certificate: Certificate) -> IndexArray:
         """Rows that a certificate of the full problem newly proves to be zero; ends the use of this object."""
-        if self.rule is None:
+        if self.rule is None or not np.isfinite(certificate.gap):
             return np.zeros(0, dtype=np.intp)
         return np.setdiff1d(self.active, safe_rows(self.full, certificate, self.active, self.rule), assume_unique=True)
 
@@ -157,8 +155,8 @@ class ScreenReport:
     Attributes
     ----------
     primal, dual, gap : float
-        Objective at the coefficients (rows outside ``active`` taken as zero), dual value, and a proved bound on
-        ``primal - minimum`` of the full problem.
+        Objective at the coefficients (rows that were not active before taken as zero), dual value, and a proved
+        bound on ``primal - minimum`` of the full problem.
     active : ndarray of int
         Rows not proved zero, ascending.
     newly_screened : ndarray of int
@@ -248,10 +246,11 @@ class SafeScreener:
         B : array-like of shape (n_features, n_tasks) or (len(active), n_tasks)
             Coefficients for all rows or for the rows ``active``; rows that are not active are taken as zero.
         intercept : array-like of shape (n_tasks,), default=None
-            The optimal one for the squared loss and that of the null model for the multinomial by default; what is
-            proved holds for any.
+            By default the optimal one for the squared loss, and for the multinomial that of the null model for centred
+            columns; what is proved holds for any.
         Z : array-like of shape (n_samples, n_tasks), default=None
-            ``X B + intercept``, if it is known; saves a product with X.
+            ``X B + intercept``, if it is known in double precision (anything less is computed again); saves a product
+            with X. It is trusted to belong to the active rows of ``B``.
 
         Returns
         -------
@@ -261,15 +260,16 @@ class SafeScreener:
         offset = self._intercept(intercept)
         with np.errstate(all="ignore"):
             coefficients = self._problem.from_input(rows, offset)
-            predictor = None
-            if Z is not None and not foreign:
+            predictor, cancelled = None, 0.0
+            if Z is not None and not foreign and np.asarray(Z).dtype == np.float64:
                 predictor, mean = self._predictor(Z)
                 coefficients = self._problem.with_intercept(coefficients, mean)
+                cancelled = float(np.linalg.norm(mean)) * np.sqrt(self._problem.targets.total_weight)
             alive = coefficients[self._problem.row_index(self._screened.alive)]
-            certificate = self._screened.certify(alive, predictor)
+            certificate = self._screened.certify(alive, predictor, cancelled=cancelled)
             proved = self._screened.test()
             self._screened.shrink()
-        excess, rounding = self._problem.intercept_excess(coefficients, offset)
+            excess, rounding = self._problem.intercept_excess(coefficients, offset)
         return ScreenReport(
             primal=certificate.primal + excess,
             dual=certificate.dual,

@@ -50,7 +50,8 @@ class Counts:
         self.problems += other.problems
         self.missed_references += other.missed_references
         self.certificates += other.certificates
-        self.rows_screened = dict(Counter(self.rows_screened) + Counter(other.rows_screened)) or self.rows_screened
+        for rule, rows in other.rows_screened.items():
+            self.rows_screened[rule] += rows
         self.runs = dict(Counter(self.runs) + Counter(other.runs))
         self.findings += other.findings
 
@@ -78,7 +79,7 @@ class Examination:
 
     def try_solver(self, solver: str, rule: str) -> None:
         tol = 10 ** self.rng.uniform(-13, -1)
-        most = 5 if solver == "spgd" else 60
+        most = 3 if solver == "spgd" else 40
         start = self._bad_iterate() if self.rng.random() < 0.2 else (None, None)
         result = go.solve(
             **self.problem.arguments,
@@ -100,10 +101,21 @@ class Examination:
         name = f"SafeScreener/{rule}"
         d = self.data.X.shape[1]
         for B, intercept in self._iterates():
+            active = screener.active
             alive = np.zeros_like(B)
-            alive[screener.active] = B[screener.active]
+            alive[active] = B[active]
             given = intercept if self.problem.arguments["fit_intercept"] else None
-            report = screener.update(B, given)
+            way = self.rng.random()
+            if way < 0.25:
+                report = screener.update(B[active], given)
+            elif way < 0.5:  # a predictor that someone else computed, for the active rows
+                Z = self.problem.X @ alive + (0.0 if given is None else given)
+                report = screener.update(B[active], given, Z=Z)
+            elif way < 0.6:  # whatever intercept the screener takes
+                screener.update(B)
+                continue
+            else:
+                report = screener.update(B, given)
             self.judge_gap(name, alive, 0.0 if given is None else given, report.primal, report.dual, report.gap)
             self.counts.certificates += 1
         self._count(name, rule, 0, d - len(screener.active))
@@ -115,7 +127,7 @@ class Examination:
         self.counts.rows_screened[rule] += int(screened)
 
     def _bad_iterate(self):
-        size = 10 ** self.rng.uniform(-2, 3)
+        size = 10 ** (self.rng.uniform(100, 200) if self.rng.random() < 0.02 else self.rng.uniform(-2, 3))
         shape = self.optimum.B.shape
         return size * self.rng.standard_normal(shape), size * self.rng.standard_normal(shape[1])
 
@@ -194,6 +206,8 @@ class Examination:
             self._report("sign", name, f"primal - dual = {primal - dual:.3e}, rounding {rounding:.3e}")
         value = self.data.objective(B, intercept)
         distance = float(value - self.optimum.primal)
+        if not np.isfinite(distance):
+            return  # an iterate that overflows is not judged; that nothing is proved from it, judge_rows sees
         judged = self.data.evaluation_error(B, intercept, value) + self._conversion_error(B, intercept)
         if distance > gap + judged:
             self._report("gap", name, f"distance {distance:.3e} above gap {gap:.3e}, null loss {self.scale:.3e}")
@@ -237,6 +251,9 @@ def main() -> int:
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     done = json.loads(options.out.read_text()) if options.out.exists() else {}
+    settings = {"chunk": options.chunk, "version": go.__version__}
+    if done and done.pop("settings", None) != settings:
+        parser.error(f"{options.out} is of another version or chunk size; remove it or choose another --out.")
     chunks = range(options.first, options.first + options.problems, options.chunk)
     todo = [start for start in chunks if str(start) not in done]
     print(f"{len(chunks) * options.chunk} problems from seed {options.first}; {len(done)} chunks are done already.")
@@ -246,7 +263,7 @@ def main() -> int:
         for number, (start, future) in enumerate(futures.items(), start=1):
             done[str(start)] = asdict(future.result())
             temporary = options.out.with_suffix(".tmp")
-            temporary.write_text(json.dumps(done))
+            temporary.write_text(json.dumps({**done, "settings": settings}))
             temporary.replace(options.out)
             left = (time.perf_counter() - began) / number * (len(todo) - number)
             print(f"seeds {start}..{start + options.chunk - 1} done, {left / 60:.0f} min left", flush=True)

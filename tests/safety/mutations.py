@@ -28,6 +28,7 @@ def no_slack():
 
     with (
         mock.patch.object(Problem, "_rounding", return_value=0.0),
+        mock.patch.object(Problem, "_cancellation", return_value=0.0),
         mock.patch.object(Problem, "upper_bounds", bare_bounds),
         mock.patch("groupowl.screening.last_argmax_cut", bare_cut),
     ):

@@ -53,6 +53,8 @@ def draw(seed: int) -> HardProblem:
         "fit_intercept": chance("intercept", 0.5),
         "sample_weight": 10.0 ** rng.uniform(-3, 3, size=n) if chance("sample weights", 0.2) else None,
     }
+    if arguments["sample_weight"] is not None and n > 1 and chance("zero sample weights", 0.2):
+        arguments["sample_weight"][rng.integers(n)] = 0.0
     if chance("float32", 0.2):
         X = X.astype(np.float32)
     if chance("sparse", 0.3):

@@ -25,7 +25,8 @@ class Data:
     def of(cls, X, Y, lam, loss, fit_intercept, sample_weight):
         w = np.ones(len(X)) if sample_weight is None else sample_weight
         Y = Y / Y.sum(axis=1, keepdims=True) if loss == "multinomial" else Y
-        return cls(X, Y, w, lam, loss, fit_intercept)
+        there = w > 0
+        return cls(X[there], Y[there], w[there], lam, loss, fit_intercept)
 
     def without(self, rows):
         """The problem without some rows of B; they take the smallest weights with them."""

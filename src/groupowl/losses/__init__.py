@@ -17,6 +17,6 @@ LOSSES: dict[str, Loss] = {"squared": SquaredLoss(), "multinomial": MultinomialL
 
 def resolve_loss(loss: Any) -> Loss:
     """A loss from its name, or the loss itself."""
-    if not isinstance(loss, str) and isinstance(loss, Loss):
+    if not isinstance(loss, str | type) and isinstance(loss, Loss):
         return loss
     return lookup("loss", loss, LOSSES)

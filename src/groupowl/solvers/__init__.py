@@ -43,7 +43,7 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
 
 def resolve_solver(solver: Any) -> Solver:
     """A solver from its name, or the solver itself."""
-    if isinstance(solver, str) or not hasattr(solver, "advance"):
+    if isinstance(solver, str | type) or not hasattr(solver, "advance"):
         return lookup("solver", solver, SOLVERS)()
     resolved: Solver = solver
     return resolved
@@ -178,7 +178,8 @@ def _warn_unless_converged(result: SolveResult, goal: float, tol: float, max_ite
     reached = f"the duality gap is {result.gap:.3g}, tol={tol:g} asks for {goal:.3g}"
     messages = {
         "max_iter": f"Stopped after max_iter={max_iter} steps: {reached}. Raise max_iter or tol.",
-        "stalled": f"Stopped because steps bring no more progress: {reached}. Raise tol, or rescale the columns of X.",
+        "stalled": f"Stopped because steps bring no more progress: {reached}. "
+        "Raise tol, rescale the columns of X, or choose another step.",
         "precision": f"Stopped at the limit of the arithmetic: {reached}. Raise tol.",
     }
     if result.status in messages:

@@ -88,7 +88,7 @@ class SolveResult:
     primal, dual, gap : float
         Objective, dual value and duality gap of the full problem: ``primal - minimum <= gap`` is proved.
     theta : handle
-        Dual feasible point behind ``dual``, (n_samples, n_tasks); computed on first access, not pickled.
+        Dual feasible point behind ``dual``, one row per sample of positive weight; not pickled.
     active : ndarray of int
         Rows not proved to be zero; all of them without screening.
     support : ndarray of int
