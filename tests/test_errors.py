@@ -117,8 +117,46 @@ def test_unknown_weights_are_refused_with_the_known_ones():
         go.lam_max(X, Y, "slope")
 
 
-def test_huge_values_overflow_into_a_status_not_a_warning():
-    """Numerics never warn: a hopeless scale ends in a result, or in a clear error."""
-    with pytest.warns(UserWarning, match="Stopped"):
-        result = go.solve(1e200 * X, Y, LAM)
-    assert not result.converged
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"X": 1e200 * X},
+            r"X has 4 columns so large that their squared norm overflows, the first is column 0\. Rescale",
+        ),
+        ({"X": 1e200 * X, "fit_intercept": True}, "squared norm overflows"),
+        ({"Y": 1e200 * Y}, "Y or sample_weight is so large that the loss overflows"),
+        ({"sample_weight": np.full(10, 1e308)}, "overflow"),
+    ],
+)
+def test_data_that_overflow_are_refused_without_warnings(changes, message):
+    with pytest.raises(ValueError, match=message):
+        go.solve(**{"X": X, "Y": Y, "lam": LAM, **changes})
+
+
+@pytest.mark.parametrize("size", [1e120, 1e150, 1e200, 1e300])
+@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+def test_an_overflowing_iterate_proves_nothing(size, loss):
+    """Correlations that overflow must not look like rows below their weights."""
+    targets = Y if loss == "squared" else ONE_HOT
+    screener = go.SafeScreener(X, targets, LAM, loss=loss)
+    before = screener.update(np.zeros((4, 2)))
+    report = screener.update(np.full((4, 2), size))
+    assert len(report.newly_screened) == 0
+    assert report.dual >= before.dual
+    assert not report.gap < before.gap
+
+
+def test_settings_given_as_classes_or_of_the_wrong_kind():
+    with pytest.raises(ValueError, match="solver must be one of 'auto', 'apgd', 'spgd'; got <class"):
+        go.solve(X, Y, LAM, solver=go.APGD)
+    with pytest.raises(ValueError, match="loss must be one of"):
+        go.solve(X, Y, LAM, loss=type(go.losses.SquaredLoss()))
+    with pytest.raises(TypeError, match="fit_intercept must be True or False, got 'no'"):
+        go.solve(X, Y, LAM, fit_intercept="no")
+    with pytest.raises(TypeError, match="lam must be an array of numbers, got None"):
+        go.solve(X, Y, None)
+    with pytest.raises(TypeError, match="Y must be a dense array, got a sparse matrix"):
+        go.solve(X, sp.csr_array(Y), LAM)
+    with pytest.raises(TypeError, match="X is a masked array"):
+        go.solve(np.ma.masked_invalid(X), Y, LAM)

@@ -441,3 +441,13 @@ def test_rows_pooled_by_the_prox_share_a_label():
     P = prox_units(V, np.linspace(1.5, 0.5, 50))
     assert len(np.unique(unit_norms(P))) > 1
     assert set(cluster_labels(unit_norms(P))) == {1}
+
+
+@pytest.mark.parametrize("d", [1_000, 100_000])
+def test_gauge_of_many_units_is_not_too_small(d):
+    """Sequential sums of many numbers lose hundreds of roundings; a dual point scaled by them would not be feasible."""
+    lam = np.linspace(1.0, 1.0 / d, d)
+    norms = np.full(d, 0.1)
+    exact = max(Fraction(0.1) * k / total for k, total in [(d, sum(map(Fraction, lam)))])
+    assert owl_gauge(norms, lam) >= float(exact) * (1 - 2**-52)
+    assert owl_gauge(norms, lam) == pytest.approx(float(exact), rel=1e-13, abs=0)

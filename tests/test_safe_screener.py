@@ -141,3 +141,12 @@ def test_bad_updates(arguments, message):
 def test_unknown_rule():
     with pytest.raises(ValueError, match="rule must be one of 'safe', 'paper'; got 'none'"):
         go.SafeScreener(**make_case(66).arguments(), rule="none")
+
+
+def test_a_predictor_in_single_precision_is_computed_again():
+    """Its rounding is not bounded by what the certificate assumes."""
+    case, optimum, _ = screener_and_optimum(67)
+    B = optimum.B + 1e-3
+    Z = (case.X @ B).astype(np.float32)
+    given = go.SafeScreener(**case.arguments()).update(B, Z=Z)
+    assert given.primal == go.SafeScreener(**case.arguments()).update(B).primal
