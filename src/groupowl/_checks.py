@@ -30,11 +30,15 @@ def positive_integer(argument: str, value: Any, *, minimum: int = 1) -> int:
     return int(value)
 
 
-def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least: float = -np.inf) -> float:
-    """``value`` as a finite float, strictly above one bound and not below the other."""
+def _real(argument: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{argument} must be a number, got {value!r} of type {type(value).__name__}.")
-    number = float(value)
+    return float(value)
+
+
+def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least: float = -np.inf) -> float:
+    """``value`` as a finite float, strictly above one bound and not below the other."""
+    number = _real(argument, value)
     if not np.isfinite(number) or number <= above or number < at_least:
         bound = f" above {above:g}" if above > -np.inf else f" of at least {at_least:g}" if at_least > -np.inf else ""
         raise ValueError(f"{argument} must be a finite number{bound}, got {value!r}.")
@@ -43,9 +47,7 @@ def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least
 
 def number_in(argument: str, value: Any, interval: str) -> float:
     """``value`` as a number in an interval such as ``"[0, 1)"``."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{argument} must be a number, got {value!r} of type {type(value).__name__}.")
-    number = float(value)
+    number = _real(argument, value)
     low, high = (float(bound) for bound in interval[1:-1].split(","))
     above = number > low or (interval[0] == "[" and number == low)
     below = number < high or (interval[-1] == "]" and number == high)
@@ -83,17 +85,28 @@ def numeric_array(argument: str, values: Any) -> FloatArray:
     return array
 
 
-def check_finite(argument: str, array: FloatArray, *, remedy: str, names: Iterable[Any] | None = None) -> None:
-    """Refuse NaN and infinity in a 1-D or 2-D array, with their number and columns."""
-    finite = np.isfinite(array)
-    if not finite.all():
-        bad = ~finite
-        raise ValueError(nonfinite_message(argument, bad if bad.ndim == 2 else bad[:, None], remedy, names))
+def check_finite(argument: str, array: FloatArray, *, remedy: str) -> None:
+    """Refuse NaN and infinity in an array, with their number and columns."""
+    bad = ~np.isfinite(array)
+    if bad.any():
+        per_column = bad.reshape(len(bad), -1).sum(axis=0) if bad.ndim else np.ones(1, dtype=np.intp)
+        raise ValueError(count_message(argument, per_column, remedy))
 
 
-def nonfinite_message(argument: str, bad: Any, remedy: str, names: Iterable[Any] | None = None, shown: int = 5) -> str:
-    """Message that counts bad entries (``bad`` is boolean, 2-D) and names their columns."""
-    return count_message(argument, np.asarray(bad.sum(axis=0)).ravel(), remedy, names, shown)
+def finite_matrix(argument: str, values: Any, *, remedy: str) -> FloatArray:
+    """``values`` as a finite matrix; a 1-D array is one column."""
+    array = as_float_array(argument, values, ndim=(1, 2))
+    check_finite(argument, array, remedy=remedy)
+    return array if array.ndim == 2 else array[:, None]
+
+
+def finite_vector(argument: str, values: Any, length: int, *, remedy: str) -> FloatArray:
+    """``values`` as a finite vector of the given length; a number counts as one entry."""
+    vector = np.atleast_1d(as_float_array(argument, values, ndim=(0, 1)))
+    if vector.shape != (length,):
+        raise ValueError(f"{argument} must have shape ({length},) (n_tasks,), got {vector.shape}.")
+    check_finite(argument, vector, remedy=remedy)
+    return vector
 
 
 def count_message(

@@ -15,6 +15,9 @@ from ._typing import FloatArray, IndexArray
 EPS = float(np.finfo(np.float64).eps)
 _LONG_EPS = np.finfo(np.longdouble).eps
 
+#: A column whose spread is this small against its mean varies by rounding only.
+CONSTANT_RTOL = 64 * EPS
+
 #: Norms that differ by less than this, relatively, are one cluster: the prox makes them equal up to rounding.
 CLUSTER_RTOL = 1e-9
 
@@ -25,6 +28,11 @@ _THRESHOLD_ROUNDS = 8
 def unit_norms(B: FloatArray) -> FloatArray:
     """Euclidean norm of each row of ``B``."""
     return np.sqrt(np.einsum("jk,jk->j", B, B))
+
+
+def column_sums(T: FloatArray) -> FloatArray:
+    """Sum of each column of ``T``."""
+    return T.sum(axis=0)
 
 
 def repeated_test(values: FloatArray, lam: FloatArray) -> IndexArray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import as_float_array, check_finite, finite_number
+from ._checks import finite_matrix, finite_number
 from ._kernels import cluster_labels, owl_gauge, owl_value, prox_units, unit_norms
 from ._typing import FloatArray, IndexArray
 from .weights import check_sequence
@@ -40,11 +40,9 @@ class GroupOWL:
 
 
 def _rows_and_penalty(argument: str, B: Any, lam: Any) -> tuple[FloatArray, GroupOWL]:
-    rows = as_float_array(argument, B, ndim=(1, 2))
-    check_finite(argument, rows, remedy="Every entry must be a finite number.")
+    rows = finite_matrix(argument, B, remedy="Every entry must be a finite number.")
     if np.abs(rows).max(initial=0.0) > _LARGEST:
         raise ValueError(f"{argument} has entries above {_LARGEST:g}, whose squares overflow; rescale it.")
-    rows = rows if rows.ndim == 2 else rows[:, None]
     return rows, GroupOWL(check_sequence("lam", lam, len(rows)))
 
 
@@ -124,4 +122,4 @@ def owl_prox(V: Any, lam: Any, *, step: float = 1.0) -> FloatArray:
     """
     rows, penalty = _rows_and_penalty("V", V, lam)
     P = penalty.prox(rows, finite_number("step", step, above=0.0))
-    return P if as_float_array("V", V, ndim=(1, 2)).ndim == 2 else P[:, 0]
+    return P if np.ndim(V) == 2 else P[:, 0]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
-from ._kernels import EPS, owl_gauge, owl_value, prox_units, unit_norms
+from ._kernels import EPS, column_sums, owl_gauge, owl_value, prox_units, unit_norms
 from ._typing import FloatArray, Handle, IndexArray
 from .designs import Design, as_design, standardize
 from .losses import Loss, resolve_loss
@@ -224,7 +224,7 @@ class Problem:
         C = self.design.rmatmul(theta)
         if not self.n_free:
             return C
-        sums = self.design.reduce(_column_sums, theta)
+        sums = self.design.reduce(column_sums, theta)
         return np.vstack([C, self.intercept_scale * sums])
 
     # Curvature --------------------------------------------------------------------------------------
@@ -391,10 +391,6 @@ class Problem:
                 break
             factor *= 1.0 + 32 * EPS
         return factor
-
-
-def _column_sums(T: FloatArray) -> FloatArray:
-    return T.sum(axis=0)
 
 
 def _weighted_distance(Z: FloatArray, Z_other: FloatArray, w: FloatArray) -> float:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ._checks import as_float_array, check_finite, lookup
+from ._checks import finite_matrix, finite_vector, lookup
 from ._kernels import last_argmax_cut, repeated_test
 from ._typing import FloatArray, Handle, IndexArray
 from .problem import Certificate, Problem, build_problem
@@ -146,6 +146,9 @@ class ScreenedProblem:
         spread = np.zeros((self.full.n_rows + self.full.n_free, B.shape[1]))
         spread[self.full.row_index(self.alive if alive is None else alive)] = B
         return spread
+
+
+_DIVERGED = "A diverged iterate proves nothing; give a finite one."
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,14 +284,12 @@ class SafeScreener:
     def _rows(self, B: Any) -> tuple[FloatArray, bool]:
         """All rows of the coefficients, and whether rows that are not active had to be set to zero."""
         d, q = self._problem.n_rows, self._problem.targets.n_tasks
-        given = as_float_array("B", B, ndim=(1, 2))
-        check_finite("B", given, remedy="A diverged iterate proves nothing; give a finite one.")
-        matrix = given if given.ndim == 2 else given[:, None]
+        matrix = finite_matrix("B", B, remedy=_DIVERGED)
         active = self.active
         if matrix.shape[1] != q or matrix.shape[0] not in (d, len(active)):
             raise ValueError(
                 f"B must have shape ({d}, {q}) for all rows or ({len(active)}, {q}) for the active ones, "
-                f"got {given.shape}."
+                f"got {np.shape(B)}."
             )
         rows = np.zeros((d, q))
         rows[active] = matrix[active] if len(matrix) == d else matrix
@@ -299,18 +300,12 @@ class SafeScreener:
             return None
         if not self._problem.fit_intercept:
             raise ValueError("intercept was given but fit_intercept is False; set fit_intercept=True.")
-        offset = np.atleast_1d(as_float_array("intercept", intercept, ndim=(0, 1)))
-        if offset.shape != (self._problem.targets.n_tasks,):
-            raise ValueError(f"intercept must have shape ({self._problem.targets.n_tasks},), got {offset.shape}.")
-        check_finite("intercept", offset, remedy="A diverged iterate proves nothing; give a finite one.")
-        return offset
+        return finite_vector("intercept", intercept, self._problem.targets.n_tasks, remedy=_DIVERGED)
 
     def _predictor(self, Z: Any) -> tuple[Handle, FloatArray]:
         """The predictor as the problem has it, and its weighted mean: the intercept for centred columns."""
-        given = as_float_array("Z", Z, ndim=(1, 2))
-        matrix = given if given.ndim == 2 else given[:, None]
+        matrix = finite_matrix("Z", Z, remedy=_DIVERGED)
         expected = (self._n_samples, self._problem.targets.n_tasks)
         if matrix.shape != expected:
-            raise ValueError(f"Z must have shape {expected} (n_samples, n_tasks), got {given.shape}.")
-        check_finite("Z", matrix, remedy="A diverged iterate proves nothing; give a finite one.")
+            raise ValueError(f"Z must have shape {expected} (n_samples, n_tasks), got {np.shape(Z)}.")
         return self._problem.adopt_predictor(self._problem.design.samples(matrix[self._present]))

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 
 from ._checks import as_float_array, check_finite
-from ._kernels import EPS
+from ._kernels import CONSTANT_RTOL
 from ._typing import FloatArray, Handle
 from .designs import Design
 from .losses import Loss
-
-# A column of Y whose spread is this small against its mean varies by rounding only.
-_CONSTANT_RTOL = 64 * EPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +96,7 @@ def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple
         Y = design.map(partial(np.add, -mean), Y)
         center = center + mean
     spread = np.sqrt(design.reduce(_weighted_squares, Y, w) / total)
-    varies = spread > _CONSTANT_RTOL * np.abs(center)
+    varies = spread > CONSTANT_RTOL * np.abs(center)
     return design.map(partial(np.multiply, varies.astype(np.float64)), Y), center
 
 

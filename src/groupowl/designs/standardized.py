@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._kernels import EPS
+from .._kernels import CONSTANT_RTOL, column_sums
 from .._typing import FloatArray, Handle, IndexArray
 from .base import Design, WrappedDesign
-
-# A column whose spread is this small against its mean varies by rounding only.
-_CONSTANT_RTOL = 64 * EPS
 
 
 class StandardizedDesign(WrappedDesign):
@@ -31,7 +28,7 @@ class StandardizedDesign(WrappedDesign):
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T`` of the base, less the means times the column sums of ``T``."""
-        sums = self.base.reduce(_column_sums, T)
+        sums = self.base.reduce(column_sums, T)
         return self.inverse_scale[:, None] * (self.base.rmatmul(T) - np.outer(self.mean, sums))
 
     def column_means(self, w: Handle) -> FloatArray:
@@ -90,10 +87,6 @@ class StandardizedDesign(WrappedDesign):
         return np.sqrt(norms**2 + total_weight * (self.inverse_scale * self.mean) ** 2)
 
 
-def _column_sums(T: FloatArray) -> FloatArray:
-    return T.sum(axis=0)
-
-
 def standardize(design: Design, w: Handle, *, center: bool, scale: bool) -> Design:
     """Wrap ``design`` so that its columns have weighted mean 0 (``center``) and deviation 1 (``scale``).
 
@@ -105,7 +98,7 @@ def standardize(design: Design, w: Handle, *, center: bool, scale: bool) -> Desi
     mean = design.column_means(w)
     total = float(design.reduce(np.sum, w))
     deviation = design.column_norms(w, mean) / np.sqrt(total)
-    varies = deviation > _CONSTANT_RTOL * np.abs(mean)
+    varies = deviation > CONSTANT_RTOL * np.abs(mean)
     inverse_scale = np.where(varies, 1.0, 0.0)
     if scale:
         inverse_scale[varies] = 1.0 / deviation[varies]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._checks import as_float_array, check_finite, finite_number, lookup, positive_integer
+from .._checks import finite_matrix, finite_number, finite_vector, lookup, positive_integer
 from .._typing import FloatArray
 from ..problem import Problem, build_problem
 from ..screening import resolve_rule
@@ -154,23 +154,17 @@ def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
     if B_init is None and intercept_init is None:
         return problem.null_coefficients()
     q = problem.targets.n_tasks
-    B = np.zeros((problem.n_rows, q))
+    B, intercept = np.zeros((problem.n_rows, q)), None
     if B_init is not None:
-        given = as_float_array("B_init", B_init, ndim=(1, 2))
-        B = given if given.ndim == 2 else given[:, None]
+        B = finite_matrix("B_init", B_init, remedy="Start from finite coefficients, or leave B_init out.")
         if B.shape != (problem.n_rows, q):
-            raise ValueError(
-                f"B_init must have shape ({problem.n_rows}, {q}) (n_features, n_tasks), got {given.shape}."
-            )
-        check_finite("B_init", B, remedy="Start from finite coefficients, or leave B_init out.")
-    intercept = None
+            expected = f"({problem.n_rows}, {q}) (n_features, n_tasks)"
+            raise ValueError(f"B_init must have shape {expected}, got {np.shape(B_init)}.")
     if intercept_init is not None:
         if not problem.fit_intercept:
             raise ValueError("intercept_init was given but fit_intercept is False; set fit_intercept=True.")
-        intercept = np.atleast_1d(as_float_array("intercept_init", intercept_init, ndim=(0, 1)))
-        if intercept.shape != (q,):
-            raise ValueError(f"intercept_init must have shape ({q},) (n_tasks,), got {intercept.shape}.")
-        check_finite("intercept_init", intercept, remedy="Start from a finite intercept, or leave it out.")
+        remedy = "Start from a finite intercept, or leave it out."
+        intercept = finite_vector("intercept_init", intercept_init, q, remedy=remedy)
     return problem.loss.canonical(problem.from_input(B, intercept))
 
 
