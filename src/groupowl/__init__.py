@@ -6,7 +6,7 @@ from . import datasets, weights
 from .penalty import GroupOWL, owl_dual_norm, owl_norm, owl_prox
 from .problem import lam_max
 from .screening import SafeScreener, ScreenReport
-from .solvers import APGD, SPGD, History, Progress, SolveResult, solve
+from .solvers import APGD, SPGD, History, Progress, SolveResult, WorkingSet, solve
 from .weights import oscar_lam
 
 __version__ = "0.1.0.dev0"
@@ -20,6 +20,7 @@ __all__ = [
     "SafeScreener",
     "ScreenReport",
     "SolveResult",
+    "WorkingSet",
     "datasets",
     "lam_max",
     "oscar_lam",

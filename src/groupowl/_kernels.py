@@ -79,18 +79,24 @@ def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
     return float(np.max(ratios * (1.0 + 2.0 * _LONG_EPS * np.arange(len(ratios)))))
 
 
-def prox_norms(norms: FloatArray, lam: FloatArray) -> FloatArray:
-    """Norms after the proximal map of the OWL norm; the zeros are exact.
+def prox_sorted(norms: FloatArray, lam: FloatArray) -> tuple[IndexArray, FloatArray]:
+    """The proximal map of the OWL norm on sorted norms: the order, and the norms after it, falling to zero.
 
     Sorted downwards, ``norm_[i] - lam_i`` is pooled to a non-increasing sequence; what is positive of it remains.
     """
+    order = (-norms).argsort(kind="stable")
+    pooled = norms[order] - lam[: len(order)]
+    if (pooled[1:] > pooled[:-1]).any():  # pooling costs a call; most steps do not need it
+        pooled = isotonic_regression(pooled, increasing=False).x
+    return order, np.maximum(pooled, 0.0)
+
+
+def prox_norms(norms: FloatArray, lam: FloatArray) -> FloatArray:
+    """Norms after the proximal map of the OWL norm; the zeros are exact."""
     shrunk = np.zeros_like(norms)
     candidates = repeated_test(norms, lam)  # a unit below its own weight in the order cannot be selected
-    order = candidates[np.argsort(-norms[candidates], kind="stable")]
-    pooled = norms[order] - lam[: len(order)]
-    if np.any(pooled[1:] > pooled[:-1]):  # pooling costs a call; most steps do not need it
-        pooled = isotonic_regression(pooled, increasing=False).x
-    shrunk[order] = np.maximum(pooled, 0.0)
+    order, values = prox_sorted(norms[candidates], lam)
+    shrunk[candidates[order]] = values
     return shrunk
 
 
@@ -116,6 +122,17 @@ def last_argmax_cut(upper: FloatArray, lam: FloatArray) -> int:
     excess = np.concatenate([[0.0], np.cumsum(upper - lam)])
     size = np.concatenate([[0.0], np.cumsum(upper) + np.cumsum(lam)])
     return int(np.flatnonzero(excess >= excess.max() - EPS * m * size)[-1])
+
+
+def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
+    """Units that could be non-zero if ``values`` were the correlations at the optimum, ascending.
+
+    The largest values up to the last maximiser of ``sum_{i<=k} (value_i - lam_i)``: those after it do not pay for the
+    weights they would take. All of them survive the repeated test, so that is where to look.
+    """
+    candidates = repeated_test(values, lam)
+    order = candidates[np.argsort(-values[candidates], kind="stable")]
+    return np.sort(order[: last_argmax_cut(values[order], lam[: len(order)])])
 
 
 def cluster_labels(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:

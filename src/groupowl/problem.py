@@ -18,7 +18,7 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 
 from ._kernels import EPS, column_sums, owl_gauge, owl_value, prox_units, unit_norms
 from ._typing import FloatArray, Handle, IndexArray
-from .designs import Design, as_design, standardize
+from .designs import Columns, Design, GramCache, as_design, standardize
 from .losses import Loss, resolve_loss
 from .targets import Targets, check_sample_weight, check_targets, summarise_targets, weighted_sums
 from .weights import check_sequence, resolve_weights
@@ -44,6 +44,11 @@ class Certificate:
         Bound on the rounding error of the difference.
     descent : ndarray of shape (n_rows, n_tasks) or None
         Minus the gradient of the loss at the coefficients, where certifying yields it without another product.
+    pulls : ndarray of shape (n_rows,) or None
+        Row norms of ``X^T`` times the (balanced) residual at the coefficients: what the optimality conditions compare
+        with the weights.
+    totals : ndarray or None
+        The loss's totals of that residual.
     """
 
     theta: Handle
@@ -55,11 +60,14 @@ class Certificate:
     gap: float
     rounding: float
     descent: FloatArray | None = None
+    pulls: FloatArray | None = None
+    totals: FloatArray | None = None
 
     def restrict(self, keep: IndexArray) -> Certificate:
         """The same certificate for the problem without the other rows, where it remains valid."""
         descent = None if self.descent is None else self.descent[keep]
-        return replace(self, correlations=self.correlations[keep], descent=descent)
+        pulls = None if self.pulls is None else self.pulls[keep]
+        return replace(self, correlations=self.correlations[keep], descent=descent, pulls=pulls)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +99,8 @@ class Problem:
     rounding_norms: FloatArray
     fit_intercept: bool
     intercept_scale: float
+    gram_cache: GramCache
+    rows_of_origin: IndexArray | None = None  # columns of the cache's design, where this problem has only some
 
     # Shape ------------------------------------------------------------------------------------------
 
@@ -128,6 +138,7 @@ class Problem:
             lam=self.lam[: len(keep)],
             norms=self.norms[keep],
             rounding_norms=self.rounding_norms[keep],
+            rows_of_origin=keep if self.rows_of_origin is None else self.rows_of_origin[keep],
         )
 
     def with_lam(self, lam: FloatArray) -> Problem:
@@ -227,6 +238,17 @@ class Problem:
         sums = self.design.reduce(column_sums, theta)
         return np.vstack([C, self.intercept_scale * sums])
 
+    # Working sets ------------------------------------------------------------------------------------
+
+    def gram(self, rows: IndexArray) -> FloatArray:
+        """``X_rows^T diag(w) X_rows``, from the cache as far as it is known."""
+        return self.gram_cache.block(rows if self.rows_of_origin is None else self.rows_of_origin[rows])
+
+    def columns(self, rows: IndexArray) -> Columns | None:
+        """Columns of these rows and of the unpenalised block as local arrays, where samples are local."""
+        columns = self.design.columns(rows)
+        return columns.with_constant(self.intercept_scale) if columns is not None and self.n_free else columns
+
     # Curvature --------------------------------------------------------------------------------------
 
     def move_curvature(self, Z_from: Handle, Z_to: Handle, move: FloatArray) -> float:
@@ -299,7 +321,7 @@ class Problem:
         primal = self.loss_value(Z) + self.penalty_value(B)
         found = self._certificate_at(B, Z, primal, cancelled) if np.isfinite(primal) else None
         if found is None or not np.isfinite(found.gap + found.correlations.sum()):
-            return replace(best or self._zero_certificate(), primal=primal, gap=np.inf, descent=None)
+            return replace(best or self._zero_certificate(), primal=primal, gap=np.inf, descent=None, pulls=None)
         if best is None or best.dual < found.dual or found.gap == 0.0:
             return found
         rounding = self._rounding(B, Z, primal, best.dual, best.theta_norm + found.residual_norm, cancelled)
@@ -326,14 +348,15 @@ class Problem:
         totals = self.design.reduce(self.loss.ray_totals, theta, Y, w)
         scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
         theta = self.design.map(partial(np.multiply, scale), theta)
+        known = {"descent": descent, "pulls": correlations, "totals": totals}
         correlations, theta_norm = abs(scale) * correlations, abs(scale) * residual_norm
         if gauge <= 1.0 and self._is_null(B):
             # The gradient at the null model lies in the dual ball: optimal, and no difference to round.
-            return Certificate(theta, correlations, theta_norm, residual_norm, primal, primal, 0.0, 0.0, descent)
+            return Certificate(theta, correlations, theta_norm, residual_norm, primal, primal, 0.0, 0.0, **known)
         dual = float(self.design.reduce(self.loss.dual_value, theta, Y, w))
         rounding = self._rounding(B, Z, primal, dual, theta_norm + residual_norm, cancelled)
         gap = max(primal - dual, 0.0) + rounding
-        return Certificate(theta, correlations, theta_norm, residual_norm, primal, dual, gap, rounding, descent)
+        return Certificate(theta, correlations, theta_norm, residual_norm, primal, dual, gap, rounding, **known)
 
     def _cancellation(self, theta_norm: float) -> FloatArray:
         """Errors of the correlations where centring cancels: without this a scaled point may not be feasible."""
@@ -441,7 +464,8 @@ def build_problem(
         # As long as the longest column: it is then never what limits the step or slows the solver down.
         intercept_scale = (float(norms.max()) or 1.0) / np.sqrt(targets.total_weight)
     rounding_norms = design.rounding_norms(norms, targets.total_weight)
-    return Problem(design, resolved, targets, lam, norms, rounding_norms, fit_intercept, intercept_scale)
+    cache = GramCache(design, w)
+    return Problem(design, resolved, targets, lam, norms, rounding_norms, fit_intercept, intercept_scale, cache)
 
 
 def _check_magnitude(norms: FloatArray, targets: Targets) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ._checks import finite_matrix, finite_vector, lookup
-from ._kernels import last_argmax_cut, repeated_test
+from ._kernels import kkt_rows, repeated_test
 from ._typing import FloatArray, Handle, IndexArray
 from .problem import Certificate, Problem, build_problem
 
@@ -35,9 +35,7 @@ def extended_rule(upper: FloatArray, lam: FloatArray) -> IndexArray:
     correlations that sum to at least ``lam_{k+1} + ... + lam_{k+t}``, and their bounds sum to less. The rule
     keeps a subset of what the paper's rule keeps, so it starts from there.
     """
-    candidates = repeated_test(upper, lam)
-    order = candidates[np.argsort(-upper[candidates], kind="stable")]
-    return np.sort(order[: last_argmax_cut(upper[order], lam[: len(order)])])
+    return kkt_rows(upper, lam)
 
 
 #: Screening rules by their public name; "none" keeps every row.
@@ -56,10 +54,6 @@ def safe_rows(problem: Problem, certificate: Certificate, candidates: IndexArray
     """
     upper = problem.upper_bounds(certificate)[candidates]
     return candidates[rule(upper, problem.lam[: len(candidates)])]
-
-
-# Rows proved zero leave the current problem once they are this many: each time copies the columns that stay.
-_SHRINK_FRACTION = 0.75
 
 
 class ScreenedProblem:
@@ -91,6 +85,11 @@ class ScreenedProblem:
     def active(self) -> IndexArray:
         """Rows of the full problem that are not proved zero, ascending."""
         return self.alive[self._candidates]
+
+    @property
+    def candidates(self) -> IndexArray:
+        """Rows of the current problem that are not proved zero, ascending."""
+        return self._candidates
 
     @property
     def n_active(self) -> int:
@@ -127,13 +126,15 @@ class ScreenedProblem:
         self._candidates = candidates
         return proved
 
-    def shrink(self) -> IndexArray | None:
-        """Leave the rows proved zero out of the current problem if they are many.
+    def shrink(self, fraction: float = 0.75) -> IndexArray | None:
+        """Leave the rows proved zero out of the current problem if at most this fraction of its rows are left.
+
+        Each time copies the columns that stay.
 
         Returns the rows that coefficients of the current problem keep, or None where nothing changed.
         """
         keep, problem = self._candidates, self.current
-        if problem.n_rows == 0 or len(keep) > _SHRINK_FRACTION * problem.n_rows:
+        if problem.n_rows == 0 or len(keep) > fraction * problem.n_rows:
             return None
         self.current, self.alive = problem.restrict(keep), self.alive[keep]
         self._candidates = np.arange(len(keep))

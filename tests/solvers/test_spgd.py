@@ -327,7 +327,7 @@ def test_the_state_follows_every_removal_of_rows(kind):
         Z = problem.predictor(state.B)
         np.testing.assert_allclose(state.Z, Z, rtol=0, atol=1e-12)
         expected = problem.prox(state.B + 1e-3 * problem.descent(Z), 1e-3)
-        np.testing.assert_allclose(solver.advance(problem, state, certificate).B, expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(solver.step_once(problem, state, certificate).B, expected, rtol=0, atol=1e-12)
 
 
 # Designs, history, settings --------------------------------------------------------------------------------

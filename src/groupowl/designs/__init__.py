@@ -9,15 +9,20 @@ import scipy.sparse as sp
 
 from .._checks import count_message, numeric_array
 from .base import Design, LocalDesign, PassCounter, WrappedDesign
+from .columns import Columns, DenseColumns, GramCache, SparseColumns
 from .dense import DenseDesign, dense_storage
 from .sparse import SparseDesign, sparse_storage
 from .standardized import StandardizedDesign, standardize
 
 __all__ = [
+    "Columns",
+    "DenseColumns",
     "DenseDesign",
     "Design",
+    "GramCache",
     "LocalDesign",
     "PassCounter",
+    "SparseColumns",
     "SparseDesign",
     "StandardizedDesign",
     "WrappedDesign",

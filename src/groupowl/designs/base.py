@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._typing import FloatArray, Handle, IndexArray
+
+if TYPE_CHECKING:
+    from .columns import Columns
 
 
 @dataclass
@@ -98,6 +101,10 @@ class Design(ABC):
     @abstractmethod
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``."""
+
+    def columns(self, columns: IndexArray) -> Columns | None:
+        """Copies of some columns as local arrays, or None where samples live elsewhere."""
+        return None
 
     def input_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients for X as it was given, and what to add to the intercept."""

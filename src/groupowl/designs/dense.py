@@ -9,6 +9,7 @@ import numpy as np
 
 from .._typing import FloatArray, Handle, IndexArray
 from .base import LocalDesign, PassCounter
+from .columns import DenseColumns
 
 # Entries converted to double precision at a time: one megabyte, which stays in cache.
 _BLOCK_ENTRIES = 1 << 17
@@ -106,11 +107,17 @@ class DenseDesign(LocalDesign):
             squares[rows] += np.einsum("ij,ij->i", scaled, scaled)
         return float(np.max(w[:, 0] * squares))
 
+    def columns(self, columns: IndexArray) -> DenseColumns:
+        """Copy columns; all of them are not copied where X is stored by columns in double precision."""
+        if self._order == "F":
+            At = self.X.T if len(columns) == self.n_features else self.X.T[columns]
+        else:
+            At = self.X.take(columns, axis=1).T
+        return DenseColumns(np.ascontiguousarray(At, dtype=np.float64), self.passes, self.unit)
+
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right`` in double precision."""
-        self.charge(len(left) + len(right))
-        weighted = w * self.X[:, left].astype(np.float64, copy=False)
-        return weighted.T @ self.X[:, right].astype(np.float64, copy=False)
+        return self.columns(left).gram(self.columns(right), w)
 
 
 def dense_storage(X: Any) -> FloatArray:

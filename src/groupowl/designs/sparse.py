@@ -10,9 +10,12 @@ import scipy.sparse as sp
 
 from .._typing import FloatArray, Handle, IndexArray
 from .base import LocalDesign, PassCounter
+from .columns import DenseColumns, SparseColumns
 
 # Stored entries converted to double precision at a time when the data are single precision.
 _BLOCK_ENTRIES = 1 << 20
+# Columns this full are faster as dense arrays.
+_DENSE_FRACTION = 0.1
 
 
 class SparseDesign(LocalDesign):
@@ -123,12 +126,19 @@ class SparseDesign(LocalDesign):
         squares = float(np.sum((mean * scale) ** 2)) + np.bincount(rows, weights=changes, minlength=self.n_samples)
         return float(np.max(w[:, 0] * (constant + np.maximum(squares, 0.0))))
 
+    def columns(self, columns: IndexArray) -> DenseColumns | SparseColumns:
+        """Copy columns, as dense arrays where they are mostly full."""
+        At = sp.csr_array(self.X[:, columns].T).astype(np.float64, copy=False)
+        if At.nnz >= _DENSE_FRACTION * At.shape[0] * At.shape[1]:
+            return DenseColumns(At.toarray(), self.passes, self.unit)
+        return SparseColumns(At, self.passes, self.unit)
+
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``, a small dense block."""
-        self.charge(len(left) + len(right))
-        X_left = self.X[:, left].astype(np.float64, copy=False)
-        weighted = sp.diags_array(w[:, 0]) @ X_left
-        return (weighted.T @ self.X[:, right].astype(np.float64, copy=False)).toarray()
+        return self._sparse_columns(left).gram(self._sparse_columns(right), w)
+
+    def _sparse_columns(self, columns: IndexArray) -> SparseColumns:
+        return SparseColumns(sp.csr_array(self.X[:, columns].T).astype(np.float64), self.passes, self.unit)
 
 
 def sparse_storage(X: Any) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 from .._kernels import CONSTANT_RTOL, column_sums
 from .._typing import FloatArray, Handle, IndexArray
 from .base import Design, WrappedDesign
+from .columns import Columns
 
 
 class StandardizedDesign(WrappedDesign):
@@ -63,19 +64,22 @@ class StandardizedDesign(WrappedDesign):
             raise ValueError("a standardised design takes no further mean or scale: standardise its base once.")
         return self.base.largest_row(w, constant, self.mean, self.inverse_scale)
 
+    def columns(self, columns: IndexArray) -> Columns | None:
+        """Columns of the base, centred and scaled."""
+        base = self.base.columns(columns)
+        return None if base is None else base.standardized(self.mean[columns], self.inverse_scale[columns])
+
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right`` with means and scales applied."""
+        left_columns, right_columns = self.columns(left), self.columns(right)
+        if type(left_columns) is type(right_columns) and left_columns is not None:
+            return left_columns.gram(right_columns, w)
         total = float(self.base.reduce(np.sum, w))
-        both = np.concatenate([left, right])
-        sums = total * self.base.restrict(both).column_means(w)
-        sum_left, sum_right = sums[: len(left)], sums[len(left) :]
+        sums_left, sums_right = (total * self.base.restrict(part).column_means(w) for part in (left, right))
         mean_left, mean_right = self.mean[left], self.mean[right]
         raw = self.base.gram(left, right, w)
-        centred = (
-            raw - np.outer(mean_left, sum_right) - np.outer(sum_left, mean_right)
-            + total * np.outer(mean_left, mean_right)
-        )  # fmt: skip
-        return self.inverse_scale[left, None] * centred * self.inverse_scale[right]
+        raw -= np.outer(mean_left, sums_right) + np.outer(sums_left - total * mean_left, mean_right)
+        return self.inverse_scale[left, None] * raw * self.inverse_scale[right]
 
     def input_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients for the base's columns, and the shift that the means cause."""

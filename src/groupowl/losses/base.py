@@ -34,6 +34,10 @@ class Loss(Protocol):
         """``theta = -grad F(Z)``; ``X^T theta`` is minus the gradient in ``B``."""
         ...
 
+    def value_and_dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
+        """Both at once, for the price of one; may overwrite ``Z``."""
+        ...
+
     def dual_value(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """``-F*(-theta)``, minus infinity outside the domain of the conjugate."""
         ...

@@ -55,6 +55,18 @@ class MultinomialLoss:
         odds = np.exp(Z - Z.max(axis=1, keepdims=True))
         return w * (Y - odds / odds.sum(axis=1, keepdims=True))
 
+    def value_and_dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
+        """Value and dual point from one evaluation of the exponentials, in the memory of ``Z``."""
+        Z -= Z.max(axis=1, keepdims=True)
+        products = np.sum(Y * Z, axis=1, keepdims=True)
+        np.exp(Z, out=Z)
+        sums = Z.sum(axis=1, keepdims=True)
+        value = float(np.sum(w * (np.log(sums) - products)))
+        Z /= sums
+        np.subtract(Y, Z, out=Z)
+        Z *= w
+        return value, Z
+
     def dual_value(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """Weighted entropy of ``p_i = y_i - theta_i / w_i``, minus infinity off the simplex."""
         P = Y - theta / w

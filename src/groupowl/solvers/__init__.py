@@ -17,6 +17,7 @@ from .apgd import APGD
 from .driver import Callback, Run, Solver
 from .result import History, HistoryRow, Progress, SolveResult
 from .spgd import SPGD
+from .working_set import WorkingSet
 
 __all__ = [
     "APGD",
@@ -29,13 +30,14 @@ __all__ = [
     "Run",
     "SolveResult",
     "Solver",
+    "WorkingSet",
     "resolve_solver",
     "solve",
 ]
 
 #: Every solver by name, with its defaults; the contract tests run over this table.
 SOLVERS: dict[str, Callable[[], Solver]] = {
-    "auto": lambda: APGD(restart="gradient"),
+    "auto": WorkingSet,
     "apgd": APGD,
     "spgd": SPGD,
 }

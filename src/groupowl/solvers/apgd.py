@@ -14,6 +14,7 @@ import numpy as np
 from .._checks import finite_number, lookup, positive_integer
 from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Certificate, Problem
+from .driver import SteppingSolver
 
 # When this few of the rows are left since L was last estimated, a new estimate allows longer steps.
 _REESTIMATE_FRACTION = 0.5
@@ -32,7 +33,7 @@ class _State:
 
 
 @dataclass(frozen=True)
-class APGD:
+class APGD(SteppingSolver):
     """Accelerated proximal gradient descent (Algorithm 1).
 
     Parameters
@@ -86,7 +87,7 @@ class APGD:
             return problem.move_curvature(Z, moved, gradient) / 2.0 or 1.0
         return 1.0 / float(self.step)
 
-    def advance(self, problem: Problem, state: _State, certificate: Certificate) -> _State:
+    def step_once(self, problem: Problem, state: _State, certificate: Certificate) -> _State:
         """One iteration: a gradient at the extrapolated point, a prox, the next momentum."""
         V, Z_V = self._extrapolated(problem, state)
         gradient_step = problem.descent(Z_V)

@@ -19,8 +19,6 @@ from ..problem import Certificate, Problem
 from ..screening import Rule, ScreenedProblem
 from .result import History, HistoryRow, Progress, SolveResult
 
-# Certificates without any progress after which a solve counts as stalled.
-_STALL_CERTIFICATES = 50
 _PROGRESS_RTOL = 1e-3
 
 Callback = Callable[[Progress], Any]
@@ -40,30 +38,79 @@ class State(Protocol):
         ...
 
 
-class Solver(Protocol):
-    """A step and how often to certify; see :class:`groupowl.APGD` for one."""
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What a solver is asked for between two certificates.
 
-    @property
-    def check_every(self) -> int:
-        """Steps between two certificates."""
-        ...
+    Attributes
+    ----------
+    certificate : Certificate
+        The latest one, for the coefficients of the state.
+    candidates : ndarray of int
+        Rows of the problem that are not proved zero; the others may be taken as zero.
+    goal : float
+        Gap at which the solve ends.
+    max_steps : int
+        Most steps to take.
+    """
+
+    certificate: Certificate
+    candidates: IndexArray
+    goal: float
+    max_steps: int
+
+
+class Solver(Protocol):
+    """What the driver asks of a solver; see :class:`groupowl.APGD` for one."""
 
     @property
     def screen_after(self) -> int:
         """Steps before the first screening test (the paper's warm start)."""
         ...
 
+    @property
+    def shrink_fraction(self) -> float:
+        """Fraction of the rows below which those that are left are copied to a problem of their own."""
+        ...
+
+    @property
+    def patience(self) -> int:
+        """Certificates without any progress after which a solve counts as stalled."""
+        ...
+
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> Any:
         """State at the coefficients ``B``; ``rng`` is for solvers that draw samples."""
         ...
 
-    def advance(self, problem: Problem, state: Any, certificate: Certificate) -> Any:
-        """State after one more step; the certificate is the latest one."""
+    def advance(self, problem: Problem, state: Any, task: Round) -> tuple[Any, int]:
+        """State at which the next certificate is due, and the steps it took."""
         ...
 
     def restrict(self, problem: Problem, state: Any, rows: IndexArray) -> Any:
         """State for the restricted ``problem``, which keeps these rows of the coefficients."""
         ...
+
+
+class SteppingSolver:
+    """A solver of equal steps: it certifies every ``check_every`` of them."""
+
+    #: Rows proved zero leave the problem once they are a quarter: every later step is cheaper.
+    shrink_fraction = 0.75
+    #: Certificates without any progress after which a solve counts as stalled.
+    patience = 50
+
+    check_every: int
+
+    def step_once(self, problem: Problem, state: Any, certificate: Certificate) -> Any:
+        """State after one more step."""
+        raise NotImplementedError
+
+    def advance(self, problem: Problem, state: Any, task: Round) -> tuple[Any, int]:
+        """Steps up to the next certificate."""
+        steps = min(self.check_every, task.max_steps)
+        for _ in range(steps):
+            state = self.step_once(problem, state, task.certificate)
+        return state, steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +161,7 @@ class Run:
             self.state = self.solver.start(self.full, self._without_zero_columns(B), self.rng)
             while (status := self._certify()) is None:
                 self._screen()
-                steps = self._steps_to_next_certificate()
-                for _ in range(steps):
-                    self.state = self.solver.advance(self.screened.current, self.state, self.latest)
+                self.state, steps = self.solver.advance(self.screened.current, self.state, self._round())
                 self.n_iter += steps
             return self._result(status)
 
@@ -126,10 +171,11 @@ class Run:
         assert self.screened.certificate is not None
         return self.screened.certificate
 
-    def _steps_to_next_certificate(self) -> int:
+    def _round(self) -> Round:
+        left = self.max_iter - self.n_iter
         if self.n_iter == 0 and self.latest.gap <= self.goal:
-            return 1  # optimal from the start: one prox step, so that clusters are those of a prox
-        return min(self.solver.check_every, self.max_iter - self.n_iter)
+            left = 1  # optimal from the start: one prox step, so that clusters are those of a prox
+        return Round(self.latest, self.screened.candidates, self.goal, left)
 
     # Screening --------------------------------------------------------------------------------------
 
@@ -145,7 +191,7 @@ class Run:
         if self.n_iter < self.solver.screen_after:
             return
         self.screened_at[self.screened.test()] = len(self.rows) - 1
-        rows = self.screened.shrink()
+        rows = self.screened.shrink(self.solver.shrink_fraction)
         if rows is not None:
             self.state = self.solver.restrict(self.screened.current, self.state, rows)
 
@@ -207,7 +253,7 @@ class Run:
         improved = certificate.primal < primal - 1e-14 * abs(primal) or certificate.gap < (1 - _PROGRESS_RTOL) * gap
         count = 0 if improved else count + 1
         self._still = (min(primal, certificate.primal), min(gap, certificate.gap), count)
-        return count >= _STALL_CERTIFICATES
+        return count >= self.solver.patience
 
     # The answer -------------------------------------------------------------------------------------
 

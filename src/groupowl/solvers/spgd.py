@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from .._checks import finite_number, lookup, positive_integer
 from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Certificate, Problem
+from .driver import SteppingSolver
 
 # Once a step was too long, the automatic step doubles only after this many snapshots that lower the objective, and
 # after twice as many each time that doubling turns out too much.
@@ -38,7 +40,7 @@ class _State:
 
 
 @dataclass(frozen=True)
-class SPGD:
+class SPGD(SteppingSolver):
     """Stochastic proximal gradient descent with variance reduction (Algorithm 2), for many samples.
 
     Parameters
@@ -69,6 +71,8 @@ class SPGD:
     step: str | float = "auto"
     screen_after: int = 0
 
+    check_every: ClassVar[int] = 1  # every snapshot: its gradient is computed anyway
+
     def __post_init__(self) -> None:
         positive_integer("batch_size", self.batch_size)
         if self.inner_steps is not None:
@@ -78,11 +82,6 @@ class SPGD:
         else:
             finite_number("step", self.step, above=0.0)
         positive_integer("screen_after", self.screen_after, minimum=0)
-
-    @property
-    def check_every(self) -> int:
-        """Every snapshot is certified: its gradient is computed anyway."""
-        return 1
 
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at the snapshot ``B``."""
@@ -96,7 +95,7 @@ class SPGD:
     def _batch_size(self, n: int) -> int:
         return min(self.batch_size, max(1, int(_LARGEST_BATCH * n)))
 
-    def advance(self, problem: Problem, state: _State, certificate: Certificate) -> _State:
+    def step_once(self, problem: Problem, state: _State, certificate: Certificate) -> _State:
         """One outer iteration: the inner steps from the snapshot, then the next snapshot and its step."""
         B = self._inner_steps(problem, state, self._snapshot_descent(problem, state, certificate))
         Z = problem.predictor(B)

@@ -1,0 +1,168 @@
+"""Some columns of a design as local arrays, in the layout that inner solvers want: one long vector per column.
+
+Predictors and dual points are Fortran-ordered here, so that sums over the few tasks are sums of long vectors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._typing import FloatArray
+from .base import PassCounter
+
+
+class Columns(Protocol):
+    """Columns ``A`` of shape (n_samples, n_columns) with the products that inner solvers need."""
+
+    def predict(self, B: FloatArray) -> FloatArray:
+        """``A B``, Fortran-ordered."""
+        ...
+
+    def correlate(self, theta: FloatArray) -> FloatArray:
+        """``A^T theta``."""
+        ...
+
+    def gram(self, other: Any, w: FloatArray) -> FloatArray:
+        """``A^T diag(w) A_other``."""
+        ...
+
+    def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> Columns:
+        """The columns less their means, times a factor each."""
+        ...
+
+    def with_constant(self, value: float) -> Columns:
+        """One more column, constant."""
+        ...
+
+
+class DenseColumns:
+    """Columns as the rows of a contiguous array ``At`` of shape (n_columns, n_samples)."""
+
+    def __init__(self, At: FloatArray, passes: PassCounter, unit: float) -> None:
+        self.At = At
+        self.passes = passes
+        self.unit = unit
+
+    def _charge(self) -> None:
+        self.passes.total += len(self.At) * self.unit
+
+    def predict(self, B: FloatArray) -> FloatArray:
+        """``A B``."""
+        self._charge()
+        return (B.T @ self.At).T
+
+    def correlate(self, theta: FloatArray) -> FloatArray:
+        """``A^T theta``."""
+        self._charge()
+        return self.At @ theta
+
+    def gram(self, other: DenseColumns, w: FloatArray) -> FloatArray:
+        """``A^T diag(w) A_other``."""
+        self._charge()
+        other._charge()
+        return (self.At * w[:, 0]) @ other.At.T
+
+    def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> DenseColumns:
+        """Centred and scaled as they are."""
+        return DenseColumns((self.At - mean[:, None]) * inverse_scale[:, None], self.passes, self.unit)
+
+    def with_constant(self, value: float) -> DenseColumns:
+        """One more row of ``At``."""
+        constant = np.full((1, self.At.shape[1]), value)
+        return DenseColumns(np.concatenate([self.At, constant]), self.passes, self.unit)
+
+
+class SparseColumns:
+    """Columns as the rows of a CSR array, centred and scaled implicitly; ``constant`` is a last column, if positive."""
+
+    def __init__(
+        self,
+        At: Any,
+        passes: PassCounter,
+        unit: float,
+        mean: FloatArray | None = None,
+        inverse_scale: FloatArray | None = None,
+        constant: float = 0.0,
+    ) -> None:
+        self.At = At
+        self.passes = passes
+        self.unit = unit
+        self.mean = np.zeros(At.shape[0]) if mean is None else mean
+        self.inverse_scale = np.ones(At.shape[0]) if inverse_scale is None else inverse_scale
+        self.constant = constant
+
+    def _charge(self) -> None:
+        self.passes.total += self.At.shape[0] * self.unit
+
+    def predict(self, B: FloatArray) -> FloatArray:
+        """``A B``."""
+        self._charge()
+        rows = self.At.shape[0]
+        scaled = B[:rows] * self.inverse_scale[:, None]
+        Z = np.asfortranarray(self.At.T @ scaled)
+        Z += self.constant * B[rows:].sum(axis=0) - self.mean @ scaled
+        return Z
+
+    def correlate(self, theta: FloatArray) -> FloatArray:
+        """``A^T theta``."""
+        self._charge()
+        sums = theta.sum(axis=0)
+        C = self.inverse_scale[:, None] * (self.At @ theta - np.outer(self.mean, sums))
+        return np.vstack([C, self.constant * sums]) if self.constant else C
+
+    def gram(self, other: SparseColumns, w: FloatArray) -> FloatArray:
+        """``A^T diag(w) A_other``, a small dense block."""
+        self._charge()
+        other._charge()
+        total = float(w.sum())
+        left, right = self.At @ w[:, 0], other.At @ w[:, 0]
+        weighted = self.At.multiply(w[:, 0][None, :]).tocsr()
+        raw = (weighted @ other.At.T).toarray()
+        raw -= np.outer(self.mean, right) + np.outer(left - total * self.mean, other.mean)
+        return self.inverse_scale[:, None] * raw * other.inverse_scale
+
+    def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> SparseColumns:
+        """Means and scales are remembered, not applied."""
+        return SparseColumns(self.At, self.passes, self.unit, mean, inverse_scale, self.constant)
+
+    def with_constant(self, value: float) -> SparseColumns:
+        """Remember the constant."""
+        return SparseColumns(self.At, self.passes, self.unit, self.mean, self.inverse_scale, value)
+
+
+class GramCache:
+    """Gram matrix of all columns ever asked for; only what is new is computed.
+
+    The same cache serves every round of a working set, every weight sequence on a path, and problems restricted to
+    some of the columns.
+    """
+
+    def __init__(self, design: Any, w: Any) -> None:
+        self.design = design
+        self.w = w
+        self.position = np.full(design.n_features, -1, dtype=np.intp)
+        self.known = np.zeros(0, dtype=np.intp)
+        self.storage = np.empty((0, 0))
+
+    def block(self, columns: Any) -> FloatArray:
+        """``X_c^T diag(w) X_c`` for these columns, a copy."""
+        new = columns[self.position[columns] < 0]
+        if len(new):
+            self._grow(new)
+        positions = self.position[columns]
+        return self.storage[np.ix_(positions, positions)]
+
+    def _grow(self, new: Any) -> None:
+        old, size = len(self.known), len(self.known) + len(new)
+        known = np.concatenate([self.known, new])
+        rows = self.design.gram(new, known, self.w)
+        if size > len(self.storage):
+            larger = np.empty((max(size, 2 * old),) * 2)
+            larger[:old, :old] = self.storage[:old, :old]
+            self.storage = larger
+        self.storage[old:size, :size] = rows
+        self.storage[:old, old:size] = rows[:, :old].T
+        self.known = known
+        self.position[new] = np.arange(old, size)

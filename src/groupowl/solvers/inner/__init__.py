@@ -1,0 +1,88 @@
+"""Solvers of the small problem on a working set: functions of plain arrays behind one interface."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._kernels import unit_norms
+from ..._typing import FloatArray
+from .descent import Iterate, accelerated, barzilai_borwein, first_iterate
+from .newton import LARGEST_SYSTEM, ProximalNewton, system_size
+from .oracles import ColumnsOracle, GramOracle, Oracle, ProblemOracle
+
+__all__ = ["ColumnsOracle", "GramOracle", "Iterate", "Oracle", "ProblemOracle", "minimise"]
+
+# Barzilai-Borwein steps before anything else is tried.
+_FIRST_STEPS = 30
+# Steps between two looks at whether Newton steps pay, or whether the gap still falls.
+_BLOCK_STEPS = 50
+# Newton steps are taken once gradient steps have cost as much as this many of them.
+_NEWTON_PATIENCE = 3.0
+# Floating-point operations that take as long as the fixed cost of a gradient step.
+_STEP_OVERHEAD = 5e5
+# Gradient steps that must halve the gap, or accelerated ones take over.
+_SLOW_STEPS = 1000
+
+
+def minimise(
+    oracle: Oracle,
+    B: FloatArray,
+    lam: FloatArray,
+    *,
+    goal: float,
+    max_steps: int,
+    rank: int,
+    lipschitz: float | None = None,
+) -> Iterate:
+    """Minimise loss plus penalty on a working set to a gap of ``goal``, in at most ``max_steps`` steps.
+
+    ``rank`` bounds the rank of the columns: with more non-zero rows than that, Newton systems are near singular.
+    """
+    iterate = first_iterate(oracle, B, lam, lipschitz)
+    newton_allowed = isinstance(oracle, GramOracle)
+    reference, since = np.inf, 0
+    block = _FIRST_STEPS
+    while iterate.steps < max_steps:
+        before = iterate.steps
+        iterate = barzilai_borwein(oracle, iterate, lam, goal=goal, max_steps=min(block, max_steps - before))
+        if iterate.gap <= goal or iterate.exhausted:
+            return iterate
+        block = _BLOCK_STEPS
+        if newton_allowed and _newton_pays(iterate, lam, rank):
+            newton_allowed = False
+            assert isinstance(oracle, GramOracle)
+            largest = largest_curvature(oracle.G)
+            iterate = ProximalNewton(oracle, lam, goal, largest).run(iterate, max_steps - iterate.steps)
+            if iterate.gap <= goal:
+                return iterate
+        if iterate.gap <= 0.5 * reference:
+            reference, since = iterate.gap, iterate.steps
+        elif iterate.steps - since > _SLOW_STEPS:
+            iterate.lipschitz = max(iterate.lipschitz, oracle.curvature(oracle.complete(iterate.point)))
+            return accelerated(oracle, iterate, lam, goal=goal, max_steps=max_steps - iterate.steps)
+    return iterate
+
+
+def _newton_pays(iterate: Iterate, lam: FloatArray, rank: int) -> bool:
+    """Whether the gradient steps so far cost about as much as the Newton steps that may replace the rest."""
+    B = iterate.point.B
+    norms = unit_norms(B)
+    size = system_size(norms, B.shape[1])
+    if size > LARGEST_SYSTEM or size == 0 or np.count_nonzero(norms) >= rank:
+        return False
+    newton = size**3 * 0.7 + 10.0 * size**2 + 10 * _STEP_OVERHEAD
+    gradient = 2.0 * len(lam) ** 2 * B.shape[1] + _STEP_OVERHEAD
+    return iterate.steps * gradient >= _NEWTON_PATIENCE * newton
+
+
+def largest_curvature(G: FloatArray, steps: int = 10) -> float:
+    """Largest eigenvalue of ``G``, by a few power iterations from its diagonal."""
+    v = np.sqrt(np.maximum(np.diagonal(G), 0.0))
+    value = 0.0
+    for _ in range(steps):
+        norm = float(np.linalg.norm(v))
+        if norm == 0.0:
+            break
+        image = G @ (v / norm)
+        value, v = float(np.linalg.norm(image)), image
+    return value or 1.0

@@ -1,0 +1,154 @@
+"""First-order methods on a working set: Barzilai-Borwein steps, and accelerated ones where those make no headway."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._kernels import EPS, prox_sorted, unit_norms
+from ..._typing import FloatArray
+from .oracles import Oracle, Point, penalty_of
+
+_TINY = np.finfo(np.float64).tiny
+# Steps between two computations of the inner gap.
+_CHECK_EVERY = 10
+# Armijo's constant, and how many past objectives a step may compare itself with.
+_DECREASE = 5e-5
+_MEMORY = 5
+# Lengths of the blocks in which the two Barzilai-Borwein steps alternate, before and after this many steps.
+_LONG_BLOCKS_AFTER = 200
+_LONG_BLOCK = 4
+# Curvatures below this fraction of the largest one seen are not trusted.
+_CURVATURE_RANGE = 1e-4
+_MOST_DOUBLINGS = 60
+
+
+@dataclass(eq=False)
+class Iterate:
+    """Where an inner method stands: the point, its penalty, the gap on the working set, steps taken so far."""
+
+    point: Point
+    penalty: float
+    lipschitz: float
+    gap: float = np.inf
+    steps: int = 0
+    exhausted: bool = False  # steps no longer change the coefficients
+
+    @property
+    def objective(self) -> float:
+        """Objective on the working set."""
+        return self.point.loss + self.penalty
+
+
+def prox_step(
+    B: FloatArray, direction: FloatArray, lipschitz: float, lam: FloatArray
+) -> tuple[FloatArray, float]:
+    """``prox_{J/L}(B + direction/L)`` and its penalty; rows after the first ``len(lam)`` are not penalised."""
+    V = direction * (1.0 / lipschitz)
+    V += B
+    rows = len(lam)
+    norms = unit_norms(V[:rows])
+    order, values = prox_sorted(norms, lam / lipschitz)
+    factors = np.empty(rows)
+    factors[order] = values
+    factors /= np.maximum(norms, _TINY)
+    V[:rows] *= factors[:, None]
+    return V, float(values @ lam)
+
+
+def barzilai_borwein(
+    oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: float, max_steps: int, min_steps: int = 5
+) -> Iterate:
+    """Proximal gradient steps of Barzilai-Borwein length with a non-monotone line search (SpaRSA).
+
+    Stops when the gap on the working set is at most ``goal``, checked every few steps, or after ``max_steps``.
+    """
+    point, lipschitz = iterate.point, iterate.lipschitz
+    objective = iterate.objective
+    recent, largest = deque([objective], maxlen=_MEMORY), lipschitz
+    for step in range(1, max_steps + 1):
+        direction = oracle.complete(point)
+        reference = max(recent)
+        for _ in range(_MOST_DOUBLINGS):
+            B, penalty = prox_step(point.B, direction, lipschitz, lam)
+            move = B - point.B
+            square = float(np.vdot(move, move))
+            trial = oracle.trial(point, B, move)
+            objective = trial.loss + penalty
+            if objective <= reference - _DECREASE * lipschitz * square + 4 * EPS * abs(reference):
+                break
+            lipschitz *= 2.0
+        else:
+            iterate.exhausted = True
+            return iterate
+        iterate.steps += 1
+        change = direction - oracle.complete(trial)
+        point = iterate.point = trial
+        iterate.penalty, iterate.lipschitz = penalty, lipschitz
+        recent.append(objective)
+        if square == 0.0:
+            iterate.exhausted = True
+        if iterate.exhausted or step == max_steps or (step % _CHECK_EVERY == 0) or step == min_steps:
+            iterate.gap = oracle.gap(point, penalty, lam)
+            if iterate.gap <= goal or iterate.exhausted:
+                return iterate
+        largest = max(largest, lipschitz)
+        lipschitz = _next_curvature(step, move, change, square, lipschitz)
+        lipschitz = max(lipschitz, _CURVATURE_RANGE * largest)
+    return iterate
+
+
+def _next_curvature(step: int, move: FloatArray, change: FloatArray, square: float, fallback: float) -> float:
+    """One of the two Barzilai-Borwein curvatures of the last move, in alternating blocks."""
+    product = float(np.vdot(move, change))
+    if product <= 0.0:
+        return fallback
+    block = step if step <= _LONG_BLOCKS_AFTER else step // _LONG_BLOCK
+    if block % 2:
+        return product / square
+    return float(np.vdot(change, change)) / product
+
+
+def accelerated(oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: float, max_steps: int) -> Iterate:
+    """FISTA with restart where momentum points uphill; steps shorten where the quadratic model fails."""
+    point = extrapolated = iterate.point
+    lipschitz, t = iterate.lipschitz, 1.0
+    for step in range(1, max_steps + 1):
+        direction = oracle.complete(extrapolated)
+        for _ in range(_MOST_DOUBLINGS):
+            B, penalty = prox_step(extrapolated.B, direction, lipschitz, lam)
+            move = B - extrapolated.B
+            trial = oracle.trial(extrapolated, B, move)
+            model = 0.5 * lipschitz * float(np.vdot(move, move)) - float(np.vdot(direction, move))
+            if trial.loss - extrapolated.loss <= model + 4 * EPS * abs(extrapolated.loss):
+                break
+            lipschitz *= 2.0
+        else:
+            iterate.exhausted = True
+            return iterate
+        iterate.steps += 1
+        advance = B - point.B
+        uphill = float(np.vdot(move, advance)) < 0.0
+        t_next = 1.0 if uphill else 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
+        momentum = 0.0 if uphill else (t - 1.0) / t_next
+        point, t = trial, t_next
+        iterate.point, iterate.penalty, iterate.lipschitz = point, penalty, lipschitz
+        if step % _CHECK_EVERY == 0 or step == max_steps:
+            iterate.gap = oracle.gap(point, penalty, lam)
+            if iterate.gap <= goal:
+                return iterate
+        extrapolated = point
+        if momentum > 0.0:
+            oracle.complete(point)
+            extrapolated = oracle.trial(point, B + momentum * advance, momentum * advance)
+    return iterate
+
+
+def first_iterate(oracle: Oracle, B: FloatArray, lam: FloatArray, lipschitz: float | None = None) -> Iterate:
+    """Where an inner method starts; the curvature along the gradient is the first guess of a step."""
+    point = oracle.start(B)
+    if lipschitz is None:
+        lipschitz = oracle.curvature(oracle.complete(point)) or 1.0
+    return Iterate(point, penalty_of(B, lam), lipschitz)

@@ -1,0 +1,231 @@
+"""Proximal point method with semismooth Newton steps, for squared loss in Gram form on badly conditioned data.
+
+Each outer step minimises the objective plus ``||B - center||^2 / (2 sigma)``. Its dual is a smooth convex function
+``psi`` of one matrix U; a Newton step for it needs one linear system whose unknowns are a change of radius per
+cluster of equal norms and a change of direction per non-zero row. Rows and clusters come from a prox with a long
+step, so that many of them change at once, which gradient steps cannot do on nearly collinear columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._kernels import EPS, prox_sorted, unit_norms
+from ..._typing import FloatArray, IndexArray
+from .descent import Iterate
+from .oracles import GramOracle, Point
+
+#: Largest linear system that a Newton step solves.
+LARGEST_SYSTEM = 2500
+
+_OUTER_STEPS = 60
+_NEWTON_STEPS = 30
+_CLUSTER_RTOL = 1e-12
+# sigma = 1 / damping; damping starts at this fraction of the largest curvature, and falls to the floor.
+_FIRST_DAMPING = 1e-3
+_FLOOR = 1e-8
+_LOWEST_FLOOR = 1e-12
+
+
+@dataclass(eq=False)
+class _ProxPoint:
+    """``B = prox_{J / damping}(V)`` with what a derivative of it needs."""
+
+    B: FloatArray
+    penalty: float
+    V_norms: FloatArray
+    B_norms: FloatArray
+    rows: IndexArray  # non-zero rows by falling norm
+    V: FloatArray
+
+
+def _prox(V: FloatArray, damping: float, lam: FloatArray) -> _ProxPoint:
+    norms = unit_norms(V)
+    order, values = prox_sorted(norms, lam / damping)
+    shrunk = np.empty(len(norms))
+    shrunk[order] = values
+    factors = shrunk / np.maximum(norms, np.finfo(np.float64).tiny)
+    size = int(np.count_nonzero(values > 0.0))
+    return _ProxPoint(V * factors[:, None], float(values @ lam), norms, shrunk, order[:size], V)
+
+
+def system_size(B_norms: FloatArray, n_tasks: int) -> int:
+    """Unknowns of a Newton step at these row norms: one per cluster and ``n_tasks - 1`` per non-zero row."""
+    positive = -np.sort(-B_norms[B_norms > 0])
+    return len(_cluster_starts(positive)) + len(positive) * (n_tasks - 1)
+
+
+def _cluster_starts(falling: FloatArray) -> IndexArray:
+    """Where a new cluster begins among falling norms."""
+    if len(falling) == 0:
+        return np.zeros(0, dtype=np.intp)
+    falls = falling[1:] < falling[:-1] * (1.0 - _CLUSTER_RTOL)
+    return np.concatenate([[0], 1 + np.flatnonzero(falls)])
+
+
+def _tangents(directions: FloatArray) -> FloatArray:
+    """For each unit row v, the last columns of the Householder reflection that maps e_1 to +-v: (rows, q - 1, q)."""
+    rows, q = directions.shape
+    reflector = directions.copy()
+    reflector[:, 0] += np.where(directions[:, 0] >= 0, 1.0, -1.0)
+    reflector /= unit_norms(reflector)[:, None]
+    return np.eye(q)[None, 1:, :] - 2.0 * reflector[:, 1:, None] * reflector[:, None, :]
+
+
+def newton_direction(G: FloatArray, prox: _ProxPoint, residual_image: FloatArray, damping: float) -> FloatArray:
+    """``e`` on the non-zero rows with ``e + M G (E + e) / damping = 0``, M the derivative of the prox.
+
+    ``residual_image`` is ``G E`` on those rows; ``e`` keeps rows of a cluster at equal norms to first order.
+    """
+    rows = prox.rows
+    q = prox.V.shape[1]
+    block = G[np.ix_(rows, rows)]
+    v, s = prox.V_norms[rows], prox.B_norms[rows]
+    directions = prox.V[rows] / v[:, None]
+    starts = _cluster_starts(s)
+    sizes = np.diff(np.append(starts, len(rows)))
+    radial = np.add.reduceat(np.add.reduceat(block * (directions @ directions.T), starts, axis=0), starts, axis=1)
+    clusters = len(starts)
+    dimension = clusters + len(rows) * (q - 1)
+    K = np.empty((dimension, dimension))
+    K[:clusters, :clusters] = radial
+    right = np.empty(dimension)
+    right[:clusters] = -np.add.reduceat(np.einsum("jk,jk->j", directions, residual_image), starts)
+    diagonal = np.empty(dimension)
+    diagonal[:clusters] = damping * sizes
+    tangents = _tangents(directions) if q > 1 else np.zeros((len(rows), 0, q))
+    if q > 1:
+        flat = tangents.reshape(-1, q)
+        spread = np.repeat(block, q - 1, axis=1)
+        mixed = np.add.reduceat(spread * (directions @ flat.T), starts, axis=0)
+        K[:clusters, clusters:] = mixed
+        K[clusters:, :clusters] = mixed.T
+        K[clusters:, clusters:] = np.repeat(spread, q - 1, axis=0) * (flat @ flat.T)
+        right[clusters:] = -np.einsum("jtk,jk->jt", tangents, residual_image).ravel()
+        diagonal[clusters:] = np.repeat(damping * v / s, q - 1)
+    K[np.arange(dimension), np.arange(dimension)] += diagonal
+    solution = np.linalg.solve(K, right)
+    change = np.repeat(solution[:clusters], sizes)[:, None] * directions
+    if q > 1:
+        change += np.einsum("jt,jtk->jk", solution[clusters:].reshape(len(rows), q - 1), tangents)
+    return change
+
+
+class ProximalNewton:
+    """The method of this module on one working set; :meth:`run` is all that others need."""
+
+    def __init__(self, oracle: GramOracle, lam: FloatArray, goal: float, largest_curvature: float) -> None:
+        self.oracle = oracle
+        self.G = oracle.G
+        self.c = oracle.target_correlations
+        self.lam = lam
+        self.goal = goal
+        self.curvature = largest_curvature
+        # Squared norm of the targets, the yardstick of rounding: <T, Y> - 2 F + <B, X^T T> + ... at the base point.
+        base = oracle.base
+        self.scale = abs(oracle.target_product) + 2.0 * base.loss
+
+    def run(self, iterate: Iterate, max_steps: int) -> Iterate:
+        """Newton steps from the iterate until the gap on the working set meets the goal or nothing helps any more."""
+        best = iterate
+        center = iterate.point.B
+        damping, floor, failures = _FIRST_DAMPING * self.curvature, _FLOOR, 0
+        gaps = [iterate.gap]
+        self.best, self.steps_left = best, max_steps
+        for _ in range(_OUTER_STEPS):
+            B, newton_steps, failed = self._proximal_point(center, damping)
+            if self.best.gap <= self.goal or self.steps_left <= 0:
+                break
+            gaps.append(self.best.gap)
+            center = B
+            if failed:
+                failures += 1
+                if failures > 4:
+                    break
+                damping *= 100.0
+                floor = damping / self.curvature
+                continue
+            at_floor = damping <= floor * self.curvature * 1.0001
+            if at_floor and len(gaps) > 4 and gaps[-1] > 0.3 * gaps[-5]:
+                if floor <= _LOWEST_FLOOR:
+                    break
+                floor = max(floor / 10.0, _LOWEST_FLOOR)
+            if newton_steps <= 6:
+                damping = max(damping / 10.0, floor * self.curvature)
+        return self.best
+
+    def _proximal_point(self, center: FloatArray, damping: float) -> tuple[FloatArray, int, bool]:
+        """Minimise the objective plus ``damping/2 ||B - center||^2``; the point, the steps, whether it failed."""
+        G, U = self.G, center
+        GU = G @ U
+        psi, prox = self._dual_value(U, GU, center, damping)
+        previous, lazy = np.inf, 0
+        for step in range(1, _NEWTON_STEPS + 1):
+            B = prox.B
+            GB = G @ B
+            self._note(prox, GB)
+            if self.best.gap <= self.goal or self.steps_left <= 0:
+                return B, step, False
+            E = B - U
+            image = GB - GU
+            square = float(np.vdot(E, image))
+            distance = float(np.sum((B - center) ** 2))
+            if square <= 0.01 * damping * distance or square < 1e-28 * self.scale:
+                return B, step, False
+            if square < 1e-11 * self.scale:
+                lazy = lazy + 1 if square > 0.5 * previous else 0
+                if lazy >= 4:
+                    return B, step, True
+            previous = square
+            self.steps_left -= 1
+            move, slope, move_image = self._direction(prox, E, image, damping)
+            t = 1.0
+            for _ in range(20):
+                trial_U, trial_GU = U + t * move, GU + t * move_image
+                trial_psi, trial = self._dual_value(trial_U, trial_GU, center, damping)
+                below_rounding = abs(slope) < 1e-11 * (abs(psi) + self.scale)
+                if below_rounding or trial_psi <= psi + 1e-4 * t * slope + 8 * EPS * abs(psi):
+                    break
+                t *= 0.5
+            else:
+                return B, step, True
+            U, GU, psi, prox = trial_U, trial_GU, trial_psi, trial
+        return prox.B, _NEWTON_STEPS, True
+
+    def _direction(
+        self, prox: _ProxPoint, E: FloatArray, image: FloatArray, damping: float
+    ) -> tuple[FloatArray, float, FloatArray]:
+        move = E.copy()
+        rows = prox.rows
+        if len(rows):
+            move[rows] += newton_direction(self.G, prox, image[rows], damping)
+        slope = -float(np.vdot(image, move))
+        if not slope < 0.0:
+            move, slope = E, -float(np.vdot(E, image))
+        return move, slope, self.G @ move
+
+    def _dual_value(
+        self, U: FloatArray, GU: FloatArray, center: FloatArray, damping: float
+    ) -> tuple[float, _ProxPoint]:
+        """``psi(U)`` and the prox behind it, at the descent direction that U predicts."""
+        C = self.c - GU
+        prox = _prox(center + C / damping, damping, self.lam)
+        distance = float(np.sum((prox.B - center) ** 2))
+        psi = 0.5 * float(np.vdot(U, GU)) + float(np.vdot(C, prox.B)) - prox.penalty - 0.5 * damping * distance
+        return psi, prox
+
+    def _note(self, prox: _ProxPoint, GB: FloatArray) -> None:
+        """Remember the point if its gap is the smallest so far."""
+        base = self.oracle.base
+        assert base.descent is not None
+        move = prox.B - base.B
+        descent = self.c - GB
+        loss = base.loss - 0.5 * float(np.vdot(base.descent + descent, move))
+        point = Point(prox.B, loss, descent)
+        gap = self.oracle.gap(point, prox.penalty, self.lam)
+        steps = self.best.steps + 1
+        self.best.steps = steps
+        if gap < self.best.gap:
+            self.best = Iterate(point, prox.penalty, self.best.lipschitz, gap, steps)

@@ -1,0 +1,187 @@
+"""Three ways to evaluate the loss on a working set: by its Gram matrix, by its columns, by the problem itself.
+
+The descent methods see one interface. The loss and its descent direction (minus the gradient) are functions of the
+coefficients of the working set, penalised rows first; where samples live is the oracle's business.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from ..._kernels import owl_gauge, owl_value, unit_norms
+from ..._typing import FloatArray, Handle
+from ...designs import Columns
+from ...losses import Loss, SquaredLoss
+from ...problem import Problem
+
+
+class Point:
+    """Coefficients, the loss there and, once completed, the descent direction; ``samples`` is the oracle's own."""
+
+    __slots__ = ("B", "descent", "loss", "samples")
+
+    def __init__(self, B: FloatArray, loss: float, descent: FloatArray | None, samples: Handle = None) -> None:
+        self.B = B
+        self.loss = loss
+        self.descent = descent
+        self.samples = samples
+
+
+class Oracle(Protocol):
+    """The loss on a working set."""
+
+    def start(self, B: FloatArray) -> Point:
+        """Complete point at ``B``."""
+        ...
+
+    def trial(self, point: Point, B: FloatArray, move: FloatArray) -> Point:
+        """Point at ``B = point.B + move`` with its loss; :meth:`complete` adds the descent direction."""
+        ...
+
+    def complete(self, point: Point) -> FloatArray:
+        """Descent direction at the point, computed where it is missing."""
+        ...
+
+    def curvature(self, move: FloatArray) -> float:
+        """Bound on the curvature of the loss along a move."""
+        ...
+
+    def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
+        """Duality gap of the problem on the working set, without the care for rounding of a certificate."""
+        ...
+
+
+class GramOracle:
+    """Squared loss through ``G = X_W^T diag(w) X_W``, as a quadratic about coefficients whose residual is known.
+
+    Errors of G are in proportion to the distance from those coefficients, so that they vanish as the outer loop
+    converges.
+
+    Parameters
+    ----------
+    G : ndarray of shape (n_rows, n_rows)
+    B, descent, loss : the known coefficients, minus the gradient there, and the loss
+    target_product : ``<residual, Y>`` there
+    """
+
+    def __init__(
+        self, G: FloatArray, B: FloatArray, descent: FloatArray, loss: float, target_product: float
+    ) -> None:
+        self.G = G
+        self.base = Point(B, loss, descent)
+        self.target_correlations = descent + G @ B  # X_W^T diag(w) Y
+        self.target_product = target_product
+
+    def start(self, B: FloatArray) -> Point:
+        """The known point moved to ``B``."""
+        return self.base if B is self.base.B else self.trial(self.base, B, B - self.base.B)
+
+    def trial(self, point: Point, B: FloatArray, move: FloatArray) -> Point:
+        """One product with G gives the loss and the descent direction."""
+        assert point.descent is not None
+        image = self.G @ move
+        change = 0.5 * np.vdot(move, image) - np.vdot(point.descent, move)
+        return Point(B, point.loss + float(change), point.descent - image)
+
+    def complete(self, point: Point) -> FloatArray:
+        """Known already."""
+        assert point.descent is not None
+        return point.descent
+
+    def curvature(self, move: FloatArray) -> float:
+        """Exact."""
+        square = float(np.vdot(move, move))
+        return float(np.vdot(move, self.G @ move)) / square if square > 0 else 0.0
+
+    def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
+        """Gap with the residual scaled to the best feasible point on its ray."""
+        gauge = owl_gauge(unit_norms(self.complete(point)), lam)
+        product = self.target_product - float(np.vdot(self.target_correlations, point.B - self.base.B))
+        square = 2.0 * point.loss
+        scale = SquaredLoss().ray_scale(np.array([product, square]), 1.0 / gauge if gauge > 0 else np.inf)
+        return point.loss + penalty - scale * (product - 0.5 * scale * square)
+
+
+class ColumnsOracle:
+    """Any loss through the columns of the working set as local arrays, value and gradient from one evaluation."""
+
+    def __init__(self, columns: Columns, loss: Loss, Y: FloatArray, w: FloatArray, *, balanced: bool) -> None:
+        self.columns = columns
+        self.loss = loss
+        self.Y = np.asfortranarray(Y)  # by tasks: sums over tasks are then sums of long vectors
+        self.w = w
+        self.balanced = balanced
+
+    def start(self, B: FloatArray) -> Point:
+        """Evaluate at ``B``."""
+        point = self.trial(None, B, None)
+        point.descent = self.complete(point)
+        return point
+
+    def trial(self, point: Point | None, B: FloatArray, move: FloatArray | None) -> Point:
+        """One product for the predictor; value and dual point share their exponentials."""
+        value, theta = self.loss.value_and_dual_point(self.columns.predict(B), self.Y, self.w)
+        return Point(B, value, None, theta)
+
+    def complete(self, point: Point) -> FloatArray:
+        """One product for the gradient."""
+        if point.descent is None:
+            point.descent = self.columns.correlate(point.samples)
+        return point.descent
+
+    def curvature(self, move: FloatArray) -> float:
+        """``ell ||sqrt(w) X move||^2 / ||move||^2``."""
+        square = float(np.vdot(move, move))
+        image = self.columns.predict(move)
+        return self.loss.curvature * float(np.sum(self.w * image * image)) / square if square > 0 else 0.0
+
+    def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
+        """Gap from the dual point, balanced where there is an intercept and scaled into the dual ball."""
+        theta, Y, w, C = point.samples, self.Y, self.w, self.complete(point)
+        if self.balanced:
+            theta = self.loss.balance(theta, Y, w, self.loss.balance_totals(theta, Y, w))
+            C = self.columns.correlate(theta)
+        gauge = owl_gauge(unit_norms(C[: len(lam)]), lam)
+        totals = self.loss.ray_totals(theta, Y, w)
+        scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
+        return point.loss + penalty - self.loss.dual_value(scale * theta, Y, w)
+
+
+class ProblemOracle:
+    """Any loss on any design: products and sample space stay with the restricted problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def start(self, B: FloatArray) -> Point:
+        """Evaluate at ``B``."""
+        point = self.trial(None, B, None)
+        point.descent = self.complete(point)
+        return point
+
+    def trial(self, point: Point | None, B: FloatArray, move: FloatArray | None) -> Point:
+        """One product for the predictor."""
+        Z = self.problem.predictor(B)
+        return Point(B, self.problem.loss_value(Z), None, Z)
+
+    def complete(self, point: Point) -> FloatArray:
+        """One product for the gradient."""
+        if point.descent is None:
+            point.descent = self.problem.descent(point.samples)
+        return point.descent
+
+    def curvature(self, move: FloatArray) -> float:
+        """``ell ||sqrt(w) X move||^2 / ||move||^2``."""
+        origin = self.problem.predictor(np.zeros_like(move))
+        return self.problem.move_curvature(origin, self.problem.predictor(move), move)
+
+    def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
+        """Gap of the restricted problem's certificate."""
+        return self.problem.certify(point.B, point.samples).gap
+
+
+def penalty_of(B: FloatArray, lam: FloatArray) -> float:
+    """``J`` of the penalised rows, which come first."""
+    return owl_value(unit_norms(B[: len(lam)]), lam)

@@ -1,0 +1,172 @@
+"""The default solver: a small working set of rows, solved again and again, certified on the whole problem.
+
+Products with all of X happen once per round, for the certificate. Everything else lives on the rows that violate the
+optimality conditions or carry coefficients. Which weight a row pays is decided on the working set, because rows that
+are zero take the smallest weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._checks import positive_integer
+from .._kernels import kkt_rows
+from .._typing import FloatArray, Handle, IndexArray
+from ..problem import Problem
+from .driver import Round
+from .inner import ColumnsOracle, GramOracle, Oracle, ProblemOracle, minimise
+
+# Accuracy of an inner solve relative to the gap at its start, and the finest one when rounds make little headway.
+_INNER_RTOL = 0.1
+_FINEST_RTOL = 1e-3
+# A round that leaves more than this of the gap asks for finer inner solves.
+_POOR_ROUND = 0.7
+# A working set with more than this of the candidates may as well be all of them.
+_MOST_CANDIDATES = 0.6
+# Rounds in which the gap must halve, or the working set becomes all candidates: then the method cannot cycle.
+_HALVING_ROUNDS = 5
+# The Gram matrix is used up to this many rows per sample.
+_GRAM_ROWS_PER_SAMPLE = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    B: FloatArray
+    Z: Handle | None
+    members: Any  # boolean mask: rows in the working set
+    capacity: int  # violators that may join in one round
+    relative: float = _INNER_RTOL
+    last_gap: float = np.inf
+    halved_gap: float = np.inf  # gap when it was last found to have halved
+    rounds_since: int = 0
+    lipschitz: float | None = None  # step of the last inner solve, where the working set has not changed
+
+
+@dataclass(frozen=True)
+class WorkingSet:
+    """Working sets with inner solves by Barzilai-Borwein and Newton steps; what ``solver="auto"`` means.
+
+    Parameters
+    ----------
+    first_size : int, default=50
+        Rows that may join the working set in the first round; later rounds adapt it.
+    screen_after : int, default=0
+        Steps before the first screening test.
+    compress : bool, default=True
+        Whether to reduce squared-loss problems with more samples than features to their sufficient statistics first:
+        one pass over the data, whatever follows.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 200, 3, random_state=0)
+    >>> lam = 0.3 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(200)
+    >>> result = go.solve(data.X, data.Y, lam, solver=go.WorkingSet())
+    >>> result.status, result.n_passes < 20
+    ('converged', True)
+    """
+
+    first_size: int = 50
+    screen_after: int = 0
+    compress: bool = True
+
+    #: Rows proved zero leave the problem once so few are left that copying their columns is cheap.
+    shrink_fraction = 0.1
+    #: Rounds without any progress after which a solve counts as stalled.
+    patience = 10
+
+    def __post_init__(self) -> None:
+        positive_integer("first_size", self.first_size)
+        positive_integer("screen_after", self.screen_after, minimum=0)
+
+    def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
+        """State at ``B`` with its non-zero rows as working set."""
+        members = B[: problem.n_rows].any(axis=1)
+        return _State(B, None, members, max(self.first_size, int(members.sum())))
+
+    def restrict(self, problem: Problem, state: _State, rows: IndexArray) -> _State:
+        """State on fewer rows."""
+        return replace(state, B=state.B[rows], Z=None, members=state.members[rows[: problem.n_rows]])
+
+    def advance(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
+        """One round: choose the working set from the certificate, solve on it."""
+        state, violators = self._choose(problem, state, task)
+        everything = np.count_nonzero(state.members) == len(task.candidates)
+        goal = _inner_goal(state, task, everything=everything, violators=violators)
+        rows = np.flatnonzero(state.members)
+        index = problem.row_index(rows)
+        B_W = state.B[index]
+        oracle = _oracle(problem, rows, state, task, B_W)
+        iterate = minimise(
+            oracle,
+            B_W,
+            problem.lam[: len(rows)],
+            goal=goal,
+            max_steps=max(task.max_steps, 1),
+            rank=problem.design.n_samples,
+            lipschitz=None if violators else state.lipschitz,
+        )
+        B = np.zeros_like(state.B)
+        B[index] = iterate.point.B
+        state = replace(state, B=B, Z=None, last_gap=task.certificate.gap, lipschitz=iterate.lipschitz)
+        return state, iterate.steps
+
+    def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
+        """The next working set: coefficients, members that still pull, and the strongest violators."""
+        gap = task.certificate.gap
+        pulls = task.certificate.pulls
+        candidate = np.zeros(problem.n_rows, dtype=bool)
+        candidate[task.candidates] = True
+        support = state.B[: problem.n_rows].any(axis=1) & candidate
+        pulling = np.zeros(problem.n_rows, dtype=bool)
+        if pulls is not None:
+            pulling[task.candidates[kkt_rows(pulls[task.candidates], problem.lam)]] = True
+        violators = np.flatnonzero(pulling & ~state.members)
+        poor = len(violators) == 0 or gap > _POOR_ROUND * state.last_gap
+        relative = max(state.relative / 10.0, _FINEST_RTOL) if poor else _INNER_RTOL
+        capacity, count = state.capacity, len(violators)
+        if count > capacity:
+            strongest = np.argpartition(-pulls[violators], capacity)[:capacity]
+            violators = violators[strongest]
+            capacity = 2 * capacity
+        else:
+            capacity = max(capacity, 2 * int(np.count_nonzero(support)))
+        members = support | (state.members & candidate if count == 0 else state.members & pulling)
+        members[violators] = True
+        halved_gap, rounds = (gap, 0) if gap <= 0.5 * state.halved_gap else (state.halved_gap, state.rounds_since + 1)
+        if np.count_nonzero(members) > _MOST_CANDIDATES * len(task.candidates) or rounds >= _HALVING_ROUNDS:
+            members = candidate
+        state = replace(
+            state,
+            members=members,
+            capacity=capacity,
+            relative=relative,
+            halved_gap=halved_gap,
+            rounds_since=rounds,
+        )
+        return state, count
+
+
+def _inner_goal(state: _State, task: Round, *, everything: bool, violators: int) -> float:
+    """Gap on the working set at which an inner solve is good enough for the next certificate."""
+    share = 0.9 if everything else 0.3 if violators else 0.3 * state.relative
+    return max(state.relative * task.certificate.gap, share * task.goal)
+
+
+def _oracle(problem: Problem, rows: IndexArray, state: _State, task: Round, B: FloatArray) -> Oracle:
+    """The cheapest way to evaluate the loss on these rows."""
+    certificate, n = task.certificate, problem.design.n_samples
+    known = certificate.descent is not None and certificate.totals is not None
+    if problem.loss.name == "squared" and known and len(rows) <= _GRAM_ROWS_PER_SAMPLE * n:
+        dropped = np.count_nonzero(B) < np.count_nonzero(state.B)
+        if not dropped:
+            loss = 0.5 * certificate.residual_norm**2
+            return GramOracle(problem.gram(rows), B, certificate.descent[rows], loss, float(certificate.totals[0]))
+    columns = problem.columns(rows)
+    if columns is None:
+        return ProblemOracle(problem.restrict(rows))
+    targets = problem.targets
+    return ColumnsOracle(columns, problem.loss, targets.Y, targets.w, balanced=problem.n_free > 0)
