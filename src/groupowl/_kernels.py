@@ -21,6 +21,8 @@ CONSTANT_RTOL = 64 * EPS
 #: Norms that differ by less than this, relatively, are one cluster: the prox makes them equal up to rounding.
 CLUSTER_RTOL = 1e-9
 
+# So few units are sorted faster than they are sifted.
+_SORT_AT_ONCE = 2000
 # Rounds of the repeated test before sorting what is left; each round is one comparison per unit.
 _THRESHOLD_ROUNDS = 8
 
@@ -70,8 +72,9 @@ def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
         return np.inf
     # Where the ratio is largest, the last norm summed is at least the ratio times its weight, so units
     # that fail this test against a lower bound of the ratio cannot matter and need no sorting.
-    lower = largest / lam[0]
-    candidates = norms[repeated_test(norms, lower * (1.0 - 64 * EPS) * lam)]
+    candidates = norms
+    if len(norms) > _SORT_AT_ONCE:
+        candidates = norms[repeated_test(norms, (largest / lam[0]) * (1.0 - 64 * EPS) * lam)]
     # Too small a gauge would make an infeasible point pass for a feasible one, so long sums are added up in extended
     # precision where there is one, and rounded up by what their error can be.
     sums = np.cumsum(-np.sort(-candidates), dtype=np.longdouble)
@@ -85,10 +88,16 @@ def prox_sorted(norms: FloatArray, lam: FloatArray) -> tuple[IndexArray, FloatAr
     Sorted downwards, ``norm_[i] - lam_i`` is pooled to a non-increasing sequence; what is positive of it remains.
     """
     order = (-norms).argsort(kind="stable")
-    pooled = norms[order] - lam[: len(order)]
-    if (pooled[1:] > pooled[:-1]).any():  # pooling costs a call; most steps do not need it
-        pooled = isotonic_regression(pooled, increasing=False).x
-    return order, np.maximum(pooled, 0.0)
+    values = norms[order] - lam[: len(order)]
+    sums = values.cumsum()
+    size = int(sums.argmax()) + 1 if len(sums) else 0  # the units after the (first) largest sum become zero
+    if size == 0 or not sums[size - 1] > 0.0:
+        return order, np.zeros(len(order))
+    head = values[:size]
+    if (head[1:] > head[:-1]).any():  # pooling costs a call; most steps do not need it
+        values[:size] = isotonic_regression(head, increasing=False).x
+    values[size:] = 0.0
+    return order, np.maximum(values, 0.0, out=values)
 
 
 def prox_norms(norms: FloatArray, lam: FloatArray) -> FloatArray:

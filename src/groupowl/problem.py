@@ -25,6 +25,45 @@ from .weights import check_sequence, resolve_weights
 
 
 @dataclass(frozen=True, eq=False)
+class Residual:
+    """What coefficients leave unexplained: all of a certificate that does not depend on the weights.
+
+    Attributes
+    ----------
+    theta : handle
+        Minus the gradient of the loss in the predictor, balanced where there is an intercept.
+    descent : ndarray of shape (n_rows, n_tasks) or None
+        ``X^T theta`` where it is also minus the gradient in the coefficients; None where balancing came between.
+    pulls : ndarray of shape (n_rows,)
+        Row norms of ``X^T theta``, which the optimality conditions compare with the weights.
+    norm : float
+        ``sqrt(sum_i ||theta_i||^2 / w_i)``.
+    totals : ndarray
+        The loss's totals of theta.
+    loss : float
+        Value of the loss.
+    reach : float
+        Bound on the norms of the targets and of the predictor together, whatever cancels in it.
+    cancelling : float
+        Size of terms that cancel inside the loss.
+    """
+
+    theta: Handle
+    descent: FloatArray | None
+    pulls: FloatArray
+    norm: float
+    totals: FloatArray
+    loss: float
+    reach: float
+    cancelling: float
+
+    def restrict(self, keep: IndexArray) -> Residual:
+        """The same for some rows."""
+        descent = None if self.descent is None else self.descent[keep]
+        return replace(self, descent=descent, pulls=self.pulls[keep])
+
+
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """A dual feasible point and the duality gap it proves for one matrix of coefficients.
 
@@ -34,40 +73,34 @@ class Certificate:
         Feasible dual point in sample space, balanced where there is an intercept.
     correlations : ndarray of shape (n_rows,)
         Row norms of ``X^T theta``.
-    theta_norm, residual_norm : float
-        ``sqrt(sum_i ||theta_i||^2 / w_i)``, and the same of minus the gradient at the coefficients.
+    theta_norm : float
+        ``sqrt(sum_i ||theta_i||^2 / w_i)``.
     primal, dual : float
         Objective at the coefficients and dual value at ``theta``.
     gap : float
         Proved bound on ``primal - minimum``: the difference of the two plus ``rounding``.
     rounding : float
         Bound on the rounding error of the difference.
-    descent : ndarray of shape (n_rows, n_tasks) or None
-        Minus the gradient of the loss at the coefficients, where certifying yields it without another product.
-    pulls : ndarray of shape (n_rows,) or None
-        Row norms of ``X^T`` times the (balanced) residual at the coefficients: what the optimality conditions compare
-        with the weights.
-    totals : ndarray or None
-        The loss's totals of that residual.
+    product_error : float
+        The part of it that is an error of ``dual`` where a Gram matrix stands for the data.
+    residual : Residual or None
+        Of the coefficients themselves; None where they overflow. ``theta`` may come from other coefficients.
     """
 
     theta: Handle
     correlations: FloatArray
     theta_norm: float
-    residual_norm: float
     primal: float
     dual: float
     gap: float
     rounding: float
-    descent: FloatArray | None = None
-    pulls: FloatArray | None = None
-    totals: FloatArray | None = None
+    product_error: float = 0.0
+    residual: Residual | None = None
 
     def restrict(self, keep: IndexArray) -> Certificate:
         """The same certificate for the problem without the other rows, where it remains valid."""
-        descent = None if self.descent is None else self.descent[keep]
-        pulls = None if self.pulls is None else self.pulls[keep]
-        return replace(self, correlations=self.correlations[keep], descent=descent, pulls=pulls)
+        residual = None if self.residual is None else self.residual.restrict(keep)
+        return replace(self, correlations=self.correlations[keep], residual=residual)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +122,13 @@ class Problem:
     fit_intercept : bool
     intercept_scale : float
         Constant of the column that carries the intercept; 0 when there is no such column.
+    gram_cache : GramCache
+        Gram matrix of the columns that working sets have asked for.
+    rows_of_origin : ndarray of int or None
+        Columns of the cache's design that this problem has, where it has only some.
+    product_error : float
+        Error of the products between columns, and of columns with Y, relative to ``rounding_norms`` and the norm of Y;
+        0 where they are computed from the data, not so where a Gram matrix stands for them.
     """
 
     design: Design
@@ -100,7 +140,8 @@ class Problem:
     fit_intercept: bool
     intercept_scale: float
     gram_cache: GramCache
-    rows_of_origin: IndexArray | None = None  # columns of the cache's design, where this problem has only some
+    rows_of_origin: IndexArray | None = None
+    product_error: float = 0.0
 
     # Shape ------------------------------------------------------------------------------------------
 
@@ -311,52 +352,65 @@ class Problem:
     # Duality ----------------------------------------------------------------------------------------
 
     def certify(
-        self, B: FloatArray, Z: Handle | None = None, best: Certificate | None = None, *, cancelled: float = 0.0
+        self,
+        B: FloatArray,
+        Z: Handle | None = None,
+        best: Certificate | None = None,
+        *,
+        cancelled: float = 0.0,
+        residual: Residual | None = None,
     ) -> Certificate:
-        """Certificate for coefficients ``B``; ``Z`` saves a product, ``best`` is kept if its dual is larger.
+        """Certificate for coefficients ``B``; ``best`` is kept if its dual is larger.
 
-        ``cancelled`` is the weighted norm of a constant that was taken off ``Z``: its rounding is still there.
+        ``Z`` saves a product, ``residual``, known from other weights, saves two. ``cancelled`` is the weighted norm of
+        a constant that was taken off ``Z``: its rounding is still there.
         """
-        Z = self.predictor(B) if Z is None else Z
-        primal = self.loss_value(Z) + self.penalty_value(B)
-        found = self._certificate_at(B, Z, primal, cancelled) if np.isfinite(primal) else None
+        residual = self.residual(B, Z, cancelled) if residual is None else residual
+        primal = residual.loss + self.penalty_value(B)
+        found = self._certificate_at(B, residual, primal) if np.isfinite(primal) else None
         if found is None or not np.isfinite(found.gap + found.correlations.sum()):
-            return replace(best or self._zero_certificate(), primal=primal, gap=np.inf, descent=None, pulls=None)
+            return replace(best or self._zero_certificate(), primal=primal, gap=np.inf, residual=None)
         if best is None or best.dual < found.dual or found.gap == 0.0:
             return found
-        rounding = self._rounding(B, Z, primal, best.dual, best.theta_norm + found.residual_norm, cancelled)
-        gap = max(primal - best.dual, 0.0) + rounding
-        return replace(
-            found,
-            theta=best.theta,
-            correlations=best.correlations,
-            theta_norm=best.theta_norm,
-            dual=best.dual,
-            gap=gap,
-            rounding=rounding,
-        )
+        rounding = best.product_error + self._rounding(residual, primal, best.dual, best.theta_norm)
+        return replace(best, primal=primal, gap=max(primal - best.dual, 0.0) + rounding, rounding=rounding, residual=residual)
 
-    def _certificate_at(self, B: FloatArray, Z: Handle, primal: float, cancelled: float) -> Certificate:
-        """Certificate from the gradient at ``Z``, balanced and scaled into the dual ball."""
+    def residual(self, B: FloatArray, Z: Handle | None = None, cancelled: float = 0.0) -> Residual:
+        """What ``B`` leaves unexplained, two products or with ``Z`` one."""
         Y, w = self.targets.Y, self.targets.w
+        Z = self.predictor(B) if Z is None else Z
         theta = self._balanced(self.dual_point(Z))
         C = self.design.rmatmul(theta)
-        descent = None if self.n_free else C  # balancing by the mean does not move products with centred columns
-        correlations = unit_norms(C)
-        residual_norm = float(np.sqrt(self.design.reduce(_inverse_weighted_square, theta, w)))
-        gauge = owl_gauge(correlations + self._cancellation(residual_norm), self.lam)
-        totals = self.design.reduce(self.loss.ray_totals, theta, Y, w)
-        scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
-        theta = self.design.map(partial(np.multiply, scale), theta)
-        known = {"descent": descent, "pulls": correlations, "totals": totals}
-        correlations, theta_norm = abs(scale) * correlations, abs(scale) * residual_norm
+        reach = self.targets.norm + cancelled + self._reach(B)
+        pulls = unit_norms(C)
+        if self.product_error > 0.0:  # upper bounds where products are not exact
+            pulls = pulls + self.product_error * reach * self.rounding_norms
+        return Residual(
+            theta=theta,
+            descent=None if self.n_free else C,  # balancing by the mean does not move products with centred columns
+            pulls=pulls,
+            norm=float(np.sqrt(self.design.reduce(_inverse_weighted_square, theta, w))),
+            totals=self.design.reduce(self.loss.ray_totals, theta, Y, w),
+            loss=self.loss_value(Z),
+            reach=reach,
+            cancelling=float(self.design.reduce(self.loss.cancelling_size, Z, w)),
+        )
+
+    def _certificate_at(self, B: FloatArray, residual: Residual, primal: float) -> Certificate:
+        """Certificate from the residual, scaled into the dual ball."""
+        gauge = owl_gauge(residual.pulls + self._cancellation(residual.norm), self.lam)
+        scale = self.loss.ray_scale(residual.totals, 1.0 / gauge if gauge > 0 else np.inf)
+        theta = self.design.map(partial(np.multiply, scale), residual.theta)
+        correlations, theta_norm = abs(scale) * residual.pulls, abs(scale) * residual.norm
         if gauge <= 1.0 and self._is_null(B):
             # The gradient at the null model lies in the dual ball: optimal, and no difference to round.
-            return Certificate(theta, correlations, theta_norm, residual_norm, primal, primal, 0.0, 0.0, **known)
-        dual = float(self.design.reduce(self.loss.dual_value, theta, Y, w))
-        rounding = self._rounding(B, Z, primal, dual, theta_norm + residual_norm, cancelled)
+            return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, residual=residual)
+        dual = float(self.design.reduce(self.loss.dual_value, theta, self.targets.Y, self.targets.w))
+        # <theta, Y> and ||theta||^2 for theta = s (Y - X B), each with the error of its products.
+        product_error = self.product_error * (abs(scale) + 0.5 * scale**2) * residual.reach**2
+        rounding = product_error + self._rounding(residual, primal, dual, theta_norm)
         gap = max(primal - dual, 0.0) + rounding
-        return Certificate(theta, correlations, theta_norm, residual_norm, primal, dual, gap, rounding, **known)
+        return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding, product_error, residual)
 
     def _cancellation(self, theta_norm: float) -> FloatArray:
         """Errors of the correlations where centring cancels: without this a scaled point may not be feasible."""
@@ -374,23 +428,28 @@ class Problem:
         """For coefficients that overflow: zero is feasible, and nothing is proved."""
         zero = self.design.map(np.zeros_like, self.targets.Y)
         dual = float(self.design.reduce(self.loss.dual_value, zero, self.targets.Y, self.targets.w))
-        return Certificate(zero, np.zeros(self.n_rows), 0.0, np.inf, np.inf, dual, gap=np.inf, rounding=0.0)
+        return Certificate(zero, np.zeros(self.n_rows), 0.0, np.inf, dual, gap=np.inf, rounding=0.0)
 
     def _is_null(self, B: FloatArray) -> bool:
         return not B[: self.n_rows].any() and np.array_equal(B, self.null_coefficients())
 
-    def _rounding(self, B: FloatArray, Z: Handle, primal: float, dual: float, slope: float, cancelled: float) -> float:
+    def _rounding(self, residual: Residual, primal: float, dual: float, theta_norm: float) -> float:
         """Bound on the error of ``primal - dual``: from the sums, from errors of Z and Y, from large Z.
 
-        ``slope`` is how fast the two change with Z and Y: the norms of the gradient at Z and of the dual point,
-        which may come from elsewhere and be far smaller.
+        The two change with Z and Y as fast as the norms of the gradient at Z and of the dual point say, which may
+        come from elsewhere and be far smaller.
         """
-        reach = cancelled + float(self.rounding_norms @ unit_norms(B[: self.n_rows]))
+        sums = 64 * EPS * (abs(primal) + abs(dual))
+        slope = theta_norm + residual.norm
+        products = 0.5 * self.product_error * residual.reach**2
+        return float(sums + products + 8 * EPS * (slope * residual.reach + residual.cancelling))
+
+    def _reach(self, B: FloatArray) -> float:
+        """Bound on the weighted norm of ``X B + b0``, whatever cancels: rounding errors are in proportion to it."""
+        reach = float(self.rounding_norms @ unit_norms(B[: self.n_rows]))
         if self.n_free:
             reach += self.intercept_scale * float(np.linalg.norm(B[-1])) * np.sqrt(self.targets.total_weight)
-        cancelling = float(self.design.reduce(self.loss.cancelling_size, Z, self.targets.w))
-        sums = 64 * EPS * (abs(primal) + abs(dual))
-        return float(sums + 8 * EPS * (slope * (self.targets.norm + reach) + cancelling))
+        return reach
 
     def upper_bounds(self, certificate: Certificate) -> FloatArray:
         """``u_j >= ||x_j^T theta*||`` for every row: the correlation plus how far it can still move.
@@ -404,9 +463,8 @@ class Problem:
 
     def lam_max(self, weights: FloatArray) -> float:
         """Smallest factor of ``weights`` at which no feature is selected."""
-        theta = self._balanced(self.dual_point(self.predictor(self.null_coefficients())))
-        norm = float(np.sqrt(self.design.reduce(_inverse_weighted_square, theta, self.targets.w)))
-        correlations = unit_norms(self.design.rmatmul(theta)) + self._cancellation(norm)
+        residual = self.residual(self.null_coefficients())
+        correlations = residual.pulls + self._cancellation(residual.norm)
         factor = owl_gauge(correlations, weights)
         # Rounding, of lam = factor * weights and of the products, must not leave the gauge above 1.
         for _ in range(64):

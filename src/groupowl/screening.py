@@ -16,7 +16,7 @@ import numpy as np
 from ._checks import finite_matrix, finite_vector, lookup
 from ._kernels import kkt_rows, repeated_test
 from ._typing import FloatArray, Handle, IndexArray
-from .problem import Certificate, Problem, build_problem
+from .problem import Certificate, Problem, Residual, build_problem
 
 #: Positions that may be non-zero at the optimum, ascending, from upper bounds and weights.
 Rule: TypeAlias = Callable[[FloatArray, FloatArray], IndexArray]
@@ -96,9 +96,12 @@ class ScreenedProblem:
         """Number of rows that are not proved zero."""
         return len(self._candidates)
 
-    def certify(self, B: FloatArray, Z: Handle | None = None, *, cancelled: float = 0.0) -> Certificate:
+    def certify(
+        self, B: FloatArray, Z: Handle | None = None, *, cancelled: float = 0.0, residual: Residual | None = None
+    ) -> Certificate:
         """Certificate for coefficients of the current problem."""
-        self.certificate = self.current.certify(B, Z, best=self.certificate, cancelled=cancelled)
+        known = {"cancelled": cancelled, "residual": residual}
+        self.certificate = self.current.certify(B, Z, best=self.certificate, **known)
         return self.certificate
 
     def drop_zero_columns(self) -> IndexArray:

@@ -10,12 +10,14 @@ import scipy.sparse as sp
 from .._checks import count_message, numeric_array
 from .base import Design, LocalDesign, PassCounter, WrappedDesign
 from .columns import Columns, DenseColumns, GramCache, SparseColumns
+from .compressed import CompressedDesign
 from .dense import DenseDesign, dense_storage
 from .sparse import SparseDesign, sparse_storage
 from .standardized import StandardizedDesign, standardize
 
 __all__ = [
     "Columns",
+    "CompressedDesign",
     "DenseColumns",
     "DenseDesign",
     "Design",
@@ -57,11 +59,10 @@ def _dense_design(X: Any) -> DenseDesign:
     array = numeric_array("X", X)
     _check_shape(array.shape)
     design = DenseDesign(dense_storage(array))
-    bad = np.zeros(array.shape[1], dtype=np.intp)
     with np.errstate(all="ignore"):
-        for _, columns, block in design.blocks():
-            if not np.isfinite(block.sum()):  # one number tells, unless a sum overflows; then look closer
-                bad[columns] += np.sum(~np.isfinite(block), axis=0)
+        suspects = np.flatnonzero(~np.isfinite(design.column_squares()))  # or so large that their squares overflow
+    bad = np.zeros(array.shape[1], dtype=np.intp)
+    bad[suspects] = [np.count_nonzero(~np.isfinite(array[:, j])) for j in suspects]
     if bad.any():
         raise ValueError(count_message("X", bad, _IMPUTE, getattr(X, "columns", None)))
     return design

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._typing import FloatArray, Handle, IndexArray
+from ..gram import CompressedData, SufficientStatistics, compress_qr
 
 if TYPE_CHECKING:
     from .columns import Columns
@@ -106,6 +107,13 @@ class Design(ABC):
         """Copies of some columns as local arrays, or None where samples live elsewhere."""
         return None
 
+    def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
+        """Few samples with the same squared loss for targets ``Y``, in one pass; None where that is not to be had.
+
+        By QR factorisation if ``exact``, else through the Gram matrix.
+        """
+        return None
+
     def input_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients for X as it was given, and what to add to the intercept."""
         return B, np.zeros(B.shape[1])
@@ -120,7 +128,16 @@ class Design(ABC):
 
 
 class LocalDesign(Design):
-    """A design whose sample-space arrays are ndarrays in this process."""
+    """A design whose X and sample-space arrays are in this process."""
+
+    X: Any
+
+    def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
+        """Few samples with the same squared loss."""
+        self.charge(self.n_features)
+        if exact:
+            return compress_qr(self.X, Y, w[:, 0], center=center)
+        return SufficientStatistics.from_arrays(self.X, Y, w[:, 0]).compress(center)
 
     def samples(self, values: Any) -> Handle:
         """Adopt an array: it is its own handle."""

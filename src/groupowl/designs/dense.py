@@ -29,6 +29,7 @@ class DenseDesign(LocalDesign):
         self.dtype = X.dtype
         self.passes = PassCounter() if passes is None else passes
         self.unit = 1.0 / X.shape[1] if unit is None else unit
+        self._squares: FloatArray | None = None
         self._order = "F" if X.flags.f_contiguous and not X.flags.c_contiguous else "C"
 
     def blocks(self, X: FloatArray | None = None) -> Iterator[tuple[slice, slice, FloatArray]]:
@@ -81,11 +82,24 @@ class DenseDesign(LocalDesign):
 
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
         """Weighted norms about ``center``, from the differences themselves: no cancellation."""
+        uniform = float(w[0, 0]) if w.min() == w.max() else None
+        if center is None and uniform is not None:
+            return np.sqrt(uniform * self.column_squares())
         squares = np.zeros(self.n_features)
         for rows, columns, block in self.blocks():
             centred = block if center is None else block - center[columns]
-            squares[columns] += np.einsum("ij,ij->j", w[rows] * centred, centred)
-        return np.sqrt(squares)
+            weighted = centred if uniform is not None else w[rows] * centred
+            squares[columns] += np.einsum("ij,ij->j", weighted, centred)
+        return np.sqrt(squares if uniform is None else uniform * squares)
+
+    def column_squares(self) -> FloatArray:
+        """``sum_i x_ij^2``, read once; what is not finite in a column shows here."""
+        if self._squares is None:
+            squares = np.zeros(self.n_features)
+            for _, columns, block in self.blocks():
+                squares[columns] += np.einsum("ij,ij->j", block, block)
+            self._squares = squares
+        return self._squares
 
     def restrict(self, columns: IndexArray) -> DenseDesign:
         """Copy columns, in the order of storage of X."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._kernels import CONSTANT_RTOL, column_sums
 from .._typing import FloatArray, Handle, IndexArray
+from ..gram import CompressedData
 from .base import Design, WrappedDesign
 from .columns import Columns
 
@@ -80,6 +81,11 @@ class StandardizedDesign(WrappedDesign):
         raw = self.base.gram(left, right, w)
         raw -= np.outer(mean_left, sums_right) + np.outer(sums_left - total * mean_left, mean_right)
         return self.inverse_scale[left, None] * raw * self.inverse_scale[right]
+
+    def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
+        """Compressed data of the base, centred where there are means and scaled; the means are those for ``w``."""
+        data = self.base.compressed(Y, w, exact=exact, center=center or bool(self.mean.any()))
+        return None if data is None else data.scaled(self.inverse_scale)
 
     def input_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients for the base's columns, and the shift that the means cause."""

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import finite_matrix, finite_number, finite_vector, lookup, positive_integer
 from .._typing import FloatArray
+from ..compression import compress, is_compressible, is_nearly_null, needs_exactness
 from ..problem import Problem, build_problem
 from ..screening import resolve_rule
 from .apgd import APGD
@@ -130,12 +131,26 @@ def solve(
         raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
     problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     B = _start(problem, B_init, intercept_init)
-    run = Run(
-        problem, resolved, rule=rule, tol=tol, max_iter=max_iter, callback=callback, rng=as_generator(random_state)
-    )
-    result = run.solve(B)
-    _warn_unless_converged(result, run.goal, tol, max_iter)
+    settings = {"rule": rule, "tol": tol, "max_iter": max_iter, "callback": callback}
+    result = run_solver(problem, resolved, B, rng=as_generator(random_state), **settings)
+    _warn_unless_converged(result, tol * problem.null_loss, tol, max_iter)
     return result
+
+
+def run_solver(problem: Problem, solver: Solver, B: FloatArray, *, tol: float, **settings: Any) -> SolveResult:
+    """Solve from ``B``, on the sufficient statistics where the solver wants them and they keep the accuracy."""
+    started = problem.design.passes.total
+    if getattr(solver, "compress", False) and is_compressible(problem):
+        for exact in [needs_exactness(tol), True]:
+            small = compress(problem, exact=exact)
+            if small is None or is_nearly_null(small):
+                break
+            run = Run(small, solver, tol=tol, origin=problem, passes_before=started, **settings)
+            result = run.solve(B)
+            if exact or result.status != "precision":
+                return result
+            B = run.answer.B
+    return Run(problem, solver, tol=tol, **settings).solve(B)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

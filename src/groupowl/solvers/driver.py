@@ -15,7 +15,7 @@ import numpy as np
 
 from .._kernels import cluster_labels, unit_norms
 from .._typing import FloatArray, Handle, IndexArray
-from ..problem import Certificate, Problem
+from ..problem import Certificate, Problem, Residual
 from ..screening import Rule, ScreenedProblem
 from .result import History, HistoryRow, Progress, SolveResult
 
@@ -122,6 +122,14 @@ class _Incumbent:
     certificate: Certificate
 
 
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Coefficients of the full problem that a solve ended with, and their residual."""
+
+    B: FloatArray
+    residual: Residual | None
+
+
 class Run:
     """One solve in progress."""
 
@@ -136,7 +144,10 @@ class Run:
         callback: Callback | None = None,
         alpha_index: int = 0,
         rng: np.random.Generator | None = None,
+        origin: Problem | None = None,
+        passes_before: float | None = None,
     ) -> None:
+        self.origin = problem if origin is None else origin  # the problem as given, where this one stands for it
         self.screened = ScreenedProblem(problem, rule)
         self.full = problem
         self.solver = solver
@@ -152,14 +163,15 @@ class Run:
         self.final: tuple[FloatArray, Certificate] | None = None  # of the full problem
         self._retry_gap = np.inf  # gap below which the full problem is certified (again)
         self._still = (np.inf, np.inf, 0)  # best primal, best gap, certificates since either improved
-        self._passes_before = problem.design.passes.total
+        self._passes_before = problem.design.passes.total if passes_before is None else passes_before
         self._started = time.perf_counter()
 
-    def solve(self, B: FloatArray) -> SolveResult:
-        """Run from the coefficients ``B`` until there is a reason to stop."""
+    def solve(self, B: FloatArray, residual: Residual | None = None) -> SolveResult:
+        """Run from the coefficients ``B``, whose residual may be known, until there is a reason to stop."""
         with np.errstate(all="ignore"):  # non-finite values are looked for, not warned about
             self.state = self.solver.start(self.full, self._without_zero_columns(B), self.rng)
-            while (status := self._certify()) is None:
+            while (status := self._certify(residual)) is None:
+                residual = None
                 self._screen()
                 self.state, steps = self.solver.advance(self.screened.current, self.state, self._round())
                 self.n_iter += steps
@@ -197,9 +209,9 @@ class Run:
 
     # Certificates -----------------------------------------------------------------------------------
 
-    def _certify(self) -> str | None:
+    def _certify(self, residual: Residual | None = None) -> str | None:
         """Certify the current coefficients, record them, and say why to stop, if so."""
-        certificate = self.screened.certify(self.state.B, self.state.Z)
+        certificate = self.screened.certify(self.state.B, self.state.Z, residual=residual)
         self._record(certificate)
         status = self._stop_reason(certificate)
         stopped_by_user = self.callback is not None and bool(self.callback(self._progress()))
@@ -219,7 +231,7 @@ class Run:
         return Progress(
             **asdict(self.rows[-1]),
             alpha_index=self.alpha_index,
-            _coefficients=lambda: self.full.to_input(self.screened.spread(B, alive)),
+            _coefficients=lambda: self.origin.to_input(self.screened.spread(B, alive)),
         )
 
     # Stopping ---------------------------------------------------------------------------------------
@@ -281,7 +293,8 @@ class Run:
     def _result(self, status: str) -> SolveResult:
         proved = self.final if status == "converged" else None
         B, certificate = self._after_last_test(*(proved or self._full_answer()))
-        B_input, intercept = self.full.to_input(B)
+        self.answer = Answer(B, certificate.residual)
+        B_input, intercept = self.origin.to_input(B)
         return SolveResult(
             B=B_input,
             intercept=intercept,
@@ -296,5 +309,5 @@ class Run:
             status=status,
             seconds=time.perf_counter() - self._started,
             history=History.from_rows(self.rows),
-            _theta=lambda: certificate.theta,
+            _theta=lambda: certificate.theta if self.origin is self.full else self.origin.certify(B).theta,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -42,7 +42,7 @@ class History:
     @classmethod
     def from_rows(cls, rows: list[HistoryRow]) -> History:
         """Columns from rows."""
-        return cls(*(np.array(column) for column in zip(*map(astuple, rows), strict=True)))
+        return cls(*(np.array([getattr(row, item.name) for row in rows]) for item in fields(cls)))
 
     def __len__(self) -> int:
         return len(self.iteration)

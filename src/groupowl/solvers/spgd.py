@@ -109,7 +109,9 @@ class SPGD(SteppingSolver):
         return _with_longer_step(state) if rise < -rounding else state
 
     def _snapshot_descent(self, problem: Problem, state: _State, certificate: Certificate) -> FloatArray:
-        known = certificate.descent if state.descent is None else state.descent
+        known = state.descent
+        if known is None and certificate.residual is not None:
+            known = certificate.residual.descent
         return problem.descent(state.Z) if known is None else known
 
     def _inner_steps(self, problem: Problem, state: _State, descent: FloatArray) -> FloatArray:

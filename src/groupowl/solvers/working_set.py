@@ -17,7 +17,7 @@ from .._kernels import kkt_rows
 from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Problem
 from .driver import Round
-from .inner import ColumnsOracle, GramOracle, Oracle, ProblemOracle, minimise
+from .inner import STEP_OVERHEAD, ColumnsOracle, Goal, GramOracle, Oracle, ProblemOracle, minimise
 
 # Accuracy of an inner solve relative to the gap at its start, and the finest one when rounds make little headway.
 _INNER_RTOL = 0.1
@@ -95,7 +95,7 @@ class WorkingSet:
         """One round: choose the working set from the certificate, solve on it."""
         state, violators = self._choose(problem, state, task)
         everything = np.count_nonzero(state.members) == len(task.candidates)
-        goal = _inner_goal(state, task, everything=everything, violators=violators)
+        goal = _inner_goal(problem, state, task, everything=everything, violators=violators)
         rows = np.flatnonzero(state.members)
         index = problem.row_index(rows)
         B_W = state.B[index]
@@ -117,12 +117,13 @@ class WorkingSet:
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """The next working set: coefficients, members that still pull, and the strongest violators."""
         gap = task.certificate.gap
-        pulls = task.certificate.pulls
+        residual = task.certificate.residual
         candidate = np.zeros(problem.n_rows, dtype=bool)
         candidate[task.candidates] = True
         support = state.B[: problem.n_rows].any(axis=1) & candidate
         pulling = np.zeros(problem.n_rows, dtype=bool)
-        if pulls is not None:
+        if residual is not None:
+            pulls = residual.pulls
             pulling[task.candidates[kkt_rows(pulls[task.candidates], problem.lam)]] = True
         violators = np.flatnonzero(pulling & ~state.members)
         poor = len(violators) == 0 or gap > _POOR_ROUND * state.last_gap
@@ -150,21 +151,28 @@ class WorkingSet:
         return state, count
 
 
-def _inner_goal(state: _State, task: Round, *, everything: bool, violators: int) -> float:
-    """Gap on the working set at which an inner solve is good enough for the next certificate."""
-    share = 0.9 if everything else 0.3 if violators else 0.3 * state.relative
-    return max(state.relative * task.certificate.gap, share * task.goal)
+def _inner_goal(problem: Problem, state: _State, task: Round, *, everything: bool, violators: int) -> Goal:
+    """When an inner solve is good enough for the next certificate.
+
+    Steps on the working set that together cost less than one product with all of X are free.
+    """
+    share = 0.9 if everything else 0.3
+    tight = share * task.goal
+    if violators == 0 and not everything:
+        tight *= state.relative
+    (n, _), q = problem.design.shape, problem.targets.n_tasks
+    step = 2.0 * np.count_nonzero(state.members) ** 2 * q + STEP_OVERHEAD
+    free_steps = int(2.0 * n * problem.n_rows * q / step)
+    return Goal(tight, max(tight, state.relative * task.certificate.gap), free_steps)
 
 
 def _oracle(problem: Problem, rows: IndexArray, state: _State, task: Round, B: FloatArray) -> Oracle:
     """The cheapest way to evaluate the loss on these rows."""
-    certificate, n = task.certificate, problem.design.n_samples
-    known = certificate.descent is not None and certificate.totals is not None
+    residual, n = task.certificate.residual, problem.design.n_samples
+    complete = np.count_nonzero(B) == np.count_nonzero(state.B)  # the residual is that of these rows alone
+    known = residual is not None and residual.descent is not None and complete
     if problem.loss.name == "squared" and known and len(rows) <= _GRAM_ROWS_PER_SAMPLE * n:
-        dropped = np.count_nonzero(B) < np.count_nonzero(state.B)
-        if not dropped:
-            loss = 0.5 * certificate.residual_norm**2
-            return GramOracle(problem.gram(rows), B, certificate.descent[rows], loss, float(certificate.totals[0]))
+        return GramOracle(problem.gram(rows), B, residual.descent[rows], residual.loss, float(residual.totals[0]))
     columns = problem.columns(rows)
     if columns is None:
         return ProblemOracle(problem.restrict(rows))

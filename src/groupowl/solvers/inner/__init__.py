@@ -6,11 +6,11 @@ import numpy as np
 
 from ..._kernels import unit_norms
 from ..._typing import FloatArray
-from .descent import Iterate, accelerated, barzilai_borwein, first_iterate
+from .descent import Goal, Iterate, accelerated, barzilai_borwein, first_iterate
 from .newton import LARGEST_SYSTEM, ProximalNewton, system_size
 from .oracles import ColumnsOracle, GramOracle, Oracle, ProblemOracle
 
-__all__ = ["ColumnsOracle", "GramOracle", "Iterate", "Oracle", "ProblemOracle", "minimise"]
+__all__ = ["STEP_OVERHEAD", "ColumnsOracle", "Goal", "GramOracle", "Iterate", "Oracle", "ProblemOracle", "minimise"]
 
 # Barzilai-Borwein steps before anything else is tried.
 _FIRST_STEPS = 30
@@ -18,8 +18,8 @@ _FIRST_STEPS = 30
 _BLOCK_STEPS = 50
 # Newton steps are taken once gradient steps have cost as much as this many of them.
 _NEWTON_PATIENCE = 3.0
-# Floating-point operations that take as long as the fixed cost of a gradient step.
-_STEP_OVERHEAD = 5e5
+#: Floating-point operations that take as long as the fixed cost of a gradient step.
+STEP_OVERHEAD = 5e5
 # Gradient steps that must halve the gap, or accelerated ones take over.
 _SLOW_STEPS = 1000
 
@@ -29,12 +29,12 @@ def minimise(
     B: FloatArray,
     lam: FloatArray,
     *,
-    goal: float,
+    goal: Goal,
     max_steps: int,
     rank: int,
     lipschitz: float | None = None,
 ) -> Iterate:
-    """Minimise loss plus penalty on a working set to a gap of ``goal``, in at most ``max_steps`` steps.
+    """Minimise loss plus penalty on a working set to the goal, in at most ``max_steps`` steps.
 
     ``rank`` bounds the rank of the columns: with more non-zero rows than that, Newton systems are near singular.
     """
@@ -45,15 +45,15 @@ def minimise(
     while iterate.steps < max_steps:
         before = iterate.steps
         iterate = barzilai_borwein(oracle, iterate, lam, goal=goal, max_steps=min(block, max_steps - before))
-        if iterate.gap <= goal or iterate.exhausted:
+        if iterate.exhausted or goal.met(iterate.gap, iterate.steps):
             return iterate
         block = _BLOCK_STEPS
         if newton_allowed and _newton_pays(iterate, lam, rank):
             newton_allowed = False
             assert isinstance(oracle, GramOracle)
             largest = largest_curvature(oracle.G)
-            iterate = ProximalNewton(oracle, lam, goal, largest).run(iterate, max_steps - iterate.steps)
-            if iterate.gap <= goal:
+            iterate = ProximalNewton(oracle, lam, goal.tight, largest).run(iterate, max_steps - iterate.steps)
+            if goal.met(iterate.gap, iterate.steps):
                 return iterate
         if iterate.gap <= 0.5 * reference:
             reference, since = iterate.gap, iterate.steps
@@ -70,8 +70,8 @@ def _newton_pays(iterate: Iterate, lam: FloatArray, rank: int) -> bool:
     size = system_size(norms, B.shape[1])
     if size > LARGEST_SYSTEM or size == 0 or np.count_nonzero(norms) >= rank:
         return False
-    newton = size**3 * 0.7 + 10.0 * size**2 + 10 * _STEP_OVERHEAD
-    gradient = 2.0 * len(lam) ** 2 * B.shape[1] + _STEP_OVERHEAD
+    newton = size**3 * 0.7 + 10.0 * size**2 + 10 * STEP_OVERHEAD
+    gradient = 2.0 * len(lam) ** 2 * B.shape[1] + STEP_OVERHEAD
     return iterate.steps * gradient >= _NEWTON_PATIENCE * newton
 
 

@@ -42,6 +42,22 @@ class Iterate:
         return self.point.loss + self.penalty
 
 
+@dataclass(frozen=True)
+class Goal:
+    """When an inner solve may stop: at the gap ``tight``; at ``loose`` once ``free_steps`` were taken.
+
+    Steps that cost less than a round of the outer loop are taken anyway: they may save one.
+    """
+
+    tight: float
+    loose: float
+    free_steps: int = 0
+
+    def met(self, gap: float, steps: int) -> bool:
+        """Whether this gap after so many steps is good enough."""
+        return gap <= self.tight or (gap <= self.loose and steps >= self.free_steps)
+
+
 def prox_step(
     B: FloatArray, direction: FloatArray, lipschitz: float, lam: FloatArray
 ) -> tuple[FloatArray, float]:
@@ -59,11 +75,11 @@ def prox_step(
 
 
 def barzilai_borwein(
-    oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: float, max_steps: int, min_steps: int = 5
+    oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: Goal, max_steps: int, min_steps: int = 5
 ) -> Iterate:
     """Proximal gradient steps of Barzilai-Borwein length with a non-monotone line search (SpaRSA).
 
-    Stops when the gap on the working set is at most ``goal``, checked every few steps, or after ``max_steps``.
+    Stops when the gap on the working set meets the goal, checked every few steps, or after ``max_steps``.
     """
     point, lipschitz = iterate.point, iterate.lipschitz
     objective = iterate.objective
@@ -92,7 +108,7 @@ def barzilai_borwein(
             iterate.exhausted = True
         if iterate.exhausted or step == max_steps or (step % _CHECK_EVERY == 0) or step == min_steps:
             iterate.gap = oracle.gap(point, penalty, lam)
-            if iterate.gap <= goal or iterate.exhausted:
+            if iterate.exhausted or goal.met(iterate.gap, iterate.steps):
                 return iterate
         largest = max(largest, lipschitz)
         lipschitz = _next_curvature(step, move, change, square, lipschitz)
@@ -111,7 +127,7 @@ def _next_curvature(step: int, move: FloatArray, change: FloatArray, square: flo
     return float(np.vdot(change, change)) / product
 
 
-def accelerated(oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: float, max_steps: int) -> Iterate:
+def accelerated(oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: Goal, max_steps: int) -> Iterate:
     """FISTA with restart where momentum points uphill; steps shorten where the quadratic model fails."""
     point = extrapolated = iterate.point
     lipschitz, t = iterate.lipschitz, 1.0
@@ -137,7 +153,7 @@ def accelerated(oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: floa
         iterate.point, iterate.penalty, iterate.lipschitz = point, penalty, lipschitz
         if step % _CHECK_EVERY == 0 or step == max_steps:
             iterate.gap = oracle.gap(point, penalty, lam)
-            if iterate.gap <= goal:
+            if goal.met(iterate.gap, iterate.steps):
                 return iterate
         extrapolated = point
         if momentum > 0.0:

@@ -1,0 +1,60 @@
+"""Squared-loss problems with more samples than features, reduced to their sufficient statistics in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ._kernels import owl_gauge
+from .designs import CompressedDesign, GramCache
+from .problem import Problem
+
+# Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorisation is worth its price.
+_GRAM_TOLERANCE = 1e-8
+# The Gram matrix is worth its price up to this many features, for one solve and for many.
+_MOST_FEATURES = 1000
+_MOST_FEATURES_FOR_MANY = 5000
+# Weights this close to those that select nothing, relatively, are left to the data.
+_NULL_RTOL = 1e-6
+
+
+def is_compressible(problem: Problem, n_solves: float = 1.0) -> bool:
+    """Whether the sufficient statistics are smaller than the data and cheap enough for so many solves."""
+    n, d = problem.design.shape
+    most = _MOST_FEATURES if n_solves == 1.0 else _MOST_FEATURES_FOR_MANY
+    return problem.loss.name == "squared" and n > d and d <= most
+
+
+def compress(problem: Problem, *, exact: bool) -> Problem | None:
+    """The same problem on at most ``n_features + n_tasks`` samples, or None where the design cannot deliver it.
+
+    ``exact`` asks for a QR factorisation, as exact as the data themselves; else the Gram matrix is factorised, and
+    certificates allow for its rounding.
+    """
+    targets, source = problem.targets, problem.design
+    data = source.compressed(targets.Y, targets.w, exact=exact)
+    if data is None:
+        return None
+    design = CompressedDesign.of(data, source.passes)
+    w = np.ones((design.n_samples, 1))
+    return replace(
+        problem,
+        design=design,
+        targets=replace(targets, Y=data.T, w=w),
+        rounding_norms=np.maximum(data.x_size, problem.norms),
+        fit_intercept=False,
+        product_error=data.error,
+        gram_cache=GramCache(design, w),
+    )
+
+
+def needs_exactness(tol: float) -> bool:
+    """Whether a proof to this relative tolerance may fail by the rounding of a Gram matrix."""
+    return tol < _GRAM_TOLERANCE
+
+
+def is_nearly_null(problem: Problem) -> bool:
+    """Whether rounding decides if anything is selected: then the data themselves must tell."""
+    pulls = problem.residual(problem.null_coefficients()).pulls
+    return owl_gauge(pulls, problem.lam) <= 1.0 + _NULL_RTOL

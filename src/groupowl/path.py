@@ -1,0 +1,85 @@
+"""Many strengths of one penalty on the same data, each solve starting from the last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._checks import finite_number, finite_vector, positive_integer
+from ._typing import FloatArray
+from .compression import compress, is_compressible, is_nearly_null, needs_exactness
+from .problem import LATER, Problem, build_problem
+from .screening import resolve_rule
+from .solvers import Callback, Run, Solver, SolveResult, as_generator, resolve_solver
+from .weights import resolve_weights
+
+
+def solve_path(
+    X: Any,
+    Y: Any,
+    weights: Any,
+    *,
+    strengths: Any,
+    loss: Any = "squared",
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+    solver: Any = "auto",
+    screening: str = "safe",
+    tol: float = 1e-6,
+    max_iter: int = 10_000,
+    random_state: Any = None,
+    callback: Callback | None = None,
+) -> list[SolveResult]:
+    """Solve with ``lam = strength * weights`` for each strength, from the largest down, warm-started.
+
+    Parameters are those of :func:`groupowl.solve`, in its scaling: the loss is a sum over samples. Coefficients,
+    residuals, the Gram matrix of working sets and, for squared loss with more samples than features, the sufficient
+    statistics carry over from one strength to the next.
+    """
+    resolved, rule = resolve_solver(solver), resolve_rule(screening)
+    tol, max_iter = finite_number("tol", tol, above=0.0), positive_integer("max_iter", max_iter)
+    problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    sequence = resolve_weights(
+        weights, n_features=problem.n_rows, n_tasks=problem.targets.n_tasks, n_samples=problem.design.n_samples
+    )
+    remedy = "Strengths are positive numbers, largest first, for example lam_max(...) * np.geomspace(1, 0.01, 100)."
+    factors = finite_vector("strengths", strengths, np.size(strengths), remedy=remedy)
+    if len(factors) == 0 or factors.min() <= 0.0 or np.any(np.diff(factors) > 0):
+        raise ValueError(f"strengths must be positive and must not increase, got {strengths!r}. {remedy}")
+    tracer = _Tracer(problem, resolved, tol, needs_exactness(tol))
+    settings = {"rule": rule, "max_iter": max_iter, "callback": callback, "rng": as_generator(random_state)}
+    return [tracer.solve(factor * sequence, alpha_index=i, **settings) for i, factor in enumerate(factors)]
+
+
+class _Tracer:
+    """What carries over from one strength to the next."""
+
+    def __init__(self, problem: Problem, solver: Solver, tol: float, exact: bool) -> None:
+        self.problem = self.small = problem
+        self.solver = solver
+        self.tol = tol
+        self.exact = exact
+        if getattr(solver, "compress", False) and is_compressible(problem, n_solves=np.inf):
+            self.small = compress(problem, exact=exact) or problem
+        self.B = problem.null_coefficients()
+        self.residual: Any = None
+        self.source: Problem | None = None  # the problem that the residual belongs to
+
+    def solve(self, lam: FloatArray, **settings: Any) -> SolveResult:
+        """The next strength."""
+        chosen = self.small.with_lam(lam)
+        if chosen.design is not self.problem.design and is_nearly_null(chosen):
+            chosen = self.problem.with_lam(lam)
+        result = self._run(chosen, **settings)
+        if result.status == "precision" and chosen.product_error > 0.0:  # the Gram matrix is not exact enough
+            self.small = compress(self.problem, exact=True) or self.problem
+            result = self._run(self.small.with_lam(lam), **settings)
+        return result
+
+    def _run(self, chosen: Problem, **settings: Any) -> SolveResult:
+        run = Run(chosen, self.solver, tol=self.tol, origin=self.problem.with_lam(chosen.lam), **settings)
+        known = self.residual if self.source is not None and self.source.design is chosen.design else None
+        result = run.solve(self.B, residual=known)
+        self.B, self.residual, self.source = run.answer.B, run.answer.residual, chosen
+        return result
