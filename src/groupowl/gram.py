@@ -23,8 +23,6 @@ from ._typing import FloatArray, IndexArray
 # product to cost more than merging its result. The columns of sparse data have shorter sums.
 _DENSE_ROWS, _SPARSE_ROWS = 1 << 10, 1 << 15
 _QR_ENTRIES = 1 << 18
-# A jitter this large means that the matrix was no matrix of moments.
-_MAX_JITTER = 1e-3
 
 _NO_SAMPLES = "there is no sample of positive weight: at least one is needed."
 _OVERFLOW = "X, Y or sample_weight is so large that sums of squares overflow. Rescale them."
@@ -82,9 +80,7 @@ class CompressedData:
     def scaled(self, factors: FloatArray) -> CompressedData:
         """The same for columns of X times a factor each."""
         gram = factors[:, None] * self.gram * factors
-        return replace(
-            self, R=self.R * factors, gram=gram, x_size=self.x_size * factors, x_mean=self.x_mean * factors
-        )
+        return replace(self, R=self.R * factors, gram=gram, x_size=self.x_size * factors, x_mean=self.x_mean * factors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,29 +337,26 @@ def _factorize(moments: Moments) -> tuple[FloatArray, FloatArray, float]:
     """R and T with one row more than columns of R, and the jitter that the factorisation needed.
 
     Columns are scaled by their sizes, so that the entries of the matrix have errors of at most ``error``, and a
-    jitter of ``(n_features + 1) * error`` is always enough.
+    jitter of ``(n_features + 1) * error`` is always enough. Columns of size 0 stay exact zeros.
     """
     d, q = moments.xy.shape
     x_scale, y_scale = (np.where(size > 0, size, 1.0) for size in (moments.x_size, moments.y_size))
     A, C = moments.gram / x_scale / x_scale[:, None], moments.xy / x_scale[:, None] / y_scale
     yy = moments.yy / y_scale**2
-    diagonal = np.where(moments.x_size > 0, np.diagonal(A), 1.0)  # a column of zeros stays one: its scale is 0 below
-    jitter = 4 * (d + 1) * EPS
-    while jitter < _MAX_JITTER:
+    diagonal = np.diagonal(A).copy()
+    for jitter in 4 * EPS * np.r_[1.0, (d + 1) * 100.0 ** np.arange(6)]:
         np.fill_diagonal(A, diagonal + jitter)
         try:
             L: FloatArray = np.asarray(np.linalg.cholesky(A), dtype=np.float64)
         except np.linalg.LinAlgError:
-            jitter *= 100
             continue
         S = _forward_substitution(L, C)
         rest = yy - np.einsum("jk,jk->k", S, S)
         if rest.min() < -jitter:  # X explains more of Y than there is
-            jitter *= 100
             continue
         R, T = np.zeros((d + 1, d)), np.zeros((d + 1, q))
         R[:d], T[:d], T[d] = L.T * moments.x_size, S * y_scale, np.sqrt(np.maximum(rest, 0.0)) * y_scale
-        return R, T, jitter
+        return R, T, float(jitter)
     raise ValueError("the statistics are not those of any samples: their matrix of moments has negative eigenvalues.")
 
 

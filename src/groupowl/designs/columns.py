@@ -16,6 +16,11 @@ from .base import PassCounter
 class Columns(Protocol):
     """Columns ``A`` of shape (n_samples, n_columns) with the products that inner solvers need."""
 
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        ...
+
     def predict(self, B: FloatArray) -> FloatArray:
         """``A B``, Fortran-ordered."""
         ...
@@ -26,6 +31,10 @@ class Columns(Protocol):
 
     def gram(self, other: Any, w: FloatArray) -> FloatArray:
         """``A^T diag(w) A_other``."""
+        ...
+
+    def norms(self, w: FloatArray) -> FloatArray:
+        """``sqrt(sum_i w_i a_ij^2)`` of each column."""
         ...
 
     def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> Columns:
@@ -45,6 +54,11 @@ class DenseColumns:
         self.passes = passes
         self.unit = unit
 
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.At)
+
     def _charge(self) -> None:
         self.passes.total += len(self.At) * self.unit
 
@@ -63,6 +77,10 @@ class DenseColumns:
         self._charge()
         other._charge()
         return (self.At * w[:, 0]) @ other.At.T
+
+    def norms(self, w: FloatArray) -> FloatArray:
+        """Weighted norms."""
+        return np.sqrt(np.einsum("ji,ji,i->j", self.At, self.At, w[:, 0]))
 
     def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> DenseColumns:
         """Centred and scaled as they are."""
@@ -93,6 +111,11 @@ class SparseColumns:
         self.inverse_scale = np.ones(At.shape[0]) if inverse_scale is None else inverse_scale
         self.constant = constant
 
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.At.shape[0])
+
     def _charge(self) -> None:
         self.passes.total += self.At.shape[0] * self.unit
 
@@ -122,6 +145,13 @@ class SparseColumns:
         raw = (weighted @ other.At.T).toarray()
         raw -= np.outer(self.mean, right) + np.outer(left - total * self.mean, other.mean)
         return self.inverse_scale[:, None] * raw * other.inverse_scale
+
+    def norms(self, w: FloatArray) -> FloatArray:
+        """Weighted norms, about the means."""
+        squares = self.At.multiply(self.At) @ w[:, 0]
+        centred = squares - self.mean * (2.0 * (self.At @ w[:, 0]) - self.mean * float(w.sum()))
+        norms = self.inverse_scale * np.sqrt(np.maximum(centred, 0.0))
+        return np.append(norms, self.constant * np.sqrt(w.sum())) if self.constant else norms
 
     def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> SparseColumns:
         """Means and scales are remembered, not applied."""

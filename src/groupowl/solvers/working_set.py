@@ -17,7 +17,7 @@ from .._kernels import kkt_rows
 from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Problem
 from .driver import Round
-from .inner import STEP_OVERHEAD, ColumnsOracle, Goal, GramOracle, Oracle, ProblemOracle, minimise
+from .inner import ColumnsOracle, Goal, GramOracle, Oracle, ProblemOracle, minimise
 
 # Accuracy of an inner solve relative to the gap at its start, and the finest one when rounds make little headway.
 _INNER_RTOL = 0.1
@@ -42,6 +42,7 @@ class _State:
     last_gap: float = np.inf
     halved_gap: float = np.inf  # gap when it was last found to have halved
     rounds_since: int = 0
+    inner_gap: float = np.inf  # gap on the working set after the last inner solve
     lipschitz: float | None = None  # step of the last inner solve, where the working set has not changed
 
 
@@ -95,11 +96,11 @@ class WorkingSet:
         """One round: choose the working set from the certificate, solve on it."""
         state, violators = self._choose(problem, state, task)
         everything = np.count_nonzero(state.members) == len(task.candidates)
-        goal = _inner_goal(problem, state, task, everything=everything, violators=violators)
         rows = np.flatnonzero(state.members)
         index = problem.row_index(rows)
         B_W = state.B[index]
         oracle = _oracle(problem, rows, state, task, B_W)
+        goal = _inner_goal(problem, oracle, state, task, everything=everything, violators=violators)
         iterate = minimise(
             oracle,
             B_W,
@@ -111,7 +112,9 @@ class WorkingSet:
         )
         B = np.zeros_like(state.B)
         B[index] = iterate.point.B
-        state = replace(state, B=B, Z=None, last_gap=task.certificate.gap, lipschitz=iterate.lipschitz)
+        state = replace(
+            state, B=B, Z=None, last_gap=task.certificate.gap, inner_gap=iterate.gap, lipschitz=iterate.lipschitz
+        )
         return state, iterate.steps
 
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
@@ -151,18 +154,18 @@ class WorkingSet:
         return state, count
 
 
-def _inner_goal(problem: Problem, state: _State, task: Round, *, everything: bool, violators: int) -> Goal:
+def _inner_goal(
+    problem: Problem, oracle: Oracle, state: _State, task: Round, *, everything: bool, violators: int
+) -> Goal:
     """When an inner solve is good enough for the next certificate.
 
     Steps on the working set that together cost less than one product with all of X are free.
     """
-    share = 0.9 if everything else 0.3
-    tight = share * task.goal
-    if violators == 0 and not everything:
-        tight *= state.relative
+    tight = (0.9 if everything else 0.3) * task.goal
+    if violators == 0 and not everything and state.inner_gap <= 1.2 * tight:
+        tight *= state.relative  # so accurate it was already, and yet the gap of the whole problem is too large
     (n, _), q = problem.design.shape, problem.targets.n_tasks
-    step = 2.0 * np.count_nonzero(state.members) ** 2 * q + STEP_OVERHEAD
-    free_steps = int(2.0 * n * problem.n_rows * q / step)
+    free_steps = int(2.0 * n * problem.n_rows * q / oracle.step_cost(q))
     return Goal(tight, max(tight, state.relative * task.certificate.gap), free_steps)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,7 +16,7 @@ _TINY = np.finfo(np.float64).tiny
 _CHECK_EVERY = 10
 # Armijo's constant, and how many past objectives a step may compare itself with.
 _DECREASE = 5e-5
-_MEMORY = 5
+_MEMORY = 3
 # Lengths of the blocks in which the two Barzilai-Borwein steps alternate, before and after this many steps.
 _LONG_BLOCKS_AFTER = 200
 _LONG_BLOCK = 4
@@ -35,6 +35,8 @@ class Iterate:
     gap: float = np.inf
     steps: int = 0
     exhausted: bool = False  # steps no longer change the coefficients
+    recent: deque[float] = field(default_factory=lambda: deque(maxlen=_MEMORY))  # past objectives
+    largest: float = 0.0  # largest curvature seen
 
     @property
     def objective(self) -> float:
@@ -82,9 +84,11 @@ def barzilai_borwein(
     Stops when the gap on the working set meets the goal, checked every few steps, or after ``max_steps``.
     """
     point, lipschitz = iterate.point, iterate.lipschitz
-    objective = iterate.objective
-    recent, largest = deque([objective], maxlen=_MEMORY), lipschitz
-    for step in range(1, max_steps + 1):
+    recent = iterate.recent
+    if not recent:
+        recent.append(iterate.objective)
+    last = iterate.steps + max_steps
+    for step in range(iterate.steps + 1, last + 1):
         direction = oracle.complete(point)
         reference = max(recent)
         for _ in range(_MOST_DOUBLINGS):
@@ -99,20 +103,18 @@ def barzilai_borwein(
         else:
             iterate.exhausted = True
             return iterate
-        iterate.steps += 1
         change = direction - oracle.complete(trial)
         point = iterate.point = trial
-        iterate.penalty, iterate.lipschitz = penalty, lipschitz
+        iterate.steps, iterate.penalty, iterate.lipschitz = step, penalty, lipschitz
         recent.append(objective)
-        if square == 0.0:
-            iterate.exhausted = True
-        if iterate.exhausted or step == max_steps or (step % _CHECK_EVERY == 0) or step == min_steps:
+        iterate.exhausted = square == 0.0
+        if iterate.exhausted or step == last or step % _CHECK_EVERY == 0 or step == min_steps:
             iterate.gap = oracle.gap(point, penalty, lam)
             if iterate.exhausted or goal.met(iterate.gap, iterate.steps):
                 return iterate
-        largest = max(largest, lipschitz)
+        iterate.largest = max(iterate.largest, lipschitz)
         lipschitz = _next_curvature(step, move, change, square, lipschitz)
-        lipschitz = max(lipschitz, _CURVATURE_RANGE * largest)
+        lipschitz = iterate.lipschitz = max(lipschitz, _CURVATURE_RANGE * iterate.largest)
     return iterate
 
 

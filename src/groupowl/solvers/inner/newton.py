@@ -22,6 +22,11 @@ LARGEST_SYSTEM = 2500
 
 _OUTER_STEPS = 60
 _NEWTON_STEPS = 30
+_HALVINGS = 20
+_MOST_FAILURES = 6
+_DAMPING_RISE = 10.0
+# So few Newton steps mean that less damping can be afforded.
+_EASY_STEPS = 6
 _CLUSTER_RTOL = 1e-12
 # sigma = 1 / damping; damping starts at this fraction of the largest curvature, and falls to the floor.
 _FIRST_DAMPING = 1e-3
@@ -119,80 +124,73 @@ class ProximalNewton:
     def __init__(self, oracle: GramOracle, lam: FloatArray, goal: float, largest_curvature: float) -> None:
         self.oracle = oracle
         self.G = oracle.G
-        self.c = oracle.target_correlations
         self.lam = lam
         self.goal = goal
         self.curvature = largest_curvature
-        # Squared norm of the targets, the yardstick of rounding: <T, Y> - 2 F + <B, X^T T> + ... at the base point.
-        base = oracle.base
-        self.scale = abs(oracle.target_product) + 2.0 * base.loss
+        self.scale = abs(oracle.target_product) + 2.0 * oracle.base.loss  # size of the targets, squared
 
     def run(self, iterate: Iterate, max_steps: int) -> Iterate:
         """Newton steps from the iterate until the gap on the working set meets the goal or nothing helps any more."""
-        best = iterate
-        center = iterate.point.B
+        self.best, self.steps_left = iterate, max_steps
+        center = iterate.point
         damping, floor, failures = _FIRST_DAMPING * self.curvature, _FLOOR, 0
         gaps = [iterate.gap]
-        self.best, self.steps_left = best, max_steps
         for _ in range(_OUTER_STEPS):
-            B, newton_steps, failed = self._proximal_point(center, damping)
+            point, newton_steps, failed = self._proximal_point(center, damping)
             if self.best.gap <= self.goal or self.steps_left <= 0:
                 break
             gaps.append(self.best.gap)
-            center = B
-            if failed:
+            if failed:  # start again from where this step started, with more damping
                 failures += 1
-                if failures > 4:
+                if failures > _MOST_FAILURES:
                     break
-                damping *= 100.0
+                damping *= _DAMPING_RISE
                 floor = damping / self.curvature
                 continue
+            center = point
             at_floor = damping <= floor * self.curvature * 1.0001
             if at_floor and len(gaps) > 4 and gaps[-1] > 0.3 * gaps[-5]:
                 if floor <= _LOWEST_FLOOR:
                     break
                 floor = max(floor / 10.0, _LOWEST_FLOOR)
-            if newton_steps <= 6:
+            if newton_steps <= _EASY_STEPS:
                 damping = max(damping / 10.0, floor * self.curvature)
         return self.best
 
-    def _proximal_point(self, center: FloatArray, damping: float) -> tuple[FloatArray, int, bool]:
+    def _proximal_point(self, center: Point, damping: float) -> tuple[Point, int, bool]:
         """Minimise the objective plus ``damping/2 ||B - center||^2``; the point, the steps, whether it failed."""
-        G, U = self.G, center
-        GU = G @ U
-        psi, prox = self._dual_value(U, GU, center, damping)
+        u, Gu = np.zeros_like(center.B), np.zeros_like(center.B)  # U = center + u
+        psi, noise, prox = self._dual_value(u, Gu, center, damping)
         previous, lazy = np.inf, 0
+        point = center
         for step in range(1, _NEWTON_STEPS + 1):
-            B = prox.B
-            GB = G @ B
-            self._note(prox, GB)
+            b = prox.B - center.B
+            Gb = self.G @ b
+            point = self._note(prox, center, b, Gb)
             if self.best.gap <= self.goal or self.steps_left <= 0:
-                return B, step, False
-            E = B - U
-            image = GB - GU
+                return point, step, False
+            E, image = b - u, Gb - Gu
             square = float(np.vdot(E, image))
-            distance = float(np.sum((B - center) ** 2))
-            if square <= 0.01 * damping * distance or square < 1e-28 * self.scale:
-                return B, step, False
+            if square <= 0.01 * damping * float(np.vdot(b, b)) or square < 1e-28 * self.scale:
+                return point, step, False
             if square < 1e-11 * self.scale:
                 lazy = lazy + 1 if square > 0.5 * previous else 0
                 if lazy >= 4:
-                    return B, step, True
+                    return point, step, True
             previous = square
             self.steps_left -= 1
             move, slope, move_image = self._direction(prox, E, image, damping)
             t = 1.0
-            for _ in range(20):
-                trial_U, trial_GU = U + t * move, GU + t * move_image
-                trial_psi, trial = self._dual_value(trial_U, trial_GU, center, damping)
-                below_rounding = abs(slope) < 1e-11 * (abs(psi) + self.scale)
-                if below_rounding or trial_psi <= psi + 1e-4 * t * slope + 8 * EPS * abs(psi):
+            for _ in range(_HALVINGS):
+                trial_u, trial_Gu = u + t * move, Gu + t * move_image
+                trial_psi, noise, trial = self._dual_value(trial_u, trial_Gu, center, damping)
+                if trial_psi <= psi + 1e-4 * t * slope + noise:
                     break
                 t *= 0.5
             else:
-                return B, step, True
-            U, GU, psi, prox = trial_U, trial_GU, trial_psi, trial
-        return prox.B, _NEWTON_STEPS, True
+                return point, step, True
+            u, Gu, psi, prox = trial_u, trial_Gu, trial_psi, trial
+        return point, _NEWTON_STEPS, True
 
     def _direction(
         self, prox: _ProxPoint, E: FloatArray, image: FloatArray, damping: float
@@ -207,25 +205,27 @@ class ProximalNewton:
         return move, slope, self.G @ move
 
     def _dual_value(
-        self, U: FloatArray, GU: FloatArray, center: FloatArray, damping: float
-    ) -> tuple[float, _ProxPoint]:
-        """``psi(U)`` and the prox behind it, at the descent direction that U predicts."""
-        C = self.c - GU
-        prox = _prox(center + C / damping, damping, self.lam)
-        distance = float(np.sum((prox.B - center) ** 2))
-        psi = 0.5 * float(np.vdot(U, GU)) + float(np.vdot(C, prox.B)) - prox.penalty - 0.5 * damping * distance
-        return psi, prox
+        self, u: FloatArray, Gu: FloatArray, center: Point, damping: float
+    ) -> tuple[float, float, _ProxPoint]:
+        """``psi(center + u)`` less its value for u = b = 0, its rounding error, and the prox behind it.
 
-    def _note(self, prox: _ProxPoint, GB: FloatArray) -> None:
-        """Remember the point if its gap is the smallest so far."""
-        base = self.oracle.base
-        assert base.descent is not None
-        move = prox.B - base.B
-        descent = self.c - GB
-        loss = base.loss - 0.5 * float(np.vdot(base.descent + descent, move))
-        point = Point(prox.B, loss, descent)
+        In terms of ``b = B - center`` nothing large cancels but the penalties.
+        """
+        assert center.descent is not None
+        prox = _prox(center.B + (center.descent - Gu) / damping, damping, self.lam)
+        b = prox.B - center.B
+        gain = float(np.vdot(center.descent, b))
+        cross = float(np.vdot(Gu, b))
+        psi = 0.5 * float(np.vdot(u, Gu)) - cross + gain - prox.penalty - 0.5 * damping * float(np.vdot(b, b))
+        return psi, 16 * EPS * (abs(gain) + abs(cross) + prox.penalty), prox
+
+    def _note(self, prox: _ProxPoint, center: Point, b: FloatArray, Gb: FloatArray) -> Point:
+        """The point of the prox, remembered if its gap is the smallest so far."""
+        assert center.descent is not None
+        descent = center.descent - Gb
+        point = Point(prox.B, center.loss - 0.5 * float(np.vdot(center.descent + descent, b)), descent)
         gap = self.oracle.gap(point, prox.penalty, self.lam)
-        steps = self.best.steps + 1
-        self.best.steps = steps
+        self.best.steps += 1
         if gap < self.best.gap:
-            self.best = Iterate(point, prox.penalty, self.best.lipschitz, gap, steps)
+            self.best = Iterate(point, prox.penalty, self.best.lipschitz, gap, self.best.steps)
+        return point

@@ -17,6 +17,12 @@ from ...losses import Loss, SquaredLoss
 from ...problem import Problem
 
 
+#: Floating-point operations that take as long as the fixed cost of a gradient step.
+STEP_OVERHEAD = 5e5
+# The same for the loss of one entry of the predictor.
+_LOSS_COST = 100.0
+
+
 class Point:
     """Coefficients, the loss there and, once completed, the descent direction; ``samples`` is the oracle's own."""
 
@@ -50,6 +56,14 @@ class Oracle(Protocol):
 
     def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
         """Duality gap of the problem on the working set, without the care for rounding of a certificate."""
+        ...
+
+    def step_cost(self, n_tasks: int) -> float:
+        """Floating-point operations of a gradient step."""
+        ...
+
+    def scales(self) -> FloatArray:
+        """Inverse norms of the columns, one per row of the coefficients."""
         ...
 
 
@@ -103,6 +117,14 @@ class GramOracle:
         scale = SquaredLoss().ray_scale(np.array([product, square]), 1.0 / gauge if gauge > 0 else np.inf)
         return point.loss + penalty - scale * (product - 0.5 * scale * square)
 
+    def scales(self) -> FloatArray:
+        """From the diagonal of G."""
+        return _inverse(np.sqrt(np.maximum(np.diagonal(self.G), 0.0)))
+
+    def step_cost(self, n_tasks: int) -> float:
+        """One product with G."""
+        return 2.0 * len(self.G) ** 2 * n_tasks + STEP_OVERHEAD
+
 
 class ColumnsOracle:
     """Any loss through the columns of the working set as local arrays, value and gradient from one evaluation."""
@@ -148,6 +170,15 @@ class ColumnsOracle:
         scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
         return point.loss + penalty - self.loss.dual_value(scale * theta, Y, w)
 
+    def scales(self) -> FloatArray:
+        """From the columns."""
+        return _inverse(self.columns.norms(self.w))
+
+    def step_cost(self, n_tasks: int) -> float:
+        """Two products with the columns, and the loss."""
+        n_samples = len(self.Y)
+        return (4.0 * self.columns.n_columns + _LOSS_COST) * n_samples * n_tasks + STEP_OVERHEAD
+
 
 class ProblemOracle:
     """Any loss on any design: products and sample space stay with the restricted problem."""
@@ -181,7 +212,22 @@ class ProblemOracle:
         """Gap of the restricted problem's certificate."""
         return self.problem.certify(point.B, point.samples).gap
 
+    def scales(self) -> FloatArray:
+        """From the norms that the problem knows."""
+        problem = self.problem
+        constant = problem.intercept_scale * np.sqrt(problem.targets.total_weight)
+        return _inverse(np.concatenate([problem.norms, np.full(problem.n_free, constant)]))
+
+    def step_cost(self, n_tasks: int) -> float:
+        """Two products with the columns, and the loss."""
+        n_samples, n_columns = self.problem.design.shape
+        return (4.0 * n_columns + _LOSS_COST) * n_samples * n_tasks + STEP_OVERHEAD
+
 
 def penalty_of(B: FloatArray, lam: FloatArray) -> float:
     """``J`` of the penalised rows, which come first."""
     return owl_value(unit_norms(B[: len(lam)]), lam)
+
+
+def _inverse(norms: FloatArray) -> FloatArray:
+    return 1.0 / np.where(norms > 0.0, norms, 1.0)
