@@ -82,30 +82,35 @@ def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
     return float(np.max(ratios * (1.0 + 2.0 * _LONG_EPS * np.arange(len(ratios)))))
 
 
-def prox_sorted(norms: FloatArray, lam: FloatArray) -> tuple[IndexArray, FloatArray]:
-    """The proximal map of the OWL norm on sorted norms: the order, and the norms after it, falling to zero.
+def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[FloatArray, float]:
+    """Norms after the proximal map of ``step`` times the OWL norm, and the OWL norm there; the zeros are exact.
 
-    Sorted downwards, ``norm_[i] - lam_i`` is pooled to a non-increasing sequence; what is positive of it remains.
+    Sorted downwards, ``norm_[i] - step lam_i`` is pooled to a non-increasing sequence; what is positive of it remains.
     """
+    if len(norms) == 0 or lam[0] == lam[len(norms) - 1]:  # equal weights: the order does not matter
+        shrunk = np.maximum(norms - step * lam[0], 0.0) if len(norms) else norms
+        return shrunk, float(lam[0] * np.add.reduce(shrunk)) if len(norms) else 0.0
     order = (-norms).argsort(kind="stable")
-    values = norms[order] - lam[: len(order)]
-    sums = values.cumsum()
-    size = int(sums.argmax()) + 1 if len(sums) else 0  # the units after the (first) largest sum become zero
-    if size == 0 or not sums[size - 1] > 0.0:
-        return order, np.zeros(len(order))
-    head = values[:size]
-    if (head[1:] > head[:-1]).any():  # pooling costs a call; most steps do not need it
-        values[:size] = isotonic_regression(head, increasing=False).x
-    values[size:] = 0.0
-    return order, np.maximum(values, 0.0, out=values)
+    lam = lam[: len(order)]
+    values = norms[order] - step * lam
+    positive = (values > 0.0).nonzero()[0]
+    shrunk = np.zeros(len(order))
+    if len(positive) == 0:
+        return shrunk, 0.0
+    size = int(positive[-1]) + 1  # what comes after the last positive one becomes zero, pooled or not
+    values, order = values[:size], order[:size]
+    if np.count_nonzero(values[1:] > values[:-1]):  # pooling costs a call; most steps do not need it
+        values = isotonic_regression(values, increasing=False).x
+    values = np.maximum(values, 0.0)
+    shrunk[order] = values
+    return shrunk, float(np.dot(values, lam[:size]))
 
 
 def prox_norms(norms: FloatArray, lam: FloatArray) -> FloatArray:
     """Norms after the proximal map of the OWL norm; the zeros are exact."""
     shrunk = np.zeros_like(norms)
     candidates = repeated_test(norms, lam)  # a unit below its own weight in the order cannot be selected
-    order, values = prox_sorted(norms[candidates], lam)
-    shrunk[candidates[order]] = values
+    shrunk[candidates] = prox_and_value(norms[candidates], lam, 1.0)[0]
     return shrunk
 
 

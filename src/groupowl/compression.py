@@ -12,18 +12,29 @@ from .problem import Problem
 
 # Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorisation is worth its price.
 _GRAM_TOLERANCE = 1e-8
-# The Gram matrix is worth its price up to this many features, for one solve and for many.
-_MOST_FEATURES = 1000
-_MOST_FEATURES_FOR_MANY = 5000
+# A product with all of X is so many times slower, per operation, than the Gram matrix of X; a solve needs a few.
+_PASSES_PER_SOLVE = 6.0
+_PASS_SLOWDOWN = 4.0
+# Larger Gram matrices are never made unasked.
+_MOST_FEATURES = 5000
 # Weights this close to those that select nothing, relatively, are left to the data.
 _NULL_RTOL = 1e-6
 
 
-def is_compressible(problem: Problem, n_solves: float = 1.0) -> bool:
-    """Whether the sufficient statistics are smaller than the data and cheap enough for so many solves."""
+def is_compressible(problem: Problem) -> bool:
+    """Whether the problem has sufficient statistics that are smaller than its data."""
     n, d = problem.design.shape
-    most = _MOST_FEATURES if n_solves == 1.0 else _MOST_FEATURES_FOR_MANY
-    return problem.loss.name == "squared" and n > d and d <= most
+    return problem.loss.name == "squared" and n > d
+
+
+def compression_pays(problem: Problem, n_solves: int = 1) -> bool:
+    """Whether making the statistics costs less than the products with X that so many solves would need.
+
+    A Gram matrix takes ``n d^2`` operations, a product with X ``2 n d q``.
+    """
+    d, q = problem.n_rows, problem.targets.n_tasks
+    saved = 2.0 * q * _PASS_SLOWDOWN * _PASSES_PER_SOLVE * n_solves
+    return is_compressible(problem) and d <= min(saved, _MOST_FEATURES)
 
 
 def compress(problem: Problem, *, exact: bool) -> Problem | None:

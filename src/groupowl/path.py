@@ -8,10 +8,10 @@ import numpy as np
 
 from ._checks import finite_number, finite_vector, positive_integer
 from ._typing import FloatArray
-from .compression import compress, is_compressible, is_nearly_null, needs_exactness
+from .compression import compress, is_nearly_null, needs_exactness
 from .problem import LATER, Problem, build_problem
 from .screening import resolve_rule
-from .solvers import Callback, Run, Solver, SolveResult, as_generator, resolve_solver
+from .solvers import Callback, Run, Solver, SolveResult, as_generator, resolve_solver, wants_compression
 from .weights import resolve_weights
 
 
@@ -47,7 +47,7 @@ def solve_path(
     factors = finite_vector("strengths", strengths, np.size(strengths), remedy=remedy)
     if len(factors) == 0 or factors.min() <= 0.0 or np.any(np.diff(factors) > 0):
         raise ValueError(f"strengths must be positive and must not increase, got {strengths!r}. {remedy}")
-    tracer = _Tracer(problem, resolved, tol, needs_exactness(tol))
+    tracer = _Tracer(problem, resolved, tol, len(factors))
     settings = {"rule": rule, "max_iter": max_iter, "callback": callback, "rng": as_generator(random_state)}
     return [tracer.solve(factor * sequence, alpha_index=i, **settings) for i, factor in enumerate(factors)]
 
@@ -55,13 +55,12 @@ def solve_path(
 class _Tracer:
     """What carries over from one strength to the next."""
 
-    def __init__(self, problem: Problem, solver: Solver, tol: float, exact: bool) -> None:
+    def __init__(self, problem: Problem, solver: Solver, tol: float, n_solves: int) -> None:
         self.problem = self.small = problem
         self.solver = solver
         self.tol = tol
-        self.exact = exact
-        if getattr(solver, "compress", False) and is_compressible(problem, n_solves=np.inf):
-            self.small = compress(problem, exact=exact) or problem
+        if wants_compression(problem, solver, n_solves):
+            self.small = compress(problem, exact=needs_exactness(tol)) or problem
         self.B = problem.null_coefficients()
         self.residual: Any = None
         self.source: Problem | None = None  # the problem that the residual belongs to

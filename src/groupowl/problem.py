@@ -373,7 +373,8 @@ class Problem:
         if best is None or best.dual < found.dual or found.gap == 0.0:
             return found
         rounding = best.product_error + self._rounding(residual, primal, best.dual, best.theta_norm)
-        return replace(best, primal=primal, gap=max(primal - best.dual, 0.0) + rounding, rounding=rounding, residual=residual)
+        gap = max(primal - best.dual, 0.0) + rounding
+        return replace(best, primal=primal, gap=gap, rounding=rounding, residual=residual)
 
     def residual(self, B: FloatArray, Z: Handle | None = None, cancelled: float = 0.0) -> Residual:
         """What ``B`` leaves unexplained, two products or with ``Z`` one."""

@@ -100,8 +100,8 @@ class ScreenedProblem:
         self, B: FloatArray, Z: Handle | None = None, *, cancelled: float = 0.0, residual: Residual | None = None
     ) -> Certificate:
         """Certificate for coefficients of the current problem."""
-        known = {"cancelled": cancelled, "residual": residual}
-        self.certificate = self.current.certify(B, Z, best=self.certificate, **known)
+        best = self.certificate
+        self.certificate = self.current.certify(B, Z, best=best, cancelled=cancelled, residual=residual)
         return self.certificate
 
     def drop_zero_columns(self) -> IndexArray:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._typing import FloatArray
+from .._typing import FloatArray, IndexArray
 from .base import PassCounter
 
 
@@ -35,6 +35,10 @@ class Columns(Protocol):
 
     def norms(self, w: FloatArray) -> FloatArray:
         """``sqrt(sum_i w_i a_ij^2)`` of each column."""
+        ...
+
+    def dense(self, chosen: IndexArray) -> FloatArray:
+        """Some of the columns as the rows of an array, shape (len(chosen), n_samples)."""
         ...
 
     def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> Columns:
@@ -81,6 +85,10 @@ class DenseColumns:
     def norms(self, w: FloatArray) -> FloatArray:
         """Weighted norms."""
         return np.sqrt(np.einsum("ji,ji,i->j", self.At, self.At, w[:, 0]))
+
+    def dense(self, chosen: IndexArray) -> FloatArray:
+        """Copies."""
+        return self.At[chosen]
 
     def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> DenseColumns:
         """Centred and scaled as they are."""
@@ -152,6 +160,13 @@ class SparseColumns:
         centred = squares - self.mean * (2.0 * (self.At @ w[:, 0]) - self.mean * float(w.sum()))
         norms = self.inverse_scale * np.sqrt(np.maximum(centred, 0.0))
         return np.append(norms, self.constant * np.sqrt(w.sum())) if self.constant else norms
+
+    def dense(self, chosen: IndexArray) -> FloatArray:
+        """Made dense, with means and scales applied."""
+        rows = chosen[chosen < self.At.shape[0]]
+        dense = (self.At[rows].toarray() - self.mean[rows, None]) * self.inverse_scale[rows, None]
+        constants = np.full((len(chosen) - len(rows), self.At.shape[1]), self.constant)
+        return np.concatenate([dense, constants])
 
     def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> SparseColumns:
         """Means and scales are remembered, not applied."""

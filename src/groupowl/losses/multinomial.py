@@ -102,6 +102,14 @@ class MultinomialLoss:
         received = removed.sum(axis=1, keepdims=True) * (deficits / deficits.sum())
         return theta + w * (removed - received)
 
+    def hessian(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """``w_i (diag(p_i) - p_i p_i^T)``."""
+        P = Y - theta / w
+        outer = -P[:, :, None] * P[:, None, :]
+        tasks = np.arange(P.shape[1])
+        outer[:, tasks, tasks] += P
+        return w[:, :, None] * outer
+
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
         """Logarithms of the class frequencies, with mean zero; finite for a class that never occurs."""
         logs = np.log(np.maximum(target_means, _TINY_FREQUENCY))

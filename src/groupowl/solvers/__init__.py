@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import finite_matrix, finite_number, finite_vector, lookup, positive_integer
 from .._typing import FloatArray
-from ..compression import compress, is_compressible, is_nearly_null, needs_exactness
+from ..compression import compress, compression_pays, is_compressible, is_nearly_null, needs_exactness
 from ..problem import Problem, build_problem
 from ..screening import resolve_rule
 from .apgd import APGD
@@ -131,8 +131,8 @@ def solve(
         raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
     problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     B = _start(problem, B_init, intercept_init)
-    settings = {"rule": rule, "tol": tol, "max_iter": max_iter, "callback": callback}
-    result = run_solver(problem, resolved, B, rng=as_generator(random_state), **settings)
+    rng = as_generator(random_state)
+    result = run_solver(problem, resolved, B, tol=tol, rule=rule, max_iter=max_iter, callback=callback, rng=rng)
     _warn_unless_converged(result, tol * problem.null_loss, tol, max_iter)
     return result
 
@@ -140,7 +140,7 @@ def solve(
 def run_solver(problem: Problem, solver: Solver, B: FloatArray, *, tol: float, **settings: Any) -> SolveResult:
     """Solve from ``B``, on the sufficient statistics where the solver wants them and they keep the accuracy."""
     started = problem.design.passes.total
-    if getattr(solver, "compress", False) and is_compressible(problem):
+    if wants_compression(problem, solver):
         for exact in [needs_exactness(tol), True]:
             small = compress(problem, exact=exact)
             if small is None or is_nearly_null(small):
@@ -151,6 +151,12 @@ def run_solver(problem: Problem, solver: Solver, B: FloatArray, *, tol: float, *
                 return result
             B = run.answer.B
     return Run(problem, solver, tol=tol, **settings).solve(B)
+
+
+def wants_compression(problem: Problem, solver: Solver, n_solves: int = 1) -> bool:
+    """Whether to solve on the sufficient statistics."""
+    setting = getattr(solver, "compress", False)
+    return compression_pays(problem, n_solves) if setting == "auto" else bool(setting) and is_compressible(problem)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

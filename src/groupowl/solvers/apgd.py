@@ -73,6 +73,11 @@ class APGD(SteppingSolver):
         positive_integer("screen_after", self.screen_after, minimum=0)
         positive_integer("check_every", self.check_every)
 
+    @property
+    def steps_between_certificates(self) -> int:
+        """As set."""
+        return self.check_every
+
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at ``B``, without momentum."""
         Z = problem.predictor(B)

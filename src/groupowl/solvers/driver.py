@@ -92,14 +92,17 @@ class Solver(Protocol):
 
 
 class SteppingSolver:
-    """A solver of equal steps: it certifies every ``check_every`` of them."""
+    """A solver of equal steps, certified every few of them."""
 
     #: Rows proved zero leave the problem once they are a quarter: every later step is cheaper.
     shrink_fraction = 0.75
     #: Certificates without any progress after which a solve counts as stalled.
     patience = 50
 
-    check_every: int
+    @property
+    def steps_between_certificates(self) -> int:
+        """Steps that :meth:`advance` takes."""
+        return 1
 
     def step_once(self, problem: Problem, state: Any, certificate: Certificate) -> Any:
         """State after one more step."""
@@ -107,7 +110,7 @@ class SteppingSolver:
 
     def advance(self, problem: Problem, state: Any, task: Round) -> tuple[Any, int]:
         """Steps up to the next certificate."""
-        steps = min(self.check_every, task.max_steps)
+        steps = min(self.steps_between_certificates, task.max_steps)
         for _ in range(steps):
             state = self.step_once(problem, state, task.certificate)
         return state, steps

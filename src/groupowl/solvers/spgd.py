@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -70,8 +69,6 @@ class SPGD(SteppingSolver):
     inner_steps: int | None = None
     step: str | float = "auto"
     screen_after: int = 0
-
-    check_every: ClassVar[int] = 1  # every snapshot: its gradient is computed anyway
 
     def __post_init__(self) -> None:
         positive_integer("batch_size", self.batch_size)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import positive_integer
+from .._checks import lookup, positive_integer
 from .._kernels import kkt_rows
 from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Problem
@@ -56,9 +56,10 @@ class WorkingSet:
         Rows that may join the working set in the first round; later rounds adapt it.
     screen_after : int, default=0
         Steps before the first screening test.
-    compress : bool, default=True
+    compress : "auto" or bool, default="auto"
         Whether to reduce squared-loss problems with more samples than features to their sufficient statistics first:
-        one pass over the data, whatever follows.
+        one pass over the data, whatever follows. "auto" does so where the Gram matrix costs less than the products
+        with X that it saves: with few features per task, and on paths.
 
     Examples
     --------
@@ -72,7 +73,7 @@ class WorkingSet:
 
     first_size: int = 50
     screen_after: int = 0
-    compress: bool = True
+    compress: str | bool = "auto"
 
     #: Rows proved zero leave the problem once so few are left that copying their columns is cheap.
     shrink_fraction = 0.1
@@ -82,6 +83,8 @@ class WorkingSet:
     def __post_init__(self) -> None:
         positive_integer("first_size", self.first_size)
         positive_integer("screen_after", self.screen_after, minimum=0)
+        if not isinstance(self.compress, bool):
+            lookup("compress", self.compress, {"auto": None})
 
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at ``B`` with its non-zero rows as working set."""
@@ -173,8 +176,8 @@ def _oracle(problem: Problem, rows: IndexArray, state: _State, task: Round, B: F
     """The cheapest way to evaluate the loss on these rows."""
     residual, n = task.certificate.residual, problem.design.n_samples
     complete = np.count_nonzero(B) == np.count_nonzero(state.B)  # the residual is that of these rows alone
-    known = residual is not None and residual.descent is not None and complete
-    if problem.loss.name == "squared" and known and len(rows) <= _GRAM_ROWS_PER_SAMPLE * n:
+    quadratic = problem.loss.name == "squared" and len(rows) <= _GRAM_ROWS_PER_SAMPLE * n
+    if quadratic and complete and residual is not None and residual.descent is not None:
         return GramOracle(problem.gram(rows), B, residual.descent[rows], residual.loss, float(residual.totals[0]))
     columns = problem.columns(rows)
     if columns is None:

@@ -1,26 +1,37 @@
-"""Solvers of the small problem on a working set: functions of plain arrays behind one interface."""
+"""Solvers of the small problem on a working set: functions of plain arrays behind one interface.
+
+Gradient steps of Barzilai-Borwein length come first, and mostly suffice. Where they do not, second-order methods take
+turns with them: proximal Newton steps for squared loss in Gram form, Newton or quasi-Newton steps along the pattern of
+non-zero rows and clusters for the rest. Accelerated gradient steps are the last resort.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from ..._kernels import unit_norms
 from ..._typing import FloatArray
 from .descent import Goal, Iterate, accelerated, barzilai_borwein, first_iterate
-from .manifold import polish
+from .manifold import is_mostly_untied, polish
 from .newton import LARGEST_SYSTEM, ProximalNewton, system_size
 from .oracles import STEP_OVERHEAD, ColumnsOracle, GramOracle, Oracle, ProblemOracle
+from .pattern_newton import affordable, pattern_newton
 
 __all__ = ["ColumnsOracle", "Goal", "GramOracle", "Iterate", "Oracle", "ProblemOracle", "minimise"]
 
-# Barzilai-Borwein steps before anything else is tried.
+# Gradient steps before anything else is tried, and between two looks at whether something else pays.
 _FIRST_STEPS = 30
-# Steps between two looks at whether Newton steps pay, or whether the gap still falls.
-_BLOCK_STEPS = 50
-# Gradient steps before quasi-Newton steps along the pattern are tried, and how many of those at a time.
+_BLOCK_STEPS = 20
+# Gradient steps before the first quasi-Newton steps, and most of those at a time.
 _POLISH_AFTER = 80
 _POLISH_STEPS = 200
-# Newton steps are taken once gradient steps have cost as much as this many of them.
+# Gradient steps between two tries of Newton steps along the pattern.
+_NEWTON_PAUSE = 20
+# A second-order method that leaves more than this of the gap waits twice as long before its next try.
+_WORTH_IT = 0.5
+# Proximal Newton steps are taken once gradient steps have cost as much as this many of them.
 _NEWTON_PATIENCE = 3.0
 # Gradient steps that must halve the gap, or accelerated ones take over.
 _SLOW_STEPS = 1000
@@ -40,47 +51,85 @@ def minimise(
 
     ``rank`` bounds the rank of the columns: with more non-zero rows than that, Newton systems are near singular.
     """
-    iterate = first_iterate(oracle, B, lam, lipschitz)
-    newton_allowed = isinstance(oracle, GramOracle)
-    reference, since = np.inf, 0
-    block, wait, pattern = _FIRST_STEPS, _POLISH_AFTER, None
-    while iterate.steps < max_steps:
-        left = max_steps - iterate.steps
-        iterate = barzilai_borwein(oracle, iterate, lam, goal=goal, max_steps=min(block, left))
-        if iterate.exhausted or goal.met(iterate.gap, iterate.steps):
+    return _Minimisation(oracle, lam, goal, max_steps, rank).run(first_iterate(oracle, B, lam, lipschitz))
+
+
+class _Minimisation:
+    """One inner solve: gradient steps, and whose turn it is in between."""
+
+    def __init__(self, oracle: Oracle, lam: FloatArray, goal: Goal, max_steps: int, rank: int) -> None:
+        self.oracle = oracle
+        self.lam = lam
+        self.goal = goal
+        self.max_steps = max_steps
+        self.rank = rank
+        self.proximal_newton_tried = False
+        self.pause = _NEWTON_PAUSE
+        self.next_try = _FIRST_STEPS
+        self.pattern: Any = ()  # non-zero rows at the last look
+
+    def run(self, iterate: Iterate) -> Iterate:
+        """Steps from the iterate until the goal is met or no steps are left."""
+        reference, since = np.inf, 0
+        block = _FIRST_STEPS
+        while iterate.steps < self.max_steps:
+            size = min(block, self.max_steps - iterate.steps)
+            iterate = barzilai_borwein(self.oracle, iterate, self.lam, goal=self.goal, max_steps=size)
+            if self._done(iterate):
+                break
+            block = _BLOCK_STEPS
+            iterate = self._second_order(iterate)
+            if self._done(iterate):
+                break
+            if iterate.gap <= 0.5 * reference:
+                reference, since = iterate.gap, iterate.steps
+            elif iterate.steps - since > _SLOW_STEPS:
+                return self._accelerated(iterate)
+        return iterate
+
+    def _done(self, iterate: Iterate) -> bool:
+        return iterate.exhausted or self.goal.met(iterate.gap, iterate.steps)
+
+    def _second_order(self, iterate: Iterate) -> Iterate:
+        """One try of the second-order method whose turn it is, if any."""
+        oracle, left = self.oracle, self.max_steps - iterate.steps
+        if isinstance(oracle, GramOracle) and not self.proximal_newton_tried and self._proximal_newton_pays(iterate):
+            self.proximal_newton_tried = True
+            return ProximalNewton(oracle, self.lam, self.goal.loose, largest_curvature(oracle.G)).run(iterate, left)
+        if iterate.steps < self.next_try or left <= 0:
             return iterate
-        block = _BLOCK_STEPS
-        if newton_allowed and _newton_pays(iterate, oracle, rank):
-            newton_allowed = False
-            assert isinstance(oracle, GramOracle)
-            largest = largest_curvature(oracle.G)
-            iterate = ProximalNewton(oracle, lam, goal.loose, largest).run(iterate, max_steps - iterate.steps)
-            if goal.met(iterate.gap, iterate.steps):
-                return iterate
-        last_pattern, pattern = pattern, iterate.point.B.any(axis=1)
-        if iterate.steps >= wait and np.array_equal(pattern, last_pattern):
-            before = iterate.steps
-            iterate = polish(oracle, iterate, lam, goal=goal, max_steps=min(_POLISH_STEPS, max_steps - before))
-            if goal.met(iterate.gap, iterate.steps):
-                return iterate
-            wait = iterate.steps + (iterate.steps - before) // 2
-        if iterate.gap <= 0.5 * reference:
-            reference, since = iterate.gap, iterate.steps
-        elif iterate.steps - since > _SLOW_STEPS:
-            iterate.lipschitz = max(iterate.lipschitz, oracle.curvature(oracle.complete(iterate.point)))
-            return accelerated(oracle, iterate, lam, goal=goal, max_steps=max_steps - iterate.steps)
-    return iterate
+        gap = iterate.gap
+        if isinstance(oracle, ColumnsOracle) and affordable(oracle, iterate, self.lam, self.rank):
+            iterate = pattern_newton(oracle, iterate, self.lam, goal=self.goal, max_steps=self.max_steps)
+        elif self._pattern_stands(iterate) and iterate.steps >= _POLISH_AFTER:
+            self.pause = max(self.pause, _POLISH_AFTER)
+            iterate = polish(oracle, iterate, self.lam, goal=self.goal, max_steps=min(_POLISH_STEPS, left))
+        else:
+            return iterate
+        self.pause = self.pause if iterate.gap <= _WORTH_IT * gap else 2 * self.pause
+        self.next_try = iterate.steps + self.pause
+        return iterate
 
+    def _pattern_stands(self, iterate: Iterate) -> bool:
+        """Whether the non-zero rows are those of the last look, and most have a norm of their own."""
+        last, self.pattern = self.pattern, iterate.point.B.any(axis=1)
+        return np.array_equal(self.pattern, last) and is_mostly_untied(iterate.point.B, self.lam)
 
-def _newton_pays(iterate: Iterate, oracle: Oracle, rank: int) -> bool:
-    """Whether the gradient steps so far cost about as much as the Newton steps that may replace the rest."""
-    B = iterate.point.B
-    norms = unit_norms(B)
-    size = system_size(norms, B.shape[1])
-    if size > LARGEST_SYSTEM or size == 0 or np.count_nonzero(norms) >= rank:
-        return False
-    newton = size**3 * 0.7 + 10.0 * size**2 + 10 * STEP_OVERHEAD
-    return iterate.steps * oracle.step_cost(B.shape[1]) >= _NEWTON_PATIENCE * newton
+    def _proximal_newton_pays(self, iterate: Iterate) -> bool:
+        """Whether the gradient steps so far cost about as much as the Newton steps that may replace the rest."""
+        B = iterate.point.B
+        norms = unit_norms(B)
+        size = system_size(norms, B.shape[1])
+        if size > LARGEST_SYSTEM or size == 0 or np.count_nonzero(norms) >= self.rank:
+            return False
+        newton = 0.7 * size**3 + 10.0 * size**2 + 10.0 * STEP_OVERHEAD
+        return iterate.steps * self.oracle.step_cost(B.shape[1]) >= _NEWTON_PATIENCE * newton
+
+    def _accelerated(self, iterate: Iterate) -> Iterate:
+        direction = self.oracle.complete(iterate.point)
+        iterate.lipschitz = max(iterate.lipschitz, self.oracle.curvature(direction))
+        left = self.max_steps - iterate.steps
+        return accelerated(self.oracle, iterate, self.lam, goal=self.goal, max_steps=left)
 
 
 def largest_curvature(G: FloatArray, steps: int = 10) -> float:

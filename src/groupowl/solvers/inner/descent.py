@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..._kernels import EPS, prox_sorted, unit_norms
+from ..._kernels import EPS, prox_and_value, unit_norms
 from ..._typing import FloatArray
 from .oracles import Oracle, Point, penalty_of
 
@@ -60,20 +60,16 @@ class Goal:
         return gap <= self.tight or (gap <= self.loose and steps >= self.free_steps)
 
 
-def prox_step(
-    B: FloatArray, direction: FloatArray, lipschitz: float, lam: FloatArray
-) -> tuple[FloatArray, float]:
+def prox_step(B: FloatArray, direction: FloatArray, lipschitz: float, lam: FloatArray) -> tuple[FloatArray, float]:
     """``prox_{J/L}(B + direction/L)`` and its penalty; rows after the first ``len(lam)`` are not penalised."""
     V = direction * (1.0 / lipschitz)
     V += B
     rows = len(lam)
     norms = unit_norms(V[:rows])
-    order, values = prox_sorted(norms, lam / lipschitz)
-    factors = np.empty(rows)
-    factors[order] = values
+    factors, penalty = prox_and_value(norms, lam, 1.0 / lipschitz)
     factors /= np.maximum(norms, _TINY)
     V[:rows] *= factors[:, None]
-    return V, float(values @ lam)
+    return V, penalty
 
 
 def barzilai_borwein(
@@ -108,7 +104,7 @@ def barzilai_borwein(
         iterate.steps, iterate.penalty, iterate.lipschitz = step, penalty, lipschitz
         recent.append(objective)
         iterate.exhausted = square == 0.0
-        if iterate.exhausted or step == last or step % _CHECK_EVERY == 0 or step == min_steps:
+        if iterate.exhausted or step % _CHECK_EVERY == 0 or step in (last, min_steps):
             iterate.gap = oracle.gap(point, penalty, lam)
             if iterate.exhausted or goal.met(iterate.gap, iterate.steps):
                 return iterate

@@ -6,6 +6,7 @@ norm, rows of a cluster share one radius. L-BFGS learns the curvature there, whi
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ _MEMORY = 30
 _CHECK_EVERY = 10
 # A row that shrinks below this fraction of its norm at the start is about to leave the pattern.
 _COLLAPSE = 1e-3
+# Clusters per non-zero row from which on rows count as untied.
+_MOSTLY = 0.9
 
 
 class _Pattern:
@@ -85,13 +88,11 @@ class _Pattern:
         radii = x[self.size :] * self.radius_scale
         return float(self.weight[own] @ norms[own] + self.tied_weight @ radii)
 
-    def gradient(
-        self, x: FloatArray, descent: FloatArray, directions: FloatArray, norms: FloatArray
-    ) -> FloatArray:
+    def gradient(self, x: FloatArray, descent: FloatArray, directions: FloatArray, norms: FloatArray) -> FloatArray:
         """Gradient of loss plus penalty in the coordinates, from the descent direction of the loss."""
         G = -descent[self.rows]
         penalised = G[: self.n_penalised]
-        radial = np.zeros(len(self.tied))
+        radial: Any = np.zeros(len(self.tied))
         tied = self.tied_rows
         own = np.flatnonzero(self.radius_index < 0)
         if len(tied):
@@ -108,21 +109,28 @@ class _Goal(Exception):
     """Raised inside L-BFGS when there is no reason to go on."""
 
 
+def is_mostly_untied(B: FloatArray, lam: FloatArray) -> bool:
+    """Whether few rows share their norm with another: clusters that form and dissolve spoil what L-BFGS learns."""
+    norms = unit_norms(B[: len(lam)])
+    labels = cluster_labels(norms)
+    return bool(labels.max(initial=0) >= _MOSTLY * np.count_nonzero(norms))
+
+
 def polish(oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: Goal, max_steps: int) -> Iterate:
     """Minimise along the pattern of the iterate; the better of the result and the iterate, by objective."""
     pattern = _Pattern(iterate.point.B, lam, oracle.scales())
     found = _Search(oracle, pattern, iterate, lam, goal, max_steps)
-    try:
+    options: Any = {"maxcor": _MEMORY, "maxiter": max_steps, "maxfun": max_steps, "ftol": 0.0, "gtol": 0.0}
+    search: Any = found
+    with suppress(_Goal):
         minimize(
-            found.evaluate,
+            search.evaluate,
             pattern.start,
             jac=True,
             method="L-BFGS-B",
-            callback=found.after_iteration,
-            options={"maxcor": _MEMORY, "maxiter": max_steps, "maxfun": max_steps, "ftol": 0.0, "gtol": 0.0},
+            callback=search.after_iteration,
+            options=options,
         )
-    except _Goal:
-        pass
     return found.best()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._kernels import EPS, prox_sorted, unit_norms
+from ..._kernels import EPS, prox_and_value, unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Iterate
 from .oracles import GramOracle, Point
@@ -48,31 +48,30 @@ class _ProxPoint:
 
 def _prox(V: FloatArray, damping: float, lam: FloatArray) -> _ProxPoint:
     norms = unit_norms(V)
-    order, values = prox_sorted(norms, lam / damping)
-    shrunk = np.empty(len(norms))
-    shrunk[order] = values
+    shrunk, penalty = prox_and_value(norms, lam, 1.0 / damping)
+    rows = np.flatnonzero(shrunk)
+    rows = rows[np.argsort(-shrunk[rows], kind="stable")]
     factors = shrunk / np.maximum(norms, np.finfo(np.float64).tiny)
-    size = int(np.count_nonzero(values > 0.0))
-    return _ProxPoint(V * factors[:, None], float(values @ lam), norms, shrunk, order[:size], V)
+    return _ProxPoint(V * factors[:, None], penalty, norms, shrunk, rows, V)
 
 
 def system_size(B_norms: FloatArray, n_tasks: int) -> int:
     """Unknowns of a Newton step at these row norms: one per cluster and ``n_tasks - 1`` per non-zero row."""
     positive = -np.sort(-B_norms[B_norms > 0])
-    return len(_cluster_starts(positive)) + len(positive) * (n_tasks - 1)
+    return len(cluster_starts(positive)) + len(positive) * (n_tasks - 1)
 
 
-def _cluster_starts(falling: FloatArray) -> IndexArray:
+def cluster_starts(falling: FloatArray, rtol: float = _CLUSTER_RTOL) -> IndexArray:
     """Where a new cluster begins among falling norms."""
     if len(falling) == 0:
         return np.zeros(0, dtype=np.intp)
-    falls = falling[1:] < falling[:-1] * (1.0 - _CLUSTER_RTOL)
+    falls = falling[1:] < falling[:-1] * (1.0 - rtol)
     return np.concatenate([[0], 1 + np.flatnonzero(falls)])
 
 
-def _tangents(directions: FloatArray) -> FloatArray:
+def tangents(directions: FloatArray) -> FloatArray:
     """For each unit row v, the last columns of the Householder reflection that maps e_1 to +-v: (rows, q - 1, q)."""
-    rows, q = directions.shape
+    q = directions.shape[1]
     reflector = directions.copy()
     reflector[:, 0] += np.where(directions[:, 0] >= 0, 1.0, -1.0)
     reflector /= unit_norms(reflector)[:, None]
@@ -89,7 +88,7 @@ def newton_direction(G: FloatArray, prox: _ProxPoint, residual_image: FloatArray
     block = G[np.ix_(rows, rows)]
     v, s = prox.V_norms[rows], prox.B_norms[rows]
     directions = prox.V[rows] / v[:, None]
-    starts = _cluster_starts(s)
+    starts = cluster_starts(s)
     sizes = np.diff(np.append(starts, len(rows)))
     radial = np.add.reduceat(np.add.reduceat(block * (directions @ directions.T), starts, axis=0), starts, axis=1)
     clusters = len(starts)
@@ -100,21 +99,21 @@ def newton_direction(G: FloatArray, prox: _ProxPoint, residual_image: FloatArray
     right[:clusters] = -np.add.reduceat(np.einsum("jk,jk->j", directions, residual_image), starts)
     diagonal = np.empty(dimension)
     diagonal[:clusters] = damping * sizes
-    tangents = _tangents(directions) if q > 1 else np.zeros((len(rows), 0, q))
+    across = tangents(directions)
     if q > 1:
-        flat = tangents.reshape(-1, q)
+        flat = across.reshape(-1, q)
         spread = np.repeat(block, q - 1, axis=1)
         mixed = np.add.reduceat(spread * (directions @ flat.T), starts, axis=0)
         K[:clusters, clusters:] = mixed
         K[clusters:, :clusters] = mixed.T
         K[clusters:, clusters:] = np.repeat(spread, q - 1, axis=0) * (flat @ flat.T)
-        right[clusters:] = -np.einsum("jtk,jk->jt", tangents, residual_image).ravel()
+        right[clusters:] = -np.einsum("jtk,jk->jt", across, residual_image).ravel()
         diagonal[clusters:] = np.repeat(damping * v / s, q - 1)
     K[np.arange(dimension), np.arange(dimension)] += diagonal
     solution = np.linalg.solve(K, right)
     change = np.repeat(solution[:clusters], sizes)[:, None] * directions
     if q > 1:
-        change += np.einsum("jt,jtk->jk", solution[clusters:].reshape(len(rows), q - 1), tangents)
+        change += np.einsum("jt,jtk->jk", solution[clusters:].reshape(len(rows), q - 1), across)
     return change
 
 

@@ -16,7 +16,6 @@ from ...designs import Columns
 from ...losses import Loss, SquaredLoss
 from ...problem import Problem
 
-
 #: Floating-point operations that take as long as the fixed cost of a gradient step.
 STEP_OVERHEAD = 5e5
 # The same for the loss of one entry of the predictor.
@@ -80,9 +79,7 @@ class GramOracle:
     target_product : ``<residual, Y>`` there
     """
 
-    def __init__(
-        self, G: FloatArray, B: FloatArray, descent: FloatArray, loss: float, target_product: float
-    ) -> None:
+    def __init__(self, G: FloatArray, B: FloatArray, descent: FloatArray, loss: float, target_product: float) -> None:
         self.G = G
         self.base = Point(B, loss, descent)
         self.target_correlations = descent + G @ B  # X_W^T diag(w) Y
