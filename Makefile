@@ -6,8 +6,12 @@ BIN := $(VENV)/bin
 DEMO_READY := $(VENV)/.ready-demo
 TEST_READY := $(VENV)/.ready-test
 WORKERS ?= auto
+BENCH_VENV := .venv-bench
+BENCH_BIN := $(BENCH_VENV)/bin
+BENCH_READY := $(BENCH_VENV)/.ready
+BENCH_ARGS ?=
 
-.PHONY: demo test test-long lint types unit clean
+.PHONY: demo test test-long bench lint types unit clean
 
 demo: $(DEMO_READY)
 	$(BIN)/groupowl demo --out demo
@@ -28,6 +32,15 @@ unit: $(TEST_READY)
 test-long: $(TEST_READY)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
 
+# groupowl against its peers, in an environment of its own; make bench BENCH_ARGS="--quick" for ten minutes.
+bench: $(BENCH_READY)
+	$(BENCH_BIN)/python -m benchmarks.peers $(BENCH_ARGS)
+
+$(BENCH_READY): pyproject.toml
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "groupowl needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -43,4 +56,4 @@ $(TEST_READY): pyproject.toml | $(BIN)/python
 	@touch $(DEMO_READY) $@
 
 clean:
-	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache

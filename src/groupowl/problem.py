@@ -408,7 +408,7 @@ class Problem:
             return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, residual=residual)
         dual = float(self.design.reduce(self.loss.dual_value, theta, self.targets.Y, self.targets.w))
         # <theta, Y> and ||theta||^2 for theta = s (Y - X B), each with the error of its products.
-        product_error = self.product_error * (abs(scale) + 0.5 * scale**2) * residual.reach**2
+        product_error = self.product_error * (abs(scale) + 0.5 * scale * scale) * residual.reach * residual.reach
         rounding = product_error + self._rounding(residual, primal, dual, theta_norm)
         gap = max(primal - dual, 0.0) + rounding
         return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding, product_error, residual)
@@ -442,7 +442,7 @@ class Problem:
         """
         sums = 64 * EPS * (abs(primal) + abs(dual))
         slope = theta_norm + residual.norm
-        products = 0.5 * self.product_error * residual.reach**2
+        products = 0.5 * self.product_error * residual.reach * residual.reach
         return float(sums + products + 8 * EPS * (slope * residual.reach + residual.cancelling))
 
     def _reach(self, B: FloatArray) -> float:

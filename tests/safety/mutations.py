@@ -30,7 +30,7 @@ def no_slack():
         mock.patch.object(Problem, "_rounding", return_value=0.0),
         mock.patch.object(Problem, "_cancellation", return_value=0.0),
         mock.patch.object(Problem, "upper_bounds", bare_bounds),
-        mock.patch("groupowl.screening.last_argmax_cut", bare_cut),
+        mock.patch("groupowl._kernels.last_argmax_cut", bare_cut),
     ):
         yield
 

@@ -110,11 +110,20 @@ def newton_direction(G: FloatArray, prox: _ProxPoint, residual_image: FloatArray
         right[clusters:] = -np.einsum("jtk,jk->jt", across, residual_image).ravel()
         diagonal[clusters:] = np.repeat(damping * v / s, q - 1)
     K[np.arange(dimension), np.arange(dimension)] += diagonal
-    solution = np.linalg.solve(K, right)
+    solution = solve_system(K, right)
     change = np.repeat(solution[:clusters], sizes)[:, None] * directions
     if q > 1:
         change += np.einsum("jt,jtk->jk", solution[clusters:].reshape(len(rows), q - 1), across)
     return change
+
+
+def solve_system(K: FloatArray, right: FloatArray) -> FloatArray:
+    """Solution of ``K x = right``, or zeros, which are no direction of descent, where there is none."""
+    try:
+        solution = np.asarray(np.linalg.solve(K, right), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(right)
+    return solution if np.isfinite(solution).all() else np.zeros_like(right)
 
 
 class ProximalNewton:

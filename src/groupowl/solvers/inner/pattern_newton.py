@@ -12,7 +12,7 @@ from scipy.optimize import isotonic_regression
 from ..._kernels import unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Goal, Iterate, barzilai_borwein
-from .newton import cluster_starts, tangents
+from .newton import cluster_starts, solve_system, tangents
 from .oracles import ColumnsOracle, penalty_of
 
 #: Largest number of operations that a Hessian may take, and of unknowns.
@@ -121,7 +121,7 @@ def _newton_step(oracle: ColumnsOracle, iterate: Iterate, lam: FloatArray, dampi
     for _ in range(_TRIES):
         damped = K.copy()
         damped[np.diag_indices(len(K))] += damping * scale
-        x = np.asarray(np.linalg.solve(damped, -slope), dtype=np.float64)
+        x = solve_system(damped, -slope)
         expected = float(slope @ x)
         for t in _STEP_LENGTHS if expected < 0.0 else ():
             moved = frame.move(B, x, t)
