@@ -28,6 +28,8 @@ _POOR_ROUND = 0.7
 _MOST_CANDIDATES = 0.6
 # Rounds in which the gap must halve, or the working set becomes all candidates: then the method cannot cycle.
 _HALVING_ROUNDS = 5
+# Floating-point operations that take as long as the fixed cost of a round.
+_ROUND_OVERHEAD = 1e7
 # The Gram matrix is used up to this many rows per sample.
 _GRAM_ROWS_PER_SAMPLE = 1.5
 
@@ -162,13 +164,13 @@ def _inner_goal(
 ) -> Goal:
     """When an inner solve is good enough for the next certificate.
 
-    Steps on the working set that together cost less than one product with all of X are free.
+    Steps on the working set that together cost less than a round are free.
     """
     tight = (0.9 if everything else 0.3) * task.goal
     if violators == 0 and not everything and state.inner_gap <= 1.2 * tight:
         tight *= state.relative  # so accurate it was already, and yet the gap of the whole problem is too large
     (n, _), q = problem.design.shape, problem.targets.n_tasks
-    free_steps = int(2.0 * n * problem.n_rows * q / oracle.step_cost(q))
+    free_steps = int((2.0 * n * problem.n_rows * q + _ROUND_OVERHEAD) / oracle.step_cost(q))
     return Goal(tight, max(tight, state.relative * task.certificate.gap), free_steps)
 
 

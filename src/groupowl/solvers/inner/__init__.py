@@ -15,9 +15,9 @@ from ..._kernels import unit_norms
 from ..._typing import FloatArray
 from .descent import Goal, Iterate, accelerated, barzilai_borwein, first_iterate
 from .manifold import is_mostly_untied, polish
-from .newton import LARGEST_SYSTEM, ProximalNewton, system_size
-from .oracles import STEP_OVERHEAD, ColumnsOracle, GramOracle, Oracle, ProblemOracle
-from .pattern_newton import affordable, pattern_newton
+from .newton import LARGEST_SYSTEM, ProximalNewton, system_cost, system_size
+from .oracles import ColumnsOracle, GramOracle, Oracle, ProblemOracle
+from .pattern_newton import newton_cost, pattern_newton
 
 __all__ = ["ColumnsOracle", "Goal", "GramOracle", "Iterate", "Oracle", "ProblemOracle", "minimise"]
 
@@ -31,8 +31,8 @@ _POLISH_STEPS = 200
 _NEWTON_PAUSE = 20
 # A second-order method that leaves more than this of the gap waits twice as long before its next try.
 _WORTH_IT = 0.5
-# Proximal Newton steps are taken once gradient steps have cost as much as this many of them.
-_NEWTON_PATIENCE = 3.0
+# Newton steps are taken once gradient steps have cost as much as this many of them: so many it may take.
+_NEWTON_PATIENCE = 15.0
 # Gradient steps that must halve the gap, or accelerated ones take over.
 _SLOW_STEPS = 1000
 
@@ -99,7 +99,10 @@ class _Minimisation:
         if iterate.steps < self.next_try or left <= 0:
             return iterate
         gap = iterate.gap
-        if isinstance(oracle, ColumnsOracle) and affordable(oracle, iterate, self.lam, self.rank):
+        price = newton_cost(oracle, iterate, self.lam, self.rank) if isinstance(oracle, ColumnsOracle) else np.inf
+        if np.isfinite(price):
+            if self._gradient_steps_cost(iterate) < _NEWTON_PATIENCE * price:
+                return iterate
             iterate = pattern_newton(oracle, iterate, self.lam, goal=self.goal, max_steps=self.max_steps)
         elif self._pattern_stands(iterate) and iterate.steps >= _POLISH_AFTER:
             self.pause = max(self.pause, _POLISH_AFTER)
@@ -122,8 +125,10 @@ class _Minimisation:
         size = system_size(norms, B.shape[1])
         if size > LARGEST_SYSTEM or size == 0 or np.count_nonzero(norms) >= self.rank:
             return False
-        newton = 0.7 * size**3 + 10.0 * size**2 + 10.0 * STEP_OVERHEAD
-        return iterate.steps * self.oracle.step_cost(B.shape[1]) >= _NEWTON_PATIENCE * newton
+        return self._gradient_steps_cost(iterate) >= _NEWTON_PATIENCE * system_cost(size)
+
+    def _gradient_steps_cost(self, iterate: Iterate) -> float:
+        return iterate.steps * self.oracle.step_cost(iterate.point.B.shape[1])
 
     def _accelerated(self, iterate: Iterate) -> Iterate:
         direction = self.oracle.complete(iterate.point)

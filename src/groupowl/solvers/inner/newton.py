@@ -15,7 +15,7 @@ import numpy as np
 from ..._kernels import EPS, prox_and_value, unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Iterate
-from .oracles import GramOracle, Point
+from .oracles import STEP_OVERHEAD, GramOracle, Point
 
 #: Largest linear system that a Newton step solves.
 LARGEST_SYSTEM = 2500
@@ -59,6 +59,11 @@ def system_size(B_norms: FloatArray, n_tasks: int) -> int:
     """Unknowns of a Newton step at these row norms: one per cluster and ``n_tasks - 1`` per non-zero row."""
     positive = -np.sort(-B_norms[B_norms > 0])
     return len(cluster_starts(positive)) + len(positive) * (n_tasks - 1)
+
+
+def system_cost(size: int) -> float:
+    """Floating-point operations of a Newton step with so many unknowns, line search included."""
+    return 0.7 * size**3 + 10.0 * size**2 + 10.0 * STEP_OVERHEAD
 
 
 def cluster_starts(falling: FloatArray, rtol: float = _CLUSTER_RTOL) -> IndexArray:

@@ -12,7 +12,7 @@ from scipy.optimize import isotonic_regression
 from ..._kernels import unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Goal, Iterate, barzilai_borwein
-from .newton import cluster_starts, solve_system, tangents
+from .newton import cluster_starts, solve_system, system_cost, tangents
 from .oracles import ColumnsOracle, penalty_of
 
 #: Largest number of operations that a Hessian may take, and of unknowns.
@@ -65,7 +65,7 @@ class _Frame:
         if np.any(radii[1:] > radii[:-1]):
             radii = isotonic_regression(radii, weights=self.sizes, increasing=False).x
         radii = np.repeat(np.maximum(radii, 0.0), self.sizes)
-        across = x[clusters : clusters + len(self.order) * (q - 1)].reshape(-1, q - 1)
+        across = x[clusters : clusters + len(self.order) * (q - 1)].reshape(len(self.order), q - 1)
         turned = self.directions + t * np.einsum("jt,jtk->jk", across, self.tangents) / self.norms[:, None]
         moved = B.copy()
         moved[self.order] = turned * (radii / unit_norms(turned))[:, None]
@@ -73,12 +73,15 @@ class _Frame:
         return moved
 
 
-def affordable(oracle: ColumnsOracle, iterate: Iterate, lam: FloatArray, rank: int) -> bool:
-    """Whether a Newton step along the pattern of the iterate costs little, and its system is not near singular."""
+def newton_cost(oracle: ColumnsOracle, iterate: Iterate, lam: FloatArray, rank: int) -> float:
+    """Operations of a Newton step along the pattern of the iterate; infinity where it is too large or near singular."""
     frame = _Frame(iterate.point.B, lam)
     n, q = oracle.Y.shape
     size = frame.size(q)
-    return 0 < len(frame.order) < rank and size <= MOST_UNKNOWNS and n * float(size) ** 2 <= MOST_OPERATIONS
+    hessian = n * float(size) ** 2
+    if not 0 < len(frame.order) < rank or size > MOST_UNKNOWNS or hessian > MOST_OPERATIONS:
+        return np.inf
+    return hessian + system_cost(size)
 
 
 def pattern_newton(oracle: ColumnsOracle, iterate: Iterate, lam: FloatArray, *, goal: Goal, max_steps: int) -> Iterate:
