@@ -59,6 +59,7 @@ class _Tracer:
         self.problem = self.small = problem
         self.solver = solver
         self.tol = tol
+        self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
         if wants_compression(problem, solver, n_solves):
             self.small = compress(problem, exact=needs_exactness(tol)) or problem
         self.B = problem.null_coefficients()
@@ -77,7 +78,9 @@ class _Tracer:
         return result
 
     def _run(self, chosen: Problem, **settings: Any) -> SolveResult:
-        run = Run(chosen, self.solver, tol=self.tol, origin=self.problem.with_lam(chosen.lam), **settings)
+        origin = self.problem.with_lam(chosen.lam)
+        run = Run(chosen, self.solver, tol=self.tol, origin=origin, passes_before=self.passes_before, **settings)
+        self.passes_before = None
         known = self.residual if self.source is not None and self.source.design is chosen.design else None
         result = run.solve(self.B, residual=known)
         self.B, self.residual, self.source = run.answer.B, run.answer.residual, chosen

@@ -1,0 +1,88 @@
+"""Warm-started solves along decreasing strengths."""
+
+import numpy as np
+import pytest
+
+import groupowl as go
+from groupowl.path import solve_path
+from support import OpaqueDesign, make_case
+
+KINDS = [
+    {"loss": "squared"},
+    {"loss": "squared", "fit_intercept": True, "weighted": True},
+    {"loss": "squared", "n": 200, "d": 20, "fit_intercept": True},
+    {"loss": "multinomial", "fit_intercept": True},
+    {"loss": "multinomial", "sparse": True, "weighted": True},
+]
+
+
+def path_of(case, strengths, X=None, **settings):
+    data = {"loss": case.loss, "fit_intercept": case.fit_intercept, "sample_weight": case.sample_weight}
+    return solve_path(case.X if X is None else X, case.Y, "oscar", strengths=strengths, **data, **settings)
+
+
+def strengths_of(case, n_strengths=12):
+    data = {"loss": case.loss, "fit_intercept": case.fit_intercept, "sample_weight": case.sample_weight}
+    return go.lam_max(case.X, case.Y, "oscar", **data) * np.geomspace(1.0, 0.02, n_strengths)
+
+
+@pytest.mark.parametrize("solver", ["auto", "apgd"])
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_point_is_the_solution_of_its_own_problem(kind, solver):
+    case = make_case(50, **{"n": 40, "d": 60, **kind})
+    strengths = strengths_of(case)
+    d = case.X.shape[1]
+    results = path_of(case, strengths, solver=solver, tol=1e-8)
+    for strength, result in zip(strengths, results, strict=True):
+        alone = go.solve(**{**case.arguments(), "lam": strength * go.weights.oscar(d)}, tol=1e-8)
+        assert result.converged
+        assert abs(result.primal - alone.primal) <= result.gap + alone.gap
+        active = np.flatnonzero(np.linalg.norm(alone.B, axis=1) > 1e-4)
+        assert set(active) <= set(result.active)
+
+
+def test_nothing_is_selected_at_lam_max_and_something_just_below():
+    for n, d in [(40, 60), (300, 20)]:
+        case = make_case(51, n=n, d=d, fit_intercept=True)
+        top = strengths_of(case)[0]
+        first, second = path_of(case, [top, 0.999 * top])
+        assert (len(first.support), first.gap) == (0, 0.0)
+        assert len(second.support) > 0
+
+
+def test_residuals_carry_over():
+    """The certificate at the start of a point costs nothing: the residual is that of the last point."""
+    data = go.datasets.make_correlated_groups(100, 2000, 5, random_state=0)
+    strengths = go.lam_max(data.X, data.Y, "oscar") * np.geomspace(1.0, 0.3, 20)
+    results = solve_path(data.X, data.Y, "oscar", strengths=strengths)
+    assert sum(result.n_passes for result in results) < 1.8 * len(strengths)
+
+
+def test_a_tall_path_is_one_pass():
+    case = make_case(52, n=300, d=30, fit_intercept=True)
+    results = path_of(case, strengths_of(case)[1:])
+    assert results[0].n_passes == pytest.approx(1.0)
+    assert sum(result.n_passes for result in results[1:]) == 0.0
+
+
+def test_samples_stay_with_their_design():
+    case = make_case(53, n=30, d=40)
+    strengths = strengths_of(case, 5)
+    plain, opaque = path_of(case, strengths), path_of(case, strengths, X=OpaqueDesign.of(case.X))
+    for one, other in zip(plain, opaque, strict=True):
+        assert abs(one.primal - other.primal) <= one.gap + other.gap + 1e-12 * one.primal
+
+
+def test_callback_knows_the_position_on_the_path():
+    case = make_case(54, n=30, d=40)
+    seen = []
+    path_of(case, strengths_of(case, 4), callback=lambda progress: seen.append(progress.alpha_index))
+    assert sorted(set(seen)) == [0, 1, 2, 3]
+    assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize("strengths", [[], [1.0, 2.0], [1.0, -1.0], [1.0, np.nan]])
+def test_bad_strengths_are_refused(strengths):
+    case = make_case(55)
+    with pytest.raises(ValueError, match="strengths"):
+        path_of(case, strengths)
