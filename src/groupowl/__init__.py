@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import datasets, weights
+from .gram import SufficientStatistics
 from .penalty import GroupOWL, owl_dual_norm, owl_norm, owl_prox
 from .problem import lam_max
 from .screening import SafeScreener, ScreenReport
@@ -20,6 +21,7 @@ __all__ = [
     "SafeScreener",
     "ScreenReport",
     "SolveResult",
+    "SufficientStatistics",
     "WorkingSet",
     "datasets",
     "lam_max",

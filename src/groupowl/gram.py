@@ -115,9 +115,9 @@ class SufficientStatistics:
     Examples
     --------
     >>> import numpy as np
-    >>> from groupowl.gram import SufficientStatistics
+    >>> import groupowl as go
     >>> X, Y = np.array([[1.0, 0.0], [3.0, 1.0], [5.0, 5.0]]), np.array([1.0, 2.0, 3.0])
-    >>> whole, fold = SufficientStatistics.from_arrays(X, Y), SufficientStatistics.from_arrays(X[2:], Y[2:])
+    >>> whole, fold = go.SufficientStatistics.from_arrays(X, Y), go.SufficientStatistics.from_arrays(X[2:], Y[2:])
     >>> (whole - fold).gram
     array([[2. , 1. ],
            [1. , 0.5]])

@@ -131,7 +131,8 @@ class DenseDesign(LocalDesign):
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right`` in double precision."""
-        return self.columns(left).gram(self.columns(right), w)
+        chosen = self.columns(left)
+        return chosen.gram(chosen if right is left else self.columns(right), w)
 
 
 def dense_storage(X: Any) -> FloatArray:

@@ -135,7 +135,8 @@ class SparseDesign(LocalDesign):
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``, a small dense block."""
-        return self._sparse_columns(left).gram(self._sparse_columns(right), w)
+        chosen = self._sparse_columns(left)
+        return chosen.gram(chosen if right is left else self._sparse_columns(right), w)
 
     def _sparse_columns(self, columns: IndexArray) -> SparseColumns:
         return SparseColumns(sp.csr_array(self.X[:, columns].T).astype(np.float64), self.passes, self.unit)

@@ -72,7 +72,8 @@ class StandardizedDesign(WrappedDesign):
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right`` with means and scales applied."""
-        left_columns, right_columns = self.columns(left), self.columns(right)
+        left_columns = self.columns(left)
+        right_columns = left_columns if right is left else self.columns(right)
         if type(left_columns) is type(right_columns) and left_columns is not None:
             return left_columns.gram(right_columns, w)
         total = float(self.base.reduce(np.sum, w))

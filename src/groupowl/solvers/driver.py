@@ -74,6 +74,11 @@ class Solver(Protocol):
         ...
 
     @property
+    def shrink_after(self) -> int:
+        """Certificates before that is done."""
+        ...
+
+    @property
     def patience(self) -> int:
         """Certificates without any progress after which a solve counts as stalled."""
         ...
@@ -96,6 +101,7 @@ class SteppingSolver:
 
     #: Rows proved zero leave the problem once they are a quarter: every later step is cheaper.
     shrink_fraction = 0.75
+    shrink_after = 0
     #: Certificates without any progress after which a solve counts as stalled.
     patience = 50
 
@@ -206,6 +212,8 @@ class Run:
         if self.n_iter < self.solver.screen_after:
             return
         self.screened_at[self.screened.test()] = len(self.rows) - 1
+        if len(self.rows) <= self.solver.shrink_after:
+            return
         rows = self.screened.shrink(self.solver.shrink_fraction)
         if rows is not None:
             self.state = self.solver.restrict(self.screened.current, self.state, rows)

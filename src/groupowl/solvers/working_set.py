@@ -29,7 +29,7 @@ _MOST_CANDIDATES = 0.6
 # Rounds in which the gap must halve, or the working set becomes all candidates: then the method cannot cycle.
 _HALVING_ROUNDS = 5
 # Floating-point operations that take as long as the fixed cost of a round.
-_ROUND_OVERHEAD = 1e7
+_ROUND_OVERHEAD = 2e7
 # The Gram matrix is used up to this many rows per sample.
 _GRAM_ROWS_PER_SAMPLE = 1.5
 
@@ -77,8 +77,10 @@ class WorkingSet:
     screen_after: int = 0
     compress: str | bool = "auto"
 
-    #: Rows proved zero leave the problem once so few are left that copying their columns is cheap.
+    #: Rows proved zero leave the problem once so few are left that copying their columns is cheap, and only in long
+    #: solves: the whole problem must be certified once more at the end.
     shrink_fraction = 0.1
+    shrink_after = 4
     #: Rounds without any progress after which a solve counts as stalled.
     patience = 10
 

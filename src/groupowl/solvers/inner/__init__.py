@@ -100,7 +100,7 @@ class _Minimisation:
             return iterate
         gap = iterate.gap
         price = newton_cost(oracle, iterate, self.lam, self.rank) if isinstance(oracle, ColumnsOracle) else np.inf
-        if np.isfinite(price):
+        if isinstance(oracle, ColumnsOracle) and np.isfinite(price):
             if self._gradient_steps_cost(iterate) < _NEWTON_PATIENCE * price:
                 return iterate
             iterate = pattern_newton(oracle, iterate, self.lam, goal=self.goal, max_steps=self.max_steps)

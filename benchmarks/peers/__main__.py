@@ -1,0 +1,103 @@
+"""Command line of the peer benchmark: ``python -m benchmarks.peers --help``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from pathlib import Path
+
+from rich.console import Console
+
+from . import cases
+from .adapters import ADAPTERS
+from .extras import measure
+from .process import ROOT
+from .report import print_report, write_page
+from .run import Runner, Settings, Store, now, versions
+from .screen import Screen
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few cells, all competitors, at most ten minutes")
+    parser.add_argument("--thorough", action="store_true", help="full limit for baselines, all paths; takes hours")
+    parser.add_argument("--only", default="", metavar="GROUPS", help=f"some of {','.join(cases.GROUPS)}, such as b,c,d")
+    parser.add_argument("--cases", default="", metavar="TEXT", help="problems whose name has TEXT in it; see --list")
+    parser.add_argument("--competitors", default=",".join(ADAPTERS), metavar="NAMES", help="such as groupowl,celer")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with real data sets (.npz)")
+    parser.add_argument("--limit", type=float, default=120.0, metavar="S", help="seconds for one call (default: 120)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of every competitor (default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="of the order of runs (default: 0)")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results", metavar="DIR")
+    parser.add_argument("--resume", action="store_true", help="keep the cells that an earlier run finished")
+    parser.add_argument("--report", action="store_true", help="only write the page again, from the results on disk")
+    parser.add_argument("--list", action="store_true", help="print the problems and stop")
+    return parser.parse_args()
+
+
+def chosen_problems(arguments: argparse.Namespace) -> list[cases.Problem]:
+    everything = cases.problems(data=arguments.data, quick=arguments.quick, thorough=arguments.thorough)
+    return [one for one in everything if one.group in wanted_groups(arguments) and arguments.cases in one.key]
+
+
+def wanted_groups(arguments: argparse.Namespace) -> str:
+    return arguments.only.replace(",", "") or "".join(cases.GROUPS)
+
+
+def description(arguments: argparse.Namespace, settings: Settings, competitors: list[str]) -> dict[str, object]:
+    """What a reader must know about a run."""
+    return {
+        "date": now(),
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "threads": settings.threads,
+        "quick": settings.quick,
+        "limit": settings.limit,
+        "versions": versions(competitors),
+    }
+
+
+def run(arguments: argparse.Namespace, problems: list[cases.Problem], store: Store, console: Console) -> None:
+    competitors = arguments.competitors.split(",")
+    settings = Settings(
+        limit=min(arguments.limit, 30.0) if arguments.quick else arguments.limit,
+        threads=arguments.threads,
+        seed=arguments.seed,
+        quick=arguments.quick,
+        thorough=arguments.thorough,
+        data=arguments.data,
+    )
+    store.data["meta"].update(description(arguments, settings, competitors))
+    console.print(
+        f"{len(problems)} problems, {len(competitors)} competitors, {settings.threads} thread(s) for everyone"
+    )
+    with Screen(console, len(problems) * len(competitors)) as screen:
+        runner = Runner(settings, competitors, store, screen)
+        try:
+            runner.run(problems)
+            if "x" in wanted_groups(arguments) and not arguments.cases:
+                store.data["extras"] = measure(settings, competitors, runner.root, screen.say)
+        finally:
+            runner.close()
+            store.save()
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    problems = chosen_problems(arguments)
+    if arguments.list:
+        print("\n".join(problem.key for problem in problems))
+        return
+    console = Console()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    store = Store(arguments.out / "results.json", arguments.resume or arguments.report)
+    if not arguments.report:
+        run(arguments, problems, store, console)
+        store = Store(arguments.out / "results.json", resume=True)  # as the next reader will see it
+    print_report(store.data, console)
+    console.print(f"written: {write_page(store.data, arguments.out)}", highlight=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,273 @@
+"""One short adapter for each competitor: what it declines and why, and how it is called.
+
+Every adapter answers the judge's problem, ``F(XB) + sum_i lam_i ||B_[i],:||_2`` with sums over samples and no
+intercept, in the scaling of its package: most divide the loss by n, adelie and skein-glm by n
+times the number of responses.
+``tol`` is the package's own tolerance; where that is absolute, the adapter makes it relative to the problem.
+Packages are imported in the worker that needs them, never here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Answers = Iterable[np.ndarray]  # coefficients (features, tasks), one for each strength
+
+
+@dataclass(frozen=True)
+class Task:
+    """What an adapter gets: data in its favourite memory order, loss, weights, lam_max and the number of threads."""
+
+    X: Any
+    Y: np.ndarray
+    loss: str
+    weights: np.ndarray
+    strongest: float
+    threads: int
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return self.X.shape[0]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the coefficients."""
+        return self.X.shape[1], self.Y.shape[1]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What decides whether a competitor can take part."""
+
+    loss: str
+    sorted_weights: bool
+    one_task: bool
+    sparse: bool
+    path: bool
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """How to call one competitor.
+
+    ``solve(task, strengths, tol)`` answers one strength or a path of them; ``refuse`` gives the reason to decline;
+    ``tol`` is where the search for the tolerance starts, ``floor`` where it ends. ``exact`` says that the tolerance
+    is the judge's gap, so looser ones are not tried. ``patience`` limits the seconds for one call of those known to be
+    slow, ``baseline`` marks other ways to solve sorted problems, which need not run everywhere.
+    """
+
+    name: str
+    package: str
+    module: str
+    solve: Callable[[Task, np.ndarray, float], Answers]
+    refuse: Callable[[Kind], str | None]
+    tol: float
+    floor: float = 1e-15
+    order: str = "F"
+    exact: bool = False
+    baseline: bool = False
+    patience: float = np.inf
+
+
+# groupowl ---------------------------------------------------------------------------------------------
+
+
+def _groupowl(**options):
+    def solve(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+        import groupowl as go
+
+        common = {"loss": task.loss, "tol": tol, **options}
+        if len(strengths) == 1:
+            lam = strengths[0] * task.weights
+            return [go.solve(task.X, task.Y, lam, max_iter=10**7, **common).B]
+        return [result.B for result in _groupowl_path(go, task, strengths, common)]
+
+    return solve
+
+
+def _groupowl_path(go, task: Task, strengths: np.ndarray, common: dict[str, Any]):
+    try:
+        from groupowl.path import solve_path
+    except ImportError:  # before the path exists: warm starts by hand
+        results, B = [], None
+        for strength in strengths:
+            results.append(go.solve(task.X, task.Y, strength * task.weights, B_init=B, max_iter=10**7, **common))
+            B = results[-1].B
+        return results
+    return solve_path(task.X, task.Y, task.weights, strengths=strengths, **common)
+
+
+def _singles_only(kind: Kind) -> str | None:
+    return "baseline for single fits" if kind.path else None
+
+
+# Group OWL --------------------------------------------------------------------------------------------
+
+
+def _growl(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    from growl.fista_solver import growl_fista
+
+    lam = strengths[0] * task.weights
+    B, _ = growl_fista(task.X, task.Y, w=lam / task.n, tol=tol, max_iter=10**7, check_type="relative_cost")
+    return [B]
+
+
+def _growl_refuses(kind: Kind) -> str | None:
+    if kind.loss != "squared":
+        return "squared loss only"
+    if kind.sparse:
+        return "no sparse X"
+    return "no paths" if kind.path else None
+
+
+# One task, sorted weights -----------------------------------------------------------------------------
+
+
+def _sortedl1(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    from sortedl1 import Slope
+
+    model = Slope(lam=task.weights, fit_intercept=False, centering="none", scaling="none", tol=tol, max_iter=10**6)
+    y, alphas = task.Y[:, 0], strengths / task.n
+    if len(alphas) == 1:
+        model.alpha = alphas[0]
+        return [model.fit(task.X, y).coef_.reshape(-1, 1)]
+    path = model.path(task.X, y, alphas=alphas, tol_dev_change=0.0, tol_dev_ratio=1.0, max_clusters=10**9)
+    return [path.coefs[:, :, t] for t in range(path.coefs.shape[2])]
+
+
+def _sortedl1_refuses(kind: Kind) -> str | None:
+    if kind.loss != "squared":
+        return "its multinomial penalty is elementwise"
+    return None if kind.one_task else "one response only"
+
+
+# Constant weights -------------------------------------------------------------------------------------
+
+
+def _constant_squared(kind: Kind) -> str | None:
+    if kind.sorted_weights:
+        return "constant weights only"
+    return None if kind.loss == "squared" else "no row-grouped multinomial"
+
+
+def _constant(kind: Kind) -> str | None:
+    return "constant weights only" if kind.sorted_weights else None
+
+
+def _sklearn(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    from sklearn.linear_model import Lasso, MultiTaskLasso, enet_path
+
+    y = task.Y[:, 0] if task.Y.shape[1] == 1 else task.Y
+    alphas = strengths / task.n
+    if len(alphas) == 1:
+        estimator = Lasso if y.ndim == 1 else MultiTaskLasso
+        model = estimator(alpha=alphas[0], fit_intercept=False, tol=tol, max_iter=10**6, copy_X=False)
+        return [model.fit(task.X, y).coef_.reshape(-1, task.X.shape[1]).T]
+    _, coefs, _ = enet_path(task.X, y, l1_ratio=1.0, alphas=alphas, tol=tol, max_iter=10**6, copy_X=False)
+    return np.moveaxis(coefs.reshape(-1, task.X.shape[1], len(alphas)), 2, 0).swapaxes(1, 2)
+
+
+def _celer(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    from celer.homotopy import celer_path, mtl_path
+
+    alphas = strengths / task.n
+    limits = {"tol": tol, "max_iter": 1000, "max_epochs": 10**6}
+    if task.Y.shape[1] == 1:
+        coefs = celer_path(task.X, task.Y[:, 0], "lasso", alphas=alphas, prune=True, **limits)[1]
+        return [coefs[:, [t]] for t in range(len(alphas))]
+    coefs = mtl_path(task.X, task.Y, alphas=alphas, **limits)[1]
+    return [coefs[:, :, t].T for t in range(len(alphas))]
+
+
+def _celer_refuses(kind: Kind) -> str | None:
+    return _constant_squared(kind) or ("multi-task: no sparse X" if kind.sparse and not kind.one_task else None)
+
+
+def _skglm(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    from skglm import Lasso, MultiTaskLasso
+
+    alphas = strengths / task.n
+    y = task.Y[:, 0] if task.Y.shape[1] == 1 else task.Y
+    estimator = Lasso if y.ndim == 1 else MultiTaskLasso
+    # Its tolerance is the largest violation of the optimality conditions, whose size is that of alpha.
+    model = estimator(alpha=alphas[0], tol=tol * alphas[0], fit_intercept=False, max_iter=1000, max_epochs=10**6)
+    if len(alphas) == 1:
+        return [model.fit(task.X, y).coef_.reshape(-1, task.X.shape[1]).T]
+    coefs = model.path(task.X, y, alphas)[1]
+    coefs = coefs.reshape(-1, task.X.shape[1], len(alphas))
+    return [coefs[:, :, t].T for t in range(len(alphas))]
+
+
+def _adelie(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    import adelie as ad
+
+    (d, q), threads = task.shape, task.threads
+    X = ad.matrix.sparse(task.X, n_threads=threads) if hasattr(task.X, "tocsc") else task.X
+    if task.loss == "multinomial":
+        glm = ad.glm.multinomial(task.Y)
+    else:
+        glm = ad.glm.gaussian(task.Y[:, 0]) if q == 1 else ad.glm.multigaussian(task.Y)
+    options = {"tol": tol, "irls_tol": tol, "n_threads": threads, "intercept": False, "early_exit": False}
+    path = _halving(task.strongest, strengths[0]) if len(strengths) == 1 else strengths
+    path = path / (task.n * q)
+    state = ad.grpnet(X, glm, penalty=np.ones(d), lmda_path=path, progress_bar=False, max_iters=10**8, **options)
+    if len(state.lmdas) != len(path):
+        raise RuntimeError(f"solved {len(state.lmdas)} of {len(path)} strengths")
+    return [state.betas[t].toarray().reshape(d, q) for t in range(len(path) - len(strengths), len(path))]
+
+
+def _halving(strongest: float, strength: float) -> np.ndarray:
+    """A short path that ends at ``strength``: adelie's screening needs it, a single strong fit takes far longer."""
+    steps = max(1, int(np.ceil(np.log2(strongest / strength) - 0.01)))
+    return np.geomspace(strongest, strength, steps + 1)[1:]
+
+
+def _skein(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    import skein_glm as sk
+
+    lambdas = strengths / (task.n * task.Y.shape[1])
+    common = {"lambdas": lambdas, "fit_intercept": False, "max_iter": 10**6, "tol": tol}
+    if task.loss == "multinomial":
+        model = sk.MultinomialLassoPathClassifier(max_outer=10**5, outer_tol=tol, **common)
+        coefs = model.fit(task.X, np.argmax(task.Y, axis=1)).coefs_
+    else:
+        # Never parallel=True: it answers with NaN.
+        coefs = sk.MultiTaskLassoPathRegressor(**common).fit(task.X, task.Y).coefs_
+    return [coef.T for coef in coefs]
+
+
+# The list ---------------------------------------------------------------------------------------------
+
+
+def _never(kind: Kind) -> None:
+    return None
+
+
+_OWN = {"package": "groupowl", "module": "groupowl", "tol": 0.99e-6, "order": "C", "exact": True}
+_SLOW = {"baseline": True, "order": "C"}
+
+
+def _own(name: str, patience: float, **options) -> Adapter:
+    """Another solver of groupowl."""
+    return Adapter(name, solve=_groupowl(**options), refuse=_singles_only, patience=patience, **(_OWN | _SLOW))
+
+
+_LIST = (
+    Adapter("groupowl", solve=_groupowl(), refuse=_never, **_OWN),
+    _own("apgd", 30.0, solver="apgd", screening="none"),
+    _own("apgd+paper", 20.0, solver="apgd", screening="paper"),
+    _own("spgd", 10.0, solver="spgd", random_state=0),
+    Adapter("growl-reg", "growl-reg", "growl", _growl, _growl_refuses, tol=1e-13, patience=20.0, **_SLOW),
+    Adapter("sortedl1", "sortedl1", "sortedl1", _sortedl1, _sortedl1_refuses, tol=1e-6),
+    Adapter("scikit-learn", "scikit-learn", "sklearn.linear_model", _sklearn, _constant_squared, tol=4.5e-7),
+    Adapter("celer", "celer", "celer", _celer, _celer_refuses, tol=4.5e-7),
+    Adapter("skglm", "skglm", "skglm", _skglm, _constant_squared, tol=3e-5),
+    Adapter("adelie", "adelie", "adelie", _adelie, _constant, tol=3e-13, floor=1e-20),
+    Adapter("skein-glm", "skein-glm", "skein_glm", _skein, _constant, tol=1e-6, order="C", patience=30.0),
+)
+ADAPTERS = {adapter.name: adapter for adapter in _LIST}

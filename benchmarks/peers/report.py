@@ -1,0 +1,270 @@
+"""Tables on screen, and the page with tables, plots and targets that a run leaves behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from .adapters import ADAPTERS
+from .cases import GROUPS
+from .screen import cell_text, seconds_text
+from .targets import Record, all_targets, by_problem, cost, ratios
+
+INTRODUCTION = """\
+# groupowl against its peers
+
+Written by `make bench`; do not edit. Every answer is judged in the same way: objective and duality gap of
+`F(XB) + sum_i lam_i ||B_[i],:||_2` (sums over samples, no intercept), computed from the coefficients alone. Each
+competitor runs at the loosest tolerance found at which its relative gap is at most 1e-6 (1e-9 for spectra; for paths
+the median over the 100 strengths). The gap is relative to the loss at zero.
+
+- Times are medians of repeated calls (up to seven while they are cheap), all competitors in turn, in random order.
+  Reading data, compiling and first calls are not in them; first calls are in a table of their own.
+- `> 30 s`: stopped. Those known to be slow are stopped early, which only understates how much slower they are;
+  harder strengths of a case that was stopped are not run. `(gap 1e-5)`: its tightest tolerance reached no better.
+- Everyone gets `X` in its favourite memory order (by columns for coordinate descent, else by rows), centred and with
+  columns of norm sqrt(n). adelie gets a short path that ends at the strength asked for, which is its fastest way.
+- groupowl is `solve` with its defaults. apgd is Algorithm 1 without screening, apgd+paper with the paper's rule,
+  spgd Algorithm 2 with screening.
+"""
+
+
+# Screen -----------------------------------------------------------------------------------------------
+
+
+def print_report(data: dict[str, Any], console: Console) -> None:
+    """One table for each group, and the targets."""
+    for letter, records in _groups(data).items():
+        names = _present(records)
+        table = Table(title=f"({letter}) {GROUPS[letter]}", title_justify="left")
+        for column in ("problem", *names):
+            table.add_column(column, justify="left" if column == "problem" else "right")
+        for key, row in sorted(by_problem(records).items(), key=_by_case):
+            table.add_row(key, *(_text(row.get(name)) for name in names))
+        console.print(table)
+    table = Table("target", "measured", "", title="Targets", title_justify="left")
+    for target in all_targets(data):
+        table.add_row(target.text, target.measured, _verdict(target.passed))
+    console.print(table)
+
+
+def _groups(data: dict[str, Any]) -> dict[str, list[Record]]:
+    records = list(data["cells"].values())
+    found = {letter: [one for one in records if one["group"] == letter] for letter in GROUPS}
+    return {letter: part for letter, part in found.items() if part}
+
+
+def _present(records: list[Record]) -> list[str]:
+    """Competitors that did not decline everything."""
+    active = {one["competitor"] for one in records if one["status"] != "declined"}
+    return [name for name in ADAPTERS if name in active]
+
+
+def _by_case(item: tuple[str, dict[str, Record]]) -> tuple[str, float]:
+    record = next(iter(item[1].values()))
+    return record["case"], -(record["fraction"] or 0.0)
+
+
+def _text(record: Record | None) -> str:
+    return "" if record is None else cell_text(record["status"], record["seconds"], record["gap"])
+
+
+def _verdict(passed: bool | None) -> str:
+    return {True: "pass", False: "FAIL", None: "-"}[passed]
+
+
+# Page -------------------------------------------------------------------------------------------------
+
+
+def write_page(data: dict[str, Any], folder: Path) -> Path:
+    """``README.md`` and the plots it shows."""
+    plots = draw(data, folder)
+    parts = [INTRODUCTION, _setting(data), _summary(data)]
+    parts += [f"![{title}]({name})\n" for name, title in plots]
+    for letter, records in _groups(data).items():
+        parts += [f"## ({letter}) {GROUPS[letter]}\n", _times(letter, records), _gaps(letter, records)]
+    parts += [_reasons(data), _first_calls(data), _targets(data)]
+    page = folder / "README.md"
+    page.write_text("\n".join(part for part in parts if part))
+    return page
+
+
+def _rows(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _setting(data: dict[str, Any]) -> str:
+    meta = data["meta"]
+    versions = ", ".join(f"{name} {number}" for name, number in meta["versions"].items())
+    kind = "Quick run" if meta["quick"] else "Full run"
+    pools = {number for found in meta.get("thread pools", {}).values() for _, number in found}
+    checked = f" (found in the workers: {', '.join(map(str, sorted(pools)))})" if pools else ""
+    threads = f"threads for everyone: {meta['threads']}{checked}"
+    return f"{kind} of {meta['date']}: Python {meta['python']}, {meta['machine']}, {threads}. {versions}.\n"
+
+
+def _summary(data: dict[str, Any]) -> str:
+    """Median ratios of times, for each group and competitor."""
+    rows = []
+    for letter, records in _groups(data).items():
+        for name in _present(records):
+            found = ratios(records, name)
+            if name == "groupowl" or not found:
+                continue
+            values = [ratio for _, ratio in found]
+            stopped = sum(one["status"] == "limit" for one, _ in found)
+            span = f"{min(values):.2g} to {max(values):.2g}"
+            rows.append([f"({letter})", name, f"{np.median(values):.3g}", span, str(len(values)), str(stopped)])
+    header = ["group", "competitor", "time / groupowl, median", "range", "problems", "of these stopped"]
+    note = "Above 1: groupowl is faster. Stopped ones count with the time they were given, if that says anything."
+    return f"## Times relative to groupowl\n\n{note}\n\n" + _rows(header, rows)
+
+
+def _times(letter: str, records: list[Record]) -> str:
+    names = _present(records)
+    header = ["problem", "rows", *names] + ([] if letter == "f" else ["groupowl in X^T Y"])
+    rows = []
+    for key, row in sorted(by_problem(records).items(), key=_by_case):
+        own = row.get("groupowl")
+        texts = [_bold_best(row, name) for name in names]
+        units = [] if letter == "f" else [f"{cost(own):.1f}" if own and own["products"] else ""]
+        rows.append([key[3:], str(own["n_rows"]) if own else "", *texts, *units])
+    return _rows(header, rows)
+
+
+def _bold_best(row: dict[str, Record], name: str) -> str:
+    good = [one["seconds"] for one in row.values() if one["status"] == "ok"]
+    text = _text(row.get(name))
+    best = name in row and row[name]["status"] == "ok" and row[name]["seconds"] == min(good)
+    return f"**{text}**" if best else text
+
+
+def _gaps(letter: str, records: list[Record]) -> str:
+    """Gaps really reached; for paths the median and the worst."""
+    names = _present(records)
+    rows = []
+    for key, row in sorted(by_problem(records).items(), key=_by_case):
+        rows.append([key[3:], *(_gap(row.get(name), letter == "f") for name in names)])
+    table = _rows(["problem", *names], rows)
+    return f"<details><summary>Gaps reached</summary>\n\n{table}\n</details>\n"
+
+
+def _gap(record: Record | None, path: bool) -> str:
+    if record is None or record["gap"] is None:
+        return ""
+    return f"{record['gap']:.0e}" + (f", worst {record['worst_gap']:.0e}" if path else "")
+
+
+def _reasons(data: dict[str, Any]) -> str:
+    """Who declined what, and what went wrong."""
+    notes: dict[tuple[str, str, str], int] = {}
+    for one in data["cells"].values():
+        if one["status"] in ("declined", "failed", "short"):
+            note = one["note"] if one["status"] != "short" else "gap not reached at its tightest tolerance"
+            place = (one["competitor"], f"({one['group']})", f"{one['status']}: {note}")
+            notes[place] = notes.get(place, 0) + 1
+    rows = [[*place, str(count)] for place, count in sorted(notes.items())]
+    return "## Who did not take part, and why\n\n" + _rows(["competitor", "group", "reason", "problems"], rows)
+
+
+def _first_calls(data: dict[str, Any]) -> str:
+    extras, rows = data["extras"], []
+    for name, one in extras.get("first_calls", {}).items():
+        times = [seconds_text(one[part]) if part in one else one["error"] for part in ("import", "first", "second")]
+        rows.append([name, one["problem"][3:], *times])
+    if not rows:
+        return ""
+    text = "## First calls\n\nIn a fresh process; compiling counts as part of the first call.\n\n"
+    text += _rows(["competitor", "problem", "import", "first call", "second call"], rows)
+    memory = ", ".join(f"{one['share']:.3f} of X at {one['fraction']}" for one in extras["memory"])
+    base, beyond = extras["import"].values()
+    text += f"\nImport: scikit-learn's linear models {base:.3f} s, groupowl beyond them {beyond:.3f} s. "
+    return text + f"Peak memory of a groupowl fit beyond X at 500 x 10000 x 10, OSCAR: {memory}.\n"
+
+
+def _targets(data: dict[str, Any]) -> str:
+    rows = [[one.text, one.measured, _verdict(one.passed)] for one in all_targets(data)]
+    return "## Targets\n\n" + _rows(["target", "measured", "verdict"], rows)
+
+
+# Plots ------------------------------------------------------------------------------------------------
+
+
+def draw(data: dict[str, Any], folder: Path) -> list[tuple[str, str]]:
+    """Plots as files; their names and titles."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    colors = dict(zip(ADAPTERS, matplotlib.colormaps["tab20"].colors, strict=False)) | {"groupowl": "black"}
+    drawn = [
+        ("time_against_gap.png", "Time against gap", _draw_profiles),
+        ("ratios.png", "Ratios of times", _draw_ratios),
+    ]
+    return [(name, title) for name, title, function in drawn if function(data, folder / name, colors)]
+
+
+def _draw_profiles(data: dict[str, Any], path: Path, colors: dict[str, Any]) -> bool:
+    import matplotlib.pyplot as plt
+
+    shown = by_problem(one for one in data["cells"].values() if one["profile"])
+    if not shown:
+        return False
+    columns = min(2, len(shown))
+    figure, axes = plt.subplots(
+        -(-len(shown) // columns), columns, figsize=(6 * columns, 4 * -(-len(shown) // columns)), squeeze=False
+    )
+    for axis in axes.flat[len(shown) :]:
+        axis.remove()
+    for axis, (key, row) in zip(axes.flat, sorted(shown.items()), strict=False):
+        for name in (name for name in ADAPTERS if name in row):
+            seconds, gaps = _staircase(row[name]["profile"])
+            axis.step(gaps, seconds, where="post", marker=".", label=name, color=colors[name])
+        axis.set(xscale="log", yscale="log", xlabel="relative duality gap", ylabel="seconds", title=key)
+        axis.set_xlim(1.0, 1e-10)
+        axis.legend(fontsize=7)
+        axis.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    return True
+
+
+def _staircase(points: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
+    """Least time for each gap that was reached, from loose to tight."""
+    ordered = sorted(points, key=lambda point: -point[1])
+    seconds = np.array([seconds for seconds, _ in ordered])
+    return np.minimum.accumulate(seconds[::-1])[::-1], np.maximum([gap for _, gap in ordered], 1e-16)
+
+
+def _draw_ratios(data: dict[str, Any], path: Path, colors: dict[str, Any]) -> bool:
+    import matplotlib.pyplot as plt
+
+    bars = []
+    for letter, records in _groups(data).items():
+        for name in _present(records):
+            values = [ratio for _, ratio in ratios(records, name)]
+            if name != "groupowl" and values:
+                bars.append((f"({letter}) {name}", values, colors[name]))
+    if not bars:
+        return False
+    figure, axis = plt.subplots(figsize=(8, 1 + 0.28 * len(bars)))
+    for place, (_, values, color) in enumerate(bars):
+        median = np.median(values)
+        axis.barh(place, median - 1.0, left=1.0, color=color, alpha=0.6)
+        axis.plot(values, np.full(len(values), place), "|", color="black", markersize=6, alpha=0.5)
+    axis.set_yticks(range(len(bars)), [label for label, _, _ in bars], fontsize=8)
+    axis.invert_yaxis()
+    axis.axvline(1.0, color="black", linewidth=1)
+    axis.set(
+        xscale="log", xlabel="time / time of groupowl (bar: median, marks: problems; right of 1: groupowl is faster)"
+    )
+    axis.grid(axis="x", alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    return True

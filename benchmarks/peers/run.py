@@ -1,0 +1,440 @@
+"""The run: for each problem find every competitor's tolerance, then time all of them in turn, in random order."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from . import cases, judge
+from .adapters import ADAPTERS, Adapter, Kind
+from .cases import Problem, Source
+from .process import Failed, OverLimit, Process
+
+MAX_ATTEMPTS = 8  # runs to find a tolerance
+OVERSOLVED = 30  # a first answer this much better than asked for gets one looser try
+REPEATS, REPEAT_SECONDS = 7, 2.0
+BURST_SECONDS, BURST = 0.05, 3  # calls shorter than this are timed three at a time
+LADDER_SHARE = 0.5  # of the limit: once the search for a tolerance took longer, it starts no other run
+BASELINE_PATIENCE, QUICK_PATIENCE = 10.0, 5.0  # seconds for baselines outside of (a), for all who are slow
+COMPILE_LIMIT = 180.0
+PROFILE_FACTORS = 10.0 ** np.arange(8, -5, -1.5)  # of the tolerance found, from loose to tight
+PROFILE_SECONDS, QUICK_PROFILE_SECONDS, PROFILE_GAP = 20.0, 4.0, 1e-10
+
+
+@dataclass
+class Settings:
+    """What the command line decides."""
+
+    limit: float = 120.0
+    threads: int = 1
+    seed: int = 0
+    quick: bool = False
+    thorough: bool = False
+    data: Path | None = None
+
+    def limit_of(self, adapter: Adapter, problem: Problem) -> float:
+        """Seconds for one call; those known to be slow get less, which only understates their times."""
+        if self.thorough:
+            return self.limit
+        patience = adapter.patience
+        if np.isfinite(patience) and self.quick:
+            patience = QUICK_PATIENCE
+        elif adapter.baseline and problem.group != "a":
+            patience = BASELINE_PATIENCE
+        return min(self.limit, patience)
+
+    def left_out(self, adapter: Adapter, problem: Problem) -> bool:
+        """Baselines run on all of (a) and on part of the rest."""
+        elsewhere = problem.group in "eg" or (problem.group in "bc" and problem.source.correlation > 0.5)
+        return adapter.baseline and elsewhere and not (self.thorough or self.quick)
+
+
+@dataclass
+class Cell:
+    """One competitor on one problem."""
+
+    problem: Problem
+    adapter: Adapter
+    status: str = "ok"
+    note: str = ""
+    tol: float = np.nan
+    gap: float = np.nan
+    worst_gap: float = np.nan
+    objective: float = np.nan
+    dual: float = np.nan
+    n_rows: int = 0
+    times: list[float] = field(default_factory=list)
+    products: list[float] = field(default_factory=list)
+    tries: list[tuple[float, float, float]] = field(default_factory=list)  # tolerance, seconds, gap
+    profile: list[tuple[float, float]] = field(default_factory=list)  # seconds, gap
+
+    @property
+    def seconds(self) -> float:
+        """Median time."""
+        return float(np.median(self.times)) if self.times else np.nan
+
+    def record(self, size: tuple[int, int, int]) -> dict[str, Any]:
+        """The cell as JSON."""
+        problem = self.problem
+        return {
+            "key": problem.key,
+            "case": problem.case,
+            "group": problem.group,
+            "competitor": self.adapter.name,
+            "fraction": problem.fraction,
+            "weights": problem.weights,
+            "loss": problem.source.loss,
+            "size": size,
+            "goal": problem.goal,
+            "seconds": self.seconds,
+            **{
+                name: getattr(self, name)
+                for name in ("status", "note", "tol", "gap", "worst_gap", "objective", "dual", "n_rows")
+            },
+            **{name: getattr(self, name) for name in ("times", "products", "tries", "profile")},
+        }
+
+
+class Store:
+    """Results on disk, written after every problem, so that an interrupted run keeps what it has."""
+
+    def __init__(self, path: Path, resume: bool) -> None:
+        self.path = path
+        self.data: dict[str, Any] = {"meta": {}, "cells": {}, "extras": {}}
+        if resume and path.exists():
+            self.data = json.loads(path.read_text())
+
+    def has(self, problem: Problem, adapter: Adapter) -> bool:
+        """Whether this cell was finished by an earlier run."""
+        return f"{problem.key} | {adapter.name}" in self.data["cells"]
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Keep a finished cell."""
+        self.data["cells"][f"{record['key']} | {record['competitor']}"] = record
+
+    def save(self) -> None:
+        """Write everything; a file that is half written never replaces a whole one."""
+        part = self.path.with_suffix(".part")
+        part.write_text(json.dumps(_plain(self.data), indent=1))
+        part.replace(self.path)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers that JSON knows: six digits for times and gaps are plenty, and no NaN."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.12g}") if np.isfinite(value) else None
+    return value
+
+
+class Folder:
+    """Data of one source on disk for the workers, and in memory for the judge."""
+
+    def __init__(self, root: Path, source: Source, data: Path | None) -> None:
+        self.source = source
+        self.path = root / source.key.replace(" ", "_")
+        self.path.mkdir(exist_ok=True)
+        self.X, self.Y = cases.load(source, data)
+        self.size = (*self.X.shape, self.Y.shape[1])
+        self.strongest: dict[str, float] = {}  # lam_max for each weight sequence
+        np.save(self.path / "Y.npy", self.Y)
+        if sp.issparse(self.X):
+            sp.save_npz(self.path / "X.npz", self.X, compressed=False)
+        else:
+            np.save(self.path / "X_C.npy", self.X)
+            np.save(self.path / "X_F.npy", np.asfortranarray(self.X))
+
+    def prepare(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+        """Weights, also on disk, and the strengths to solve for."""
+        weights = cases.weight_sequence(problem.weights, self.size[1])
+        np.save(self.path / f"weights_{problem.weights}.npy", weights)
+        self.strongest[problem.weights] = strongest = judge.lam_max(self.X, self.Y, weights, self.source.loss)
+        if problem.fraction is not None:
+            return weights, np.array([problem.fraction * strongest])
+        return weights, strongest * np.geomspace(1.0, cases.PATH_EPS, cases.PATH_LENGTH)
+
+    def request(self, problem: Problem) -> dict[str, Any]:
+        """What a worker is asked to load."""
+        strongest = self.strongest[problem.weights]
+        names = {"folder": str(self.path), "loss": self.source.loss, "weights": problem.weights}
+        return {"do": "load", **names, "strongest": strongest}
+
+    def remove(self) -> None:
+        """Free the disk."""
+        shutil.rmtree(self.path)
+
+
+class Runner:
+    """Runs problems with the competitors chosen."""
+
+    def __init__(self, settings: Settings, competitors: list[str], store: Store, show) -> None:
+        self.settings, self.store, self.show = settings, store, show
+        self.adapters = [ADAPTERS[name] for name in competitors]
+        self.random = random.Random(settings.seed)
+        self.root = Path(tempfile.mkdtemp(prefix="groupowl-bench-"))
+        self.processes = {name: Process(name, settings.threads, self.root / f"{name}.log") for name in competitors}
+        self.tolerances: dict[Any, float] = {}  # what a competitor needed last time
+        self.stopped: dict[tuple[str, str], tuple[float, float]] = {}  # fraction and time at which a case was stopped
+        self.tiny: dict[Any, Folder] = {}
+
+    def close(self) -> None:
+        """End the workers and remove their files."""
+        for process in self.processes.values():
+            process.stop()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def run(self, problems: list[Problem]) -> None:
+        """Solve every problem, data set by data set."""
+        for source, group in groupby(self._ordered(problems), key=lambda problem: problem.source):
+            todo = [one for one in group if any(not self.store.has(one, adapter) for adapter in self.adapters)]
+            if not todo:
+                continue
+            folder = Folder(self.root, source, self.settings.data)
+            for problem in todo:
+                self._solve(problem, folder)
+                self.store.save()
+            folder.remove()
+
+    def _ordered(self, problems: list[Problem]) -> list[Problem]:
+        """Data sets and cases in random order, the strengths of a case from easy to hard, its path last."""
+        sources = list(dict.fromkeys(problem.source for problem in problems))
+        all_cases = list(dict.fromkeys(problem.case for problem in problems))
+        self.random.shuffle(sources)
+        self.random.shuffle(all_cases)
+        return sorted(
+            problems, key=lambda one: (sources.index(one.source), all_cases.index(one.case), -(one.fraction or 0.0))
+        )
+
+    def _solve(self, problem: Problem, folder: Folder) -> None:
+        weights, strengths = folder.prepare(problem)
+        adapters = [adapter for adapter in self.adapters if not self.store.has(problem, adapter)]
+        self.random.shuffle(adapters)
+        cells = []
+        for adapter in adapters:
+            attempt = Attempt(self, Cell(problem, adapter), folder, weights, strengths)
+            self.show.start(problem, adapter)
+            attempt.find_tolerance()
+            cells.append(attempt)
+        self._repeat([attempt for attempt in cells if attempt.cell.times])
+        if cases.profiled(problem):
+            for attempt in cells:
+                self.show.start(problem, attempt.cell.adapter)
+                attempt.profile()
+        for attempt in cells:
+            self.store.add(attempt.cell.record(folder.size))
+            attempt.forget()
+        self.show.finish(problem, [attempt.cell for attempt in cells])
+
+    def _repeat(self, attempts: list[Attempt]) -> None:
+        """Time the competitors in turn, in a new random order each round."""
+        for _ in range(REPEATS - 1):
+            attempts = [attempt for attempt in attempts if attempt.may_repeat()]
+            for attempt in self.random.sample(attempts, len(attempts)):
+                attempt.repeat()
+
+
+class Attempt:
+    """One competitor at work on one problem."""
+
+    def __init__(self, runner: Runner, cell: Cell, folder: Folder, weights: np.ndarray, strengths: np.ndarray) -> None:
+        self.runner, self.cell, self.folder = runner, cell, folder
+        self.weights, self.strengths = weights, strengths
+        self.process = runner.processes[cell.adapter.name]
+        self.limit = runner.settings.limit_of(cell.adapter, cell.problem)
+        self.answer = runner.root / f"{cell.adapter.name}.npz"
+        problem = cell.problem
+        self.kind = Kind(
+            problem.source.loss,
+            problem.weights != "constant",
+            folder.size[2] == 1,
+            problem.sparse,
+            problem.fraction is None,
+        )
+
+    # Finding the tolerance ----------------------------------------------------------------------------
+
+    def find_tolerance(self) -> None:
+        """Run with tighter and tighter tolerances until the judge is content; note what happened."""
+        cell, stopped = self.cell, self.runner.stopped
+        reason = cell.adapter.refuse(self.kind)
+        if not reason and self.runner.settings.left_out(cell.adapter, cell.problem):
+            reason = "left out to save time; --thorough runs it"
+        if reason:
+            cell.status, cell.note = "declined", reason
+            return
+        earlier = stopped.get((cell.problem.case, cell.adapter.name))
+        if earlier is not None:
+            cell.status, cell.note, cell.times = "limit", f"not run: already stopped at {earlier[0]}", [earlier[1]]
+            return
+        try:
+            self._warm_up()
+            self._ladder()
+        except OverLimit:
+            self._over_limit()
+        except Failed as error:
+            cell.status, cell.note = "failed", str(error)
+
+    def _over_limit(self) -> None:
+        cell = self.cell
+        if cell.gap <= cell.problem.goal:  # it was only one more try that took too long
+            return
+        if cell.tries:
+            cell.note = f"reached {cell.tries[-1][2]:.1e} in {cell.tries[-1][1]:.3g} s"
+        # A tighter tolerance takes at least as long as a looser one did; runs that were stopped had the whole limit.
+        longest = max((seconds for _, seconds, _ in cell.tries), default=0.0)
+        cell.status, cell.times = "limit", [longest if self.process.process else self.limit]
+        if cell.problem.fraction is not None:
+            self.runner.stopped[cell.problem.case, cell.adapter.name] = (cell.problem.fraction, cell.seconds)
+
+    def _ladder(self) -> None:
+        cell, memory, goal = self.cell, self.runner.tolerances, self.cell.problem.goal
+        key, single = ((cell.adapter.name, kind, goal) for kind in (self.kind, replace(self.kind, path=False)))
+        tol = memory.get(key, memory.get(single, cell.adapter.tol * goal / 1e-6))
+        spent = 0.0
+        for attempt in range(MAX_ATTEMPTS):
+            if spent > LADDER_SHARE * self.limit:
+                raise OverLimit
+            seconds, gap = self._judged_run(tol)
+            spent += seconds
+            if gap <= goal:
+                memory[key] = cell.tol
+                if attempt or cell.adapter.exact or gap * OVERSOLVED > goal or seconds > 0.2 * self.limit:
+                    return
+                tol *= min(OVERSOLVED, 0.3 * goal / gap)
+            elif cell.gap <= goal or tol <= cell.adapter.floor:
+                break  # the looser try was too loose, or there is nothing tighter
+            else:
+                tol = max(cell.adapter.floor, tol * min(0.3, max(1e-3, 0.5 * goal / gap)))
+        if cell.gap > goal:
+            cell.status, cell.note = "short", f"gap {cell.gap:.1e} at its tightest tolerance"
+
+    def _judged_run(self, tol: float) -> tuple[float, float]:
+        """Seconds and gap with this tolerance; the cell keeps the run if it is good enough, or nothing was."""
+        cell = self.cell
+        times = self._call(tol, out=str(self.answer))
+        verdicts = list(self._verdicts())
+        gaps = [verdict.gap for verdict in verdicts]
+        gap, seconds = float(np.median(gaps)), float(np.median(times))
+        if not np.isfinite(gap):
+            raise Failed("the answer is not finite")
+        cell.tries.append((tol, seconds, gap))
+        first, enough = len(cell.tries) == 1, gap <= cell.problem.goal
+        if first or enough or (cell.gap > cell.problem.goal and gap < cell.gap):
+            cell.tol, cell.gap, cell.worst_gap, cell.times = tol, gap, max(gaps), list(times)
+            cell.objective, cell.dual = verdicts[-1].objective, verdicts[-1].dual
+            cell.n_rows = verdicts[-1].n_rows
+        return seconds, gap
+
+    def _verdicts(self) -> Iterator[judge.Verdict]:
+        folder = self.folder
+        with np.load(self.answer) as file:
+            count, which, rows, values = (file[name] for name in ("count", "which", "rows", "values"))
+        if count != len(self.strengths):
+            raise Failed(f"{count} answers for {len(self.strengths)} strengths")
+        for t, strength in enumerate(self.strengths):
+            mine = which == t
+            lam = strength * self.weights
+            yield judge.judge(folder.X, folder.Y, lam, folder.source.loss, rows[mine], values[mine])
+
+    def _call(self, tol: float, out: str | None = None, burst: int = 1) -> list[float]:
+        self._load()
+        request = {"strengths": self.strengths.tolist(), "tol": tol, "out": out, "burst": burst}
+        times: list[float] = self.process.ask(self.allowed * burst, do="solve", **request)["times"]
+        return times
+
+    def _load(self) -> None:
+        problem = self.cell.problem
+        self.process.ask(COMPILE_LIMIT, **self.folder.request(problem))
+
+    def _warm_up(self) -> None:
+        """Let the worker import and compile on a tiny problem of the same kind; first calls are reported apart."""
+        self.allowed = self.limit
+        if self.process.process is not None and self.kind in self.process.warmed:
+            return
+        folder = self._tiny_folder()
+        weights = "oscar" if self.kind.sorted_weights else "constant"
+        problem = Problem("w", folder.source, weights, None if self.kind.path else 0.5)
+        _, strengths = folder.prepare(problem)
+        self.process.ask(COMPILE_LIMIT, **folder.request(problem))
+        strengths = strengths[:: 33 if self.kind.path else 1].tolist()
+        for _ in range(2):
+            self.process.ask(COMPILE_LIMIT, do="solve", strengths=strengths, tol=self.cell.adapter.tol)
+        self.process.warmed.add(self.kind)
+        pools = self.process.ask(COMPILE_LIMIT, do="threads_used")["threads"]
+        self.runner.store.data["meta"].setdefault("thread pools", {})[self.cell.adapter.name] = pools
+
+    def _tiny_folder(self) -> Folder:
+        kind, tiny = self.kind, self.runner.tiny
+        key = (kind.loss, kind.one_task, kind.sparse)
+        if key not in tiny:
+            q, density = (1 if kind.one_task else 3), (0.3 if kind.sparse else None)
+            source = Source("ar", loss=kind.loss, n=60, d=40, q=q, density=density)
+            tiny[key] = Folder(self.runner.root, source, None)
+        return tiny[key]
+
+    # Timing -------------------------------------------------------------------------------------------
+
+    def may_repeat(self) -> bool:
+        """Whether one more call is cheap enough."""
+        cell = self.cell
+        affordable = sum(cell.times) + cell.seconds < REPEAT_SECONDS
+        return cell.status in ("ok", "short") and affordable
+
+    def repeat(self) -> None:
+        """One more timing, and for groupowl the unit of cost beside it."""
+        cell = self.cell
+        burst = BURST if cell.seconds < BURST_SECONDS else 1
+        try:
+            cell.times.append(float(np.median(self._call(cell.tol, burst=burst))))
+            if cell.adapter.name == "groupowl":
+                cell.products.append(float(np.median(self.process.ask(self.limit, do="product")["times"])))
+        except (OverLimit, Failed) as error:
+            cell.status, cell.note = "failed", f"in a repeated run: {error or 'over the limit'}"
+
+    def profile(self) -> None:
+        """Seconds and gaps from loose to tight tolerances, for the plot of time against gap."""
+        cell, spent = self.cell, 0.0
+        budget = QUICK_PROFILE_SECONDS if self.runner.settings.quick else PROFILE_SECONDS
+        cell.profile = [(seconds, gap) for _, seconds, gap in cell.tries]
+        if cell.status in ("declined", "failed"):
+            return
+        tolerances = (cell.tol if np.isfinite(cell.tol) else cell.adapter.tol) * PROFILE_FACTORS
+        for tol in tolerances[tolerances <= 1.0]:
+            self.allowed = budget - spent
+            try:
+                times = self._call(float(tol), out=str(self.answer))
+            except (OverLimit, Failed):
+                return
+            spent += sum(times)
+            cell.profile.append((float(np.median(times)), max(verdict.gap for verdict in self._verdicts())))
+            if 3 * times[-1] > budget - spent or cell.profile[-1][1] < PROFILE_GAP:
+                return  # tight enough, or the next might be stopped, and its worker with it
+
+    def forget(self) -> None:
+        """Remove the answer."""
+        self.answer.unlink(missing_ok=True)
+
+
+def versions(competitors: list[str]) -> dict[str, str]:
+    """Versions of what was compared."""
+    packages = {ADAPTERS[name].package for name in competitors} | {"numpy", "scipy", "scikit-learn"}
+    return {package: version(package) for package in sorted(packages)}
+
+
+def now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
