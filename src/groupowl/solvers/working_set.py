@@ -81,6 +81,8 @@ class WorkingSet:
     #: solves: the whole problem must be certified once more at the end.
     shrink_fraction = 0.1
     shrink_after = 4
+    #: Whether inner solves may take Newton-type steps.
+    second_order = True
     #: Rounds without any progress after which a solve counts as stalled.
     patience = 10
 
@@ -106,7 +108,7 @@ class WorkingSet:
         rows = np.flatnonzero(state.members)
         index = problem.row_index(rows)
         B_W = state.B[index]
-        oracle = _oracle(problem, rows, state, task, B_W)
+        oracle = self.oracle(problem, rows, state, task, B_W)
         goal = _inner_goal(problem, oracle, state, task, everything=everything, violators=violators)
         iterate = minimise(
             oracle,
@@ -116,6 +118,7 @@ class WorkingSet:
             max_steps=max(task.max_steps, 1),
             rank=problem.design.n_samples,
             lipschitz=None if violators else state.lipschitz,
+            second_order=self.second_order,
         )
         B = np.zeros_like(state.B)
         B[index] = iterate.point.B
@@ -123,6 +126,19 @@ class WorkingSet:
             state, B=B, Z=None, last_gap=task.certificate.gap, inner_gap=iterate.gap, lipschitz=iterate.lipschitz
         )
         return state, iterate.steps
+
+    def oracle(self, problem: Problem, rows: IndexArray, state: _State, task: Round, B: FloatArray) -> Oracle:
+        """The cheapest way to evaluate the loss on these rows."""
+        residual, n = task.certificate.residual, problem.design.n_samples
+        complete = np.count_nonzero(B) == np.count_nonzero(state.B)  # the residual is that of these rows alone
+        quadratic = problem.loss.name == "squared" and len(rows) <= _GRAM_ROWS_PER_SAMPLE * n
+        if quadratic and complete and residual is not None and residual.descent is not None:
+            return GramOracle(problem.gram(rows), B, residual.descent[rows], residual.loss, float(residual.totals[0]))
+        columns = problem.columns(rows)
+        if columns is None:
+            return ProblemOracle(problem.restrict(rows))
+        targets = problem.targets
+        return ColumnsOracle(columns, problem.loss, targets.Y, targets.w, balanced=problem.n_free > 0)
 
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """The next working set: coefficients, members that still pull, and the strongest violators."""
@@ -174,17 +190,3 @@ def _inner_goal(
     (n, _), q = problem.design.shape, problem.targets.n_tasks
     free_steps = int((2.0 * n * problem.n_rows * q + _ROUND_OVERHEAD) / oracle.step_cost(q))
     return Goal(tight, max(tight, state.relative * task.certificate.gap), free_steps)
-
-
-def _oracle(problem: Problem, rows: IndexArray, state: _State, task: Round, B: FloatArray) -> Oracle:
-    """The cheapest way to evaluate the loss on these rows."""
-    residual, n = task.certificate.residual, problem.design.n_samples
-    complete = np.count_nonzero(B) == np.count_nonzero(state.B)  # the residual is that of these rows alone
-    quadratic = problem.loss.name == "squared" and len(rows) <= _GRAM_ROWS_PER_SAMPLE * n
-    if quadratic and complete and residual is not None and residual.descent is not None:
-        return GramOracle(problem.gram(rows), B, residual.descent[rows], residual.loss, float(residual.totals[0]))
-    columns = problem.columns(rows)
-    if columns is None:
-        return ProblemOracle(problem.restrict(rows))
-    targets = problem.targets
-    return ColumnsOracle(columns, problem.loss, targets.Y, targets.w, balanced=problem.n_free > 0)

@@ -46,23 +46,28 @@ def minimise(
     max_steps: int,
     rank: int,
     lipschitz: float | None = None,
+    second_order: bool = True,
 ) -> Iterate:
     """Minimise loss plus penalty on a working set to the goal, in at most ``max_steps`` steps.
 
     ``rank`` bounds the rank of the columns: with more non-zero rows than that, Newton systems are near singular.
     """
-    return _Minimisation(oracle, lam, goal, max_steps, rank).run(first_iterate(oracle, B, lam, lipschitz))
+    minimisation = _Minimisation(oracle, lam, goal, max_steps, rank, second_order)
+    return minimisation.run(first_iterate(oracle, B, lam, lipschitz))
 
 
 class _Minimisation:
     """One inner solve: gradient steps, and whose turn it is in between."""
 
-    def __init__(self, oracle: Oracle, lam: FloatArray, goal: Goal, max_steps: int, rank: int) -> None:
+    def __init__(
+        self, oracle: Oracle, lam: FloatArray, goal: Goal, max_steps: int, rank: int, second_order: bool
+    ) -> None:
         self.oracle = oracle
         self.lam = lam
         self.goal = goal
         self.max_steps = max_steps
         self.rank = rank
+        self.second_order = second_order
         self.proximal_newton_tried = False
         self.pause = _NEWTON_PAUSE
         self.next_try = _FIRST_STEPS
@@ -78,7 +83,7 @@ class _Minimisation:
             if self._done(iterate):
                 break
             block = _BLOCK_STEPS
-            iterate = self._second_order(iterate)
+            iterate = self._second_order_steps(iterate) if self.second_order else iterate
             if self._done(iterate):
                 break
             if iterate.gap <= 0.5 * reference:
@@ -90,7 +95,7 @@ class _Minimisation:
     def _done(self, iterate: Iterate) -> bool:
         return iterate.exhausted or self.goal.met(iterate.gap, iterate.steps)
 
-    def _second_order(self, iterate: Iterate) -> Iterate:
+    def _second_order_steps(self, iterate: Iterate) -> Iterate:
         """One try of the second-order method whose turn it is, if any."""
         oracle, left = self.oracle, self.max_steps - iterate.steps
         if isinstance(oracle, GramOracle) and not self.proximal_newton_tried and self._proximal_newton_pays(iterate):
