@@ -130,12 +130,12 @@ def test_callback_sees_coefficients_of_full_size_and_can_stop(solver):
     case = make_case(26, n=30, d=100, fit_intercept=True)
     seen = []
 
-    def stop_after_three(progress):
+    def stop_after_two(progress):
         seen.append(progress.coefficients())
-        return len(seen) == 3
+        return len(seen) == 2
 
-    result = go.solve(**case.arguments(), solver=solver, callback=stop_after_three, tol=1e-12, random_state=0)
-    assert (result.status, result.converged, len(seen)) == ("callback", False, 3)
+    result = go.solve(**case.arguments(), solver=solver, callback=stop_after_two, tol=1e-12, random_state=0)
+    assert (result.status, result.converged, len(seen)) == ("callback", False, 2)
     B, intercept = seen[-1]
     assert B.shape == (100, 3)
     assert intercept.shape == (3,)

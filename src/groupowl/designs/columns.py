@@ -12,6 +12,9 @@ import numpy as np
 from .._typing import FloatArray, IndexArray
 from .base import PassCounter
 
+# A Gram matrix that grows keeps copies of its columns up to this fraction of all.
+_MOST_COPIES = 0.125
+
 
 class Columns(Protocol):
     """Columns ``A`` of shape (n_samples, n_columns) with the products that inner solvers need."""
@@ -194,6 +197,7 @@ class GramCache:
         self.position = np.full(design.n_features, -1, dtype=np.intp)
         self.known = np.zeros(0, dtype=np.intp)
         self.storage = np.empty((0, 0))
+        self.copies: list[DenseColumns] | None = []  # of the known columns, while they are few
 
     def block(self, columns: Any) -> FloatArray:
         """``X_c^T diag(w) X_c`` for these columns, a copy."""
@@ -206,7 +210,7 @@ class GramCache:
     def _grow(self, new: Any) -> None:
         old, size = len(self.known), len(self.known) + len(new)
         known = np.concatenate([self.known, new])
-        rows = self.design.gram(new, new if old == 0 else known, self.w)
+        rows = self._products(new, known)
         if size > len(self.storage):
             larger = np.empty((max(size, 2 * old),) * 2)
             larger[:old, :old] = self.storage[:old, :old]
@@ -215,3 +219,13 @@ class GramCache:
         self.storage[:old, old:size] = rows[:, :old].T
         self.known = known
         self.position[new] = np.arange(old, size)
+
+    def _products(self, new: Any, known: Any) -> FloatArray:
+        """Products of new columns with all known ones, from copies as long as those are dense and few."""
+        if self.copies is not None and len(known) <= _MOST_COPIES * self.design.n_features:
+            columns = self.design.columns(new)
+            if isinstance(columns, DenseColumns):
+                self.copies.append(columns)
+                return np.hstack([columns.gram(block, self.w) for block in self.copies])
+        self.copies = None
+        return self.design.gram(new, new if len(new) == len(known) else known, self.w)

@@ -66,7 +66,8 @@ class DenseDesign(LocalDesign):
         """``X^T T``."""
         self.charge(self.n_features)
         if self.X.dtype == np.float64:
-            return self.X.T @ T
+            # The same product; by rows, BLAS is up to twice as fast with the small factor first.
+            return (T.T @ self.X).T if self._order == "C" else self.X.T @ T
         C = np.zeros((self.n_features, T.shape[1]))
         for rows, columns, block in self.blocks():
             C[columns] += block.T @ T[rows]

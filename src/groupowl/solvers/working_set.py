@@ -31,7 +31,7 @@ _HALVING_ROUNDS = 5
 # Floating-point operations that take as long as the fixed cost of a round.
 _ROUND_OVERHEAD = 2e7
 # The Gram matrix is used up to this many rows per sample.
-_GRAM_ROWS_PER_SAMPLE = 1.5
+_GRAM_ROWS_PER_SAMPLE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,7 @@ class _State:
     halved_gap: float = np.inf  # gap when it was last found to have halved
     rounds_since: int = 0
     inner_gap: float = np.inf  # gap on the working set after the last inner solve
+    cut: bool = False  # more rows violate the conditions than could join
     lipschitz: float | None = None  # step of the last inner solve, where the working set has not changed
 
 
@@ -173,6 +174,7 @@ class WorkingSet:
             relative=relative,
             halved_gap=halved_gap,
             rounds_since=rounds,
+            cut=count > state.capacity,
         )
         return state, count
 
@@ -188,5 +190,6 @@ def _inner_goal(
     if violators == 0 and not everything and state.inner_gap <= 1.2 * tight:
         tight *= state.relative  # so accurate it was already, and yet the gap of the whole problem is too large
     (n, _), q = problem.design.shape, problem.targets.n_tasks
-    free_steps = int((2.0 * n * problem.n_rows * q + _ROUND_OVERHEAD) / oracle.step_cost(q))
+    round_cost = 0.0 if state.cut else 2.0 * n * problem.n_rows * q + _ROUND_OVERHEAD  # another round is certain if cut
+    free_steps = int(round_cost / oracle.step_cost(q))
     return Goal(tight, max(tight, state.relative * task.certificate.gap), free_steps)

@@ -24,8 +24,10 @@ __all__ = ["ColumnsOracle", "Goal", "GramOracle", "Iterate", "Oracle", "ProblemO
 # Gradient steps before anything else is tried, and between two looks at whether something else pays.
 _FIRST_STEPS = 30
 _BLOCK_STEPS = 20
-# Gradient steps before the first quasi-Newton steps, and most of those at a time.
+# Gradient steps before the first quasi-Newton steps, if a step costs at least so many operations; most of those steps
+# at a time.
 _POLISH_AFTER = 80
+_POLISH_OVERHEAD = 2e6
 _POLISH_STEPS = 200
 # Gradient steps between two tries of Newton steps along the pattern.
 _NEWTON_PAUSE = 20
@@ -109,7 +111,7 @@ class _Minimisation:
             if self._gradient_steps_cost(iterate) < _NEWTON_PATIENCE * price:
                 return iterate
             iterate = pattern_newton(oracle, iterate, self.lam, goal=self.goal, max_steps=self.max_steps)
-        elif self._pattern_stands(iterate) and iterate.steps >= _POLISH_AFTER:
+        elif self._pattern_stands(iterate) and self._gradient_steps_cost(iterate) >= _POLISH_AFTER * _POLISH_OVERHEAD:
             self.pause = max(self.pause, _POLISH_AFTER)
             iterate = polish(oracle, iterate, self.lam, goal=self.goal, max_steps=min(_POLISH_STEPS, left))
         else:
