@@ -135,3 +135,20 @@ def test_without_matplotlib_says_what_to_install(plot, histories, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_matplotlib)
     with pytest.raises(ImportError, match=r'pip install "groupowl\[plot\]"'):
         plot(histories)
+
+
+@pytest.mark.parametrize("top", np.geomspace(2e-4, 2e-2, 21))
+def test_labels_of_short_times_do_not_overlap(histories, top):
+    """A fast solver ends after a millisecond, and its labels have many decimals."""
+    result = histories["safe"]
+    seconds = 0.98 * top * np.linspace(0.0, 1.0, len(result.history))
+    fast = replace(result, seconds=top, history=replace(result.history, seconds=seconds))
+    figure, axes = plt.subplots(figsize=(5.2, 4.6), layout="constrained")
+    ax = plot_gap({"auto": fast}, x="seconds", ax=axes)
+    figure.draw_without_rendering()
+    low, high = ax.get_xlim()
+    boxes = [t.label1.get_window_extent() for t in ax.xaxis.get_major_ticks() if low <= t.get_loc() <= high]
+    plt.close(figure)
+    assert len(boxes) >= 3
+    for i, box in enumerate(boxes):
+        assert not box.count_overlaps(boxes[i + 1 :])

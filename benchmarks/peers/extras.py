@@ -51,7 +51,7 @@ def _first_calls(name: str, many: Folder, one: Folder, settings: Settings, root:
     problem = Problem("x", folder.source, weights, 0.5)
     _, strengths = folder.prepare(problem)
     runs = []
-    for _ in range(FRESH if name == "groupowl" else 2):
+    for _ in range(FRESH if name == "groupowl" else 1 if settings.quick else 2):
         try:
             runs.append(_fresh(name, folder, problem, strengths, settings, root))
         except (OverLimit, Failed) as error:
@@ -66,7 +66,8 @@ def _fresh(name: str, folder: Folder, problem: Problem, strengths, settings: Set
     try:
         seconds = process.ask(COMPILE_LIMIT, do="import_package")["times"]
         process.ask(COMPILE_LIMIT, **folder.request(problem))
-        return seconds + [process.ask(settings.limit, **call)["times"][0] for _ in range(2)]
+        limit = settings.limit_of(ADAPTERS[name], problem)
+        return seconds + [process.ask(limit, **call)["times"][0] for _ in range(2)]
     finally:
         process.stop()
 

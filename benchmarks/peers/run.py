@@ -27,10 +27,10 @@ OVERSOLVED = 30  # a first answer this much better than asked for gets one loose
 REPEATS, REPEAT_SECONDS = 7, 2.0
 BURST_SECONDS, BURST = 0.05, 3  # calls shorter than this are timed three at a time
 LADDER_SHARE = 0.5  # of the limit: once the search for a tolerance took longer, it starts no other run
-BASELINE_PATIENCE, QUICK_PATIENCE = 10.0, 5.0  # seconds for baselines outside of (a), for all who are slow
+BASELINE_PATIENCE, QUICK_PATIENCE = 10.0, 4.0  # seconds for baselines outside of (a), for all who are slow
 COMPILE_LIMIT = 180.0
 PROFILE_FACTORS = 10.0 ** np.arange(8, -5, -1.5)  # of the tolerance found, from loose to tight
-PROFILE_SECONDS, QUICK_PROFILE_SECONDS, PROFILE_GAP = 20.0, 4.0, 1e-10
+PROFILE_SECONDS, QUICK_PROFILE_SECONDS, PROFILE_GAP = 20.0, 2.0, 1e-10
 
 
 @dataclass

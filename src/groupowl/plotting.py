@@ -132,6 +132,7 @@ def _styles(count: int) -> list[dict[str, Any]]:
 
 def _finish(ax: Axes, x: str, title: str, y_label: str) -> Axes:
     ax.set_yscale("log")
+    ax.locator_params(axis="x", nbins=5)  # labels of very short times are long
     ax.set(title=title, xlabel=_X_LABELS[x], ylabel=y_label)
     ax.grid(visible=True, which="major", color="0.9")
     ax.set_axisbelow(True)

@@ -55,8 +55,9 @@ class WorkingSet:
 
     Parameters
     ----------
-    first_size : int, default=50
-        Rows that may join the working set in the first round; later rounds adapt it.
+    first_size : int or None, default=None
+        Rows that may join the working set in the first round; later rounds adapt it. By default one in a hundred, at
+        least 20 and at most 150.
     screen_after : int, default=0
         Steps before the first screening test.
     compress : "auto" or bool, default="auto"
@@ -74,7 +75,7 @@ class WorkingSet:
     ('converged', True)
     """
 
-    first_size: int = 50
+    first_size: int | None = None
     screen_after: int = 0
     compress: str | bool = "auto"
 
@@ -88,7 +89,8 @@ class WorkingSet:
     patience = 10
 
     def __post_init__(self) -> None:
-        positive_integer("first_size", self.first_size)
+        if self.first_size is not None:
+            positive_integer("first_size", self.first_size)
         positive_integer("screen_after", self.screen_after, minimum=0)
         if not isinstance(self.compress, bool):
             lookup("compress", self.compress, {"auto": None})
@@ -96,7 +98,8 @@ class WorkingSet:
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at ``B`` with its non-zero rows as working set."""
         members = B[: problem.n_rows].any(axis=1)
-        return _State(B, None, members, max(self.first_size, int(members.sum())))
+        first = int(np.clip(problem.n_rows // 100, 20, 150)) if self.first_size is None else self.first_size
+        return _State(B, None, members, max(first, int(members.sum())))
 
     def restrict(self, problem: Problem, state: _State, rows: IndexArray) -> _State:
         """State on fewer rows."""
@@ -142,41 +145,50 @@ class WorkingSet:
         return ColumnsOracle(columns, problem.loss, targets.Y, targets.w, balanced=problem.n_free > 0)
 
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
-        """The next working set: coefficients, members that still pull, and the strongest violators."""
-        gap = task.certificate.gap
-        residual = task.certificate.residual
-        candidate = np.zeros(problem.n_rows, dtype=bool)
-        candidate[task.candidates] = True
+        """State with the next working set, and how many rows outside the last one violate the conditions.
+
+        Members are the rows with coefficients, those of the last working set that still pull, and the strongest
+        violators. Where there are none, the last working set stays as it is: dropping rows would make it cycle.
+        """
+        gap, candidate = task.certificate.gap, _mask(task.candidates, problem.n_rows)
         support = state.B[: problem.n_rows].any(axis=1) & candidate
-        pulling = np.zeros(problem.n_rows, dtype=bool)
-        if residual is not None:
-            pulls = residual.pulls
-            pulling[task.candidates[kkt_rows(pulls[task.candidates], problem.lam)]] = True
+        pulling, pulls = _pulling(problem, task)
         violators = np.flatnonzero(pulling & ~state.members)
-        poor = len(violators) == 0 or gap > _POOR_ROUND * state.last_gap
-        relative = max(state.relative / 10.0, _FINEST_RTOL) if poor else _INNER_RTOL
-        capacity, count = state.capacity, len(violators)
-        if count > capacity:
-            strongest = np.argpartition(-pulls[violators], capacity)[:capacity]
-            violators = violators[strongest]
-            capacity = 2 * capacity
-        else:
-            capacity = max(capacity, 2 * int(np.count_nonzero(support)))
-        members = support | (state.members & candidate if count == 0 else state.members & pulling)
+        count, capacity = len(violators), max(state.capacity, 2 * int(np.count_nonzero(support)))
+        if cut := count > state.capacity:
+            violators = violators[np.argpartition(-pulls[violators], state.capacity)[: state.capacity]]
+            capacity = 2 * state.capacity
+        members = support | (state.members & (pulling if count else candidate))
         members[violators] = True
-        halved_gap, rounds = (gap, 0) if gap <= 0.5 * state.halved_gap else (state.halved_gap, state.rounds_since + 1)
+        halved = gap <= 0.5 * state.halved_gap
+        rounds = 0 if halved else state.rounds_since + 1
         if np.count_nonzero(members) > _MOST_CANDIDATES * len(task.candidates) or rounds >= _HALVING_ROUNDS:
             members = candidate
+        poor = count == 0 or gap > _POOR_ROUND * state.last_gap
         state = replace(
             state,
             members=members,
             capacity=capacity,
-            relative=relative,
-            halved_gap=halved_gap,
+            relative=max(state.relative / 10.0, _FINEST_RTOL) if poor else _INNER_RTOL,
+            halved_gap=gap if halved else state.halved_gap,
             rounds_since=rounds,
-            cut=count > state.capacity,
+            cut=cut,
         )
         return state, count
+
+
+def _mask(rows: IndexArray, size: int) -> Any:
+    mask = np.zeros(size, dtype=bool)
+    mask[rows] = True
+    return mask
+
+
+def _pulling(problem: Problem, task: Round) -> tuple[Any, FloatArray]:
+    """Rows that could be non-zero if the residual were that of the optimum, as a mask; and how hard each row pulls."""
+    residual, candidates = task.certificate.residual, task.candidates
+    if residual is None:  # the coefficients overflow
+        return np.zeros(problem.n_rows, dtype=bool), np.zeros(problem.n_rows)
+    return _mask(candidates[kkt_rows(residual.pulls[candidates], problem.lam)], problem.n_rows), residual.pulls
 
 
 def _inner_goal(
