@@ -103,6 +103,11 @@ class Design(ABC):
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``."""
 
+    @property
+    def density(self) -> float:
+        """Work of a product relative to one with a dense matrix of this shape."""
+        return 1.0
+
     def columns(self, columns: IndexArray) -> Columns | None:
         """Copies of some columns as local arrays, or None where samples live elsewhere."""
         return None
@@ -160,6 +165,11 @@ class WrappedDesign(Design):
     """A design that changes the columns of another and leaves sample space to it."""
 
     base: Design
+
+    @property
+    def density(self) -> float:
+        """That of the base."""
+        return self.base.density
 
     def samples(self, values: Any) -> Handle:
         """Adopt an array, as the base does."""

@@ -12,6 +12,8 @@ import numpy as np
 from .._typing import FloatArray, IndexArray
 from .base import PassCounter
 
+#: A stored entry of a sparse matrix takes as long as this many of a dense one.
+SPARSE_SLOWDOWN = 5.0
 # A Gram matrix that grows keeps copies of its columns up to this fraction of all.
 _MOST_COPIES = 0.125
 
@@ -22,6 +24,11 @@ class Columns(Protocol):
     @property
     def n_columns(self) -> int:
         """Number of columns."""
+        ...
+
+    @property
+    def work(self) -> float:
+        """Floating-point operations of a product with one vector, as long as those of a dense one take."""
         ...
 
     def predict(self, B: FloatArray) -> FloatArray:
@@ -65,6 +72,11 @@ class DenseColumns:
     def n_columns(self) -> int:
         """Number of columns."""
         return len(self.At)
+
+    @property
+    def work(self) -> float:
+        """Two operations per entry."""
+        return 2.0 * self.At.size
 
     def _charge(self) -> None:
         self.passes.total += len(self.At) * self.unit
@@ -130,6 +142,11 @@ class SparseColumns:
     def n_columns(self) -> int:
         """Number of columns."""
         return int(self.At.shape[0])
+
+    @property
+    def work(self) -> float:
+        """Two operations per stored entry, slower than those of a dense matrix."""
+        return 2.0 * SPARSE_SLOWDOWN * self.At.nnz
 
     def _charge(self) -> None:
         self.passes.total += self.At.shape[0] * self.unit

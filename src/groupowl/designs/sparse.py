@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from .._typing import FloatArray, Handle, IndexArray
 from .base import LocalDesign, PassCounter
-from .columns import DenseColumns, SparseColumns
+from .columns import SPARSE_SLOWDOWN, DenseColumns, SparseColumns
 
 # Stored entries converted to double precision at a time when the data are single precision.
 _BLOCK_ENTRIES = 1 << 20
@@ -125,6 +125,11 @@ class SparseDesign(LocalDesign):
         changes = scale[columns] ** 2 * values * (values - 2.0 * mean[columns])
         squares = float(np.sum((mean * scale) ** 2)) + np.bincount(rows, weights=changes, minlength=self.n_samples)
         return float(np.max(w[:, 0] * (constant + np.maximum(squares, 0.0))))
+
+    @property
+    def density(self) -> float:
+        """Stored entries, each of which takes longer than one of a dense matrix."""
+        return min(1.0, SPARSE_SLOWDOWN * self.X.nnz / (self.n_samples * self.n_features))
 
     def columns(self, columns: IndexArray) -> DenseColumns | SparseColumns:
         """Copy columns, as dense arrays where they are mostly full."""

@@ -17,7 +17,7 @@ from .._kernels import kkt_rows
 from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Problem
 from .driver import Round
-from .inner import ColumnsOracle, Goal, GramOracle, Oracle, ProblemOracle, minimise
+from .inner import ColumnsOracle, Goal, GramOracle, Oracle, ProblemOracle, columns_cost, minimise
 
 # Accuracy of an inner solve relative to the gap at its start, and the finest one when rounds make little headway.
 _INNER_RTOL = 0.1
@@ -30,8 +30,6 @@ _MOST_CANDIDATES = 0.6
 _HALVING_ROUNDS = 5
 # Floating-point operations that take as long as the fixed cost of a round.
 _ROUND_OVERHEAD = 2e7
-# The Gram matrix is used up to this many rows per sample.
-_GRAM_ROWS_PER_SAMPLE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +131,16 @@ class WorkingSet:
 
     def oracle(self, problem: Problem, rows: IndexArray, state: _State, task: Round, B: FloatArray) -> Oracle:
         """The cheapest way to evaluate the loss on these rows."""
-        residual, n = task.certificate.residual, problem.design.n_samples
+        residual = task.certificate.residual
         complete = np.count_nonzero(B) == np.count_nonzero(state.B)  # the residual is that of these rows alone
-        quadratic = problem.loss.name == "squared" and len(rows) <= _GRAM_ROWS_PER_SAMPLE * n
-        if quadratic and complete and residual is not None and residual.descent is not None:
+        cheaper = 2.0 * len(rows) ** 2 <= columns_cost(problem, len(rows))
+        if (
+            problem.loss.name == "squared"
+            and cheaper
+            and complete
+            and residual is not None
+            and residual.descent is not None
+        ):
             return GramOracle(problem.gram(rows), B, residual.descent[rows], residual.loss, float(residual.totals[0]))
         columns = problem.columns(rows)
         if columns is None:
@@ -201,7 +205,7 @@ def _inner_goal(
     tight = (0.9 if everything else 0.3) * task.goal
     if violators == 0 and not everything and state.inner_gap <= 1.2 * tight:
         tight *= state.relative  # so accurate it was already, and yet the gap of the whole problem is too large
-    (n, _), q = problem.design.shape, problem.targets.n_tasks
-    round_cost = 0.0 if state.cut else 2.0 * n * problem.n_rows * q + _ROUND_OVERHEAD  # another round is certain if cut
-    free_steps = int(round_cost / oracle.step_cost(q))
+    design, q = problem.design, problem.targets.n_tasks
+    round_cost = 2.0 * design.density * design.n_samples * design.n_features * q + _ROUND_OVERHEAD
+    free_steps = 0 if state.cut else int(round_cost / oracle.step_cost(q))  # if cut, another round is certain
     return Goal(tight, max(tight, state.relative * task.certificate.gap), free_steps)

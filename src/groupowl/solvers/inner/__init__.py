@@ -16,10 +16,10 @@ from ..._typing import FloatArray
 from .descent import Goal, Iterate, accelerated, barzilai_borwein, first_iterate
 from .manifold import is_mostly_untied, polish
 from .newton import LARGEST_SYSTEM, ProximalNewton, system_cost, system_size
-from .oracles import ColumnsOracle, GramOracle, Oracle, ProblemOracle
+from .oracles import ColumnsOracle, GramOracle, Oracle, ProblemOracle, columns_cost
 from .pattern_newton import newton_cost, pattern_newton
 
-__all__ = ["ColumnsOracle", "Goal", "GramOracle", "Iterate", "Oracle", "ProblemOracle", "minimise"]
+__all__ = ["ColumnsOracle", "Goal", "GramOracle", "Iterate", "Oracle", "ProblemOracle", "columns_cost", "minimise"]
 
 # Gradient steps before anything else is tried, and between two looks at whether something else pays.
 _FIRST_STEPS = 30

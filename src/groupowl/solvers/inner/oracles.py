@@ -173,8 +173,7 @@ class ColumnsOracle:
 
     def step_cost(self, n_tasks: int) -> float:
         """Two products with the columns, and the loss."""
-        n_samples = len(self.Y)
-        return (4.0 * self.columns.n_columns + _LOSS_COST) * n_samples * n_tasks + STEP_OVERHEAD
+        return (2.0 * self.columns.work + _LOSS_COST * len(self.Y)) * n_tasks + STEP_OVERHEAD
 
 
 class ProblemOracle:
@@ -217,8 +216,13 @@ class ProblemOracle:
 
     def step_cost(self, n_tasks: int) -> float:
         """Two products with the columns, and the loss."""
-        n_samples, n_columns = self.problem.design.shape
-        return (4.0 * n_columns + _LOSS_COST) * n_samples * n_tasks + STEP_OVERHEAD
+        return columns_cost(self.problem, self.problem.n_rows) * n_tasks + STEP_OVERHEAD
+
+
+def columns_cost(problem: Problem, n_columns: int) -> float:
+    """Operations per task of the loss and its gradient through so many columns of the problem's design."""
+    design = problem.design
+    return (4.0 * n_columns * design.density + _LOSS_COST) * design.n_samples
 
 
 def penalty_of(B: FloatArray, lam: FloatArray) -> float:
