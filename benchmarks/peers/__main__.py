@@ -7,6 +7,7 @@ import os
 import platform
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 
 from . import cases
@@ -27,6 +28,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--competitors", default=",".join(ADAPTERS), metavar="NAMES", help="such as groupowl,celer")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with real data sets (.npz)")
     parser.add_argument("--limit", type=float, default=120.0, metavar="S", help="seconds for one call (default: 120)")
+    parser.add_argument("--minutes", type=float, metavar="M", help="for the whole run (default: 90, quick 10)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of every competitor (default: 1)")
     parser.add_argument("--seed", type=int, default=0, help="of the order of runs (default: 0)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results", metavar="DIR")
@@ -67,6 +69,7 @@ def run(arguments: argparse.Namespace, problems: list[cases.Problem], store: Sto
         quick=arguments.quick,
         thorough=arguments.thorough,
         data=arguments.data,
+        minutes=arguments.minutes or (np.inf if arguments.thorough else 10.0 if arguments.quick else 90.0),
     )
     store.data["meta"].update(description(arguments, settings, competitors))
     console.print(

@@ -259,15 +259,15 @@ def _own(name: str, patience: float, **options) -> Adapter:
 
 _LIST = (
     Adapter("groupowl", solve=_groupowl(), refuse=_never, **_OWN),
-    _own("apgd", 30.0, solver="apgd", screening="none"),
-    _own("apgd+paper", 20.0, solver="apgd", screening="paper"),
-    _own("spgd", 10.0, solver="spgd", random_state=0),
-    Adapter("growl-reg", "growl-reg", "growl", _growl, _growl_refuses, tol=1e-13, patience=20.0, **_SLOW),
+    _own("apgd", 20.0, solver="apgd", screening="none"),
+    _own("apgd+paper", 12.0, solver="apgd", screening="paper"),
+    _own("spgd", 8.0, solver="spgd", random_state=0),
+    Adapter("growl-reg", "growl-reg", "growl", _growl, _growl_refuses, tol=1e-13, patience=15.0, **_SLOW),
     Adapter("sortedl1", "sortedl1", "sortedl1", _sortedl1, _sortedl1_refuses, tol=1e-6),
     Adapter("scikit-learn", "scikit-learn", "sklearn.linear_model", _sklearn, _constant_squared, tol=4.5e-7),
     Adapter("celer", "celer", "celer", _celer, _celer_refuses, tol=4.5e-7),
     Adapter("skglm", "skglm", "skglm", _skglm, _constant_squared, tol=3e-5),
     Adapter("adelie", "adelie", "adelie", _adelie, _constant, tol=3e-13, floor=1e-20),
-    Adapter("skein-glm", "skein-glm", "skein_glm", _skein, _constant, tol=1e-6, order="C", patience=30.0),
+    Adapter("skein-glm", "skein-glm", "skein_glm", _skein, _constant, tol=1e-6, order="C", patience=20.0),
 )
 ADAPTERS = {adapter.name: adapter for adapter in _LIST}

@@ -95,4 +95,5 @@ def _memory(folder: Folder, fraction: float, settings: Settings, root: Path) -> 
         measures = process.ask(2 * settings.limit, do="memory", **request)
     finally:
         process.stop()
-    return {"fraction": fraction, **measures, "share": max(measures.values()) / folder.X.nbytes}
+    share = max(measures["resident"], measures["traced"]) / folder.X.nbytes
+    return {"fraction": fraction, **measures, "share": share}

@@ -27,7 +27,8 @@ OVERSOLVED = 30  # a first answer this much better than asked for gets one loose
 REPEATS, REPEAT_SECONDS = 7, 2.0
 BURST_SECONDS, BURST = 0.05, 3  # calls shorter than this are timed three at a time
 LADDER_SHARE = 0.5  # of the limit: once the search for a tolerance took longer, it starts no other run
-BASELINE_PATIENCE, QUICK_PATIENCE = 10.0, 4.0  # seconds for baselines outside of (a), for all who are slow
+BASELINE_PATIENCE, QUICK_PATIENCE = 6.0, 4.0  # seconds for baselines outside of (a), for all who are slow
+LATE, LATE_PATIENCE = 0.8, 30.0  # share of the minutes after which baselines are left out and limits are short
 COMPILE_LIMIT = 180.0
 PROFILE_FACTORS = 10.0 ** np.arange(8, -5, -1.5)  # of the tolerance found, from loose to tight
 PROFILE_SECONDS, QUICK_PROFILE_SECONDS, PROFILE_GAP = 20.0, 2.0, 1e-10
@@ -43,6 +44,13 @@ class Settings:
     quick: bool = False
     thorough: bool = False
     data: Path | None = None
+    minutes: float = np.inf  # for the whole run
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def late(self) -> bool:
+        """Whether the run must hurry to keep its time."""
+        return time.monotonic() - self.started > 60.0 * LATE * self.minutes
 
     def limit_of(self, adapter: Adapter, problem: Problem) -> float:
         """Seconds for one call; those known to be slow get less, which only understates their times."""
@@ -53,12 +61,12 @@ class Settings:
             patience = QUICK_PATIENCE
         elif adapter.baseline and problem.group != "a":
             patience = BASELINE_PATIENCE
-        return min(self.limit, patience)
+        return min(self.limit, patience, LATE_PATIENCE if self.late else np.inf)
 
     def left_out(self, adapter: Adapter, problem: Problem) -> bool:
         """Baselines run on all of (a) and on part of the rest."""
         elsewhere = problem.group in "eg" or (problem.group in "bc" and problem.source.correlation > 0.5)
-        return adapter.baseline and elsewhere and not (self.thorough or self.quick)
+        return adapter.baseline and not self.thorough and (self.late or (elsewhere and not self.quick))
 
 
 @dataclass

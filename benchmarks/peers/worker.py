@@ -88,13 +88,14 @@ class Worker:
     def memory(self, strengths: list[float], tol: float) -> dict[str, Any]:
         """Bytes that a fit needs beyond what is loaded: growth of the largest resident size, and arrays traced."""
         before = peak_memory()
-        self.adapter.solve(self.task, np.array(strengths), tol)
+        answers = self.adapter.solve(self.task, np.array(strengths), tol)
         grown = peak_memory() - before
         tracemalloc.start()
         self.adapter.solve(self.task, np.array(strengths), tol)
         traced = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return {"resident": grown, "traced": traced}
+        rows = max(int(np.count_nonzero(np.any(B, axis=1))) for B in answers)
+        return {"resident": grown, "traced": traced, "rows": rows}
 
     def threads_used(self) -> dict[str, Any]:
         """Threads of every library that threadpoolctl knows, once the competitor is imported."""
