@@ -28,6 +28,7 @@ REPEATS, REPEAT_SECONDS = 7, 2.0
 BURST_SECONDS, BURST = 0.05, 3  # calls shorter than this are timed three at a time
 LADDER_SHARE = 0.5  # of the limit: once the search for a tolerance took longer, it starts no other run
 BASELINE_PATIENCE, QUICK_PATIENCE = 6.0, 4.0  # seconds for baselines outside of (a), for all who are slow
+SPECTRA_PATIENCE = 20.0  # the aim is one second
 LATE, LATE_PATIENCE = 0.8, 30.0  # share of the minutes after which baselines are left out and limits are short
 COMPILE_LIMIT = 180.0
 PROFILE_FACTORS = 10.0 ** np.arange(8, -5, -1.5)  # of the tolerance found, from loose to tight
@@ -61,6 +62,8 @@ class Settings:
             patience = QUICK_PATIENCE
         elif adapter.baseline and problem.group != "a":
             patience = BASELINE_PATIENCE
+        if problem.group == "s":
+            patience = min(patience, SPECTRA_PATIENCE)
         return min(self.limit, patience, LATE_PATIENCE if self.late else np.inf)
 
     def left_out(self, adapter: Adapter, problem: Problem) -> bool:
