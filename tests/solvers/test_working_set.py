@@ -302,7 +302,7 @@ def test_sparse_columns_stay_sparse(loss):
     [
         ({"first_size": 0}, "first_size must be at least 1, got 0"),
         ({"screen_after": -1}, "screen_after must be at least 0, got -1"),
-        ({"compress": "yes"}, "compress must be one of 'auto'"),
+        ({"compress": "yes"}, "compress must be 'auto', True or False, got 'yes'"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import lookup, positive_integer
+from .._checks import positive_integer
 from .._kernels import kkt_rows
 from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Problem
@@ -90,8 +90,8 @@ class WorkingSet:
         if self.first_size is not None:
             positive_integer("first_size", self.first_size)
         positive_integer("screen_after", self.screen_after, minimum=0)
-        if not isinstance(self.compress, bool):
-            lookup("compress", self.compress, {"auto": None})
+        if not isinstance(self.compress, bool) and self.compress != "auto":
+            raise ValueError(f"compress must be 'auto', True or False, got {self.compress!r}.")
 
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at ``B`` with its non-zero rows as working set."""
