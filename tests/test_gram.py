@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from groupowl import gram
 from groupowl._kernels import EPS
-from groupowl.gram import SufficientStatistics, compress_qr
+from groupowl.gram import Moments, SufficientStatistics, compress_qr
 
 of = SufficientStatistics.from_arrays
 N_FEATURES = 3
@@ -103,9 +102,9 @@ def assert_same(left, right):
 @pytest.fixture
 def short_blocks(monkeypatch):
     """Blocks so short that small data have many."""
-    monkeypatch.setattr(gram, "_DENSE_ROWS", 64)
-    monkeypatch.setattr(gram, "_SPARSE_ROWS", 50)
-    monkeypatch.setattr(gram, "_QR_ENTRIES", 100)
+    monkeypatch.setattr("groupowl.gram.statistics._DENSE_ROWS", 64)
+    monkeypatch.setattr("groupowl.gram.statistics._SPARSE_ROWS", 50)
+    monkeypatch.setattr("groupowl.gram.compressed._QR_ENTRIES", 100)
 
 
 # The rounding bound -----------------------------------------------------------------------------------
@@ -232,7 +231,7 @@ def test_a_fold_by_subtraction_keeps_its_bound(kind, n_left):
     rest = whole - fold
     total, means, exact = exact_moments(X[:n_left], Y[:n_left], w[:n_left])
     # Not through moments(): what counts as constant there is a matter of the rest alone.
-    claimed = gram.Moments(rest.gram, rest.xy, rest.yy, rest.x_size, rest.y_size, rest.error)
+    claimed = Moments(rest.gram, rest.xy, rest.yy, rest.x_size, rest.y_size, rest.error)
     assert error_ratio(claimed, exact) <= 0.5
     assert mean_ratio(rest, total, means) <= 0.5
     assert_same(rest, of(X[:n_left], Y[:n_left], w[:n_left]))
@@ -380,7 +379,7 @@ def moments_of(small):
 
 
 def compression_ratio(small, exact, error):
-    moments = gram.Moments(*(part.astype(float) for part in split(exact, small)), small.x_size, small.y_size, error)
+    moments = Moments(*(part.astype(float) for part in split(exact, small)), small.x_size, small.y_size, error)
     return error_ratio(moments, moments_of(small))
 
 
@@ -508,7 +507,7 @@ def test_qr_of_blocks_is_qr_of_all(kind, monkeypatch):
     X, Y, w = make_data(kind, 300)
     w[100:140] = 0.0
     whole = compress_qr(X, Y, w)
-    monkeypatch.setattr(gram, "_QR_ENTRIES", 150)
+    monkeypatch.setattr("groupowl.gram.compressed._QR_ENTRIES", 150)
     blocks = compress_qr(X, Y, w)
     signs = np.sign(np.diagonal(whole.R)) * np.sign(np.diagonal(blocks.R))
     np.testing.assert_allclose(blocks.R[:3] * signs[:, None], whole.R[:3], atol=1e-13 * whole.x_size.max())
@@ -526,14 +525,14 @@ BROKEN_X = np.where(X_OK == 2.0, np.nan, X_OK)
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((X_OK[0], Y_OK), ValueError, r"X must have shape \(n_samples, n_features\), got \(2,\)"),
-        ((X_OK[:, :0], Y_OK), ValueError, r"X must have shape .*, got \(6, 0\)"),
-        ((X_OK, Y_OK[:5]), ValueError, r"Y must have one row for each of the 6 samples of X, got shape \(5, 1\)"),
-        ((X_OK, np.zeros((6, 0))), ValueError, r"got shape \(6, 0\)"),
+        ((X_OK[0], Y_OK), ValueError, r"X must be 2-dimensional \(n_samples, n_features\), got shape \(2,\)"),
+        ((X_OK[:, :0], Y_OK), ValueError, r"X is empty: its shape is \(6, 0\)"),
+        ((X_OK, Y_OK[:5]), ValueError, r"X has 6 rows, Y has 5 \(shape \(5,\)\)"),
+        ((X_OK, np.zeros((6, 0))), ValueError, r"Y is empty: its shape is \(6, 0\)"),
         ((BROKEN_X, Y_OK), ValueError, "X has 2 NaN or infinite entries in columns 0, 1"),
         ((sp.csr_array(BROKEN_X), Y_OK), ValueError, "X has 2 NaN or infinite entries in columns 0, 1"),
         ((X_OK, np.where(Y_OK == 3, np.inf, Y_OK)), ValueError, "Y has 1 NaN or infinite entry"),
-        ((X_OK, Y_OK, np.ones(5)), ValueError, "sample_weight must have one entry per sample: 6, got 5"),
+        ((X_OK, Y_OK, np.ones(5)), ValueError, "X has 6 rows, sample_weight has length 5"),
         ((X_OK, Y_OK, np.r_[1.0, -2.0, np.ones(4)]), ValueError, r"sample_weight\[1\] is .*-2"),
         ((X_OK, Y_OK, np.r_[np.nan, np.ones(5)]), ValueError, "sample_weight has 1 NaN"),
         ((X_OK, Y_OK, np.zeros(6)), ValueError, "no sample of positive weight"),
@@ -553,6 +552,10 @@ def test_bad_data_are_refused(reduce, arguments, error, message):
 def test_a_bad_block_is_named():
     with pytest.raises(ValueError, match="X of block 1 has 2 NaN"):
         SufficientStatistics.from_blocks([(X_OK, Y_OK), (BROKEN_X, Y_OK)])
+    with pytest.raises(ValueError, match="X and Y of block 1 must have one row per sample: X has 6 rows, Y has 5"):
+        SufficientStatistics.from_blocks([(X_OK, Y_OK), (X_OK, Y_OK[:5])])
+    with pytest.raises(ValueError, match=r"sample_weight of block 0 must be non-negative, but sample_weight\[2\] is"):
+        SufficientStatistics.from_blocks([(X_OK, Y_OK, np.where(Y_OK == 2, -1.0, 1.0))])
     with pytest.raises(TypeError, match=r"block 0 must be \(X, Y\) or \(X, Y, sample_weight\), got ndarray"):
         SufficientStatistics.from_blocks([X_OK])
     with pytest.raises(ValueError, match="no sample of positive weight"):

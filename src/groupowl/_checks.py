@@ -7,8 +7,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from ._typing import FloatArray
+
+#: What to do about NaN and infinity in X.
+IMPUTE = (
+    "Remove those rows or columns, or fill them in before the fit, for example "
+    "make_pipeline(SimpleImputer(), model) with sklearn.impute.SimpleImputer."
+)
+
+_REAL_KINDS = "fiub"
 
 Entry = TypeVar("Entry")
 
@@ -77,7 +86,7 @@ def numeric_array(argument: str, values: Any) -> FloatArray:
         array = np.asarray(values)
     except ValueError as error:  # rows of unequal length
         raise ValueError(f"{argument} cannot be read as a rectangular array of numbers: {error}") from error
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in _REAL_KINDS:
         advice = " Encode text or categories as numbers first (for example with sklearn.preprocessing.OneHotEncoder)."
         raise TypeError(
             f"{argument} must hold real numbers, got dtype {array.dtype}.{advice if array.dtype.kind in 'OUS' else ''}"
@@ -85,12 +94,30 @@ def numeric_array(argument: str, values: Any) -> FloatArray:
     return array
 
 
-def check_finite(argument: str, array: FloatArray, *, remedy: str) -> None:
-    """Refuse NaN and infinity in an array, with their number and columns."""
-    bad = ~np.isfinite(array)
-    if bad.any():
+def sparse_array(argument: str, matrix: Any) -> Any:
+    """A sparse matrix as CSR or CSC array of float32 or float64 with one entry per place."""
+    if matrix.dtype.kind not in _REAL_KINDS:
+        raise TypeError(f"{argument} must hold real numbers, got a sparse matrix of dtype {matrix.dtype}.")
+    array = sp.csc_array(matrix) if matrix.format == "csc" else sp.csr_array(matrix)
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)
+    if not array.has_canonical_format:
+        array = array.copy()
+        array.sum_duplicates()
+    return array
+
+
+def check_finite(argument: str, values: Any, *, remedy: str) -> None:
+    """Refuse NaN and infinity in an array or sparse array, with their number and columns."""
+    is_sparse = sp.issparse(values)
+    bad = ~np.isfinite(values.data if is_sparse else values)
+    if not bad.any():
+        return
+    if is_sparse:
+        per_column = np.bincount(values.tocoo().col[bad], minlength=values.shape[1])
+    else:
         per_column = bad.reshape(len(bad), -1).sum(axis=0) if bad.ndim else np.ones(1, dtype=np.intp)
-        raise ValueError(count_message(argument, per_column, remedy))
+    raise ValueError(count_message(argument, per_column, remedy))
 
 
 def finite_matrix(argument: str, values: Any, *, remedy: str) -> FloatArray:
@@ -109,6 +136,22 @@ def finite_vector(argument: str, values: Any, length: int, *, remedy: str) -> Fl
     return vector
 
 
+def nonnegative_weights(argument: str, values: Any, length: int, *, per: str, where: str = "") -> FloatArray:
+    """``values`` as finite, non-negative weights, one ``per`` "sample" (row of X) or "feature" (column)."""
+    weights = as_float_array(f"{argument}{where}", values, ndim=(1,))
+    if len(weights) != length:
+        counted = {"sample": "rows", "feature": "columns"}[per]
+        raise ValueError(
+            f"{argument}{where} must have one weight per {per}: X has {length} {counted}, "
+            f"{argument} has length {len(weights)}."
+        )
+    check_finite(f"{argument}{where}", weights, remedy="Every weight must be a finite number.")
+    if weights.min(initial=0.0) < 0:
+        i = int(np.argmin(weights))
+        raise ValueError(f"{argument}{where} must be non-negative, but {argument}[{i}] is {weights[i]!r}.")
+    return weights
+
+
 def count_message(
     argument: str, bad_per_column: Any, remedy: str, names: Iterable[Any] | None = None, shown: int = 5
 ) -> str:
@@ -121,3 +164,38 @@ def count_message(
     total = int(bad_per_column.sum())
     entries = "entry" if total == 1 else "entries"
     return f"{argument} has {total} NaN or infinite {entries}{where}. {remedy}"
+
+
+# Samples ------------------------------------------------------------------------------------------------
+# ``where`` says which samples, for messages: empty for all of them, else such as " of block 3".
+
+
+def check_data_shape(shape: tuple[int, ...], where: str = "", *, needs_samples: bool = True) -> None:
+    """Refuse an X that is no matrix, has no columns or, unless samples may be missing, no rows."""
+    if len(shape) != 2:
+        hint = " Use X.reshape(-1, 1) for a single feature." if len(shape) == 1 else ""
+        raise ValueError(f"X{where} must be 2-dimensional (n_samples, n_features), got shape {shape}.{hint}")
+    if shape[1] == 0 or (needs_samples and shape[0] == 0):
+        needed = "at least one sample and one feature are" if needs_samples else "at least one feature is"
+        raise ValueError(f"X{where} is empty: its shape is {shape}; {needed} needed.")
+
+
+def check_targets(Y: Any, n_samples: int, where: str = "") -> FloatArray:
+    """Targets as a finite matrix with one row per sample and at least one column."""
+    array = as_float_array(f"Y{where}", Y, ndim=(1, 2))
+    if len(array) != n_samples:
+        raise ValueError(
+            f"X and Y{where} must have one row per sample: X has {n_samples} rows, Y has {len(array)} "
+            f"(shape {array.shape})."
+        )
+    check_finite(f"Y{where}", array, remedy="Remove the samples without a target.")
+    if 0 in array.shape[1:]:
+        raise ValueError(f"Y{where} is empty: its shape is {array.shape}; at least one column is needed.")
+    return array if array.ndim == 2 else array[:, None]
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int, where: str = "") -> FloatArray:
+    """Finite, non-negative weights, one per sample; ones by default. All of them may be zero."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    return nonnegative_weights("sample_weight", sample_weight, n_samples, per="sample", where=where)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from ._typing import FloatArray, IndexArray
+from ._typing import BoolArray, FloatArray, IndexArray
 
 EPS = float(np.finfo(np.float64).eps)
 _LONG_EPS = np.finfo(np.longdouble).eps
 
-#: A column whose spread is this small against its mean varies by rounding only.
-CONSTANT_RTOL = 64 * EPS
+# A column whose spread is this small against its mean varies by rounding only.
+_CONSTANT_RTOL = 64 * EPS
 
 #: Norms that differ by less than this, relatively, are one cluster: the prox makes them equal up to rounding.
 CLUSTER_RTOL = 1e-9
@@ -35,6 +35,11 @@ def unit_norms(B: FloatArray) -> FloatArray:
 def column_sums(T: FloatArray) -> FloatArray:
     """Sum of each column of ``T``."""
     return T.sum(axis=0)
+
+
+def exceeds_rounding(spread: FloatArray, mean: FloatArray) -> BoolArray:
+    """Columns that vary by more than rounding, by their standard deviations; all others count as constant."""
+    return spread > _CONSTANT_RTOL * np.abs(mean)
 
 
 def repeated_test(values: FloatArray, lam: FloatArray) -> IndexArray:

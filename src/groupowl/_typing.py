@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IndexArray: TypeAlias = npt.NDArray[np.intp]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 #: A sample-space array, owned by a design: an ndarray for local designs, opaque for others.
 Handle: TypeAlias = Any

@@ -1,15 +1,13 @@
-"""Targets and sample weights: their checks, and the totals that no solver changes."""
+"""Targets and sample weights with the totals that no solver changes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from ._checks import as_float_array, check_finite
-from ._kernels import CONSTANT_RTOL
+from ._kernels import exceeds_rounding
 from ._typing import FloatArray, Handle
 from .designs import Design
 from .losses import Loss
@@ -42,38 +40,6 @@ def _weighted_squares(Y: FloatArray, w: FloatArray) -> FloatArray:
     return (w * Y * Y).sum(axis=0)
 
 
-def check_targets(Y: Any, n_samples: int) -> FloatArray:
-    """Targets as a finite matrix with one row per sample."""
-    array = as_float_array("Y", Y, ndim=(1, 2))
-    if len(array) != n_samples:
-        raise ValueError(
-            f"X and Y must have one row per sample: X has {n_samples} rows, Y has {len(array)} (shape {array.shape})."
-        )
-    check_finite("Y", array, remedy="Remove the samples without a target.")
-    if array.size == 0:
-        raise ValueError(f"Y is empty: its shape is {array.shape}; at least one column is needed.")
-    return array if array.ndim == 2 else array[:, None]
-
-
-def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
-    """Finite, non-negative weights, not all zero, one per sample; ones by default."""
-    if sample_weight is None:
-        return np.ones(n_samples)
-    weight = as_float_array("sample_weight", sample_weight, ndim=(1,))
-    if len(weight) != n_samples:
-        raise ValueError(
-            f"sample_weight must have one entry per sample: X has {n_samples} rows, "
-            f"sample_weight has length {len(weight)}."
-        )
-    check_finite("sample_weight", weight, remedy="Every sample weight must be a finite number.")
-    if weight.min() < 0:
-        i = int(np.argmin(weight))
-        raise ValueError(f"sample_weight must be non-negative, but sample_weight[{i}] is {weight[i]!r}.")
-    if weight.max() == 0:
-        raise ValueError("sample_weight is all zero: at least one sample must have a positive weight.")
-    return weight
-
-
 def summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_intercept: bool) -> Targets:
     """Centre the targets where the loss removes its intercept that way, and fit the model without features."""
     total = float(design.reduce(np.sum, w))
@@ -96,8 +62,8 @@ def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple
         Y = design.map(partial(np.add, -mean), Y)
         center = center + mean
     spread = np.sqrt(design.reduce(_weighted_squares, Y, w) / total)
-    varies = spread > CONSTANT_RTOL * np.abs(center)
-    return design.map(partial(np.multiply, varies.astype(np.float64)), Y), center
+    varies = exceeds_rounding(spread, center).astype(np.float64)
+    return design.map(partial(np.multiply, varies), Y), center
 
 
 def _constant_predictor_value(loss: Loss, intercept: FloatArray, Y: FloatArray, w: FloatArray) -> float:

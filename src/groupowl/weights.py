@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri, ndtri
 
-from ._checks import as_float_array, check_finite, finite_number, lookup, number_in, positive_integer
+from ._checks import finite_number, lookup, nonnegative_weights, number_in, positive_integer
 from ._typing import FloatArray
 
 __all__ = ["bh", "chi", "constant", "gaussian", "linear", "oscar"]
@@ -182,18 +182,9 @@ def resolve_weights(spec: Any, *, n_features: int, n_tasks: int, n_samples: int)
 
 def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
     """``values`` as OWL weights: finite, non-negative, non-increasing, not all zero, one per feature."""
-    sequence = as_float_array(argument, values, ndim=(1,))
-    if len(sequence) != n_features:
-        raise ValueError(
-            f"{argument} must have one weight per feature: X has {n_features} columns, "
-            f"{argument} has length {len(sequence)}."
-        )
+    sequence = nonnegative_weights(argument, values, n_features, per="feature")
     if n_features == 0:
         raise ValueError(f"{argument} is empty: at least one weight is needed.")
-    check_finite(argument, sequence, remedy="Every weight must be a finite number.")
-    if sequence.min() < 0:
-        j = int(np.argmin(sequence))
-        raise ValueError(f"{argument} must be non-negative, but {argument}[{j}] is {sequence[j]!r}.")
     rises = np.flatnonzero(np.diff(sequence) > 0)
     if len(rises):
         j = int(rises[0])

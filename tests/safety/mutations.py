@@ -7,7 +7,6 @@ from unittest import mock
 
 import numpy as np
 
-import groupowl.problem
 import groupowl.screening
 from groupowl._kernels import owl_gauge
 from groupowl.losses import MultinomialLoss
@@ -68,7 +67,7 @@ def wrong_weights_in_the_reduced_gauge():
         return original(self, *arguments, **keywords)
 
     with (
-        mock.patch("groupowl.problem.owl_gauge", wrong_gauge),
+        mock.patch("groupowl.problem.duality.owl_gauge", wrong_gauge),
         mock.patch.object(groupowl.screening.ScreenedProblem, "certify", certify),
     ):
         yield

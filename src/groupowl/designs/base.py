@@ -135,7 +135,12 @@ class Design(ABC):
 class LocalDesign(Design):
     """A design whose X and sample-space arrays are in this process."""
 
-    X: Any
+    def __init__(self, X: Any, passes: PassCounter | None = None, unit: float | None = None) -> None:
+        self.X = X
+        self.shape = (X.shape[0], X.shape[1])
+        self.dtype = X.dtype
+        self.passes = PassCounter() if passes is None else passes
+        self.unit = 1.0 / X.shape[1] if unit is None else unit
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
         """Few samples with the same squared loss."""

@@ -174,9 +174,8 @@ class SparseColumns:
         total = float(w.sum())
         left, right = self.At @ w[:, 0], other.At @ w[:, 0]
         weighted = self.At.multiply(w[:, 0][None, :]).tocsr()
-        raw = (weighted @ other.At.T).toarray()
-        raw -= np.outer(self.mean, right) + np.outer(left - total * self.mean, other.mean)
-        return self.inverse_scale[:, None] * raw * other.inverse_scale
+        centred = center_products((weighted @ other.At.T).toarray(), self.mean, left, other.mean, right, total)
+        return self.inverse_scale[:, None] * centred * other.inverse_scale
 
     def norms(self, w: FloatArray) -> FloatArray:
         """Weighted norms, about the means."""
@@ -199,6 +198,19 @@ class SparseColumns:
     def with_constant(self, value: float) -> SparseColumns:
         """Remember the constant."""
         return SparseColumns(self.At, self.passes, self.unit, self.mean, self.inverse_scale, value)
+
+
+def center_products(
+    raw: FloatArray,
+    left_mean: FloatArray,
+    left_sums: FloatArray,
+    right_mean: FloatArray,
+    right_sums: FloatArray,
+    total: float,
+) -> FloatArray:
+    """Weighted products of columns less their means, from those as they are and the weighted sums; in place."""
+    raw -= np.outer(left_mean, right_sums) + np.outer(left_sums - total * left_mean, right_mean)
+    return raw
 
 
 class GramCache:

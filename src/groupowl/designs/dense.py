@@ -24,11 +24,7 @@ class DenseDesign(LocalDesign):
     """
 
     def __init__(self, X: FloatArray, passes: PassCounter | None = None, unit: float | None = None) -> None:
-        self.X = X
-        self.shape = (X.shape[0], X.shape[1])
-        self.dtype = X.dtype
-        self.passes = PassCounter() if passes is None else passes
-        self.unit = 1.0 / X.shape[1] if unit is None else unit
+        super().__init__(X, passes, unit)
         self._squares: FloatArray | None = None
         self._order = "F" if X.flags.f_contiguous and not X.flags.c_contiguous else "C"
 

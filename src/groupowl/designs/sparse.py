@@ -22,11 +22,7 @@ class SparseDesign(LocalDesign):
     """A CSR or CSC array of shape (n_samples, n_features), single or double precision."""
 
     def __init__(self, X: Any, passes: PassCounter | None = None, unit: float | None = None) -> None:
-        self.X = X
-        self.shape = (X.shape[0], X.shape[1])
-        self.dtype = X.dtype
-        self.passes = PassCounter() if passes is None else passes
-        self.unit = 1.0 / X.shape[1] if unit is None else unit
+        super().__init__(X, passes, unit)
         self._by_columns = X.format == "csc"
 
     def _blocks(self) -> Iterator[tuple[slice, slice, Any]]:
@@ -145,15 +141,3 @@ class SparseDesign(LocalDesign):
 
     def _sparse_columns(self, columns: IndexArray) -> SparseColumns:
         return SparseColumns(sp.csr_array(self.X[:, columns].T).astype(np.float64), self.passes, self.unit)
-
-
-def sparse_storage(X: Any) -> Any:
-    """A sparse matrix as a design keeps it: CSR or CSC array, float32 or float64, duplicates summed."""
-    array = X if X.format in ("csr", "csc") else X.tocsr()
-    array = sp.csc_array(array) if array.format == "csc" else sp.csr_array(array)
-    if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float64)
-    if not array.has_canonical_format:
-        array = array.copy()
-        array.sum_duplicates()
-    return array

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._kernels import CONSTANT_RTOL, column_sums
+from .._kernels import column_sums, exceeds_rounding
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData
 from .base import Design, WrappedDesign
-from .columns import Columns
+from .columns import Columns, center_products
 
 
 class StandardizedDesign(WrappedDesign):
@@ -77,11 +77,10 @@ class StandardizedDesign(WrappedDesign):
         if type(left_columns) is type(right_columns) and left_columns is not None:
             return left_columns.gram(right_columns, w)
         total = float(self.base.reduce(np.sum, w))
-        sums_left, sums_right = (total * self.base.restrict(part).column_means(w) for part in (left, right))
-        mean_left, mean_right = self.mean[left], self.mean[right]
+        left_sums, right_sums = (total * self.base.restrict(part).column_means(w) for part in (left, right))
         raw = self.base.gram(left, right, w)
-        raw -= np.outer(mean_left, sums_right) + np.outer(sums_left - total * mean_left, mean_right)
-        return self.inverse_scale[left, None] * raw * self.inverse_scale[right]
+        centred = center_products(raw, self.mean[left], left_sums, self.mean[right], right_sums, total)
+        return self.inverse_scale[left, None] * centred * self.inverse_scale[right]
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
         """Compressed data of the base, centred where there are means and scaled; the means are those for ``w``."""
@@ -109,7 +108,7 @@ def standardize(design: Design, w: Handle, *, center: bool, scale: bool) -> Desi
     mean = design.column_means(w)
     total = float(design.reduce(np.sum, w))
     deviation = design.column_norms(w, mean) / np.sqrt(total)
-    varies = deviation > CONSTANT_RTOL * np.abs(mean)
+    varies = exceeds_rounding(deviation, mean)
     inverse_scale = np.where(varies, 1.0, 0.0)
     if scale:
         inverse_scale[varies] = 1.0 / deviation[varies]

@@ -1,0 +1,12 @@
+"""Moments of (X, Y): all that a squared-loss problem needs to know of its samples.
+
+Statistics of disjoint samples add up and can be taken off again; :meth:`SufficientStatistics.compress` and
+:func:`compress_qr` turn many samples into at most ``n_features + n_tasks`` that have the same squared loss.
+"""
+
+from __future__ import annotations
+
+from .compressed import CompressedData, Moments, compress_qr
+from .statistics import SufficientStatistics
+
+__all__ = ["CompressedData", "Moments", "SufficientStatistics", "compress_qr"]

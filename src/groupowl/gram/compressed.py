@@ -1,0 +1,184 @@
+"""A few samples that stand for many: by Cholesky factorisation of moments, or by QR factorisation of the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._kernels import EPS, exceeds_rounding
+from .._typing import FloatArray
+from .samples import NO_SAMPLES, OVERFLOW, Samples, check_samples, is_sparse
+
+# Entries of a block of [X, Y] that is factorised at a time.
+_QR_ENTRIES = 1 << 18
+
+
+class Moments(NamedTuple):
+    """Second moments about the mean or about zero, and how exact they are.
+
+    ``|gram_jk - exact| <= error * x_size_j * x_size_k``, and likewise for ``xy`` (``x_size_j * y_size_k``) and
+    ``yy`` (``y_size_k ** 2``). A diagonal entry below ``error * x_size_j ** 2`` cannot be told from zero.
+    """
+
+    gram: FloatArray
+    xy: FloatArray
+    yy: FloatArray
+    x_size: FloatArray
+    y_size: FloatArray
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedData:
+    """A small problem with the squared loss of a large one: ``||T - R B||^2 = sum_i w_i ||y_i - x_i B||^2``.
+
+    Attributes
+    ----------
+    R, T : ndarray of shape (n_rows, n_features) and (n_rows, n_tasks)
+        Data of the small problem, without intercept and sample weights.
+    gram : ndarray of shape (n_features, n_features)
+        ``R^T R`` up to its rounding.
+    x_size, y_size : ndarray of shape (n_features,) and (n_tasks,)
+        Sizes that ``error`` refers to, as for :class:`Moments`.
+    x_mean, y_mean : ndarray of shape (n_features,) and (n_tasks,)
+        What was taken off X and Y: the intercept is ``y_mean - x_mean B``. Zeros without centring.
+    total_weight : float
+    n_samples : int
+        Samples of positive weight.
+    error : float
+        ``R^T R``, ``R^T T`` and the squared norms of the columns of ``T`` are exact up to ``error`` times the sizes.
+        0 when made by :func:`compress_qr`, whose error is of another kind: ``(R, T)`` is exact for data whose
+        columns differ from the given ones by a few roundings of their norms, as for any product with X itself.
+    """
+
+    R: FloatArray
+    T: FloatArray
+    gram: FloatArray
+    x_size: FloatArray
+    y_size: FloatArray
+    x_mean: FloatArray
+    y_mean: FloatArray
+    total_weight: float
+    n_samples: int
+    error: float
+
+    def scaled(self, factors: FloatArray) -> CompressedData:
+        """The same for columns of X times a factor each."""
+        gram = factors[:, None] * self.gram * factors
+        return replace(self, R=self.R * factors, gram=gram, x_size=self.x_size * factors, x_mean=self.x_mean * factors)
+
+
+# Cholesky ---------------------------------------------------------------------------------------------
+
+
+def factorize(moments: Moments) -> tuple[FloatArray, FloatArray, float]:
+    """R and T with one row more than columns of R, and the jitter that the factorisation needed.
+
+    Columns are scaled by their sizes, so that the entries of the matrix have errors of at most ``error``, and a
+    jitter of ``(n_features + 1) * error`` is always enough. Columns of size 0 stay exact zeros.
+    """
+    d, q = moments.xy.shape
+    x_scale, y_scale = (np.where(size > 0, size, 1.0) for size in (moments.x_size, moments.y_size))
+    A, C = moments.gram / x_scale / x_scale[:, None], moments.xy / x_scale[:, None] / y_scale
+    yy = moments.yy / y_scale**2
+    diagonal = np.diagonal(A).copy()
+    for jitter in 4 * EPS * np.r_[1.0, (d + 1) * 100.0 ** np.arange(6)]:
+        np.fill_diagonal(A, diagonal + jitter)
+        try:
+            L: FloatArray = np.asarray(np.linalg.cholesky(A), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            continue
+        S = _forward_substitution(L, C)
+        rest = yy - np.einsum("jk,jk->k", S, S)
+        if rest.min() < -jitter:  # X explains more of Y than there is
+            continue
+        R, T = np.zeros((d + 1, d)), np.zeros((d + 1, q))
+        R[:d], T[:d], T[d] = L.T * moments.x_size, S * y_scale, np.sqrt(np.maximum(rest, 0.0)) * y_scale
+        return R, T, float(jitter)
+    raise ValueError("the statistics are not those of any samples: their matrix of moments has negative eigenvalues.")
+
+
+def _forward_substitution(L: FloatArray, C: FloatArray, width: int = 64) -> FloatArray:
+    """``L^-1 C`` for lower triangular ``L``, block by block."""
+    S = np.empty_like(C)
+    for start in range(0, len(L), width):
+        rows = slice(start, start + width)
+        S[rows] = np.linalg.solve(L[rows, rows], C[rows] - L[rows, :start] @ S[:start])
+    return S
+
+
+# QR ---------------------------------------------------------------------------------------------------
+
+
+@np.errstate(all="ignore")  # what overflows is refused at the end
+def compress_qr(X: Any, Y: Any, sample_weight: Any = None, center: bool = True) -> CompressedData:
+    """A problem of ``n_features + n_tasks`` samples with the same squared loss, by QR factorisation.
+
+    Slower than :meth:`SufficientStatistics.compress` and as exact as X itself: nothing is squared, so nearly
+    dependent columns keep their digits. Sparse X is made dense some rows at a time.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+    Y : array-like of shape (n_samples,) or (n_samples, n_tasks)
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative weights of the samples.
+    center : bool, default=True
+        Whether the model has an intercept.
+
+    Returns
+    -------
+    CompressedData
+        ``R`` is upper triangular, and the last ``n_tasks`` rows of ``T`` are what X cannot explain of Y.
+    """
+    samples = check_samples("", X, Y, sample_weight)
+    n_features, w = samples.X.shape[1], samples.w
+    n_present, total = int(np.count_nonzero(w)), math.fsum(w)
+    if n_present == 0:
+        raise ValueError(NO_SAMPLES)
+    means = _joint_means(samples, total) if center else np.zeros(n_features + samples.Y.shape[1])
+    factor = _triangular_factor(samples, means, center)
+    sizes = np.linalg.norm(factor, axis=0)
+    if not np.isfinite(total + np.sum(sizes**2)):
+        raise ValueError(OVERFLOW)
+    if center:
+        varies = exceeds_rounding(sizes / math.sqrt(total), means)
+        factor, sizes = factor * varies, sizes * varies
+    R, T = (np.ascontiguousarray(part) for part in np.split(factor, [n_features], axis=1))
+    x_size, y_size = np.split(sizes, [n_features])
+    x_mean, y_mean = np.split(means, [n_features])
+    return CompressedData(R, T, R.T @ R, x_size, y_size, x_mean, y_mean, total, n_present, error=0.0)
+
+
+def _joint_pieces(samples: Samples) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Dense blocks of [X, Y] and their weights, tall enough for a QR factorisation not to repeat much work."""
+    width = samples.X.shape[1] + samples.Y.shape[1]
+    for X, Y, w in samples.pieces(max(4 * width, _QR_ENTRIES // width)):
+        yield np.hstack([X.toarray() if is_sparse(X) else X, Y]), w
+
+
+def _joint_means(samples: Samples, total: float) -> FloatArray:
+    """Means of [X, Y], summed about the first sample: exact for constant columns."""
+    first: Any = None
+    sums: Any = 0.0
+    for block, w in _joint_pieces(samples):
+        first = block[0] if first is None else first
+        sums = sums + w @ (block - first)
+    return first + sums / total
+
+
+def _triangular_factor(samples: Samples, shift: FloatArray, center: bool) -> FloatArray:
+    """Square R of the QR factorisation of the weighted [X, Y] less ``shift``, orthogonal to the constant if centred."""
+    factor = np.zeros((0, center + len(shift)))
+    for block, w in _joint_pieces(samples):
+        root = np.sqrt(w)[:, None]
+        # The constant comes first, and what follows is made orthogonal to it: centred, whatever the shift rounds to.
+        rows = [root, root * (block - shift)] if center else [root * (block - shift)]
+        factor = np.asarray(np.linalg.qr(np.vstack([factor, np.hstack(rows)]), mode="r"))
+    square = np.zeros((len(shift), len(shift)))
+    square[: len(factor) - center] = factor[center:, center:]
+    return square

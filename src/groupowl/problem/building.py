@@ -1,0 +1,116 @@
+"""From data as users give them to a problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._checks import check_sample_weight, check_targets
+from .._typing import FloatArray
+from ..designs import GramCache, as_design, standardize
+from ..losses import resolve_loss
+from ..targets import Targets, summarise_targets
+from ..weights import check_sequence, resolve_weights
+from .duality import Problem
+
+#: Stands for weights that are not known yet.
+LATER = object()
+
+
+@np.errstate(all="ignore")  # what overflows is refused below, not warned about
+def build_problem(
+    X: Any,
+    Y: Any,
+    lam: Any,
+    *,
+    loss: Any = "squared",
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+    standardized: bool = False,
+) -> Problem:
+    """Check data as users give them and make the problem; :data:`LATER` weights follow by :meth:`Problem.with_lam`."""
+    resolved = resolve_loss(loss)
+    if not isinstance(fit_intercept, bool | np.bool_):
+        raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
+    design = as_design(X)
+    Y = resolved.check_targets(check_targets(Y, design.n_samples))
+    weight = check_sample_weight(sample_weight, design.n_samples)
+    lam = np.ones(design.n_features) if lam is LATER else check_sequence("lam", lam, design.n_features)
+    present = np.flatnonzero(weight)
+    if len(present) == 0:
+        raise ValueError("sample_weight is all zero: at least one sample must have a positive weight.")
+    if len(present) < design.n_samples:  # samples of weight zero are not there
+        design, Y, weight = design.rows(present), Y[present], weight[present]
+    w = design.samples(weight[:, None])
+    design = standardize(design, w, center=fit_intercept, scale=standardized)
+    targets = summarise_targets(design, resolved, design.samples(Y), w, fit_intercept)
+    norms = design.column_norms(w)
+    _check_magnitude(norms, targets)
+    intercept_scale = 0.0
+    if fit_intercept and not resolved.centers_targets:
+        # As long as the longest column: it is then never what limits the step or slows the solver down.
+        intercept_scale = (float(norms.max()) or 1.0) / np.sqrt(targets.total_weight)
+    rounding_norms = design.rounding_norms(norms, targets.total_weight)
+    cache = GramCache(design, w)
+    return Problem(design, resolved, targets, lam, norms, rounding_norms, fit_intercept, intercept_scale, cache)
+
+
+def _check_magnitude(norms: FloatArray, targets: Targets) -> None:
+    """Refuse data whose squares leave the range of floating-point numbers: nothing could be proved about them."""
+    too_large = np.flatnonzero(~np.isfinite(norms))
+    if len(too_large):
+        raise ValueError(
+            f"X has {len(too_large)} columns so large that their squared norm overflows, the first is column "
+            f"{too_large[0]}. Rescale them, or the sample weights."
+        )
+    if not np.isfinite(targets.norm + targets.null_loss + targets.total_weight):
+        raise ValueError("Y or sample_weight is so large that the loss overflows. Rescale them.")
+
+
+@np.errstate(all="ignore")
+def lam_max(
+    X: Any,
+    Y: Any,
+    weights: Any,
+    *,
+    loss: Any = "squared",
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+) -> float:
+    """Smallest strength at which no feature is selected: ``solve(X, Y, lam_max * weights)`` is zero.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Data.
+    Y : array-like of shape (n_samples,) or (n_samples, n_tasks)
+        Targets; one-hot rows or class probabilities for ``loss="multinomial"``.
+    weights : array-like of shape (n_features,), str or callable
+        Weight sequence, or the name of one.
+    loss : {"squared", "multinomial"} or Loss, default="squared"
+        Loss, summed over samples.
+    fit_intercept : bool, default=False
+        Whether the model has an unpenalised intercept.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative weights of the samples.
+
+    Returns
+    -------
+    float
+        The dual norm, for these weights, of the gradient of the loss at the model without features.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> round(go.lam_max([[1.0, 0.0], [0.0, 1.0]], [3.0, 1.0], [1.0, 0.5]), 6)
+    3.0
+    """
+    problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    sequence = resolve_weights(
+        weights,
+        n_features=problem.n_rows,
+        n_tasks=problem.targets.n_tasks,
+        n_samples=problem.design.n_samples,
+    )
+    return problem.lam_max(sequence)

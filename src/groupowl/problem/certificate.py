@@ -1,0 +1,86 @@
+"""What is proved about coefficients: values that :class:`~groupowl.problem.Problem` makes and screening reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .._typing import FloatArray, Handle, IndexArray
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """What coefficients leave unexplained: all of a certificate that does not depend on the weights.
+
+    Attributes
+    ----------
+    theta : handle
+        Minus the gradient of the loss in the predictor, balanced where there is an intercept.
+    descent : ndarray of shape (n_rows, n_tasks) or None
+        ``X^T theta`` where it is also minus the gradient in the coefficients; None where balancing came between.
+    pulls : ndarray of shape (n_rows,)
+        Row norms of ``X^T theta``, which the optimality conditions compare with the weights.
+    norm : float
+        ``sqrt(sum_i ||theta_i||^2 / w_i)``.
+    totals : ndarray
+        The loss's totals of theta.
+    loss : float
+        Value of the loss.
+    reach : float
+        Bound on the norms of the targets and of the predictor together, whatever cancels in it.
+    cancelling : float
+        Size of terms that cancel inside the loss.
+    """
+
+    theta: Handle
+    descent: FloatArray | None
+    pulls: FloatArray
+    norm: float
+    totals: FloatArray
+    loss: float
+    reach: float
+    cancelling: float
+
+    def restrict(self, keep: IndexArray) -> Residual:
+        """The same for some rows."""
+        descent = None if self.descent is None else self.descent[keep]
+        return replace(self, descent=descent, pulls=self.pulls[keep])
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A dual feasible point and the duality gap it proves for one matrix of coefficients.
+
+    Attributes
+    ----------
+    theta : handle
+        Feasible dual point in sample space, balanced where there is an intercept.
+    correlations : ndarray of shape (n_rows,)
+        Row norms of ``X^T theta``.
+    theta_norm : float
+        ``sqrt(sum_i ||theta_i||^2 / w_i)``.
+    primal, dual : float
+        Objective at the coefficients and dual value at ``theta``.
+    gap : float
+        Proved bound on ``primal - minimum``: the difference of the two plus ``rounding``.
+    rounding : float
+        Bound on the rounding error of the difference.
+    product_error : float
+        The part of it that is an error of ``dual`` where a Gram matrix stands for the data.
+    residual : Residual or None
+        Of the coefficients themselves; None where they overflow. ``theta`` may come from other coefficients.
+    """
+
+    theta: Handle
+    correlations: FloatArray
+    theta_norm: float
+    primal: float
+    dual: float
+    gap: float
+    rounding: float
+    product_error: float = 0.0
+    residual: Residual | None = None
+
+    def restrict(self, keep: IndexArray) -> Certificate:
+        """The same certificate for the problem without the other rows, where it remains valid."""
+        residual = None if self.residual is None else self.residual.restrict(keep)
+        return replace(self, correlations=self.correlations[keep], residual=residual)

@@ -1,0 +1,141 @@
+"""The dual side of a problem: feasible points, the gap they prove, and bounds on the dual optimum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from .._kernels import EPS, owl_gauge, unit_norms
+from .._typing import FloatArray, Handle
+from .certificate import Certificate, Residual
+from .objective import Objective
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(Objective):
+    """One instance of the model: its objective and the certificates for it. Changing something makes a new one."""
+
+    def certify(
+        self,
+        B: FloatArray,
+        Z: Handle | None = None,
+        best: Certificate | None = None,
+        *,
+        cancelled: float = 0.0,
+        residual: Residual | None = None,
+    ) -> Certificate:
+        """Certificate for coefficients ``B``; ``best`` is kept if its dual is larger.
+
+        ``Z`` saves a product, ``residual``, known from other weights, saves two. ``cancelled`` is the weighted norm of
+        a constant that was taken off ``Z``: its rounding is still there.
+        """
+        residual = self.residual(B, Z, cancelled) if residual is None else residual
+        primal = residual.loss + self.penalty_value(B)
+        found = self._certificate_at(B, residual, primal) if np.isfinite(primal) else None
+        if found is None or not np.isfinite(found.gap + found.correlations.sum()):
+            return replace(best or self._zero_certificate(), primal=primal, gap=np.inf, residual=None)
+        if best is None or best.dual < found.dual or found.gap == 0.0:
+            return found
+        rounding = best.product_error + self._rounding(residual, primal, best.dual, best.theta_norm)
+        gap = max(primal - best.dual, 0.0) + rounding
+        return replace(best, primal=primal, gap=gap, rounding=rounding, residual=residual)
+
+    def residual(self, B: FloatArray, Z: Handle | None = None, cancelled: float = 0.0) -> Residual:
+        """What ``B`` leaves unexplained, two products or with ``Z`` one."""
+        Y, w = self.targets.Y, self.targets.w
+        Z = self.predictor(B) if Z is None else Z
+        theta = self._balanced(self.dual_point(Z))
+        C = self.design.rmatmul(theta)
+        reach = self.targets.norm + cancelled + self.reach(B)
+        pulls = unit_norms(C)
+        if self.product_error > 0.0:  # upper bounds where products are not exact
+            pulls = pulls + self.product_error * reach * self.rounding_norms
+        return Residual(
+            theta=theta,
+            descent=None if self.n_free else C,  # balancing by the mean does not move products with centred columns
+            pulls=pulls,
+            norm=float(np.sqrt(self.design.reduce(_inverse_weighted_square, theta, w))),
+            totals=self.design.reduce(self.loss.ray_totals, theta, Y, w),
+            loss=self.loss_value(Z),
+            reach=reach,
+            cancelling=float(self.design.reduce(self.loss.cancelling_size, Z, w)),
+        )
+
+    def _certificate_at(self, B: FloatArray, residual: Residual, primal: float) -> Certificate:
+        """Certificate from the residual, scaled into the dual ball."""
+        gauge = owl_gauge(residual.pulls + self._cancellation(residual.norm), self.lam)
+        scale = self.loss.ray_scale(residual.totals, 1.0 / gauge if gauge > 0 else np.inf)
+        theta = self.design.map(partial(np.multiply, scale), residual.theta)
+        correlations, theta_norm = abs(scale) * residual.pulls, abs(scale) * residual.norm
+        if gauge <= 1.0 and self._is_null(B):
+            # The gradient at the null model lies in the dual ball: optimal, and no difference to round.
+            return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, residual=residual)
+        dual = float(self.design.reduce(self.loss.dual_value, theta, self.targets.Y, self.targets.w))
+        # <theta, Y> and ||theta||^2 for theta = s (Y - X B), each with the error of its products.
+        product_error = self.product_error * (abs(scale) + 0.5 * scale * scale) * residual.reach * residual.reach
+        rounding = product_error + self._rounding(residual, primal, dual, theta_norm)
+        gap = max(primal - dual, 0.0) + rounding
+        return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding, product_error, residual)
+
+    def _cancellation(self, theta_norm: float) -> FloatArray:
+        """Errors of the correlations where centring cancels: without this a scaled point may not be feasible."""
+        return self._slack(theta_norm) * (self.rounding_norms - self.norms)
+
+    def _slack(self, theta_norm: float) -> float:
+        """Rounding error of a product with ``theta`` relative to ``rounding_norms``."""
+        return float(8 * EPS * np.sqrt(self.design.n_samples) * theta_norm)
+
+    def _balanced(self, theta: Handle) -> Handle:
+        if not self.fit_intercept:
+            return theta
+        Y, w = self.targets.Y, self.targets.w
+        totals = self.design.reduce(self.loss.balance_totals, theta, Y, w)
+        return self.design.map(partial(self.loss.balance, totals=totals), theta, Y, w)
+
+    def _zero_certificate(self) -> Certificate:
+        """For coefficients that overflow: zero is feasible, and nothing is proved."""
+        zero = self.design.map(np.zeros_like, self.targets.Y)
+        dual = float(self.design.reduce(self.loss.dual_value, zero, self.targets.Y, self.targets.w))
+        return Certificate(zero, np.zeros(self.n_rows), 0.0, np.inf, dual, gap=np.inf, rounding=0.0)
+
+    def _is_null(self, B: FloatArray) -> bool:
+        return not B[: self.n_rows].any() and np.array_equal(B, self.null_coefficients())
+
+    def _rounding(self, residual: Residual, primal: float, dual: float, theta_norm: float) -> float:
+        """Bound on the error of ``primal - dual``: from the sums, from errors of Z and Y, from large Z.
+
+        The two change with Z and Y as fast as the norms of the gradient at Z and of the dual point say, which may
+        come from elsewhere and be far smaller.
+        """
+        sums = 64 * EPS * (abs(primal) + abs(dual))
+        slope = theta_norm + residual.norm
+        products = 0.5 * self.product_error * residual.reach * residual.reach
+        return float(sums + products + 8 * EPS * (slope * residual.reach + residual.cancelling))
+
+    def upper_bounds(self, certificate: Certificate) -> FloatArray:
+        """``u_j >= ||x_j^T theta*||`` for every row: the correlation plus how far it can still move.
+
+        The dual optimum lies within ``sqrt(2 ell gap)`` of the certificate's point (ell: the curvature of the
+        loss), so a correlation moves by at most that times the norm of its column.
+        """
+        radius = np.sqrt(2.0 * self.loss.curvature * certificate.gap)
+        slack = self._slack(certificate.theta_norm)
+        return certificate.correlations + radius * self.norms + slack * self.rounding_norms
+
+    def lam_max(self, weights: FloatArray) -> float:
+        """Smallest factor of ``weights`` at which no feature is selected."""
+        residual = self.residual(self.null_coefficients())
+        correlations = residual.pulls + self._cancellation(residual.norm)
+        factor = owl_gauge(correlations, weights)
+        # Rounding, of lam = factor * weights and of the products, must not leave the gauge above 1.
+        for _ in range(64):
+            if factor == 0.0 or owl_gauge(correlations, factor * weights) <= 1.0 - 64 * EPS:
+                break
+            factor *= 1.0 + 32 * EPS
+        return factor
+
+
+def _inverse_weighted_square(theta: FloatArray, w: FloatArray) -> float:
+    return float(np.sum(theta * theta / w))

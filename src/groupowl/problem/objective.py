@@ -1,0 +1,257 @@
+"""The primal side of a problem: data, loss and weights, and the products that solvers ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Self
+
+import numpy as np
+
+from .._kernels import EPS, column_sums, owl_value, prox_units, unit_norms
+from .._typing import FloatArray, Handle, IndexArray
+from ..designs import Columns, Design, GramCache
+from ..losses import Loss
+from ..targets import Targets, weighted_sums
+from .spectrum import lanczos_estimate, power_estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Loss and penalty as functions of the coefficients; see the package's docstring.
+
+    Attributes
+    ----------
+    design : Design
+        X, centred implicitly when an intercept is fitted.
+    loss : Loss
+    targets : Targets
+    lam : ndarray of shape (n_rows,)
+        Weights of the rows that are left, the largest ones.
+    norms : ndarray of shape (n_rows,)
+        ``a_j = sqrt(sum_i w_i x_ij^2)`` of the (centred) columns: how far a correlation can move.
+    rounding_norms : ndarray of shape (n_rows,)
+        The same for the numbers that are really multiplied; larger where centring cancels.
+    fit_intercept : bool
+    intercept_scale : float
+        Constant of the column that carries the intercept; 0 when there is no such column.
+    gram_cache : GramCache
+        Gram matrix of the columns that working sets have asked for.
+    rows_of_origin : ndarray of int or None
+        Columns of the cache's design that this problem has, where it has only some.
+    product_error : float
+        Error of the products between columns, and of columns with Y, relative to ``rounding_norms`` and the norm of Y;
+        0 where they are computed from the data, not so where a Gram matrix stands for them.
+    """
+
+    design: Design
+    loss: Loss
+    targets: Targets
+    lam: FloatArray
+    norms: FloatArray
+    rounding_norms: FloatArray
+    fit_intercept: bool
+    intercept_scale: float
+    gram_cache: GramCache
+    rows_of_origin: IndexArray | None = None
+    product_error: float = 0.0
+
+    # Shape ------------------------------------------------------------------------------------------
+
+    @property
+    def n_rows(self) -> int:
+        """Number of penalised rows of ``B``."""
+        return len(self.lam)
+
+    @property
+    def n_free(self) -> int:
+        """Number of unpenalised rows below them."""
+        return int(self.intercept_scale > 0)
+
+    @property
+    def null_loss(self) -> float:
+        """Loss of the model without features; tolerances are relative to it."""
+        return self.targets.null_loss
+
+    def null_coefficients(self) -> FloatArray:
+        """Coefficients of the model without features."""
+        B = np.zeros((self.n_rows + self.n_free, self.targets.n_tasks))
+        if self.n_free:
+            B[-1] = self.targets.null_intercept / self.intercept_scale
+        return B
+
+    def row_index(self, keep: IndexArray) -> IndexArray:
+        """Rows of a coefficient matrix that stay when the penalised rows ``keep`` stay."""
+        return np.concatenate([keep, np.arange(self.n_rows, self.n_rows + self.n_free)])
+
+    def restrict(self, keep: IndexArray) -> Self:
+        """The same on the rows ``keep``; rows that are zero take the smallest weights with them."""
+        return replace(
+            self,
+            design=self.design.restrict(keep),
+            lam=self.lam[: len(keep)],
+            norms=self.norms[keep],
+            rounding_norms=self.rounding_norms[keep],
+            rows_of_origin=keep if self.rows_of_origin is None else self.rows_of_origin[keep],
+        )
+
+    def with_lam(self, lam: FloatArray) -> Self:
+        """The same data with other weights."""
+        return replace(self, lam=lam)
+
+    # Input scale ------------------------------------------------------------------------------------
+
+    def from_input(self, B: FloatArray, intercept: FloatArray | None) -> FloatArray:
+        """Coefficients for this problem from ``B`` and intercept on the scale of X as it was given."""
+        scale = self.design.input_coefficients(np.ones((self.n_rows, 1)))[0]
+        coefficients = self.null_coefficients()
+        coefficients[: self.n_rows] = np.divide(B, scale, out=np.zeros(B.shape), where=scale > 0)
+        if intercept is None:
+            return coefficients
+        return self.with_intercept(
+            coefficients, intercept - self.design.input_coefficients(coefficients[: self.n_rows])[1]
+        )
+
+    def with_intercept(self, coefficients: FloatArray, intercept: FloatArray) -> FloatArray:
+        """The same rows with another intercept for the centred columns, where the problem carries one."""
+        if self.n_free:
+            coefficients = np.vstack([coefficients[: self.n_rows], intercept / self.intercept_scale])
+        return coefficients
+
+    def intercept_excess(self, coefficients: FloatArray, intercept: FloatArray | None) -> tuple[float, float]:
+        """What a given intercept adds to the objective where the problem takes the optimal one, and its rounding."""
+        if intercept is None or self.n_free or not self.fit_intercept:
+            return 0.0, 0.0
+        total = self.targets.total_weight
+        distance = float(np.linalg.norm(intercept - self.to_input(coefficients)[1]))
+        reach = self.reach(coefficients) / np.sqrt(total)
+        size = float(np.linalg.norm(intercept) + np.linalg.norm(self.targets.center)) + reach
+        excess = 0.5 * self.loss.curvature * total * distance**2
+        return excess, 64 * EPS * excess + 8 * EPS * self.loss.curvature * total * size * (distance + EPS * size)
+
+    def adopt_predictor(self, Z: Handle) -> tuple[Handle, FloatArray]:
+        """A predictor ``X B + b0`` from outside as this problem has it, and its weighted mean."""
+        mean = self.design.reduce(weighted_sums, Z, self.targets.w) / self.targets.total_weight
+        if self.fit_intercept and not self.n_free:
+            Z = self.design.map(partial(np.add, -mean), Z)
+        return Z, mean
+
+    def to_input(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``B`` and intercept on the scale of X as it was given."""
+        B, shift = self.design.input_coefficients(coefficients[: self.n_rows])
+        if not self.fit_intercept:
+            return B, np.zeros(self.targets.n_tasks)
+        free = self.intercept_scale * coefficients[self.n_rows :].sum(axis=0)
+        return B, self.targets.center + free + shift
+
+    # Objective --------------------------------------------------------------------------------------
+
+    def predictor(self, B: FloatArray) -> Handle:
+        """``Z = X B + b0``, one product over the non-zero rows."""
+        offset = self.intercept_scale * B[-1] if self.n_free else None
+        return self.design.matmul(B[: self.n_rows], offset)
+
+    def reach(self, B: FloatArray) -> float:
+        """Bound on the weighted norm of ``X B + b0``, whatever cancels: rounding errors are in proportion to it."""
+        reach = float(self.rounding_norms @ unit_norms(B[: self.n_rows]))
+        if self.n_free:
+            reach += self.intercept_scale * float(np.linalg.norm(B[-1])) * np.sqrt(self.targets.total_weight)
+        return reach
+
+    def loss_value(self, Z: Handle) -> float:
+        """``F(Z)``."""
+        return float(self.design.reduce(self.loss.value, Z, self.targets.Y, self.targets.w))
+
+    def penalty_value(self, B: FloatArray) -> float:
+        """``J(B)``."""
+        return owl_value(unit_norms(B[: self.n_rows]), self.lam)
+
+    def dual_point(self, Z: Handle) -> Handle:
+        """``theta = -grad F(Z)`` as it is: neither balanced nor feasible."""
+        return self.design.map(self.loss.dual_point, Z, self.targets.Y, self.targets.w)
+
+    def descent(self, Z: Handle) -> FloatArray:
+        """Minus the gradient of the loss in the coefficients, one product."""
+        return self._correlate(self.dual_point(Z))
+
+    def batch_descent_change(self, rows: IndexArray, B: FloatArray, theta: Handle) -> FloatArray:
+        """Unbiased estimate of the change of the descent direction from ``theta`` to ``B``, out of some samples.
+
+        ``(n / l) sum_{i in rows} x_i (theta_i(B) - theta_i)^T``, whose mean over all batches of l samples is the
+        difference of the full directions.
+        """
+        design, targets = self.design.rows(rows), self.targets
+        Y, w = self.design.select(targets.Y, rows), self.design.select(targets.w, rows)
+        batch = replace(self, design=design, targets=replace(targets, Y=Y, w=w))
+        change = design.map(np.subtract, batch.dual_point(batch.predictor(B)), self.design.select(theta, rows))
+        return (self.design.n_samples / len(rows)) * batch._correlate(change)
+
+    def prox(self, V: FloatArray, step: float) -> FloatArray:
+        """Proximal map of ``step J``; the unpenalised block stays as it is."""
+        P = V.copy()
+        P[: self.n_rows] = prox_units(V[: self.n_rows], step * self.lam)
+        return P
+
+    def _correlate(self, theta: Handle) -> FloatArray:
+        C = self.design.rmatmul(theta)
+        if not self.n_free:
+            return C
+        sums = self.design.reduce(column_sums, theta)
+        return np.vstack([C, self.intercept_scale * sums])
+
+    # Working sets ------------------------------------------------------------------------------------
+
+    def gram(self, rows: IndexArray) -> FloatArray:
+        """``X_rows^T diag(w) X_rows``, from the cache as far as it is known."""
+        return self.gram_cache.block(rows if self.rows_of_origin is None else self.rows_of_origin[rows])
+
+    def columns(self, rows: IndexArray) -> Columns | None:
+        """Columns of these rows and of the unpenalised block as local arrays, where samples are local."""
+        columns = self.design.columns(rows)
+        return columns.with_constant(self.intercept_scale) if columns is not None and self.n_free else columns
+
+    # Curvature --------------------------------------------------------------------------------------
+
+    def move_curvature(self, Z_from: Handle, Z_to: Handle, move: FloatArray) -> float:
+        """``ell ||sqrt(w) (Z_to - Z_from)||^2 / ||move||^2``: curvature the loss can have along a move."""
+        square = float(np.sum(move * move))
+        distance = self.design.reduce(_weighted_distance, Z_from, Z_to, self.targets.w)
+        return self.loss.curvature * distance / square if square > 0 else 0.0
+
+    def lipschitz(self) -> float:
+        """Lanczos estimate of ``ell ||diag(w)^(1/2) X||_2^2``, a few per cent from above as a rule.
+
+        The intercept's column is orthogonal to the centred ones, so the norm is the larger of the two.
+        """
+        column = self.intercept_scale**2 * self.targets.total_weight
+        longest = max(float(self.norms.max(initial=0.0)) ** 2, column)
+        if self.n_rows < 3 or longest == 0.0:
+            return self.loss.curvature * max(float(np.sum(self.norms**2)), column)
+        estimate = lanczos_estimate(self._normal_product, self.n_rows)
+        if estimate <= 0.0:
+            return self.loss.curvature * float(np.sum(self.norms**2))  # Frobenius norm: always enough
+        return self.loss.curvature * max(1.02 * estimate, longest)
+
+    def batch_lipschitz(self, batch_size: int) -> float:
+        """Expected smoothness of the loss over batches of samples drawn without replacement.
+
+        Between the constant of a single sample (n times the largest) and that of all samples, which a few power
+        iterations estimate: whoever steps by a batch adapts the step anyway.
+        """
+        n, size = self.design.n_samples, min(batch_size, self.design.n_samples)
+        longest = float(self.norms.max(initial=0.0)) ** 2
+        estimate = power_estimate(self._normal_product, self.norms) if longest > 0.0 else 0.0
+        whole = self.loss.curvature * max(longest, estimate)
+        if size == n:
+            return whole
+        single = n * self.loss.curvature * self.design.largest_row(self.targets.w, self.intercept_scale**2)
+        return (n * (size - 1) * whole + (n - size) * single) / (size * (n - 1))
+
+    def _normal_product(self, v: FloatArray) -> FloatArray:
+        Z = self.design.matmul(v.reshape(-1, 1))
+        return self.design.rmatmul(self.design.map(np.multiply, Z, self.targets.w))[:, 0]
+
+
+def _weighted_distance(Z: FloatArray, Z_other: FloatArray, w: FloatArray) -> float:
+    difference = Z_other - Z
+    return float(np.sum(w * difference * difference))
