@@ -18,14 +18,22 @@ from .report import print_report, write_page
 from .run import Runner, Settings, Store, now, versions
 from .screen import Screen
 
+ALL_GROUPS = ",".join(cases.GROUPS)
 
-def parse_arguments() -> argparse.Namespace:
+
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few cells, all competitors, at most ten minutes")
     parser.add_argument("--thorough", action="store_true", help="full limit for baselines, all paths; takes hours")
-    parser.add_argument("--only", default="", metavar="GROUPS", help=f"some of {','.join(cases.GROUPS)}, such as b,c,d")
+    parser.add_argument("--only", default=ALL_GROUPS, type=known_groups, metavar="GROUPS", help=f"some of {ALL_GROUPS}")
     parser.add_argument("--cases", default="", metavar="TEXT", help="problems whose name has TEXT in it; see --list")
-    parser.add_argument("--competitors", default=",".join(ADAPTERS), metavar="NAMES", help="such as groupowl,celer")
+    parser.add_argument(
+        "--competitors",
+        default=",".join(ADAPTERS),
+        type=known_competitors,
+        metavar="NAMES",
+        help="such as groupowl,celer",
+    )
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with real data sets (.npz)")
     parser.add_argument("--limit", type=float, default=120.0, metavar="S", help="seconds for one call (default: 120)")
     parser.add_argument("--minutes", type=float, metavar="M", help="for the whole run (default: 90, quick 10)")
@@ -35,16 +43,47 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="keep the cells that an earlier run finished")
     parser.add_argument("--report", action="store_true", help="only write the page again, from the results on disk")
     parser.add_argument("--list", action="store_true", help="print the problems and stop")
-    return parser.parse_args()
+    return parser
 
 
-def chosen_problems(arguments: argparse.Namespace) -> list[cases.Problem]:
+def known_competitors(text: str) -> list[str]:
+    names = text.split(",")
+    unknown = [name for name in names if name not in ADAPTERS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"unknown competitor {unknown[0]!r}; known are {', '.join(ADAPTERS)}")
+    return names
+
+
+def known_groups(text: str) -> list[str]:
+    groups = list(text.replace(",", "")) or list(cases.GROUPS)
+    unknown = [group for group in groups if group not in cases.GROUPS]
+    if unknown:
+        meanings = "; ".join(f"{group}: {meaning}" for group, meaning in cases.GROUPS.items())
+        raise argparse.ArgumentTypeError(f"unknown group {unknown[0]!r}; known are {meanings}")
+    return groups
+
+
+def chosen_problems(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> list[cases.Problem]:
+    """Problems of the groups and names asked for; the parser's error where a run would have nothing to do."""
     everything = cases.problems(data=arguments.data, quick=arguments.quick, thorough=arguments.thorough)
-    return [one for one in everything if one.group in wanted_groups(arguments) and arguments.cases in one.key]
+    offered = [one for one in everything if one.group in arguments.only]
+    chosen = [one for one in offered if arguments.cases in one.key]
+    if chosen or wants_extras(arguments) or arguments.report:
+        return chosen
+    groups = ",".join(arguments.only)
+    if not offered:
+        hint = "; its data come from --data DIR" if "e" in arguments.only else ""
+        parser.error(f"argument --only: there is no problem in {groups}{hint}")
+    data = ", ".join(dict.fromkeys(one.source.key for one in offered))
+    parser.error(
+        f"argument --cases: {arguments.cases!r} is in no name of a problem in {groups}; their data are {data}; "
+        f"--list prints the names"
+    )
 
 
-def wanted_groups(arguments: argparse.Namespace) -> str:
-    return arguments.only.replace(",", "") or "".join(cases.GROUPS)
+def wants_extras(arguments: argparse.Namespace) -> bool:
+    """Whether to measure what does not belong to a problem."""
+    return "x" in arguments.only and not arguments.cases
 
 
 def description(arguments: argparse.Namespace, settings: Settings, competitors: list[str]) -> dict[str, object]:
@@ -61,7 +100,7 @@ def description(arguments: argparse.Namespace, settings: Settings, competitors: 
 
 
 def run(arguments: argparse.Namespace, problems: list[cases.Problem], store: Store, console: Console) -> None:
-    competitors = arguments.competitors.split(",")
+    competitors = arguments.competitors
     settings = Settings(
         limit=min(arguments.limit, 30.0) if arguments.quick else arguments.limit,
         threads=arguments.threads,
@@ -79,16 +118,17 @@ def run(arguments: argparse.Namespace, problems: list[cases.Problem], store: Sto
         runner = Runner(settings, competitors, store, screen)
         try:
             runner.run(problems)
-            if "x" in wanted_groups(arguments) and not arguments.cases:
+            if wants_extras(arguments):
                 store.data["extras"] = measure(settings, competitors, runner.root, screen.say)
         finally:
             runner.close()
             store.save()
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    problems = chosen_problems(arguments)
+def main(argv: list[str] | None = None) -> None:
+    parser = make_parser()
+    arguments = parser.parse_args(argv)
+    problems = chosen_problems(parser, arguments)
     if arguments.list:
         print("\n".join(problem.key for problem in problems))
         return

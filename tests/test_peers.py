@@ -1,0 +1,39 @@
+"""The command line of the peer benchmark: what it refuses, and what it lists."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def main(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    return import_module("benchmarks.peers.__main__").main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--competitors", "groupowl,sklearn"], "--competitors: unknown competitor 'sklearn'; known are groupowl, "),
+        (["--only", "b,q"], "--only: unknown group 'q'; known are a: multi-task regression"),
+        (["--quick", "--cases", "7x7"], "--cases: '7x7' is in no name of a problem in a,b,c,d,e,f,g,s,x; their data "),
+        (["--only", "e"], "--only: there is no problem in e; its data come from --data DIR"),
+        (["--only", "x", "--cases", "oscar"], "--only: there is no problem in x"),
+    ],
+)
+def test_what_does_not_exist_is_refused_in_one_line(main, capsys, arguments, message):
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert f"error: argument {message}" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_groups_and_names_choose_problems(main, capsys):
+    main(["--list", "--quick", "--only", "b,c", "--cases", "constant"])
+    listed = capsys.readouterr().out.splitlines()
+    assert listed
+    assert all(line.startswith("b: ") and "constant" in line for line in listed)
