@@ -49,7 +49,7 @@ def solve_path(
         raise ValueError(f"strengths must be positive and must not increase, got {strengths!r}. {remedy}")
     tracer = _Tracer(problem, resolved, tol, len(factors))
     settings = {"rule": rule, "max_iter": max_iter, "callback": callback, "rng": as_generator(random_state)}
-    return [tracer.solve(factor * sequence, alpha_index=i, **settings) for i, factor in enumerate(factors)]
+    return [tracer.solve(factor, sequence, alpha_index=i, **settings) for i, factor in enumerate(factors)]
 
 
 class _Tracer:
@@ -65,23 +65,50 @@ class _Tracer:
         self.B = problem.null_coefficients()
         self.residual: Any = None
         self.source: Problem | None = None  # the problem that the residual belongs to
+        self.line = _Extrapolation()
 
-    def solve(self, lam: FloatArray, **settings: Any) -> SolveResult:
+    def solve(self, strength: float, weights: FloatArray, **settings: Any) -> SolveResult:
         """The next strength."""
+        lam = strength * weights
+        guess = self.line.at(strength)
         chosen = self.small.with_lam(lam)
         if chosen.design is not self.problem.design and is_nearly_null(chosen):
             chosen = self.problem.with_lam(lam)
-        result = self._run(chosen, **settings)
+        result = self._run(chosen, guess, **settings)
         if result.status == "precision" and chosen.product_error > 0.0:  # the Gram matrix is not exact enough
             self.small = compress(self.problem, exact=True) or self.problem
-            result = self._run(self.small.with_lam(lam), **settings)
+            result = self._run(self.small.with_lam(lam), None, **settings)
+        self.line.add(strength, self.B)
         return result
 
-    def _run(self, chosen: Problem, **settings: Any) -> SolveResult:
+    def _run(self, chosen: Problem, guess: FloatArray | None, **settings: Any) -> SolveResult:
         origin = self.problem.with_lam(chosen.lam)
         run = Run(chosen, self.solver, tol=self.tol, origin=origin, passes_before=self.passes_before, **settings)
         self.passes_before = None
         known = self.residual if self.source is not None and self.source.design is chosen.design else None
-        result = run.solve(self.B, residual=known)
+        result = run.solve(self.B, residual=known, guess=guess)
         self.B, self.residual, self.source = run.answer.B, run.answer.residual, chosen
         return result
+
+
+class _Extrapolation:
+    """The line through the last two solutions: nearer to the next one than either, while the same rows are non-zero."""
+
+    def __init__(self) -> None:
+        self.points: list[tuple[float, FloatArray]] = []
+
+    def add(self, strength: float, B: FloatArray) -> None:
+        """Remember a solution."""
+        self.points = [*self.points[-1:], (strength, B)]
+
+    def at(self, strength: float) -> FloatArray | None:
+        """Guess for the next strength, zero where the last solution is; rows that would turn round become zero."""
+        if len(self.points) < 2 or self.points[0][0] == self.points[1][0]:
+            return None
+        (before, B_before), (last, B) = self.points
+        rows = np.flatnonzero(B.any(axis=1))
+        guess = np.zeros_like(B)
+        moved = B[rows] + (strength - last) / (last - before) * (B[rows] - B_before[rows])
+        moved[np.einsum("jk,jk->j", moved, B[rows]) <= 0.0] = 0.0
+        guess[rows] = moved
+        return guess

@@ -52,12 +52,16 @@ class Round:
         Gap at which the solve ends.
     max_steps : int
         Most steps to take.
+    guess : ndarray or None
+        Coefficients that may be better than those of the state, in the first round of a warm start. Nothing is known
+        of them, not even that they are.
     """
 
     certificate: Certificate
     candidates: IndexArray
     goal: float
     max_steps: int
+    guess: FloatArray | None = None
 
 
 class Solver(Protocol):
@@ -175,14 +179,17 @@ class Run:
         self._passes_before = problem.design.passes.total if passes_before is None else passes_before
         self._started = time.perf_counter()
 
-    def solve(self, B: FloatArray, residual: Residual | None = None) -> SolveResult:
-        """Run from the coefficients ``B``, whose residual may be known, until there is a reason to stop."""
+    def solve(self, B: FloatArray, residual: Residual | None = None, guess: FloatArray | None = None) -> SolveResult:
+        """Run from the coefficients ``B``, whose residual may be known, until there is a reason to stop.
+
+        The non-zero rows of a ``guess`` at the solution must be among those of ``B``.
+        """
         with np.errstate(all="ignore"):  # non-finite values are looked for, not warned about
             self.state = self.solver.start(self.full, self._without_zero_columns(B), self.rng)
             while (status := self._certify(residual)) is None:
-                residual = None
                 self._screen()
-                self.state, steps = self.solver.advance(self.screened.current, self.state, self._round())
+                self.state, steps = self.solver.advance(self.screened.current, self.state, self._round(guess))
+                residual = guess = None
                 self.n_iter += steps
             return self._result(status)
 
@@ -192,11 +199,13 @@ class Run:
         assert self.screened.certificate is not None
         return self.screened.certificate
 
-    def _round(self) -> Round:
+    def _round(self, guess: FloatArray | None) -> Round:
         left = self.max_iter - self.n_iter
         if self.n_iter == 0 and self.latest.gap <= self.goal:
             left = 1  # optimal from the start: one prox step, so that clusters are those of a prox
-        return Round(self.latest, self.screened.candidates, self.goal, left)
+        if guess is not None and len(guess) != len(self.state.B):  # rows have left already
+            guess = None
+        return Round(self.latest, self.screened.candidates, self.goal, left, guess)
 
     # Screening --------------------------------------------------------------------------------------
 

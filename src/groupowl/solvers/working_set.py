@@ -118,6 +118,7 @@ class WorkingSet:
             problem.lam[: len(rows)],
             goal=goal,
             max_steps=max(task.max_steps, 1),
+            guess=None if task.guess is None else task.guess[index],
             rank=problem.design.n_samples,
             lipschitz=None if violators else state.lipschitz,
             second_order=self.second_order,

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._kernels import unit_norms
 from ..._typing import FloatArray
 from .descent import Goal, Iterate, accelerated, barzilai_borwein, first_iterate
 from .manifold import is_mostly_untied, polish
-from .newton import LARGEST_SYSTEM, ProximalNewton, system_cost, system_size
-from .oracles import ColumnsOracle, GramOracle, Oracle, ProblemOracle, columns_cost
-from .pattern_newton import newton_cost, pattern_newton
+from .newton import ProximalNewton, newton_cost
+from .oracles import ColumnsOracle, GramOracle, Oracle, ProblemOracle, as_quadratic, columns_cost
+from .pattern_newton import pattern_newton, pattern_newton_cost
 
 __all__ = ["ColumnsOracle", "Goal", "GramOracle", "Iterate", "Oracle", "ProblemOracle", "columns_cost", "minimise"]
 
@@ -33,7 +32,10 @@ _POLISH_STEPS = 200
 _NEWTON_PAUSE = 20
 # A second-order method that leaves more than this of the gap waits twice as long before its next try.
 _WORTH_IT = 0.5
-# Newton steps are taken once gradient steps have cost as much as this many of them: so many it may take.
+# Proximal Newton steps that a solve is likely to take: where rows may form clusters, many until it has found them.
+_FEW_NEWTON_STEPS = 2.5
+_MANY_NEWTON_STEPS = 100.0
+# Newton steps along the pattern wait until gradient steps have cost as much as this many of them.
 _NEWTON_PATIENCE = 15.0
 # Gradient steps that must halve the gap, or accelerated ones take over.
 _SLOW_STEPS = 1000
@@ -47,15 +49,17 @@ def minimise(
     goal: Goal,
     max_steps: int,
     rank: int,
+    guess: FloatArray | None = None,
     lipschitz: float | None = None,
     second_order: bool = True,
 ) -> Iterate:
     """Minimise loss plus penalty on a working set to the goal, in at most ``max_steps`` steps.
 
+    Starts from ``guess`` where that is better than ``B``.
     ``rank`` bounds the rank of the columns: with more non-zero rows than that, Newton systems are near singular.
     """
     minimisation = _Minimisation(oracle, lam, goal, max_steps, rank, second_order)
-    return minimisation.run(first_iterate(oracle, B, lam, lipschitz))
+    return minimisation.run(first_iterate(oracle, B, lam, lipschitz, guess))
 
 
 class _Minimisation:
@@ -70,6 +74,7 @@ class _Minimisation:
         self.max_steps = max_steps
         self.rank = rank
         self.second_order = second_order
+        self.quadratic = as_quadratic(oracle)
         self.proximal_newton_tried = False
         self.pause = _NEWTON_PAUSE
         self.next_try = _FIRST_STEPS
@@ -99,40 +104,37 @@ class _Minimisation:
 
     def _second_order_steps(self, iterate: Iterate) -> Iterate:
         """One try of the second-order method whose turn it is, if any."""
-        oracle, left = self.oracle, self.max_steps - iterate.steps
-        if isinstance(oracle, GramOracle) and not self.proximal_newton_tried and self._proximal_newton_pays(iterate):
+        left = self.max_steps - iterate.steps
+        if self.quadratic is not None:
+            if self.proximal_newton_tried or self._gradient_steps_cost(iterate) < self._proximal_newton_price(iterate):
+                return iterate
             self.proximal_newton_tried = True
-            return ProximalNewton(oracle, self.lam, self.goal.loose, largest_curvature(oracle.G)).run(iterate, left)
+            return ProximalNewton(self.quadratic, self.lam, self.goal.loose).run(iterate, left)
         if iterate.steps < self.next_try or left <= 0:
             return iterate
         gap = iterate.gap
-        price = newton_cost(oracle, iterate, self.lam, self.rank) if isinstance(oracle, ColumnsOracle) else np.inf
-        if isinstance(oracle, ColumnsOracle) and np.isfinite(price):
+        if np.isfinite(price := pattern_newton_cost(self.oracle, iterate, self.lam, self.rank)):
             if self._gradient_steps_cost(iterate) < _NEWTON_PATIENCE * price:
                 return iterate
-            iterate = pattern_newton(oracle, iterate, self.lam, goal=self.goal, max_steps=self.max_steps)
+            iterate = pattern_newton(self.oracle, iterate, self.lam, goal=self.goal, max_steps=self.max_steps)
         elif self._pattern_stands(iterate) and self._gradient_steps_cost(iterate) >= _POLISH_AFTER * _POLISH_OVERHEAD:
             self.pause = max(self.pause, _POLISH_AFTER)
-            iterate = polish(oracle, iterate, self.lam, goal=self.goal, max_steps=min(_POLISH_STEPS, left))
+            iterate = polish(self.oracle, iterate, self.lam, goal=self.goal, max_steps=min(_POLISH_STEPS, left))
         else:
             return iterate
         self.pause = self.pause if iterate.gap <= _WORTH_IT * gap else 2 * self.pause
         self.next_try = iterate.steps + self.pause
         return iterate
 
+    def _proximal_newton_price(self, iterate: Iterate) -> float:
+        """What gradient steps must have cost before Newton steps are taken: a tenth of what those will cost."""
+        steps = _FEW_NEWTON_STEPS if self.lam[0] == self.lam[-1] else _MANY_NEWTON_STEPS
+        return 0.1 * steps * newton_cost(iterate.point.B, self.rank)
+
     def _pattern_stands(self, iterate: Iterate) -> bool:
         """Whether the non-zero rows are those of the last look, and most have a norm of their own."""
         last, self.pattern = self.pattern, iterate.point.B.any(axis=1)
         return np.array_equal(self.pattern, last) and is_mostly_untied(iterate.point.B, self.lam)
-
-    def _proximal_newton_pays(self, iterate: Iterate) -> bool:
-        """Whether the gradient steps so far cost about as much as the Newton steps that may replace the rest."""
-        B = iterate.point.B
-        norms = unit_norms(B)
-        size = system_size(norms, B.shape[1])
-        if size > LARGEST_SYSTEM or size == 0 or np.count_nonzero(norms) >= self.rank:
-            return False
-        return self._gradient_steps_cost(iterate) >= _NEWTON_PATIENCE * system_cost(size)
 
     def _gradient_steps_cost(self, iterate: Iterate) -> float:
         return iterate.steps * self.oracle.step_cost(iterate.point.B.shape[1])
@@ -142,16 +144,3 @@ class _Minimisation:
         iterate.lipschitz = max(iterate.lipschitz, self.oracle.curvature(direction))
         left = self.max_steps - iterate.steps
         return accelerated(self.oracle, iterate, self.lam, goal=self.goal, max_steps=left)
-
-
-def largest_curvature(G: FloatArray, steps: int = 10) -> float:
-    """Largest eigenvalue of ``G``, by a few power iterations from its diagonal."""
-    v = np.sqrt(np.maximum(np.diagonal(G), 0.0))
-    value = 0.0
-    for _ in range(steps):
-        norm = float(np.linalg.norm(v))
-        if norm == 0.0:
-            break
-        image = G @ (v / norm)
-        value, v = float(np.linalg.norm(image)), image
-    return value or 1.0

@@ -160,9 +160,22 @@ def accelerated(oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: Goal
     return iterate
 
 
-def first_iterate(oracle: Oracle, B: FloatArray, lam: FloatArray, lipschitz: float | None = None) -> Iterate:
-    """Where an inner method starts; the curvature along the gradient is the first guess of a step."""
-    point = oracle.start(B)
+def first_iterate(
+    oracle: Oracle,
+    B: FloatArray,
+    lam: FloatArray,
+    lipschitz: float | None = None,
+    guess: FloatArray | None = None,
+) -> Iterate:
+    """Where an inner method starts: at ``B``, or the guess if that has a lower objective.
+
+    The curvature along the gradient is the first estimate for a step.
+    """
+    point, penalty = oracle.start(B), penalty_of(B, lam)
+    if guess is not None:
+        other, price = oracle.trial(point, guess, guess - B), penalty_of(guess, lam)
+        if other.loss + price < point.loss + penalty:
+            point, penalty = other, price
     if lipschitz is None:
         lipschitz = oracle.curvature(oracle.complete(point)) or 1.0
-    return Iterate(point, penalty_of(B, lam), lipschitz)
+    return Iterate(point, penalty, lipschitz)

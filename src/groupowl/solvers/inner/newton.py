@@ -1,9 +1,13 @@
-"""Proximal point method with semismooth Newton steps, for squared loss in Gram form on badly conditioned data.
+"""Proximal point method with semismooth Newton steps, for squared loss.
 
 Each outer step minimises the objective plus ``||B - center||^2 / (2 sigma)``. Its dual is a smooth convex function
-``psi`` of one matrix U; a Newton step for it needs one linear system whose unknowns are a change of radius per
-cluster of equal norms and a change of direction per non-zero row. Rows and clusters come from a prox with a long
-step, so that many of them change at once, which gradient steps cannot do on nearly collinear columns.
+``psi`` of one matrix U; a Newton step for it changes one radius per cluster of equal norms and one direction per
+non-zero row. Rows and clusters come from a prox with a long step, so that many of them change at once, which gradient
+steps cannot do on nearly collinear columns or where there are more non-zero rows than samples.
+
+The linear system has as many unknowns as there are non-zero coefficients, yet it takes matrices of one row per
+*non-zero row* only: all tasks share the Gram matrix, and what differs between them, that rows move freely along their
+own direction, is a correction of one unknown per row.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import numpy as np
 from ..._kernels import EPS, prox_and_value, unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Iterate
-from .oracles import STEP_OVERHEAD, GramOracle, Point
+from .oracles import STEP_OVERHEAD, Point, QuadraticOracle
 
 #: Largest linear system that a Newton step solves.
 LARGEST_SYSTEM = 2500
@@ -55,15 +59,23 @@ def _prox(V: FloatArray, damping: float, lam: FloatArray) -> _ProxPoint:
     return _ProxPoint(V * factors[:, None], penalty, norms, shrunk, rows, V)
 
 
-def system_size(B_norms: FloatArray, n_tasks: int) -> int:
-    """Unknowns of a Newton step at these row norms: one per cluster and ``n_tasks - 1`` per non-zero row."""
-    positive = -np.sort(-B_norms[B_norms > 0])
-    return len(cluster_starts(positive)) + len(positive) * (n_tasks - 1)
+def newton_cost(B: FloatArray, n_samples: int) -> float:
+    """Operations of a Newton step at these coefficients, as long as those of a gradient step take.
+
+    Infinity where the system is too large, or singular because clusters outnumber the targets.
+    """
+    norms = unit_norms(B)
+    falling = -np.sort(-norms[norms > 0])
+    clusters, q = len(cluster_starts(falling)), B.shape[1]
+    size = clusters if q == 1 else len(falling)
+    if not 0 < clusters < n_samples * q or size > LARGEST_SYSTEM:
+        return np.inf
+    return system_cost(size, 1.0 / 3.0 if q == 1 else 1.7)
 
 
-def system_cost(size: int) -> float:
-    """Floating-point operations of a Newton step with so many unknowns, line search included."""
-    return 0.7 * size**3 + 10.0 * size**2 + 10.0 * STEP_OVERHEAD
+def system_cost(size: int, factor: float = 0.7) -> float:
+    """Operations of a Newton step with dense systems of this size: ``factor size^3``, and its line search."""
+    return factor * size**3 + 10.0 * size**2 + 10.0 * STEP_OVERHEAD
 
 
 def cluster_starts(falling: FloatArray, rtol: float = _CLUSTER_RTOL) -> IndexArray:
@@ -83,43 +95,70 @@ def tangents(directions: FloatArray) -> FloatArray:
     return np.eye(q)[None, 1:, :] - 2.0 * reflector[:, 1:, None] * reflector[:, None, :]
 
 
-def newton_direction(G: FloatArray, prox: _ProxPoint, residual_image: FloatArray, damping: float) -> FloatArray:
+def newton_direction(oracle: QuadraticOracle, prox: _ProxPoint, image: FloatArray, damping: float) -> FloatArray:
     """``e`` on the non-zero rows with ``e + M G (E + e) / damping = 0``, M the derivative of the prox.
 
-    ``residual_image`` is ``G E`` on those rows; ``e`` keeps rows of a cluster at equal norms to first order.
+    ``image`` is ``G E`` on those rows; ``e`` keeps rows of a cluster at equal norms to first order.
     """
     rows = prox.rows
-    q = prox.V.shape[1]
-    block = G[np.ix_(rows, rows)]
-    v, s = prox.V_norms[rows], prox.B_norms[rows]
-    directions = prox.V[rows] / v[:, None]
-    starts = cluster_starts(s)
+    directions = prox.V[rows] / prox.V_norms[rows, None]
+    starts = cluster_starts(prox.B_norms[rows])
+    if directions.shape[1] == 1:  # rows move along their own direction only
+        return _radial_direction(oracle, rows, directions, starts, image, damping)
+    stiffness = damping * prox.V_norms[rows] / prox.B_norms[rows]
+    return _general_direction(oracle.inverse(rows, stiffness), directions, starts, stiffness, image, damping)
+
+
+def _radial_direction(
+    oracle: QuadraticOracle,
+    rows: IndexArray,
+    directions: FloatArray,
+    starts: IndexArray,
+    image: FloatArray,
+    damping: float,
+) -> FloatArray:
+    """One unknown per cluster."""
     sizes = np.diff(np.append(starts, len(rows)))
-    radial = np.add.reduceat(np.add.reduceat(block * (directions @ directions.T), starts, axis=0), starts, axis=1)
-    clusters = len(starts)
-    dimension = clusters + len(rows) * (q - 1)
-    K = np.empty((dimension, dimension))
-    K[:clusters, :clusters] = radial
-    right = np.empty(dimension)
-    right[:clusters] = -np.add.reduceat(np.einsum("jk,jk->j", directions, residual_image), starts)
-    diagonal = np.empty(dimension)
-    diagonal[:clusters] = damping * sizes
-    across = tangents(directions)
-    if q > 1:
-        flat = across.reshape(-1, q)
-        spread = np.repeat(block, q - 1, axis=1)
-        mixed = np.add.reduceat(spread * (directions @ flat.T), starts, axis=0)
-        K[:clusters, clusters:] = mixed
-        K[clusters:, :clusters] = mixed.T
-        K[clusters:, clusters:] = np.repeat(spread, q - 1, axis=0) * (flat @ flat.T)
-        right[clusters:] = -np.einsum("jtk,jk->jt", across, residual_image).ravel()
-        diagonal[clusters:] = np.repeat(damping * v / s, q - 1)
-    K[np.arange(dimension), np.arange(dimension)] += diagonal
-    solution = solve_system(K, right)
-    change = np.repeat(solution[:clusters], sizes)[:, None] * directions
-    if q > 1:
-        change += np.einsum("jt,jtk->jk", solution[clusters:].reshape(len(rows), q - 1), across)
-    return change
+    K = oracle.cluster_gram(rows, directions, starts)
+    K[np.diag_indices(len(K))] += damping * sizes
+    radii = solve_system(K, -np.add.reduceat(np.einsum("jk,jk->j", directions, image), starts))
+    return np.repeat(radii, sizes)[:, None] * directions
+
+
+def _general_direction(
+    inverse: FloatArray,
+    directions: FloatArray,
+    starts: IndexArray,
+    stiffness: FloatArray,
+    image: FloatArray,
+    damping: float,
+) -> FloatArray:
+    """Minimise ``1/2 <e, (G + stiffness) e> - 1/2 sum_j softness_j rho_j^2 + <image, e>`` over equal radii in clusters.
+
+    ``rho_j = <directions_j, e_j>`` is the change of radius, along which a row is softer than across. The forces
+    ``eta = softness * rho + nu``, with ``nu`` the forces that keep a cluster together, are those along the directions;
+    given them, ``e = inverse (-image + directions * eta)`` task by task, and so ``rho = free + S eta`` with one small
+    matrix S. Unknowns of the system are the radii of the clusters, then ``nu`` (less its first entry in each cluster).
+    """
+    m, softness = len(directions), stiffness - damping
+    unforced = -(inverse @ image)
+    free = np.einsum("jk,jk->j", directions, unforced)
+    S = inverse * (directions @ directions.T)
+    K = S * -softness
+    K[np.diag_indices(m)] += 1.0
+    if len(starts) == m:
+        radii = solve_system(K, free)
+        return unforced + inverse @ (directions * (softness * radii)[:, None])
+    sizes = np.diff(np.append(starts, m))
+    first = np.repeat(starts, sizes)
+    others = np.flatnonzero(first != np.arange(m))
+    holding = (S[:, first[others]] - S[:, others]) * damping  # unknowns in units of the damping
+    x = solve_system(np.hstack([np.add.reduceat(K, starts, axis=1), holding]), free)
+    radii, nu = np.repeat(x[: len(starts)], sizes), damping * x[len(starts) :]
+    eta = softness * radii
+    eta[others] += nu
+    np.subtract.at(eta, first[others], nu)
+    return unforced + inverse @ (directions * eta[:, None])
 
 
 def solve_system(K: FloatArray, right: FloatArray) -> FloatArray:
@@ -134,18 +173,17 @@ def solve_system(K: FloatArray, right: FloatArray) -> FloatArray:
 class ProximalNewton:
     """The method of this module on one working set; :meth:`run` is all that others need."""
 
-    def __init__(self, oracle: GramOracle, lam: FloatArray, goal: float, largest_curvature: float) -> None:
+    def __init__(self, oracle: QuadraticOracle, lam: FloatArray, goal: float) -> None:
         self.oracle = oracle
-        self.G = oracle.G
         self.lam = lam
         self.goal = goal
-        self.curvature = largest_curvature
-        self.scale = abs(oracle.target_product) + 2.0 * oracle.base.loss  # size of the targets, squared
+        self.scale = oracle.target_square
 
     def run(self, iterate: Iterate, max_steps: int) -> Iterate:
         """Newton steps from the iterate until the gap on the working set meets the goal or nothing helps any more."""
         self.best, self.steps_left = iterate, max_steps
         center = iterate.point
+        self.curvature = _largest_curvature(self.oracle)
         damping, floor, failures = _FIRST_DAMPING * self.curvature, _FLOOR, 0
         gaps = [iterate.gap]
         for _ in range(_OUTER_STEPS):
@@ -178,8 +216,8 @@ class ProximalNewton:
         point = center
         for step in range(1, _NEWTON_STEPS + 1):
             b = prox.B - center.B
-            Gb = self.G @ b
-            point = self._note(prox, center, b, Gb)
+            point, Gb = self.oracle.displaced(center, prox.B, b)
+            self._note(point, prox.penalty)
             if self.best.gap <= self.goal or self.steps_left <= 0:
                 return point, step, False
             E, image = b - u, Gb - Gu
@@ -211,11 +249,11 @@ class ProximalNewton:
         move = E.copy()
         rows = prox.rows
         if len(rows):
-            move[rows] += newton_direction(self.G, prox, image[rows], damping)
+            move[rows] += newton_direction(self.oracle, prox, image[rows], damping)
         slope = -float(np.vdot(image, move))
         if not slope < 0.0:
             move, slope = E, -float(np.vdot(E, image))
-        return move, slope, self.G @ move
+        return move, slope, self.oracle.image(move)
 
     def _dual_value(
         self, u: FloatArray, Gu: FloatArray, center: Point, damping: float
@@ -232,13 +270,22 @@ class ProximalNewton:
         psi = 0.5 * float(np.vdot(u, Gu)) - cross + gain - prox.penalty - 0.5 * damping * float(np.vdot(b, b))
         return psi, 16 * EPS * (abs(gain) + abs(cross) + prox.penalty), prox
 
-    def _note(self, prox: _ProxPoint, center: Point, b: FloatArray, Gb: FloatArray) -> Point:
-        """The point of the prox, remembered if its gap is the smallest so far."""
-        assert center.descent is not None
-        descent = center.descent - Gb
-        point = Point(prox.B, center.loss - 0.5 * float(np.vdot(center.descent + descent, b)), descent)
-        gap = self.oracle.gap(point, prox.penalty, self.lam)
+    def _note(self, point: Point, penalty: float) -> None:
+        """Remember the point if its gap is the smallest so far."""
+        gap = self.oracle.gap(point, penalty, self.lam)
         self.best.steps += 1
         if gap < self.best.gap:
-            self.best = Iterate(point, prox.penalty, self.best.lipschitz, gap, self.best.steps)
-        return point
+            self.best = Iterate(point, penalty, self.best.lipschitz, gap, self.best.steps)
+
+
+def _largest_curvature(oracle: QuadraticOracle, steps: int = 8) -> float:
+    """Largest eigenvalue of ``G``, by a few power iterations from its diagonal."""
+    v = 1.0 / oracle.scales()[:, None]
+    value = 0.0
+    for _ in range(steps):
+        norm = float(np.linalg.norm(v))
+        if norm == 0.0:
+            break
+        image = oracle.image(v / norm)
+        value, v = float(np.linalg.norm(image)), image
+    return value or 1.0

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from ..._kernels import owl_gauge, owl_value, unit_norms
-from ..._typing import FloatArray, Handle
+from ..._typing import FloatArray, Handle, IndexArray
 from ...designs import Columns
 from ...losses import Loss, SquaredLoss
 from ...problem import Problem
@@ -20,6 +20,8 @@ from ...problem import Problem
 STEP_OVERHEAD = 5e5
 # The same for the loss of one entry of the predictor.
 _LOSS_COST = 100.0
+# With more rows than this times the samples, a block of the Gram matrix is inverted through the samples.
+_FEWER_SAMPLES = 1.4
 
 
 class Point:
@@ -66,6 +68,31 @@ class Oracle(Protocol):
         ...
 
 
+class QuadraticOracle(Oracle, Protocol):
+    """Squared loss on a working set: the loss is a quadratic with the matrix ``G = X_W^T diag(w) X_W``."""
+
+    @property
+    def target_square(self) -> float:
+        """Size of the targets, squared."""
+        ...
+
+    def image(self, move: FloatArray) -> FloatArray:
+        """``G move``."""
+        ...
+
+    def displaced(self, point: Point, B: FloatArray, move: FloatArray) -> tuple[Point, FloatArray]:
+        """Complete point at ``B = point.B + move``, and ``G move``, which is accurate even where it is tiny."""
+        ...
+
+    def inverse(self, rows: IndexArray, diagonal: FloatArray) -> FloatArray:
+        """Inverse of the block of G at these rows plus a diagonal."""
+        ...
+
+    def cluster_gram(self, rows: IndexArray, signs: FloatArray, starts: IndexArray) -> FloatArray:
+        """Gram matrix of signed sums of columns; the columns of a sum follow each other from its start."""
+        ...
+
+
 class GramOracle:
     """Squared loss through ``G = X_W^T diag(w) X_W``, as a quadratic about coefficients whose residual is known.
 
@@ -84,6 +111,7 @@ class GramOracle:
         self.base = Point(B, loss, descent)
         self.target_correlations = descent + G @ B  # X_W^T diag(w) Y
         self.target_product = target_product
+        self.target_square = abs(target_product) + 2.0 * loss
 
     def start(self, B: FloatArray) -> Point:
         """The known point moved to ``B``."""
@@ -91,10 +119,27 @@ class GramOracle:
 
     def trial(self, point: Point, B: FloatArray, move: FloatArray) -> Point:
         """One product with G gives the loss and the descent direction."""
+        return self.displaced(point, B, move)[0]
+
+    def displaced(self, point: Point, B: FloatArray, move: FloatArray) -> tuple[Point, FloatArray]:
+        """The quadratic about the point."""
         assert point.descent is not None
         image = self.G @ move
         change = 0.5 * np.vdot(move, image) - np.vdot(point.descent, move)
-        return Point(B, point.loss + float(change), point.descent - image)
+        return Point(B, point.loss + float(change), point.descent - image), image
+
+    def image(self, move: FloatArray) -> FloatArray:
+        """``G move``."""
+        return self.G @ move
+
+    def inverse(self, rows: IndexArray, diagonal: FloatArray) -> FloatArray:
+        """Directly."""
+        return _inverse_of_sum(self.G[np.ix_(rows, rows)], diagonal)
+
+    def cluster_gram(self, rows: IndexArray, signs: FloatArray, starts: IndexArray) -> FloatArray:
+        """Sums over blocks of G."""
+        block = self.G[np.ix_(rows, rows)] * (signs @ signs.T)
+        return np.add.reduceat(np.add.reduceat(block, starts, axis=0), starts, axis=1)
 
     def complete(self, point: Point) -> FloatArray:
         """Known already."""
@@ -167,6 +212,40 @@ class ColumnsOracle:
         scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
         return point.loss + penalty - self.loss.dual_value(scale * theta, Y, w)
 
+    @property
+    def target_square(self) -> float:
+        """Size of the targets, squared."""
+        return float(np.sum(self.w * self.Y * self.Y))
+
+    def image(self, move: FloatArray) -> FloatArray:
+        """``X_W^T diag(w) X_W move``, two products."""
+        return self.columns.correlate(self.w * self.columns.predict(move))
+
+    def displaced(self, point: Point, B: FloatArray, move: FloatArray) -> tuple[Point, FloatArray]:
+        """Squared loss: the dual point changes by the move's predictor."""
+        shift = self.w * self.columns.predict(move)
+        image = self.columns.correlate(shift)
+        descent = self.complete(point)
+        change = 0.5 * np.vdot(move, image) - np.vdot(descent, move)
+        return Point(B, point.loss + float(change), descent - image, point.samples - shift), image
+
+    def inverse(self, rows: IndexArray, diagonal: FloatArray) -> FloatArray:
+        """Through a matrix of the samples where those are fewer (Woodbury)."""
+        A = self.columns.dense(rows) * np.sqrt(self.w[:, 0])
+        if len(rows) <= _FEWER_SAMPLES * A.shape[1]:
+            return _inverse_of_sum(A @ A.T, diagonal)
+        scaled = A / diagonal[:, None]
+        M = scaled.T @ A
+        inner = _inverse_of_sum(M, np.ones(len(M)))
+        result = scaled @ (-inner @ scaled.T)
+        result[np.diag_indices(len(rows))] += 1.0 / diagonal
+        return result
+
+    def cluster_gram(self, rows: IndexArray, signs: FloatArray, starts: IndexArray) -> FloatArray:
+        """Of the summed columns."""
+        sums = np.add.reduceat(self.columns.dense(rows) * signs, starts, axis=0) * np.sqrt(self.w[:, 0])
+        return sums @ sums.T
+
     def scales(self) -> FloatArray:
         """From the columns."""
         return _inverse(self.columns.norms(self.w))
@@ -217,6 +296,25 @@ class ProblemOracle:
     def step_cost(self, n_tasks: int) -> float:
         """Two products with the columns, and the loss."""
         return columns_cost(self.problem, self.problem.n_rows) * n_tasks + STEP_OVERHEAD
+
+
+def as_quadratic(oracle: Oracle) -> QuadraticOracle | None:
+    """The oracle itself if its loss is a quadratic and every row is penalised."""
+    if isinstance(oracle, GramOracle):
+        return oracle
+    if isinstance(oracle, ColumnsOracle) and oracle.loss.name == "squared" and not oracle.balanced:
+        return oracle
+    return None
+
+
+def _inverse_of_sum(G: FloatArray, diagonal: FloatArray) -> FloatArray:
+    """``(G + diag(diagonal))^-1``, zeros where there is none; ``G`` is overwritten."""
+    G[np.diag_indices(len(G))] += diagonal
+    try:
+        inverse = np.asarray(np.linalg.inv(G), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(G)
+    return inverse
 
 
 def columns_cost(problem: Problem, n_columns: int) -> float:

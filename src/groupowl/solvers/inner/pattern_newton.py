@@ -13,7 +13,7 @@ from ..._kernels import unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Goal, Iterate, barzilai_borwein
 from .newton import cluster_starts, solve_system, system_cost, tangents
-from .oracles import ColumnsOracle, penalty_of
+from .oracles import ColumnsOracle, Oracle, penalty_of
 
 #: Largest number of operations that a Hessian may take, and of unknowns.
 MOST_OPERATIONS = 2e9
@@ -73,8 +73,10 @@ class _Frame:
         return moved
 
 
-def newton_cost(oracle: ColumnsOracle, iterate: Iterate, lam: FloatArray, rank: int) -> float:
+def pattern_newton_cost(oracle: Oracle, iterate: Iterate, lam: FloatArray, rank: int) -> float:
     """Operations of a Newton step along the pattern of the iterate; infinity where it is too large or near singular."""
+    if not isinstance(oracle, ColumnsOracle):
+        return np.inf
     frame = _Frame(iterate.point.B, lam)
     n, q = oracle.Y.shape
     size = frame.size(q)
@@ -84,8 +86,9 @@ def newton_cost(oracle: ColumnsOracle, iterate: Iterate, lam: FloatArray, rank: 
     return hessian + system_cost(size)
 
 
-def pattern_newton(oracle: ColumnsOracle, iterate: Iterate, lam: FloatArray, *, goal: Goal, max_steps: int) -> Iterate:
+def pattern_newton(oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: Goal, max_steps: int) -> Iterate:
     """Newton steps along the pattern, each followed by proximal steps, as long as they halve the gap."""
+    assert isinstance(oracle, ColumnsOracle)
     damping = _FIRST_DAMPING
     for _ in range(_STEPS):
         if iterate.steps >= max_steps:
