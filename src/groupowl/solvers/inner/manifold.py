@@ -6,21 +6,24 @@ norm, rows of a cluster share one radius. L-BFGS learns the curvature there, whi
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
-from ..._kernels import cluster_labels, unit_norms
+from ..._kernels import EPS, cluster_labels, unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Goal, Iterate
-from .oracles import Oracle, penalty_of
+from .oracles import Oracle, Point, penalty_of
 
 # Pairs of steps and gradients that L-BFGS remembers.
 _MEMORY = 30
 # Iterations between two computations of the inner gap.
 _CHECK_EVERY = 10
+# Armijo's constant, and the most cuts of a step.
+_DECREASE = 1e-4
+_MOST_CUTS = 20
 # A row that shrinks below this fraction of its norm at the start is about to leave the pattern.
 _COLLAPSE = 1e-3
 # Clusters per non-zero row from which on rows count as untied.
@@ -105,10 +108,6 @@ class _Pattern:
         return np.concatenate([(G * self.scales).ravel(), radial * self.radius_scale])
 
 
-class _Goal(Exception):
-    """Raised inside L-BFGS when there is no reason to go on."""
-
-
 def is_mostly_untied(B: FloatArray, lam: FloatArray) -> bool:
     """Whether few rows share their norm with another: clusters that form and dissolve spoil what L-BFGS learns."""
     norms = unit_norms(B[: len(lam)])
@@ -116,77 +115,96 @@ def is_mostly_untied(B: FloatArray, lam: FloatArray) -> bool:
     return bool(labels.max(initial=0) >= _MOSTLY * np.count_nonzero(norms))
 
 
+class _Secants:
+    """What L-BFGS knows of the curvature: its last steps with the changes of the gradient along them.
+
+    Written out here because SciPy's brings a second BLAS into the loop, whose threads and NumPy's then wait for each
+    other: with two threads a step took twice as long as with one.
+    """
+
+    def __init__(self) -> None:
+        self.pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=_MEMORY)
+
+    def add(self, step: FloatArray, change: FloatArray) -> None:
+        """Remember a step along which the objective curves upwards."""
+        product = float(step @ change)
+        if product > EPS * float(change @ change):
+            self.pairs.append((step, change, product))
+
+    def direction(self, gradient: FloatArray) -> FloatArray:
+        """Quasi-Newton direction of descent (the two-loop recursion)."""
+        direction = -gradient
+        factors = []
+        for step, change, product in reversed(self.pairs):
+            factor = float(step @ direction) / product
+            direction -= factor * change
+            factors.append(factor)
+        if self.pairs:
+            _, change, product = self.pairs[-1]
+            direction *= product / float(change @ change)
+        for (step, change, product), factor in zip(self.pairs, reversed(factors), strict=True):
+            direction += (factor - float(change @ direction) / product) * step
+        return direction
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Coordinates with the objective along the pattern, its gradient there, and the point of the oracle."""
+
+    x: FloatArray
+    value: float
+    gradient: FloatArray
+    norms: FloatArray
+    point: Point
+
+
 def polish(oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: Goal, max_steps: int) -> Iterate:
-    """Minimise along the pattern of the iterate; the better of the result and the iterate, by objective."""
+    """Minimise along the pattern of the iterate by L-BFGS; the better of the result and the iterate, by objective."""
     pattern = _Pattern(iterate.point.B, lam, oracle.scales())
-    found = _Search(oracle, pattern, iterate, lam, goal, max_steps)
-    options: Any = {"maxcor": _MEMORY, "maxiter": max_steps, "maxfun": max_steps, "ftol": 0.0, "gtol": 0.0}
-    search: Any = found
-    with suppress(_Goal):
-        minimize(
-            search.evaluate,
-            pattern.start,
-            jac=True,
-            method="L-BFGS-B",
-            callback=search.after_iteration,
-            options=options,
-        )
-    return found.best()
+    place = _evaluate(oracle, pattern, iterate.point, pattern.start)
+    secants, last, iterations = _Secants(), iterate.steps + max_steps, 0
+    iterate.steps += 1
+    while iterate.steps < last:
+        direction = secants.direction(place.gradient)
+        found, evaluations = _line_search(oracle, pattern, iterate.point, place, direction, last - iterate.steps)
+        iterate.steps += evaluations
+        if found is None:
+            break
+        secants.add(found.x - place.x, found.gradient - place.gradient)
+        place, iterations = found, iterations + 1
+        if np.any(place.norms < pattern.smallest):  # a row is about to leave the pattern
+            break
+        if iterations % _CHECK_EVERY == 0:
+            gap = oracle.gap(place.point, penalty_of(place.point.B, lam), lam)
+            if goal.met(gap, iterate.steps):
+                break
+    penalty = penalty_of(place.point.B, lam)
+    if not place.point.loss + penalty <= iterate.objective:
+        return iterate
+    gap = oracle.gap(place.point, penalty, lam)
+    return Iterate(place.point, penalty, iterate.lipschitz, gap, iterate.steps)
 
 
-class _Search:
-    """One run of L-BFGS: evaluations, and when to stop."""
+def _evaluate(oracle: Oracle, pattern: _Pattern, base: Point, x: FloatArray) -> _Place:
+    rows, directions, norms = pattern.coefficients(x)
+    B = pattern.spread(rows)
+    point = oracle.trial(base, B, B - base.B)
+    gradient = pattern.gradient(x, oracle.complete(point), directions, norms)
+    return _Place(x, point.loss + pattern.penalty(x, norms), gradient, norms, point)
 
-    def __init__(
-        self, oracle: Oracle, pattern: _Pattern, iterate: Iterate, lam: FloatArray, goal: Goal, max_steps: int
-    ) -> None:
-        self.oracle = oracle
-        self.pattern = pattern
-        self.iterate = iterate
-        self.lam = lam
-        self.goal = goal
-        self.steps_left = max_steps
-        self.evaluations = 0
-        self.iterations = 0
-        self.latest: Any = None  # x, point and norms of the last evaluation
-        self.accepted: Any = None
 
-    def evaluate(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Objective along the pattern and its gradient."""
-        if self.evaluations >= self.steps_left:
-            raise _Goal
-        self.evaluations += 1
-        rows, directions, norms = self.pattern.coefficients(x)
-        B = self.pattern.spread(rows)
-        base = self.iterate.point
-        point = self.oracle.trial(base, B, B - base.B)
-        descent = self.oracle.complete(point)
-        self.latest = (x.copy(), point, norms)
-        value = point.loss + self.pattern.penalty(x, norms)
-        return value, self.pattern.gradient(x, descent, directions, norms)
-
-    def after_iteration(self, x: FloatArray) -> None:
-        """Stop at the goal, or where a row is about to leave the pattern."""
-        self.iterations += 1
-        if not np.array_equal(x, self.latest[0]):
-            return
-        self.accepted = self.latest[1]
-        rows, _, _ = self.pattern.coefficients(x)
-        if np.any(unit_norms(rows[: self.pattern.n_penalised]) < self.pattern.smallest):
-            raise _Goal
-        if self.iterations % _CHECK_EVERY == 0:
-            gap = self.oracle.gap(self.accepted, penalty_of(self.accepted.B, self.lam), self.lam)
-            if self.goal.met(gap, self.iterate.steps + self.evaluations):
-                raise _Goal
-
-    def best(self) -> Iterate:
-        """The last iterate accepted, where it is better than the one to start with."""
-        steps = self.iterate.steps + self.evaluations
-        self.iterate.steps = steps
-        if self.accepted is None:
-            return self.iterate
-        penalty = penalty_of(self.accepted.B, self.lam)
-        if not self.accepted.loss + penalty <= self.iterate.objective:
-            return self.iterate
-        gap = self.oracle.gap(self.accepted, penalty, self.lam)
-        return Iterate(self.accepted, penalty, self.iterate.lipschitz, gap, steps)
+def _line_search(
+    oracle: Oracle, pattern: _Pattern, base: Point, place: _Place, direction: FloatArray, max_evaluations: int
+) -> tuple[_Place | None, int]:
+    """First place along the direction that is low enough (Armijo), and the evaluations it took."""
+    slope = float(place.gradient @ direction)
+    if not slope < 0.0:
+        return None, 0
+    t = 1.0
+    for evaluation in range(1, min(max_evaluations, _MOST_CUTS) + 1):
+        found = _evaluate(oracle, pattern, base, place.x + t * direction)
+        if found.value <= place.value + _DECREASE * t * slope:
+            return found, evaluation
+        curved = 2.0 * (found.value - place.value - t * slope)  # of the parabola through what is known
+        t = min(0.5 * t, max(0.1 * t, -slope * t * t / curved)) if np.isfinite(curved) else 0.1 * t
+    return None, min(max_evaluations, _MOST_CUTS)
