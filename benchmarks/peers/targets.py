@@ -47,6 +47,12 @@ def slower(record: Record, own: Record) -> bool:
     return record["status"] == "limit" and record["seconds"] > own["seconds"]
 
 
+def counts(record: Record) -> bool:
+    """Whether it is a rival: it reached the gap, or on a path half of the strengths did at its tightest tolerance."""
+    almost = record["status"] == "short" and record["fraction"] is None
+    return record["status"] == "ok" or bool(almost and record["median_gap"] <= record["goal"])
+
+
 def ratios(records: Iterable[Record], competitor: str) -> list[tuple[Record, float]]:
     """Time of a competitor over that of groupowl, wherever both count; a limit gives a lower bound."""
     found = []
@@ -65,7 +71,7 @@ def duels(records: Iterable[Record]) -> list[Duel]:
         peers = [one for name, one in row.items() if name != "groupowl" and not ADAPTERS[name].baseline]
         if not own or own["status"] != "ok":
             continue
-        finished = [one for one in peers if one["status"] == "ok"] or [one for one in peers if slower(one, own)]
+        finished = [one for one in peers if counts(one)] or [one for one in peers if slower(one, own)]
         if finished:
             best = min(finished, key=lambda one: one["seconds"])
             large = own["size"][0] * own["size"][1] >= LARGE

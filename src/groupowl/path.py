@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._checks import finite_number, finite_vector, positive_integer
+from ._kernels import nonzero_rows
 from ._typing import FloatArray
 from .compression import compress, is_nearly_null, needs_exactness
 from .problem import LATER, Problem, build_problem
@@ -106,7 +107,7 @@ class _Extrapolation:
         if len(self.points) < 2 or self.points[0][0] == self.points[1][0]:
             return None
         (before, B_before), (last, B) = self.points
-        rows = np.flatnonzero(B.any(axis=1))
+        rows = np.flatnonzero(nonzero_rows(B))
         guess = np.zeros_like(B)
         moved = B[rows] + (strength - last) / (last - before) * (B[rows] - B_before[rows])
         moved[np.einsum("jk,jk->j", moved, B[rows]) <= 0.0] = 0.0

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
 from .base import LocalDesign, PassCounter
 from .columns import DenseColumns
@@ -43,7 +44,7 @@ class DenseDesign(LocalDesign):
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
         """``X B + 1 offset^T``, over the columns with a non-zero row of ``B`` when they are few."""
         X = self.X
-        support = np.flatnonzero(B.any(axis=1))
+        support = np.flatnonzero(nonzero_rows(B))
         if len(support) <= _GATHER_FRACTION[self._order] * self.n_features:
             X, B = X[:, support], B[support]
         self.charge(X.shape[1])

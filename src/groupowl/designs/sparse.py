@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
 from .base import LocalDesign, PassCounter
 from .columns import SPARSE_SLOWDOWN, DenseColumns, SparseColumns
@@ -39,7 +40,7 @@ class SparseDesign(LocalDesign):
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
         """``X B + 1 offset^T``; by columns, over those with a non-zero row of ``B``."""
         if self._by_columns:
-            support = np.flatnonzero(B.any(axis=1))
+            support = np.flatnonzero(nonzero_rows(B))
             self.charge(len(support))
             Z = np.zeros((self.n_samples, B.shape[1]))
             for columns in np.array_split(support, 1 + self.X.nnz // _BLOCK_ENTRIES):

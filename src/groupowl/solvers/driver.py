@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._kernels import cluster_labels, unit_norms
+from .._kernels import cluster_labels, nonzero_rows, unit_norms
 from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Certificate, Problem, Residual
 from ..screening import Rule, ScreenedProblem
@@ -238,7 +238,7 @@ class Run:
         return "callback" if stopped_by_user and status is None else status
 
     def _record(self, certificate: Certificate) -> None:
-        nonzero = int(np.count_nonzero(self.state.B[: self.screened.current.n_rows].any(axis=1)))
+        nonzero = int(np.count_nonzero(nonzero_rows(self.state.B[: self.screened.current.n_rows])))
         passes = self.full.design.passes.total - self._passes_before
         seconds = time.perf_counter() - self._started
         values = (certificate.primal, certificate.dual, certificate.gap)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
 
 
@@ -134,7 +135,7 @@ class SolveResult:
     @property
     def support(self) -> IndexArray:
         """Rows of ``B`` that are not zero."""
-        return np.flatnonzero(self.B.any(axis=1))
+        return np.flatnonzero(nonzero_rows(self.B))
 
     @cached_property
     def theta(self) -> Handle:

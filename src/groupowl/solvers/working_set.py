@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import positive_integer
-from .._kernels import kkt_rows
+from .._kernels import kkt_rows, nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Problem
 from .driver import Round
@@ -55,7 +55,7 @@ class WorkingSet:
     ----------
     first_size : int or None, default=None
         Rows that may join the working set in the first round; later rounds adapt it. By default one in a hundred, at
-        least 20 and at most 150.
+        least 50 and at most 150.
     screen_after : int, default=0
         Steps before the first screening test.
     compress : "auto" or bool, default="auto"
@@ -95,8 +95,8 @@ class WorkingSet:
 
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at ``B`` with its non-zero rows as working set."""
-        members = B[: problem.n_rows].any(axis=1)
-        first = int(np.clip(problem.n_rows // 100, 20, 150)) if self.first_size is None else self.first_size
+        members = nonzero_rows(B[: problem.n_rows])
+        first = int(np.clip(problem.n_rows // 100, 50, 150)) if self.first_size is None else self.first_size
         return _State(B, None, members, max(first, int(members.sum())))
 
     def restrict(self, problem: Problem, state: _State, rows: IndexArray) -> _State:
@@ -156,7 +156,7 @@ class WorkingSet:
         violators. Where there are none, the last working set stays as it is: dropping rows would make it cycle.
         """
         gap, candidate = task.certificate.gap, _mask(task.candidates, problem.n_rows)
-        support = state.B[: problem.n_rows].any(axis=1) & candidate
+        support = nonzero_rows(state.B[: problem.n_rows]) & candidate
         pulling, pulls = _pulling(problem, task)
         violators = np.flatnonzero(pulling & ~state.members)
         count, capacity = len(violators), max(state.capacity, 2 * int(np.count_nonzero(support)))

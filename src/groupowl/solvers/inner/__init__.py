@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._kernels import nonzero_rows
 from ..._typing import FloatArray
 from .descent import Goal, Iterate, accelerated, barzilai_borwein, first_iterate
 from .manifold import is_mostly_untied, polish
@@ -106,7 +107,8 @@ class _Minimisation:
         """One try of the second-order method whose turn it is, if any."""
         left = self.max_steps - iterate.steps
         if self.quadratic is not None:
-            if self.proximal_newton_tried or self._gradient_steps_cost(iterate) < self._proximal_newton_price(iterate):
+            met = iterate.gap <= self.goal.loose  # what follows are free gradient steps
+            if met or self.proximal_newton_tried or not self._proximal_newton_pays(iterate):
                 return iterate
             self.proximal_newton_tried = True
             return ProximalNewton(self.quadratic, self.lam, self.goal.loose).run(iterate, left)
@@ -126,14 +128,14 @@ class _Minimisation:
         self.next_try = iterate.steps + self.pause
         return iterate
 
-    def _proximal_newton_price(self, iterate: Iterate) -> float:
-        """What gradient steps must have cost before Newton steps are taken: a tenth of what those will cost."""
+    def _proximal_newton_pays(self, iterate: Iterate) -> bool:
+        """Whether gradient steps have cost a tenth of what Newton steps are likely to cost."""
         steps = _FEW_NEWTON_STEPS if self.lam[0] == self.lam[-1] else _MANY_NEWTON_STEPS
-        return 0.1 * steps * newton_cost(iterate.point.B, self.rank)
+        return self._gradient_steps_cost(iterate) >= 0.1 * steps * newton_cost(iterate.point.B, self.rank)
 
     def _pattern_stands(self, iterate: Iterate) -> bool:
         """Whether the non-zero rows are those of the last look, and most have a norm of their own."""
-        last, self.pattern = self.pattern, iterate.point.B.any(axis=1)
+        last, self.pattern = self.pattern, nonzero_rows(iterate.point.B)
         return np.array_equal(self.pattern, last) and is_mostly_untied(iterate.point.B, self.lam)
 
     def _gradient_steps_cost(self, iterate: Iterate) -> float:
