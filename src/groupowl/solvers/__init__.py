@@ -11,12 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import finite_matrix, finite_number, finite_vector, lookup, positive_integer
 from .._typing import FloatArray
-from ..compression import compress, compression_pays, is_compressible, is_nearly_null, needs_exactness
 from ..problem import Problem, build_problem
 from ..screening import resolve_rule
 from .apgd import APGD
 from .driver import Callback, Run, Solver
 from .result import History, HistoryRow, Progress, SolveResult
+from .sequence import Sequence
 from .spgd import SPGD
 from .working_set import WorkingSet
 
@@ -29,6 +29,7 @@ __all__ = [
     "HistoryRow",
     "Progress",
     "Run",
+    "Sequence",
     "SolveResult",
     "Solver",
     "WorkingSet",
@@ -132,31 +133,10 @@ def solve(
     problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     B = _start(problem, B_init, intercept_init)
     rng = as_generator(random_state)
-    result = run_solver(problem, resolved, B, tol=tol, rule=rule, max_iter=max_iter, callback=callback, rng=rng)
+    sequence = Sequence(problem, resolved, B, tol=tol)
+    result = sequence.solve(problem.lam, rule=rule, max_iter=max_iter, callback=callback, rng=rng)
     _warn_unless_converged(result, tol * problem.null_loss, tol, max_iter)
     return result
-
-
-def run_solver(problem: Problem, solver: Solver, B: FloatArray, *, tol: float, **settings: Any) -> SolveResult:
-    """Solve from ``B``, on the sufficient statistics where the solver wants them and they keep the accuracy."""
-    started = problem.design.passes.total
-    if wants_compression(problem, solver):
-        for exact in [needs_exactness(tol), True]:
-            small = compress(problem, exact=exact)
-            if small is None or is_nearly_null(small):
-                break
-            run = Run(small, solver, tol=tol, origin=problem, passes_before=started, **settings)
-            result = run.solve(B)
-            if exact or result.status != "precision":
-                return result
-            B = run.answer.B
-    return Run(problem, solver, tol=tol, **settings).solve(B)
-
-
-def wants_compression(problem: Problem, solver: Solver, n_solves: int = 1) -> bool:
-    """Whether to solve on the sufficient statistics."""
-    setting = getattr(solver, "compress", False)
-    return compression_pays(problem, n_solves) if setting == "auto" else bool(setting) and is_compressible(problem)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

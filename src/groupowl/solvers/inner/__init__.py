@@ -129,9 +129,15 @@ class _Minimisation:
         return iterate
 
     def _proximal_newton_pays(self, iterate: Iterate) -> bool:
-        """Whether gradient steps have cost a tenth of what Newton steps are likely to cost."""
-        steps = _FEW_NEWTON_STEPS if self.lam[0] == self.lam[-1] else _MANY_NEWTON_STEPS
-        return self._gradient_steps_cost(iterate) >= 0.1 * steps * newton_cost(iterate.point.B, self.rank)
+        """Whether gradient steps have cost a tenth of what Newton steps are likely to cost.
+
+        Where rows may form clusters, the pattern of a solution with more rows than samples takes too many of them.
+        """
+        B, may_cluster = iterate.point.B, self.lam[0] > self.lam[-1]
+        if may_cluster and np.count_nonzero(nonzero_rows(B)) >= self.rank:
+            return False
+        steps = _MANY_NEWTON_STEPS if may_cluster else _FEW_NEWTON_STEPS
+        return self._gradient_steps_cost(iterate) >= 0.1 * steps * newton_cost(B, self.rank)
 
     def _pattern_stands(self, iterate: Iterate) -> bool:
         """Whether the non-zero rows are those of the last look, and most have a norm of their own."""

@@ -1,0 +1,98 @@
+"""Solves that follow each other on the same data: one, or many strengths, each starting from the last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._kernels import nonzero_rows
+from .._typing import FloatArray
+from ..compression import compress, compression_pays, is_compressible, is_nearly_null, needs_exactness
+from ..problem import Problem, Residual
+from .driver import Run, Solver
+from .result import SolveResult
+
+
+class Sequence:
+    """What carries over from one solve to the next.
+
+    Coefficients, their residual, the Gram matrix of working sets and, where they pay, the sufficient statistics.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data; its weights may be those of the first solve.
+    solver : Solver
+        Used for every solve.
+    B : ndarray
+        Coefficients to start from.
+    tol : float
+        Relative tolerance of every solve.
+    n_solves : int
+        Solves to come, which decides whether statistics pay.
+    """
+
+    def __init__(self, problem: Problem, solver: Solver, B: FloatArray, *, tol: float, n_solves: int = 1) -> None:
+        self.problem = self.small = problem
+        self.solver = solver
+        self.tol = tol
+        self.B = B
+        self.residual: Residual | None = None
+        self.source: Problem | None = None  # the problem that the residual belongs to
+        self.line = Extrapolation()
+        self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
+        if self._wants_compression(n_solves):
+            self.small = compress(problem, exact=needs_exactness(tol)) or problem
+
+    def _wants_compression(self, n_solves: int) -> bool:
+        setting = getattr(self.solver, "compress", False)
+        if setting == "auto":
+            return compression_pays(self.problem, n_solves)
+        return bool(setting) and is_compressible(self.problem)
+
+    def solve(self, weights: FloatArray, strength: float = 1.0, **settings: Any) -> SolveResult:
+        """Solve with ``lam = strength * weights``, on the statistics where they keep the accuracy asked for."""
+        lam = strength * weights
+        guess = self.line.at(strength)
+        chosen = self.small.with_lam(lam)
+        if chosen.design is not self.problem.design and is_nearly_null(chosen):
+            chosen = self.problem.with_lam(lam)
+        result = self._run(chosen, guess, **settings)
+        if result.status == "precision" and chosen.product_error > 0.0:  # the Gram matrix is not exact enough
+            self.small = compress(self.problem, exact=True) or self.problem
+            result = self._run(self.small.with_lam(lam), None, **settings)
+        self.line.add(strength, self.B)
+        return result
+
+    def _run(self, chosen: Problem, guess: FloatArray | None, **settings: Any) -> SolveResult:
+        origin = chosen if chosen.design is self.problem.design else self.problem.with_lam(chosen.lam)
+        run = Run(chosen, self.solver, tol=self.tol, origin=origin, passes_before=self.passes_before, **settings)
+        self.passes_before = None
+        known = self.residual if self.source is not None and self.source.design is chosen.design else None
+        result = run.solve(self.B, residual=known, guess=guess)
+        self.B, self.residual, self.source = run.answer.B, run.answer.residual, chosen
+        return result
+
+
+class Extrapolation:
+    """The line through the last two solutions: nearer to the next one than either, while the same rows are non-zero."""
+
+    def __init__(self) -> None:
+        self.points: list[tuple[float, FloatArray]] = []
+
+    def add(self, strength: float, B: FloatArray) -> None:
+        """Remember a solution."""
+        self.points = [*self.points[-1:], (strength, B)]
+
+    def at(self, strength: float) -> FloatArray | None:
+        """Guess for the next strength, zero where the last solution is; rows that would turn round become zero."""
+        if len(self.points) < 2 or self.points[0][0] == self.points[1][0]:
+            return None
+        (before, B_before), (last, B) = self.points
+        rows = np.flatnonzero(nonzero_rows(B))
+        guess = np.zeros_like(B)
+        moved = B[rows] + (strength - last) / (last - before) * (B[rows] - B_before[rows])
+        moved[np.einsum("jk,jk->j", moved, B[rows]) <= 0.0] = 0.0
+        guess[rows] = moved
+        return guess
