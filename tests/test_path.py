@@ -5,6 +5,7 @@ import pytest
 
 import groupowl as go
 from groupowl.path import solve_path
+from groupowl.solvers.sequence import Extrapolation
 from support import OpaqueDesign, make_case
 
 KINDS = [
@@ -71,6 +72,47 @@ def test_samples_stay_with_their_design():
     plain, opaque = path_of(case, strengths), path_of(case, strengths, X=OpaqueDesign.of(case.X))
     for one, other in zip(plain, opaque, strict=True):
         assert abs(one.primal - other.primal) <= one.gap + other.gap + 1e-12 * one.primal
+
+
+def test_extrapolation_follows_the_line_and_keeps_zero_rows():
+    line = Extrapolation()
+    assert line.at(1.0) is None
+    line.add(3.0, np.array([[1.0, 0.0], [1.0, 1.0], [3.0, 0.0], [5.0, 5.0]]))
+    assert line.at(1.0) is None
+    line.add(2.0, np.array([[2.0, 1.0], [0.0, 0.0], [1.0, 0.0], [5.0, 5.0]]))
+    guess = line.at(1.5)
+    np.testing.assert_allclose(guess, [[2.5, 1.5], [0.0, 0.0], [0.0, 0.0], [5.0, 5.0]])
+    line.add(2.0, guess)
+    assert line.at(1.0) is None  # the same strength twice is no line
+
+
+@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+def test_paths_may_repeat_strengths_and_jump(loss):
+    case = make_case(56, n=30, d=40, loss=loss)
+    top = strengths_of(case)[0]
+    strengths = top * np.array([1.0, 1.0, 0.5, 0.5, 0.5, 0.01, 0.0099])
+    results = path_of(case, strengths)
+    assert all(result.converged for result in results)
+    assert abs(results[3].primal - results[4].primal) <= results[3].gap + results[4].gap
+
+
+def test_the_extrapolation_is_nearer_than_the_last_solution():
+    data = go.datasets.make_correlated_groups(80, 500, 4, random_state=0)
+    strengths = go.lam_max(data.X, data.Y, "constant") * np.geomspace(1.0, 0.01, 60)
+    results = solve_path(data.X, data.Y, "constant", strengths=strengths)
+    line, distances = Extrapolation(), []
+    for strength, result in zip(strengths, results, strict=True):
+        if (guess := line.at(strength)) is not None:
+            candidates = guess, line.points[-1][1]
+            distances.append([_objective(data, B, strength) - result.dual for B in candidates])
+        line.add(strength, result.B)
+    guessed, last = np.array(distances).T
+    assert np.mean(guessed < last) > 0.8
+    assert np.median(guessed / last) < 0.25
+
+
+def _objective(data, B, strength):
+    return 0.5 * np.sum((data.Y - data.X @ B) ** 2) + strength * np.linalg.norm(B, axis=1).sum()
 
 
 def test_callback_knows_the_position_on_the_path():

@@ -148,6 +148,24 @@ def test_few_passes_on_a_sparse_solution():
     assert result.n_passes < 0.1 * plain.n_passes
 
 
+def test_violators_join_the_working_set(monkeypatch):
+    """A small first set grows by the rows that violate the conditions, never to all rows at once."""
+    sizes = []
+    original = go.WorkingSet.advance
+
+    def advance(self, problem, state, task):
+        state, steps = original(self, problem, state, task)
+        sizes.append(int(state.members.sum()))
+        return state, steps
+
+    monkeypatch.setattr(go.WorkingSet, "advance", advance)
+    data = go.datasets.make_correlated_groups(200, 4000, 5, random_state=0)
+    result, _ = solve(data.X, data.Y, "oscar", 0.2, solver=go.WorkingSet(first_size=4))
+    assert result.converged
+    assert sizes[0] == 4 < len(result.support) <= sizes[-1]
+    assert max(sizes) < 20 * len(result.support) < 4000
+
+
 def test_history_has_one_row_per_round_and_counts_inner_steps():
     case = make_case(3, n=30, d=200)
     result = go.solve(**case.arguments())
