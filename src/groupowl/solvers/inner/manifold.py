@@ -15,12 +15,15 @@ import numpy as np
 from ..._kernels import EPS, cluster_labels, unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Goal, Iterate
-from .oracles import Oracle, Point, penalty_of
+from .oracles import ColumnsOracle, Oracle, Point, penalty_of
 
 # Pairs of steps and gradients that L-BFGS remembers.
 _MEMORY = 30
 # Iterations between two computations of the inner gap.
 _CHECK_EVERY = 10
+# A metric for the first guess may have so many rows per task; what keeps it invertible, relative to its diagonal.
+_METRIC_ROWS = 40
+_METRIC_DAMPING = 1e-6
 # Armijo's constant, and the most cuts of a step.
 _DECREASE = 1e-4
 _MOST_CUTS = 20
@@ -120,9 +123,15 @@ class _Secants:
 
     Written out here because SciPy's brings a second BLAS into the loop, whose threads and NumPy's then wait for each
     other: with two threads a step took twice as long as with one.
+
+    Parameters
+    ----------
+    metric : ndarray of shape (n_rows, n_rows) or None
+        First guess at the inverse Hessian, the same for every task; a multiple of the identity by default.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, metric: FloatArray | None) -> None:
+        self.metric = metric
         self.pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=_MEMORY)
 
     def add(self, step: FloatArray, change: FloatArray) -> None:
@@ -139,12 +148,38 @@ class _Secants:
             factor = float(step @ direction) / product
             direction -= factor * change
             factors.append(factor)
+        direction = self._first_guess(direction)
         if self.pairs:
             _, change, product = self.pairs[-1]
-            direction *= product / float(change @ change)
+            direction *= product / float(change @ self._first_guess(change))
         for (step, change, product), factor in zip(self.pairs, reversed(factors), strict=True):
             direction += (factor - float(change @ direction) / product) * step
         return direction
+
+    def _first_guess(self, v: FloatArray) -> FloatArray:
+        return v if self.metric is None else (self.metric @ v.reshape(len(self.metric), -1)).ravel()
+
+
+def _metric(oracle: Oracle, pattern: _Pattern, iterate: Iterate) -> FloatArray | None:
+    """Inverse of ``X^T diag(mean curvature) X`` plus the mean curvature of the penalty, in the pattern's coordinates.
+
+    It leaves out what couples the tasks, and knows how the columns are correlated. None where rows share a radius, and
+    where it would cost as much as many gradient steps.
+    """
+    q = pattern.shape[1]
+    if len(pattern.tied) or not isinstance(oracle, ColumnsOracle) or len(pattern.rows) > _METRIC_ROWS * q:
+        return None
+    blocks = oracle.loss.hessian(iterate.point.samples, oracle.Y, oracle.w)
+    A = oracle.columns.dense(pattern.rows) * pattern.scales
+    H = (A * (np.trace(blocks, axis1=1, axis2=2) / q)) @ A.T
+    norms = unit_norms(iterate.point.B[pattern.rows[: pattern.n_penalised]])
+    bend = np.zeros(len(H))
+    bend[: pattern.n_penalised] = pattern.weight / norms * (q - 1) / q
+    H[np.diag_indices(len(H))] += bend * pattern.scales[:, 0] ** 2 + _METRIC_DAMPING * H.diagonal().max()
+    try:
+        return np.asarray(np.linalg.inv(H), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +197,7 @@ def polish(oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: Goal, max
     """Minimise along the pattern of the iterate by L-BFGS; the better of the result and the iterate, by objective."""
     pattern = _Pattern(iterate.point.B, lam, oracle.scales())
     place = _evaluate(oracle, pattern, iterate.point, pattern.start)
-    secants, last, iterations = _Secants(), iterate.steps + max_steps, 0
+    secants, last, iterations = _Secants(_metric(oracle, pattern, iterate)), iterate.steps + max_steps, 0
     iterate.steps += 1
     while iterate.steps < last:
         direction = secants.direction(place.gradient)
