@@ -29,6 +29,8 @@ _THRESHOLD_ROUNDS = 8
 
 def unit_norms(B: FloatArray) -> FloatArray:
     """Euclidean norm of each row of ``B``."""
+    if B.shape[1] == 1:
+        return np.abs(B[:, 0])
     return np.sqrt(np.einsum("jk,jk->j", B, B))
 
 
