@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import groupowl as go
 from groupowl.path import solve_path
@@ -121,6 +122,22 @@ def test_callback_knows_the_position_on_the_path():
     path_of(case, strengths_of(case, 4), callback=lambda progress: seen.append(progress.alpha_index))
     assert sorted(set(seen)) == [0, 1, 2, 3]
     assert seen == sorted(seen)
+
+
+def test_a_callback_may_end_the_path():
+    case = make_case(54, n=30, d=40)
+    results = path_of(case, strengths_of(case, 4), callback=lambda progress: progress.alpha_index == 2)
+    assert [result.status for result in results] == ["converged", "converged", "callback"]
+    with pytest.raises(TypeError, match="callback must be callable, got 5"):
+        path_of(case, strengths_of(case, 4), callback=5)
+
+
+def test_strengths_that_fall_short_are_named():
+    case = make_case(54, n=30, d=40)
+    with pytest.warns(ConvergenceWarning, match=r"of 6 strengths fell short of tol, the first at index 1. Stopped"):
+        results = path_of(case, strengths_of(case, 6), max_iter=2)
+    assert results[1].status == "max_iter"
+    assert all(result.n_iter <= 2 for result in results)
 
 
 @pytest.mark.parametrize("strengths", [[], [1.0, 2.0], [1.0, -1.0], [1.0, np.nan]])

@@ -9,7 +9,15 @@ import numpy as np
 from ._checks import finite_number, finite_vector, positive_integer
 from .problem import LATER, build_problem
 from .screening import resolve_rule
-from .solvers import Callback, Sequence, SolveResult, as_generator, resolve_solver
+from .solvers import (
+    Callback,
+    Sequence,
+    SolveResult,
+    as_generator,
+    check_callback,
+    resolve_solver,
+    warn_unless_converged,
+)
 from .weights import resolve_weights
 
 
@@ -33,8 +41,10 @@ def solve_path(
 
     Parameters are those of :func:`groupowl.solve`, in its scaling: the loss is a sum over samples. Coefficients,
     residuals, the Gram matrix of working sets and, for squared loss with more samples than features, the sufficient
-    statistics carry over from one strength to the next.
+    statistics carry over from one strength to the next. A callback that returns True ends the path there; strengths
+    that fall short of ``tol`` are named in one ConvergenceWarning.
     """
+    check_callback(callback)
     resolved, rule = resolve_solver(solver), resolve_rule(screening)
     tol, max_iter = finite_number("tol", tol, above=0.0), positive_integer("max_iter", max_iter)
     problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
@@ -47,4 +57,13 @@ def solve_path(
         raise ValueError(f"strengths must be positive and must not increase, got {strengths!r}. {remedy}")
     sequence = Sequence(problem, resolved, problem.null_coefficients(), tol=tol, n_solves=len(factors))
     settings = {"rule": rule, "max_iter": max_iter, "callback": callback, "rng": as_generator(random_state)}
-    return [sequence.solve(shape, factor, alpha_index=i, **settings) for i, factor in enumerate(factors)]
+    results: list[SolveResult] = []
+    for i, factor in enumerate(factors):
+        results.append(sequence.solve(shape, factor, alpha_index=i, **settings))
+        if results[-1].status == "callback":
+            break
+    short = [i for i, result in enumerate(results) if result.status in ("max_iter", "stalled", "precision")]
+    if short:
+        prefix = f"{len(short)} of {len(factors)} strengths fell short of tol, the first at index {short[0]}. "
+        warn_unless_converged(results[short[0]], tol * problem.null_loss, tol, max_iter, prefix=prefix)
+    return results

@@ -8,6 +8,7 @@ import pytest
 import groupowl as go
 from groupowl._kernels import owl_value, unit_norms
 from groupowl.losses import MultinomialLoss, SquaredLoss
+from groupowl.problem import build_problem
 from groupowl.solvers.inner import ColumnsOracle, Goal, GramOracle, ProblemOracle, minimise
 from groupowl.solvers.inner.descent import accelerated, barzilai_borwein, first_iterate
 from groupowl.solvers.inner.manifold import _Pattern, polish
@@ -84,12 +85,15 @@ def _mask(*rows):
     return mask
 
 
-def test_the_gram_cache_grows_by_what_is_new():
-    problem = make_case(62, n=40, d=30, fit_intercept=True, weighted=True).problem()
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_gram_cache_grows_by_what_is_new(order):
+    case = make_case(62, n=40, d=30, fit_intercept=True, weighted=True)
+    settings = {"fit_intercept": True, "sample_weight": case.sample_weight}
+    problem = build_problem(np.asarray(case.X, order=order), case.Y, case.lam, **settings)
     rng = np.random.default_rng(0)
     everything = problem.design.gram(np.arange(30), np.arange(30), problem.targets.w)
     before = problem.design.passes.total
-    for size in (3, 10, 4, 25):
+    for size in (3, 10, 4, 25, 30):
         rows = rng.choice(30, size, replace=False)
         np.testing.assert_allclose(problem.gram(rows), everything[np.ix_(rows, rows)], atol=1e-10)
     spent = problem.design.passes.total

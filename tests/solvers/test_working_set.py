@@ -148,6 +148,61 @@ def test_few_passes_on_a_sparse_solution():
     assert result.n_passes < 0.1 * plain.n_passes
 
 
+def correlated_problem(n, d, correlation, q):
+    """Columns that each resemble the last, and targets of every thirtieth."""
+    rng = np.random.default_rng(0)
+    X = autoregressive(rng, n, d, correlation)
+    return X, X[:, ::30] @ rng.standard_normal((-(-d // 30), q)) + rng.standard_normal((n, q))
+
+
+@pytest.mark.parametrize(("shape", "q"), [("constant", 1), ("constant", 5), ("bh", 1), ("oscar", 1)])
+def test_a_weak_penalty_on_correlated_columns(shape, q):
+    """Gradient steps visit more rows than samples on the way; Newton steps must still get their turn."""
+    X, Y = correlated_problem(100, 600, 0.95, q)
+    result, lam = solve(X, Y, shape, 1e-4)
+    assert result.converged
+    assert judge(X, Y, lam, result.B) <= 1.0001e-6
+
+
+@pytest.mark.parametrize("seed", [39, 40, 41])
+def test_few_columns_of_very_different_scale(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((150, 8)) * 10 ** rng.uniform(-4, 4, 8)
+    Y = X @ rng.standard_normal((8, 2)) / abs(X).max() + rng.standard_normal((150, 2)) + 100
+    result, _ = solve(X, Y, "constant", 1e-4)
+    assert result.converged
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_memory_order_does_not_matter(order, dtype, fit_intercept):
+    case = make_case(11, n=60, d=90, fraction=0.05)
+    X = np.asarray(case.X, dtype=dtype, order=order)
+    settings = {"fit_intercept": fit_intercept, "tol": 1e-8}
+    result = go.solve(X, case.Y, case.lam, **settings)
+    reference = go.solve(X, case.Y, case.lam, solver="apgd", **settings)
+    assert result.converged
+    assert abs(result.primal - reference.primal) <= result.gap + reference.gap
+
+
+@pytest.mark.parametrize("solver", ["auto", "apgd"])
+def test_a_start_worse_than_zero_is_dropped(solver):
+    X, Y = correlated_problem(40, 60, 0.9, 2)
+    far = 1e6 * np.random.default_rng(0).standard_normal((60, 2))
+    result, lam = solve(X, Y, "oscar", 0.1, solver=solver, B_init=far)
+    assert result.converged
+    assert abs(result.primal - go.solve(X, Y, lam).primal) <= 2e-6 * result.history.primal[1]
+
+
+def test_no_more_steps_than_asked_for():
+    X, Y = spectra()
+    for max_iter in (1, 31, 45, 63, 150):
+        with pytest.warns(ConvergenceWarning):
+            result, _ = solve(X, Y, "constant", 0.001, tol=1e-13, max_iter=max_iter)
+        assert result.n_iter <= max_iter
+
+
 def test_violators_join_the_working_set(monkeypatch):
     """A small first set grows by the rows that violate the conditions, never to all rows at once."""
     sizes = []

@@ -120,9 +120,10 @@ class DenseDesign(LocalDesign):
         return float(np.max(w[:, 0] * squares))
 
     def columns(self, columns: IndexArray) -> DenseColumns:
-        """Copy columns; all of them are not copied where X is stored by columns in double precision."""
+        """Copy columns; all of them in order are not copied where X is stored by columns in double precision."""
         if self._order == "F":
-            At = self.X.T if len(columns) == self.n_features else self.X.T[columns]
+            everything = len(columns) == self.n_features and np.array_equal(columns, np.arange(self.n_features))
+            At = self.X.T if everything else self.X.T[columns]
         else:
             At = self.X.take(columns, axis=1).T
         return DenseColumns(np.ascontiguousarray(At, dtype=np.float64), self.passes, self.unit)

@@ -128,15 +128,20 @@ def solve(
     resolved, rule = resolve_solver(solver), resolve_rule(screening)
     tol = finite_number("tol", tol, above=0.0)
     max_iter = positive_integer("max_iter", max_iter)
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
+    check_callback(callback)
     problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     B = _start(problem, B_init, intercept_init)
     rng = as_generator(random_state)
     sequence = Sequence(problem, resolved, B, tol=tol)
     result = sequence.solve(problem.lam, rule=rule, max_iter=max_iter, callback=callback, rng=rng)
-    _warn_unless_converged(result, tol * problem.null_loss, tol, max_iter)
+    warn_unless_converged(result, tol * problem.null_loss, tol, max_iter)
     return result
+
+
+def check_callback(callback: Any) -> None:
+    """Refuse what cannot be called."""
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
@@ -171,7 +176,8 @@ def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
     return problem.loss.canonical(problem.from_input(B, intercept))
 
 
-def _warn_unless_converged(result: SolveResult, goal: float, tol: float, max_iter: int) -> None:
+def warn_unless_converged(result: SolveResult, goal: float, tol: float, max_iter: int, *, prefix: str = "") -> None:
+    """Warn the caller's caller why a solve stopped early."""
     reached = f"the duality gap is {result.gap:.3g}, tol={tol:g} asks for {goal:.3g}"
     messages = {
         "max_iter": f"Stopped after max_iter={max_iter} steps: {reached}. Raise max_iter or tol.",
@@ -180,4 +186,4 @@ def _warn_unless_converged(result: SolveResult, goal: float, tol: float, max_ite
         "precision": f"Stopped at the limit of the arithmetic: {reached}. Raise tol.",
     }
     if result.status in messages:
-        warnings.warn(messages[result.status], ConvergenceWarning, stacklevel=3)
+        warnings.warn(prefix + messages[result.status], ConvergenceWarning, stacklevel=3)

@@ -186,11 +186,15 @@ class Run:
         """
         with np.errstate(all="ignore"):  # non-finite values are looked for, not warned about
             self.state = self.solver.start(self.full, self._without_zero_columns(B), self.rng)
-            while (status := self._certify(residual)) is None:
+            status = self._certify(residual)
+            if status is None and not self.latest.primal <= self.full.null_loss:  # worse than no features at all
+                self.state = self.solver.start(self.full, self.full.null_coefficients(), self.rng)
+                status, guess = self._certify(), None
+            while status is None:
                 self._screen()
                 self.state, steps = self.solver.advance(self.screened.current, self.state, self._round(guess))
-                residual = guess = None
                 self.n_iter += steps
+                status, guess = self._certify(), None
             return self._result(status)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,13 @@ class Sequence:
         result = self._run(chosen, guess, **settings)
         if result.status == "precision" and chosen.product_error > 0.0:  # the Gram matrix is not exact enough
             self.small = compress(self.problem, exact=True) or self.problem
-            result = self._run(self.small.with_lam(lam), None, **settings)
+            more = self._run(self.small.with_lam(lam), None, **settings)
+            result = replace(
+                more,
+                n_iter=result.n_iter + more.n_iter,
+                n_passes=result.n_passes + more.n_passes,
+                seconds=result.seconds + more.seconds,
+            )
         self.line.add(strength, self.B)
         return result
 

@@ -35,11 +35,14 @@ _NEWTON_PAUSE = 20
 _WORTH_IT = 0.5
 # Proximal Newton steps that a solve is likely to take: where rows may form clusters, many until it has found them.
 _FEW_NEWTON_STEPS = 2.5
-_MANY_NEWTON_STEPS = 100.0
+_MANY_NEWTON_STEPS = 150.0
+# A try that fell short is repeated once gradient steps have cost this many times more.
+_NEWTON_RETRY = 4.0
 # Newton steps along the pattern wait until gradient steps have cost as much as this many of them.
 _NEWTON_PATIENCE = 15.0
-# Gradient steps that must halve the gap, or accelerated ones take over.
+# Gradient steps that must halve the gap, or accelerated ones take over for a while.
 _SLOW_STEPS = 1000
+_ACCELERATED_STEPS = 500
 
 
 def minimise(
@@ -76,7 +79,7 @@ class _Minimisation:
         self.rank = rank
         self.second_order = second_order
         self.quadratic = as_quadratic(oracle)
-        self.proximal_newton_tried = False
+        self.newton_patience = 1.0
         self.pause = _NEWTON_PAUSE
         self.next_try = _FIRST_STEPS
         self.pattern: Any = ()  # non-zero rows at the last look
@@ -97,7 +100,10 @@ class _Minimisation:
             if iterate.gap <= 0.5 * reference:
                 reference, since = iterate.gap, iterate.steps
             elif iterate.steps - since > _SLOW_STEPS:
-                return self._accelerated(iterate)
+                iterate = self._accelerated(iterate)
+                if self._done(iterate):
+                    break
+                reference, since = iterate.gap, iterate.steps
         return iterate
 
     def _done(self, iterate: Iterate) -> bool:
@@ -108,9 +114,9 @@ class _Minimisation:
         left = self.max_steps - iterate.steps
         if self.quadratic is not None:
             met = iterate.gap <= self.goal.loose  # what follows are free gradient steps
-            if met or self.proximal_newton_tried or not self._proximal_newton_pays(iterate):
+            if met or left <= 0 or not self._proximal_newton_pays(iterate):
                 return iterate
-            self.proximal_newton_tried = True
+            self.newton_patience *= _NEWTON_RETRY
             return ProximalNewton(self.quadratic, self.lam, self.goal.loose).run(iterate, left)
         if iterate.steps < self.next_try or left <= 0:
             return iterate
@@ -129,15 +135,10 @@ class _Minimisation:
         return iterate
 
     def _proximal_newton_pays(self, iterate: Iterate) -> bool:
-        """Whether gradient steps have cost a tenth of what Newton steps are likely to cost.
-
-        Where rows may form clusters, the pattern of a solution with more rows than samples takes too many of them.
-        """
-        B, may_cluster = iterate.point.B, self.lam[0] > self.lam[-1]
-        if may_cluster and np.count_nonzero(nonzero_rows(B)) >= self.rank:
-            return False
-        steps = _MANY_NEWTON_STEPS if may_cluster else _FEW_NEWTON_STEPS
-        return self._gradient_steps_cost(iterate) >= 0.1 * steps * newton_cost(B, self.rank)
+        """Whether gradient steps have cost a tenth of what Newton steps are likely to cost."""
+        steps = _FEW_NEWTON_STEPS if self.lam[0] == self.lam[-1] else _MANY_NEWTON_STEPS
+        price = 0.1 * self.newton_patience * steps * newton_cost(iterate.point.B)
+        return self._gradient_steps_cost(iterate) >= price
 
     def _pattern_stands(self, iterate: Iterate) -> bool:
         """Whether the non-zero rows are those of the last look, and most have a norm of their own."""
@@ -150,5 +151,6 @@ class _Minimisation:
     def _accelerated(self, iterate: Iterate) -> Iterate:
         direction = self.oracle.complete(iterate.point)
         iterate.lipschitz = max(iterate.lipschitz, self.oracle.curvature(direction))
-        left = self.max_steps - iterate.steps
-        return accelerated(self.oracle, iterate, self.lam, goal=self.goal, max_steps=left)
+        iterate.recent.clear()
+        steps = min(_ACCELERATED_STEPS, self.max_steps - iterate.steps)
+        return accelerated(self.oracle, iterate, self.lam, goal=self.goal, max_steps=steps)

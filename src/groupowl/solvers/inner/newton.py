@@ -24,7 +24,7 @@ from .oracles import STEP_OVERHEAD, Point, QuadraticOracle
 #: Largest linear system that a Newton step solves.
 LARGEST_SYSTEM = 2500
 
-_OUTER_STEPS = 60
+_OUTER_STEPS = 200
 _NEWTON_STEPS = 30
 _HALVINGS = 20
 _MOST_FAILURES = 6
@@ -59,16 +59,16 @@ def _prox(V: FloatArray, damping: float, lam: FloatArray) -> _ProxPoint:
     return _ProxPoint(V * factors[:, None], penalty, norms, shrunk, rows, V)
 
 
-def newton_cost(B: FloatArray, n_samples: int) -> float:
+def newton_cost(B: FloatArray) -> float:
     """Operations of a Newton step at these coefficients, as long as those of a gradient step take.
 
-    Infinity where the system is too large, or singular because clusters outnumber the targets.
+    Infinity where the system is too large.
     """
     norms = unit_norms(B)
     falling = -np.sort(-norms[norms > 0])
-    clusters, q = len(cluster_starts(falling)), B.shape[1]
-    size = clusters if q == 1 else len(falling)
-    if not 0 < clusters < n_samples * q or size > LARGEST_SYSTEM:
+    q = B.shape[1]
+    size = len(cluster_starts(falling)) if q == 1 else len(falling)
+    if not 0 < size <= LARGEST_SYSTEM:
         return np.inf
     return system_cost(size, 1.0 / 3.0 if q == 1 else 1.7)
 
@@ -198,7 +198,7 @@ class ProximalNewton:
                 damping *= _DAMPING_RISE
                 floor = damping / self.curvature
                 continue
-            center = point
+            center, failures = point, 0
             at_floor = damping <= floor * self.curvature * 1.0001
             if at_floor and len(gaps) > 4 and gaps[-1] > 0.3 * gaps[-5]:
                 if floor <= _LOWEST_FLOOR:
@@ -229,7 +229,6 @@ class ProximalNewton:
                 if lazy >= 4:
                     return point, step, True
             previous = square
-            self.steps_left -= 1
             move, slope, move_image = self._direction(prox, E, image, damping)
             t = 1.0
             for _ in range(_HALVINGS):
@@ -274,6 +273,7 @@ class ProximalNewton:
         """Remember the point if its gap is the smallest so far."""
         gap = self.oracle.gap(point, penalty, self.lam)
         self.best.steps += 1
+        self.steps_left -= 1
         if gap < self.best.gap:
             self.best = Iterate(point, penalty, self.best.lipschitz, gap, self.best.steps)
 
