@@ -70,7 +70,7 @@ def newton_cost(B: FloatArray) -> float:
     size = len(cluster_starts(falling)) if q == 1 else len(falling)
     if not 0 < size <= LARGEST_SYSTEM:
         return np.inf
-    return system_cost(size, 1.0 / 3.0 if q == 1 else 1.7)
+    return system_cost(size, 1.0 if q == 1 else 1.7)
 
 
 def system_cost(size: int, factor: float = 0.7) -> float:
