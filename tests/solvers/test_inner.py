@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import groupowl as go
+import groupowl.solvers.inner as inner
 from groupowl._kernels import owl_value, unit_norms
 from groupowl.losses import MultinomialLoss, SquaredLoss
 from groupowl.problem import build_problem
@@ -163,6 +164,40 @@ def test_methods_along_the_pattern_take_over_from_gradient_steps(method, shape, 
     assert done.steps > steps
     assert done.gap <= 1e-3 * loose
     assert done.objective - minimum <= 1e-3 * loose
+
+
+def spy(monkeypatch, name):
+    """Note the calls of a method that a minimisation may use."""
+    calls, original = [], getattr(inner, name)
+
+    def noted(*args, **kwargs):
+        calls.append(name)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(inner, name, noted)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("method", "loss", "settings"),
+    [
+        ("ProximalNewton", "squared", {}),
+        ("pattern_newton", "multinomial", {"_NEWTON_PATIENCE": 0.0}),
+        ("polish", "multinomial", {"_POLISH_AFTER": 0.0, "_NEWTON_PATIENCE": np.inf, "pattern_newton_cost": np.inf}),
+        ("accelerated", "multinomial", {"_SLOW_STEPS": 0, "_FIRST_STEPS": 1, "_BLOCK_STEPS": 1}),
+    ],
+)
+def test_every_method_gets_its_turn(monkeypatch, method, loss, settings):
+    problem, oracles, start, minimum = inner_problem(loss, shape="constant", fraction=0.02)
+    for name, value in settings.items():
+        replacement = (lambda *args: np.inf) if callable(getattr(inner, name)) else value
+        monkeypatch.setattr(inner, name, replacement)
+    calls = spy(monkeypatch, method)
+    tight = 1e-10 * problem.null_loss
+    done = minimise(oracles[1], start, problem.lam, goal=Goal(tight, tight), max_steps=5000, rank=60)
+    assert calls
+    assert done.gap <= tight
+    assert done.objective - minimum <= 2 * tight
 
 
 def test_goals_count_steps():

@@ -1,6 +1,7 @@
 """The default solver: hard cases, few passes, sufficient statistics, guards."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import groupowl as go
 from groupowl.compression import compress, compression_pays
+from groupowl.solvers.driver import Round
 from support import OpaqueDesign, make_case
 
 SHAPES = ["constant", "oscar", "linear", "bh"]
@@ -219,6 +221,40 @@ def test_violators_join_the_working_set(monkeypatch):
     assert result.converged
     assert sizes[0] == 4 < len(result.support) <= sizes[-1]
     assert max(sizes) < 20 * len(result.support) < 4000
+
+
+@pytest.mark.parametrize(("halvings_missed", "rows"), [(1, 7), (4, 60)])
+def test_rounds_without_headway_take_all_candidates(halvings_missed, rows):
+    """Then the method cannot cycle."""
+    problem = make_case(12, n=40, d=60, fraction=0.5).problem()
+    solver = go.WorkingSet(first_size=7)
+    certificate = problem.certify(problem.null_coefficients())
+    task = Round(certificate, np.arange(60), goal=0.0, max_steps=1)
+    state = solver.start(problem, problem.null_coefficients(), np.random.default_rng(0))
+    state = replace(state, halved_gap=certificate.gap, rounds_since=halvings_missed)
+    assert np.count_nonzero(solver._choose(problem, state, task)[0].members) == rows
+
+
+def test_a_set_of_most_candidates_takes_the_rest():
+    problem = make_case(12, n=40, d=60, fraction=0.5).problem()
+    task = Round(problem.certify(problem.null_coefficients()), np.arange(0, 60, 2), goal=0.0, max_steps=1)
+    state = go.WorkingSet().start(problem, problem.null_coefficients(), np.random.default_rng(0))
+    state = replace(state, B=np.vstack([np.tile([[1.0], [0.0]], (19, 3)), np.zeros((22, 3))]))  # 19 of 30 candidates
+    members = go.WorkingSet()._choose(problem, state, task)[0].members
+    np.testing.assert_array_equal(np.flatnonzero(members), task.candidates)
+
+
+def test_long_solves_leave_proved_rows_behind(monkeypatch):
+    restricted = []
+    original = go.WorkingSet.restrict
+    monkeypatch.setattr(
+        go.WorkingSet, "restrict", lambda *args: restricted.append(args[1].n_rows) or original(*args), raising=True
+    )
+    data = go.datasets.make_correlated_groups(100, 3000, 3, random_state=0)
+    result, _ = solve(data.X, data.Y, "oscar", 0.5, solver=go.WorkingSet(first_size=1), tol=1e-9)
+    assert result.converged
+    assert restricted
+    assert max(restricted) <= 300
 
 
 def test_history_has_one_row_per_round_and_counts_inner_steps():
