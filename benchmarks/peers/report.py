@@ -106,7 +106,11 @@ def _setting(data: dict[str, Any]) -> str:
     pools = {number for found in meta.get("thread pools", {}).values() for _, number in found}
     checked = f" (found in the workers: {', '.join(map(str, sorted(pools)))})" if pools else ""
     threads = f"threads for everyone: {meta['threads']}{checked}"
-    return f"{kind} of {meta['date']}: Python {meta['python']}, {meta['machine']}, {threads}. {versions}.\n"
+    limit = f"limit of a call: {meta['limit']:g} s"
+    missing = meta.get("not run", [])
+    left = f" The time was up before {len(missing)} problems: {', '.join(missing)}." if missing else ""
+    where = f"Python {meta['python']}, {meta['machine']}"
+    return f"{kind} of {meta['date']}: {where}, {threads}, {limit}. {versions}.{left}\n"
 
 
 def _summary(data: dict[str, Any]) -> str:

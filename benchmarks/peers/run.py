@@ -30,6 +30,7 @@ LADDER_SHARE = 0.5  # of the limit: once the search for a tolerance took longer,
 BASELINE_PATIENCE, QUICK_PATIENCE = 6.0, 4.0  # seconds for baselines outside of (a), for all who are slow
 SPECTRA_PATIENCE = 20.0  # the aim is one second
 LATE, LATE_PATIENCE = 0.8, 30.0  # share of the minutes after which baselines are left out and limits are short
+OVER = 0.95  # share after which no problem is begun
 COMPILE_LIMIT = 180.0
 PROFILE_FACTORS = 10.0 ** np.arange(8, -5, -1.5)  # of the tolerance found, from loose to tight
 PROFILE_SECONDS, QUICK_PROFILE_SECONDS, PROFILE_GAP = 20.0, 2.0, 1e-10
@@ -47,6 +48,11 @@ class Settings:
     data: Path | None = None
     minutes: float = np.inf  # for the whole run
     started: float = field(default_factory=time.monotonic)
+
+    @property
+    def over(self) -> bool:
+        """Whether the minutes are nearly used up."""
+        return time.monotonic() - self.started > 60.0 * OVER * self.minutes
 
     @property
     def late(self) -> bool:
@@ -210,16 +216,23 @@ class Runner:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def run(self, problems: list[Problem]) -> None:
-        """Solve every problem, data set by data set."""
+        """Solve every problem, data set by data set, as long as there is time."""
+        not_run: list[str] = []
         for source, group in groupby(self._ordered(problems), key=lambda problem: problem.source):
             todo = [one for one in group if any(not self.store.has(one, adapter) for adapter in self.adapters)]
             if not todo:
                 continue
             folder = Folder(self.root, source, self.settings.data)
             for problem in todo:
+                if self.settings.over:
+                    not_run.append(problem.key)
+                    continue
                 self._solve(problem, folder)
                 self.store.save()
             folder.remove()
+        self.store.data["meta"]["not run"] = not_run
+        if not_run:
+            self.show.say(f"The time is up: {len(not_run)} problems were not run; --resume continues.")
 
     def _ordered(self, problems: list[Problem]) -> list[Problem]:
         """Data sets and cases in random order, the strengths of a case from easy to hard, its path last."""
