@@ -85,21 +85,15 @@ def _groupowl(**options):
         if len(strengths) == 1:
             lam = strengths[0] * task.weights
             return [go.solve(task.X, task.Y, lam, max_iter=10**7, **common).B]
-        return [result.B for result in _groupowl_path(go, task, strengths, common)]
+        return [result.B for result in _groupowl_path(task, strengths, common)]
 
     return solve
 
 
-def _groupowl_path(go, task: Task, strengths: np.ndarray, common: dict[str, Any]):
-    try:
-        from groupowl.path import solve_path
-    except ImportError:  # before the path exists: warm starts by hand
-        results, B = [], None
-        for strength in strengths:
-            results.append(go.solve(task.X, task.Y, strength * task.weights, B_init=B, max_iter=10**7, **common))
-            B = results[-1].B
-        return results
-    return solve_path(task.X, task.Y, task.weights, strengths=strengths, **common)
+def _groupowl_path(task: Task, strengths: np.ndarray, common: dict[str, Any]):
+    from groupowl.path import solve_path
+
+    return solve_path(task.X, task.Y, task.weights, strengths=strengths, max_iter=10**7, **common)
 
 
 def _singles_only(kind: Kind) -> str | None:

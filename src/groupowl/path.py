@@ -62,7 +62,7 @@ def solve_path(
         results.append(sequence.solve(shape, factor, alpha_index=i, **settings))
         if results[-1].status == "callback":
             break
-    short = [i for i, result in enumerate(results) if result.status in ("max_iter", "stalled", "precision")]
+    short = [i for i, result in enumerate(results) if not result.converged and result.status != "callback"]
     if short:
         prefix = f"{len(short)} of {len(factors)} strengths fell short of tol, the first at index {short[0]}. "
         warn_unless_converged(results[short[0]], tol * problem.null_loss, tol, max_iter, prefix=prefix)

@@ -191,7 +191,9 @@ def _read(entry: DatasetEntry, path: Path) -> Raw:
     form = format_of(path)
     try:
         return _checked(entry, form.read(path, entry))
-    except Exception as error:  # libraries raise anything on a broken file
+    except MemoryError:  # the file is not to blame
+        raise
+    except Exception as error:  # libraries raise anything on a broken file; the cause stays attached
         problem = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise ValueError(
             f"{str(path)!r} cannot be read as the {form.name} of {entry.name}: {problem}. "

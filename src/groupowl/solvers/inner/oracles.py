@@ -236,7 +236,10 @@ class ColumnsOracle:
         A /= root[:, None]
         M = A.T @ A  # a product with its own transpose takes half the time
         M[np.diag_indices(len(M))] += 1.0
-        A = A @ np.linalg.inv(np.linalg.cholesky(M)).T / root[:, None]
+        try:
+            A = A @ np.linalg.inv(np.linalg.cholesky(M)).T / root[:, None]
+        except np.linalg.LinAlgError:  # not finite
+            return np.zeros((len(rows), len(rows)))
         result = A @ A.T
         np.negative(result, out=result)
         result[np.diag_indices(len(rows))] += 1.0 / diagonal
