@@ -6,6 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import groupowl as go
 from groupowl.path import solve_path
+from groupowl.solvers import working_set
 from groupowl.solvers.sequence import Extrapolation
 from support import OpaqueDesign, make_case
 
@@ -78,7 +79,7 @@ def test_samples_stay_with_their_design():
 def test_extrapolation_follows_the_line_and_keeps_zero_rows():
     line = Extrapolation()
     assert line.at(1.0) is None
-    line.add(3.0, np.array([[1.0, 0.0], [1.0, 1.0], [3.0, 0.0], [5.0, 5.0]]))
+    line.add(3.0, np.array([[1.0, 0.0], [1.0, 1.0], [4.0, 0.0], [5.0, 5.0]]))
     assert line.at(1.0) is None
     line.add(2.0, np.array([[2.0, 1.0], [0.0, 0.0], [1.0, 0.0], [5.0, 5.0]]))
     guess = line.at(1.5)
@@ -110,6 +111,20 @@ def test_the_extrapolation_is_nearer_than_the_last_solution():
     guessed, last = np.array(distances).T
     assert np.mean(guessed < last) > 0.8
     assert np.median(guessed / last) < 0.25
+
+
+def test_inner_solves_start_from_the_extrapolation(monkeypatch):
+    guesses, original = [], working_set.minimise
+
+    def noted(*args, guess=None, **settings):
+        guesses.append(guess is not None)
+        return original(*args, guess=guess, **settings)
+
+    monkeypatch.setattr(working_set, "minimise", noted)
+    case = make_case(54, n=30, d=40)
+    path_of(case, strengths_of(case, 6))
+    assert sum(guesses) == 4  # the first round of every strength but the first two
+    assert not any(guesses[:2])
 
 
 def _objective(data, B, strength):
