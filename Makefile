@@ -9,6 +9,7 @@ WORKERS ?= auto
 BENCH_VENV := .venv-bench
 BENCH_BIN := $(BENCH_VENV)/bin
 BENCH_READY := $(BENCH_VENV)/.ready
+ADELIE_VENV := .venv-bench-adelie
 BENCH_ARGS ?=
 
 .PHONY: demo test test-long bench lint types unit clean
@@ -37,8 +38,10 @@ bench: $(BENCH_READY)
 	$(BENCH_BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 
 $(BENCH_READY): pyproject.toml
-	$(PYTHON) -m venv $(BENCH_VENV)
+	$(PYTHON) -m venv --clear $(BENCH_VENV)
 	$(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(PYTHON) -m venv --clear $(ADELIE_VENV)
+	$(ADELIE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench-adelie]'
 	@touch $@
 
 $(BIN)/python:
@@ -56,4 +59,4 @@ $(TEST_READY): pyproject.toml | $(BIN)/python
 	@touch $(DEMO_READY) $@
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH_VENV) $(ADELIE_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache

@@ -32,6 +32,15 @@ def test_what_does_not_exist_is_refused_in_one_line(main, capsys, arguments, mes
     assert f"error: argument {message}" in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_a_competitor_that_is_not_installed_is_refused_in_one_line(main, capsys, monkeypatch, tmp_path):
+    adapters = import_module("benchmarks.peers.adapters")
+    monkeypatch.setattr(adapters, "ROOT", tmp_path)  # where no environment is
+    with pytest.raises(SystemExit, match="2"):
+        main(["--quick", "--competitors", "groupowl,adelie", "--out", str(tmp_path / "out")])
+    assert "error: argument --competitors: adelie is not installed; " in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+
+
 def test_groups_and_names_choose_problems(main, capsys):
     main(["--list", "--quick", "--only", "b,c", "--cases", "constant"])
     listed = capsys.readouterr().out.splitlines()

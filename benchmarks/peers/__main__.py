@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
 from . import cases
-from .adapters import ADAPTERS
+from .adapters import ADAPTERS, ROOT
 from .extras import measure
-from .process import ROOT
 from .report import print_report, write_page
 from .run import Runner, Settings, Store, now, versions
 from .screen import Screen
@@ -86,7 +86,15 @@ def wants_extras(arguments: argparse.Namespace) -> bool:
     return "x" in arguments.only and not arguments.cases
 
 
-def description(arguments: argparse.Namespace, settings: Settings, competitors: list[str]) -> dict[str, object]:
+def known_versions(parser: argparse.ArgumentParser, competitors: list[str]) -> dict[str, str]:
+    """Versions of the competitors; the parser's error where one is not installed."""
+    try:
+        return versions(competitors)
+    except PackageNotFoundError as error:
+        parser.error(f"argument --competitors: {error.name} is not installed; `make bench` installs all of them")
+
+
+def description(settings: Settings, found: dict[str, str]) -> dict[str, object]:
     """What a reader must know about a run."""
     return {
         "date": now(),
@@ -95,11 +103,17 @@ def description(arguments: argparse.Namespace, settings: Settings, competitors: 
         "threads": settings.threads,
         "quick": settings.quick,
         "limit": settings.limit,
-        "versions": versions(competitors),
+        "versions": found,
     }
 
 
-def run(arguments: argparse.Namespace, problems: list[cases.Problem], store: Store, console: Console) -> None:
+def run(
+    arguments: argparse.Namespace,
+    problems: list[cases.Problem],
+    store: Store,
+    console: Console,
+    found: dict[str, str],
+) -> None:
     competitors = arguments.competitors
     settings = Settings(
         limit=min(arguments.limit, 30.0) if arguments.quick else arguments.limit,
@@ -110,7 +124,7 @@ def run(arguments: argparse.Namespace, problems: list[cases.Problem], store: Sto
         data=arguments.data,
         minutes=arguments.minutes or (np.inf if arguments.thorough else 10.0 if arguments.quick else 90.0),
     )
-    store.data["meta"].update(description(arguments, settings, competitors))
+    store.data["meta"].update(description(settings, found))
     console.print(
         f"{len(problems)} problems, {len(competitors)} competitors, {settings.threads} thread(s) for everyone"
     )
@@ -132,11 +146,12 @@ def main(argv: list[str] | None = None) -> None:
     if arguments.list:
         print("\n".join(problem.key for problem in problems))
         return
+    found = {} if arguments.report else known_versions(parser, arguments.competitors)
     console = Console()
     arguments.out.mkdir(parents=True, exist_ok=True)
     store = Store(arguments.out / "results.json", arguments.resume or arguments.report)
     if not arguments.report:
-        run(arguments, problems, store, console)
+        run(arguments, problems, store, console, found)
         store = Store(arguments.out / "results.json", resume=True)  # as the next reader will see it
     print_report(store.data, console)
     console.print(f"written: {write_page(store.data, arguments.out)}", highlight=False)

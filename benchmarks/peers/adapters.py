@@ -9,12 +9,15 @@ Packages are imported in the worker that needs them, never here.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+ROOT = Path(__file__).resolve().parents[2]
 Answers = Iterable[np.ndarray]  # coefficients (features, tasks), one for each strength
 
 
@@ -58,7 +61,8 @@ class Adapter:
     ``solve(task, strengths, tol)`` answers one strength or a path of them; ``refuse`` gives the reason to decline;
     ``tol`` is where the search for the tolerance starts, ``floor`` where it ends. ``exact`` says that the tolerance
     is the judge's gap, so looser ones are not tried. ``patience`` limits the seconds for one call of those known to be
-    slow, ``baseline`` marks other ways to solve sorted problems, which need not run everywhere.
+    slow, ``baseline`` marks other ways to solve sorted problems, which need not run everywhere. ``own_environment``
+    is a folder of the project with the interpreter of a package that does not get along with the others.
     """
 
     name: str
@@ -72,6 +76,12 @@ class Adapter:
     exact: bool = False
     baseline: bool = False
     patience: float = np.inf
+    own_environment: str | None = None
+
+    @property
+    def python(self) -> Path:
+        """The interpreter that has the package."""
+        return Path(sys.executable) if self.own_environment is None else ROOT / self.own_environment / "bin" / "python"
 
 
 # groupowl ---------------------------------------------------------------------------------------------
@@ -261,7 +271,9 @@ _LIST = (
     Adapter("scikit-learn", "scikit-learn", "sklearn.linear_model", _sklearn, _constant_squared, tol=4.5e-7),
     Adapter("celer", "celer", "celer", _celer, _celer_refuses, tol=4.5e-7),
     Adapter("skglm", "skglm", "skglm", _skglm, _constant_squared, tol=3e-5),
-    Adapter("adelie", "adelie", "adelie", _adelie, _constant, tol=3e-13, floor=1e-20),
+    Adapter(
+        "adelie", "adelie", "adelie", _adelie, _constant, tol=3e-13, floor=1e-20, own_environment=".venv-bench-adelie"
+    ),
     Adapter("skein-glm", "skein-glm", "skein_glm", _skein, _constant, tol=1e-6, order="C", patience=20.0),
 )
 ADAPTERS = {adapter.name: adapter for adapter in _LIST}

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .adapters import ADAPTERS, Kind
+from .adapters import ADAPTERS, ROOT, Kind
 from .cases import Problem, Source
-from .process import ROOT, Failed, OverLimit, Process, environment
+from .process import Failed, OverLimit, Process, environment
 from .run import COMPILE_LIMIT, Folder, Settings
 
 MANY = Source("ar", n=500, d=10_000, q=10)

@@ -7,12 +7,12 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from .adapters import ADAPTERS, ROOT
+
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -70,7 +70,8 @@ class Process:
             self.process = None
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", "benchmarks.peers.worker", self.name, str(self.threads)]
+        python = str(ADAPTERS[self.name].python)
+        command = [python, "-m", "benchmarks.peers.worker", self.name, str(self.threads)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stderr=log, env=environment(self.threads), cwd=ROOT, **pipes)

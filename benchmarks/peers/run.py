@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -455,9 +456,25 @@ class Attempt:
 
 
 def versions(competitors: list[str]) -> dict[str, str]:
-    """Versions of what was compared."""
-    packages = {ADAPTERS[name].package for name in competitors} | {"numpy", "scipy", "scikit-learn"}
-    return {package: version(package) for package in sorted(packages)}
+    """Versions of what was compared, and of what it stands on; the NumPy of an environment of its own goes with it.
+
+    Raises :class:`PackageNotFoundError` with the competitor that is not installed.
+    """
+    found = {package: version(package) for package in ("numpy", "scipy", "scikit-learn")}
+    for name in competitors:
+        found.update(_versions_of(ADAPTERS[name]))
+    return dict(sorted(found.items()))
+
+
+def _versions_of(adapter: Adapter) -> dict[str, str]:
+    if adapter.own_environment is None:
+        return {adapter.package: version(adapter.package)}
+    command = f"from importlib.metadata import version as v; print(v({adapter.package!r}), 'with numpy', v('numpy'))"
+    try:
+        done = subprocess.run([adapter.python, "-c", command], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        raise PackageNotFoundError(adapter.package) from None
+    return {adapter.package: done.stdout.strip()}
 
 
 def now() -> str:

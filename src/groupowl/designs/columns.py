@@ -14,8 +14,9 @@ from .base import PassCounter
 
 #: A stored entry of a sparse matrix takes as long as this many of a dense one.
 SPARSE_SLOWDOWN = 5.0
-# A Gram matrix that grows keeps copies of its columns up to this fraction of all.
+# A Gram matrix that grows keeps copies of its columns up to this fraction of all, or so many entries.
 _MOST_COPIES = 0.125
+_FEW_ENTRIES = 1 << 19  # 4 megabytes
 
 
 class Columns(Protocol):
@@ -251,10 +252,12 @@ class GramCache:
 
     def _products(self, new: Any, known: Any) -> FloatArray:
         """Products of new columns with all known ones, from copies as long as those are dense and few."""
-        if self.copies is not None and len(known) <= _MOST_COPIES * self.design.n_features:
-            columns = self.design.columns(new)
+        design = self.design
+        few = len(known) <= max(_MOST_COPIES * design.n_features, _FEW_ENTRIES / design.n_samples)
+        if self.copies is not None and few:
+            columns = design.columns(new)
             if isinstance(columns, DenseColumns):
                 self.copies.append(columns)
                 return np.hstack([columns.gram(block, self.w) for block in self.copies])
         self.copies = None
-        return self.design.gram(new, new if len(new) == len(known) else known, self.w)
+        return design.gram(new, new if len(new) == len(known) else known, self.w)

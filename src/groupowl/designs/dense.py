@@ -17,6 +17,10 @@ _BLOCK_ENTRIES = 1 << 17
 # Below this fraction of non-zero rows of B, gathering their columns beats reading all of X.
 _GATHER_FRACTION = {"C": 0.1, "F": 0.4}
 
+# Rows whose columns are gathered at once; of more rows than that, so many at a time.
+_GATHER_AT_ONCE = 2048
+_GATHER_ROWS = 256
+
 
 class DenseDesign(LocalDesign):
     """An ndarray of shape (n_samples, n_features), never copied as a whole.
@@ -125,13 +129,25 @@ class DenseDesign(LocalDesign):
             everything = len(columns) == self.n_features and np.array_equal(columns, np.arange(self.n_features))
             At = self.X.T if everything else self.X.T[columns]
         else:
-            At = self.X.take(columns, axis=1).T
+            At = _transposed_columns(self.X, columns)
         return DenseColumns(np.ascontiguousarray(At, dtype=np.float64), self.passes, self.unit)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right`` in double precision."""
         chosen = self.columns(left)
         return chosen.gram(chosen if right is left else self.columns(right), w)
+
+
+def _transposed_columns(X: FloatArray, columns: IndexArray) -> FloatArray:
+    """Columns of an array stored by rows, as rows; many rows in pieces whose transposition stays in cache."""
+    n = len(X)
+    if n <= _GATHER_AT_ONCE:
+        return np.asarray(X.T[columns])
+    At = np.empty((len(columns), n), dtype=X.dtype)
+    for start in range(0, n, _GATHER_ROWS):
+        piece = slice(start, start + _GATHER_ROWS)
+        At[:, piece] = X[piece].take(columns, axis=1).T
+    return At
 
 
 def dense_storage(X: Any) -> FloatArray:
