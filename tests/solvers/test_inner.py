@@ -7,13 +7,20 @@ import pytest
 
 import groupowl as go
 import groupowl.solvers.inner as inner
-from groupowl._kernels import owl_value, unit_norms
+from groupowl._kernels import cluster_labels, owl_value, unit_norms
 from groupowl.losses import MultinomialLoss, SquaredLoss
 from groupowl.problem import build_problem
 from groupowl.solvers.inner import ColumnsOracle, Goal, GramOracle, ProblemOracle, minimise
 from groupowl.solvers.inner.descent import accelerated, barzilai_borwein, first_iterate
 from groupowl.solvers.inner.manifold import _Pattern, polish
-from groupowl.solvers.inner.newton import ProximalNewton, _prox, cluster_starts, newton_direction, tangents
+from groupowl.solvers.inner.newton import (
+    ProximalNewton,
+    _prox,
+    cluster_starts,
+    newton_direction,
+    pattern_step,
+    tangents,
+)
 from groupowl.solvers.inner.pattern_newton import _Frame, _hessian, pattern_newton
 from support import make_case
 
@@ -148,6 +155,44 @@ def test_proximal_newton_alone_reaches_the_minimum(shape, q, n, d):
         assert done.objective - minimum <= 2 * tight
 
 
+@pytest.mark.parametrize("shape", ["oscar", "constant", "bh"])
+@pytest.mark.parametrize("q", [1, 3])
+def test_one_step_along_the_right_pattern(shape, q):
+    """It ends at the minimum with one task; with more, the gap falls as Newton steps make it fall."""
+    problem, oracles, start, minimum = inner_problem("squared", shape=shape, q=q)
+    loose = 1e-5 * problem.null_loss
+    for oracle in oracles[1:]:
+        iterate = first_iterate(oracle, start, problem.lam)
+        iterate = barzilai_borwein(oracle, iterate, problem.lam, goal=Goal(loose, loose), max_steps=5000)
+        done = pattern_step(oracle, iterate, problem.lam)
+        assert done.objective <= iterate.objective
+        assert done.steps == iterate.steps + 1
+        assert abs(done.gap) <= (1e-11 if q == 1 else 1e-3 * loose / problem.null_loss) * problem.null_loss
+        assert done.objective - minimum <= 2e-3 * loose
+        np.testing.assert_array_equal(unit_norms(done.point.B) > 0, unit_norms(iterate.point.B) > 0)
+        labels = [cluster_labels(unit_norms(one.point.B)) for one in (iterate, done)]
+        np.testing.assert_array_equal(*labels)
+
+
+def test_a_step_along_the_pattern_that_does_not_help_is_not_taken():
+    problem, oracles, start, _ = inner_problem("squared", n=15, d=60, q=1)
+    oracle = oracles[2]
+    assert pattern_step(oracle, first_iterate(oracle, start, problem.lam), problem.lam) is None  # no row is non-zero
+    rng = np.random.default_rng(0)
+    many = first_iterate(oracle, rng.standard_normal(start.shape), problem.lam)  # more rows than samples: singular
+    assert pattern_step(oracle, many, problem.lam) is None
+
+
+def test_clusters_that_would_turn_round_become_zero():
+    problem, oracles, _, _ = inner_problem("squared", q=1, shape="constant", fraction=0.3)
+    best = go.solve(problem.design.X, problem.targets.Y, problem.lam, tol=1e-11).B
+    row, wrong = np.flatnonzero(best[:, 0] == 0)[0], best.copy()
+    wrong[row] = -0.5 * np.abs(best).max() * np.sign(oracles[2].base.descent[row])  # against its pull
+    done = pattern_step(oracles[2], first_iterate(oracles[2], wrong, problem.lam), problem.lam)
+    assert done.point.B[row] == 0.0
+    assert np.count_nonzero(done.point.B) == np.count_nonzero(best)
+
+
 @pytest.mark.parametrize("method", ["newton", "quasi-newton"])
 @pytest.mark.parametrize("shape", ["oscar", "constant"])
 @pytest.mark.parametrize("q", [2, 3])
@@ -181,6 +226,7 @@ def spy(monkeypatch, name):
 @pytest.mark.parametrize(
     ("method", "loss", "settings"),
     [
+        ("pattern_step", "squared", {}),
         ("ProximalNewton", "squared", {}),
         ("pattern_newton", "multinomial", {"_NEWTON_PATIENCE": 0.0}),
         ("polish", "multinomial", {"_POLISH_AFTER": 0.0, "_NEWTON_PATIENCE": np.inf, "pattern_newton_cost": np.inf}),
@@ -188,13 +234,15 @@ def spy(monkeypatch, name):
     ],
 )
 def test_every_method_gets_its_turn(monkeypatch, method, loss, settings):
-    problem, oracles, start, minimum = inner_problem(loss, shape="constant", fraction=0.02)
+    along = method == "pattern_step"  # on the Gram matrix of few rows; the others on columns, of many
+    shape, fraction = ("oscar", 0.1) if along else ("constant", 0.02)
+    problem, oracles, start, minimum = inner_problem(loss, shape=shape, fraction=fraction)
     for name, value in settings.items():
         replacement = (lambda *args: np.inf) if callable(getattr(inner, name)) else value
         monkeypatch.setattr(inner, name, replacement)
     calls = spy(monkeypatch, method)
     tight = 1e-10 * problem.null_loss
-    done = minimise(oracles[1], start, problem.lam, goal=Goal(tight, tight), max_steps=5000, rank=60)
+    done = minimise(oracles[2 if along else 1], start, problem.lam, goal=Goal(tight, tight), max_steps=5000, rank=60)
     assert calls
     assert done.gap <= tight
     assert done.objective - minimum <= 2 * tight

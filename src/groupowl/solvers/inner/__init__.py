@@ -1,8 +1,9 @@
 """Solvers of the small problem on a working set: functions of plain arrays behind one interface.
 
-Gradient steps of Barzilai-Borwein length come first, and mostly suffice. Where they do not, second-order methods take
-turns with them: proximal Newton steps for squared loss in Gram form, Newton or quasi-Newton steps along the pattern of
-non-zero rows and clusters for the rest. Accelerated gradient steps are the last resort.
+Gradient steps of Barzilai-Borwein length come first. Once they have found the non-zero rows, a Newton step for these
+rows and their clusters ends most solves for squared loss in Gram form. Where it does not, second-order methods take
+turns with gradient steps: proximal Newton steps for squared loss, Newton or quasi-Newton steps along the pattern for
+the rest. Accelerated gradient steps are the last resort.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..._kernels import nonzero_rows
 from ..._typing import FloatArray
 from .descent import Goal, Iterate, accelerated, barzilai_borwein, first_iterate
 from .manifold import is_mostly_untied, polish
-from .newton import ProximalNewton, newton_cost
+from .newton import ProximalNewton, newton_cost, pattern_step
 from .oracles import ColumnsOracle, GramOracle, Oracle, ProblemOracle, as_quadratic, columns_cost
 from .pattern_newton import pattern_newton, pattern_newton_cost
 
@@ -24,6 +25,11 @@ __all__ = ["ColumnsOracle", "Goal", "GramOracle", "Iterate", "Oracle", "ProblemO
 # Gradient steps before anything else is tried, and between two looks at whether something else pays.
 _FIRST_STEPS = 30
 _BLOCK_STEPS = 20
+# The same where single Newton steps along the pattern are cheap, and between two such steps that help.
+_SHORT_BLOCK = 10
+_SHORTEST_BLOCK = 3
+# The first of them waits until gradient steps have cost this many times as much; after one in vain, twice as much.
+_PATTERN_PATIENCE = 0.5
 # Gradient steps before the first quasi-Newton steps, if a step costs at least so many operations; most of those steps
 # at a time.
 _POLISH_AFTER = 80
@@ -79,6 +85,10 @@ class _Minimisation:
         self.rank = rank
         self.second_order = second_order
         self.quadratic = as_quadratic(oracle)
+        self.gram = oracle if isinstance(oracle, GramOracle) and second_order else None
+        self.block = _FIRST_STEPS if self.gram is None else _SHORT_BLOCK
+        self.pattern_patience = _PATTERN_PATIENCE
+        self.pattern_from = 0  # steps at the last Newton step along the pattern
         self.newton_patience = 1.0
         self.pause = _NEWTON_PAUSE
         self.next_try = _FIRST_STEPS
@@ -87,13 +97,14 @@ class _Minimisation:
     def run(self, iterate: Iterate) -> Iterate:
         """Steps from the iterate until the goal is met or no steps are left."""
         reference, since = np.inf, 0
-        block = _FIRST_STEPS
         while iterate.steps < self.max_steps:
-            size = min(block, self.max_steps - iterate.steps)
+            size = min(self.block, self.max_steps - iterate.steps)
             iterate = barzilai_borwein(self.oracle, iterate, self.lam, goal=self.goal, max_steps=size)
             if self._done(iterate):
                 break
-            block = _BLOCK_STEPS
+            iterate = self._pattern_step(iterate)
+            if self._done(iterate):
+                break
             iterate = self._second_order_steps(iterate) if self.second_order else iterate
             if self._done(iterate):
                 break
@@ -108,6 +119,29 @@ class _Minimisation:
 
     def _done(self, iterate: Iterate) -> bool:
         return iterate.exhausted or self.goal.met(iterate.gap, iterate.steps)
+
+    def _pattern_step(self, iterate: Iterate) -> Iterate:
+        """A Newton step along the pattern if it is cheap, and the length of the next block."""
+        if self.gram is None:
+            self.block = _BLOCK_STEPS
+            return iterate
+        again, self.block = self.block == _SHORTEST_BLOCK, _SHORT_BLOCK
+        stands = self._rows_stand(iterate)
+        if iterate.steps >= self.max_steps or not (again or (stands and self._pattern_step_pays(iterate))):
+            return iterate
+        self.pattern_from = iterate.steps
+        trial = pattern_step(self.gram, iterate, self.lam)
+        if trial is None or trial.gap > _WORTH_IT * iterate.gap:
+            self.pattern_patience *= 2.0
+        else:
+            self.block = _SHORTEST_BLOCK
+        return iterate if trial is None else trial
+
+    def _pattern_step_pays(self, iterate: Iterate) -> bool:
+        """Whether gradient steps since the last one have cost enough."""
+        steps = iterate.steps - self.pattern_from
+        price = self.pattern_patience * newton_cost(iterate.point.B)
+        return steps * self.oracle.step_cost(iterate.point.B.shape[1]) >= price
 
     def _second_order_steps(self, iterate: Iterate) -> Iterate:
         """One try of the second-order method whose turn it is, if any."""
@@ -125,7 +159,11 @@ class _Minimisation:
             if self._gradient_steps_cost(iterate) < _NEWTON_PATIENCE * price:
                 return iterate
             iterate = pattern_newton(self.oracle, iterate, self.lam, goal=self.goal, max_steps=self.max_steps)
-        elif self._pattern_stands(iterate) and self._gradient_steps_cost(iterate) >= _POLISH_AFTER * _POLISH_OVERHEAD:
+        elif (
+            self._rows_stand(iterate)
+            and is_mostly_untied(iterate.point.B, self.lam)
+            and self._gradient_steps_cost(iterate) >= _POLISH_AFTER * _POLISH_OVERHEAD
+        ):
             self.pause = max(self.pause, _POLISH_AFTER)
             iterate = polish(self.oracle, iterate, self.lam, goal=self.goal, max_steps=min(_POLISH_STEPS, left))
         else:
@@ -136,14 +174,16 @@ class _Minimisation:
 
     def _proximal_newton_pays(self, iterate: Iterate) -> bool:
         """Whether gradient steps have cost a tenth of what Newton steps are likely to cost."""
+        if iterate.steps < _FIRST_STEPS:
+            return False
         steps = _FEW_NEWTON_STEPS if self.lam[0] == self.lam[-1] else _MANY_NEWTON_STEPS
         price = 0.1 * self.newton_patience * steps * newton_cost(iterate.point.B)
         return self._gradient_steps_cost(iterate) >= price
 
-    def _pattern_stands(self, iterate: Iterate) -> bool:
-        """Whether the non-zero rows are those of the last look, and most have a norm of their own."""
+    def _rows_stand(self, iterate: Iterate) -> bool:
+        """Whether the non-zero rows are those of the last look."""
         last, self.pattern = self.pattern, nonzero_rows(iterate.point.B)
-        return np.array_equal(self.pattern, last) and is_mostly_untied(iterate.point.B, self.lam)
+        return np.array_equal(self.pattern, last)
 
     def _gradient_steps_cost(self, iterate: Iterate) -> float:
         return iterate.steps * self.oracle.step_cost(iterate.point.B.shape[1])

@@ -1,9 +1,10 @@
-"""Proximal point method with semismooth Newton steps, for squared loss.
+"""Newton steps for squared loss: single ones along the pattern, and a proximal point method that finds the pattern.
 
-Each outer step minimises the objective plus ``||B - center||^2 / (2 sigma)``. Its dual is a smooth convex function
-``psi`` of one matrix U; a Newton step for it changes one radius per cluster of equal norms and one direction per
-non-zero row. Rows and clusters come from a prox with a long step, so that many of them change at once, which gradient
-steps cannot do on nearly collinear columns or where there are more non-zero rows than samples.
+:func:`pattern_step` takes non-zero rows and clusters as they are. Each outer step of :class:`ProximalNewton` minimises
+the objective plus ``||B - center||^2 / (2 sigma)``. Its dual is a smooth convex function ``psi`` of one matrix U; a
+Newton step for it changes one radius per cluster of equal norms and one direction per non-zero row. Rows and clusters
+come from a prox with a long step, so that many of them change at once, which gradient steps cannot do on nearly
+collinear columns or where there are more non-zero rows than samples.
 
 The linear system has as many unknowns as there are non-zero coefficients, yet it takes matrices of one row per
 *non-zero row* only: all tasks share the Gram matrix, and what differs between them, that rows move freely along their
@@ -19,7 +20,7 @@ import numpy as np
 from ..._kernels import EPS, prox_and_value, unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Iterate
-from .oracles import STEP_OVERHEAD, Point, QuadraticOracle
+from .oracles import STEP_OVERHEAD, Point, QuadraticOracle, penalty_of
 
 #: Largest linear system that a Newton step solves.
 LARGEST_SYSTEM = 2500
@@ -32,6 +33,10 @@ _DAMPING_RISE = 10.0
 # So few Newton steps mean that less damping can be afforded.
 _EASY_STEPS = 6
 _CLUSTER_RTOL = 1e-12
+# A step along the pattern that makes rows longer than the longest times this comes from a near singular system.
+_LONGEST_STEP = 10.0
+# Least pull on a row, as a fraction of its weight, that counts in the curvature of the penalty.
+_LEAST_PULL = 0.1
 # sigma = 1 / damping; damping starts at this fraction of the largest curvature, and falls to the floor.
 _FIRST_DAMPING = 1e-3
 _FLOOR = 1e-8
@@ -106,7 +111,8 @@ def newton_direction(oracle: QuadraticOracle, prox: _ProxPoint, image: FloatArra
     if directions.shape[1] == 1:  # rows move along their own direction only
         return _radial_direction(oracle, rows, directions, starts, image, damping)
     stiffness = damping * prox.V_norms[rows] / prox.B_norms[rows]
-    return _general_direction(oracle.inverse(rows, stiffness), directions, starts, stiffness, image, damping)
+    softness = stiffness - damping
+    return _general_direction(oracle.inverse(rows, stiffness), directions, starts, softness, image, damping)
 
 
 def _radial_direction(
@@ -118,7 +124,7 @@ def _radial_direction(
     damping: float,
 ) -> FloatArray:
     """One unknown per cluster."""
-    sizes = np.diff(np.append(starts, len(rows)))
+    sizes = _sizes(starts, len(rows))
     K = oracle.cluster_gram(rows, directions, starts)
     K[np.diag_indices(len(K))] += damping * sizes
     radii = solve_system(K, -np.add.reduceat(np.einsum("jk,jk->j", directions, image), starts))
@@ -129,18 +135,19 @@ def _general_direction(
     inverse: FloatArray,
     directions: FloatArray,
     starts: IndexArray,
-    stiffness: FloatArray,
+    softness: FloatArray,
     image: FloatArray,
-    damping: float,
+    scale: float,
 ) -> FloatArray:
     """Minimise ``1/2 <e, (G + stiffness) e> - 1/2 sum_j softness_j rho_j^2 + <image, e>`` over equal radii in clusters.
 
     ``rho_j = <directions_j, e_j>`` is the change of radius, along which a row is softer than across. The forces
     ``eta = softness * rho + nu``, with ``nu`` the forces that keep a cluster together, are those along the directions;
     given them, ``e = inverse (-image + directions * eta)`` task by task, and so ``rho = free + S eta`` with one small
-    matrix S. Unknowns of the system are the radii of the clusters, then ``nu`` (less its first entry in each cluster).
+    matrix S. Unknowns of the system are the radii of the clusters, then ``nu`` (less its first entry in each cluster)
+    in units of ``scale``.
     """
-    m, softness = len(directions), stiffness - damping
+    m = len(directions)
     unforced = -(inverse @ image)
     free = np.einsum("jk,jk->j", directions, unforced)
     S = inverse * (directions @ directions.T)
@@ -149,12 +156,12 @@ def _general_direction(
     if len(starts) == m:
         radii = solve_system(K, free)
         return unforced + inverse @ (directions * (softness * radii)[:, None])
-    sizes = np.diff(np.append(starts, m))
+    sizes = _sizes(starts, m)
     first = np.repeat(starts, sizes)
     others = np.flatnonzero(first != np.arange(m))
-    holding = (S[:, first[others]] - S[:, others]) * damping  # unknowns in units of the damping
+    holding = (S[:, first[others]] - S[:, others]) * scale
     x = solve_system(np.hstack([np.add.reduceat(K, starts, axis=1), holding]), free)
-    radii, nu = np.repeat(x[: len(starts)], sizes), damping * x[len(starts) :]
+    radii, nu = np.repeat(x[: len(starts)], sizes), scale * x[len(starts) :]
     eta = softness * radii
     eta[others] += nu
     np.subtract.at(eta, first[others], nu)
@@ -168,6 +175,65 @@ def solve_system(K: FloatArray, right: FloatArray) -> FloatArray:
     except np.linalg.LinAlgError:
         return np.zeros_like(right)
     return solution if np.isfinite(solution).all() else np.zeros_like(right)
+
+
+def pattern_step(oracle: QuadraticOracle, iterate: Iterate, lam: FloatArray) -> Iterate | None:
+    """A Newton step for the non-zero rows and clusters as they are; None where it does not help.
+
+    With one task it ends at the minimiser for these rows, clusters and weights. Clusters whose radius would become
+    negative become zero.
+    """
+    point = iterate.point
+    B_norms = unit_norms(point.B)
+    rows = np.flatnonzero(B_norms)
+    if len(rows) == 0:
+        return None
+    rows = rows[np.argsort(-B_norms[rows], kind="stable")]
+    norms = B_norms[rows]
+    directions, starts = point.B[rows] / norms[:, None], cluster_starts(norms)
+    step = _pattern_direction(oracle, point, rows, norms, directions, starts, lam)
+    radii = norms[starts] + np.einsum("jk,jk->j", directions, step)[starts]
+    if not radii.max() < _LONGEST_STEP * norms[0]:
+        return None
+    turned = point.B[rows] + step
+    lengths = np.maximum(unit_norms(turned), np.finfo(np.float64).tiny)
+    B = np.zeros_like(point.B)
+    B[rows] = turned * (np.repeat(np.maximum(radii, 0.0), _sizes(starts, len(rows))) / lengths)[:, None]
+    trial, penalty = oracle.trial(point, B, B - point.B), penalty_of(B, lam)
+    if not trial.loss + penalty < iterate.objective:
+        return None
+    gap = oracle.gap(trial, penalty, lam)
+    return Iterate(trial, penalty, iterate.lipschitz, gap, iterate.steps + 1, largest=iterate.largest)
+
+
+def _pattern_direction(
+    oracle: QuadraticOracle,
+    point: Point,
+    rows: IndexArray,
+    norms: FloatArray,
+    directions: FloatArray,
+    starts: IndexArray,
+    lam: FloatArray,
+) -> FloatArray:
+    """Newton direction on the non-zero rows for the loss plus ``sum_i lam_i norm_i`` with the order of norms fixed.
+
+    Rows of a cluster share its weights. Across its direction, a row is held by the pull that balances its own weight,
+    which is that of the descent direction: equal to a share at no row of a cluster, but right at the optimum.
+    """
+    sizes, descent = _sizes(starts, len(rows)), oracle.complete(point)[rows]
+    shares = np.repeat(np.add.reduceat(lam[: len(rows)], starts) / sizes, sizes)
+    image = shares[:, None] * directions - descent
+    if directions.shape[1] == 1:
+        return _radial_direction(oracle, rows, directions, starts, image, 0.0)
+    pulls = np.einsum("jk,jk->j", directions, descent)
+    stiffness = np.maximum(pulls, _LEAST_PULL * shares) / norms
+    inverse = oracle.inverse(rows, stiffness)
+    return _general_direction(inverse, directions, starts, stiffness, image, float(stiffness.mean()))
+
+
+def _sizes(starts: IndexArray, n_rows: int) -> IndexArray:
+    """Rows in each cluster."""
+    return np.diff(np.append(starts, n_rows))
 
 
 class ProximalNewton:
