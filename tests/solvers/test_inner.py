@@ -10,18 +10,16 @@ import groupowl.solvers.inner as inner
 from groupowl._kernels import cluster_labels, owl_value, unit_norms
 from groupowl.losses import MultinomialLoss, SquaredLoss
 from groupowl.problem import build_problem
-from groupowl.solvers.inner import ColumnsOracle, Goal, GramOracle, ProblemOracle, minimise
+from groupowl.solvers.inner import ColumnsOracle, Goal, GramOracle, ProblemOracle, curvature, minimise
+from groupowl.solvers.inner.curvature import CurvatureNewton, _Model
 from groupowl.solvers.inner.descent import accelerated, barzilai_borwein, first_iterate
-from groupowl.solvers.inner.manifold import _Pattern, polish
 from groupowl.solvers.inner.newton import (
     ProximalNewton,
     _prox,
     cluster_starts,
     newton_direction,
     pattern_step,
-    tangents,
 )
-from groupowl.solvers.inner.pattern_newton import _Frame, _hessian, pattern_newton
 from support import make_case
 
 KINDS = [
@@ -80,7 +78,7 @@ def test_columns_are_the_columns_of_the_design(kind):
         columns.dense(np.array([0, 2])).T @ B[[1, 9]], design.matmul(B * _mask(1, 9)), atol=1e-12
     )
     with_constant = columns.with_constant(0.5)
-    assert with_constant.n_columns in (3, 4)
+    assert with_constant.n_columns == 4
     np.testing.assert_allclose(
         with_constant.predict(np.vstack([B[chosen], [[1.0, 2.0]]])), design.matmul(B) + np.array([0.5, 1.0]), atol=1e-12
     )
@@ -91,6 +89,21 @@ def _mask(*rows):
     mask = np.zeros((15, 1))
     mask[list(rows)] = 1.0
     return mask
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_some_columns_at_some_samples(kind):
+    """Products with them are those with the entries themselves, intercept and weights included."""
+    case = make_case(62, n=30, d=12, **kind)
+    problem, rows = case.problem(), np.array([1, 4, 5, 9])
+    columns = problem.columns(rows)
+    entries = columns.predict(np.eye(columns.n_columns))
+    samples, chosen = np.array([0, 3, 4, 11, 20, 29]), np.array([0, 2, columns.n_columns - 1])
+    w = np.random.default_rng(0).uniform(0.5, 2.0, (30, 1))
+    np.testing.assert_allclose(columns.gram(columns, w), entries.T @ (w * entries), atol=1e-10)
+    part, block = columns.sampled(samples).chosen(chosen), entries[np.ix_(samples, chosen)]
+    np.testing.assert_allclose(part.predict(np.eye(3)), block, atol=1e-12)
+    np.testing.assert_allclose(part.gram(part, w[samples]), block.T @ (w[samples] * block), atol=1e-10)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -136,7 +149,7 @@ def test_every_method_reaches_the_same_minimum(loss, shape):
             done = method(oracle, iterate, problem.lam, goal=goal, max_steps=20_000)
             assert done.gap <= tight
             assert -1e-9 * minimum <= done.objective - minimum <= 2 * tight
-        done = minimise(oracle, start, problem.lam, goal=goal, max_steps=5000, rank=60)
+        done = minimise(oracle, start, problem.lam, goal=goal, max_steps=5000)
         assert done.gap <= tight
         assert owl_value(unit_norms(done.point.B), problem.lam) == pytest.approx(done.penalty, rel=1e-12)
 
@@ -193,22 +206,62 @@ def test_clusters_that_would_turn_round_become_zero():
     assert np.count_nonzero(done.point.B) == np.count_nonzero(best)
 
 
-@pytest.mark.parametrize("method", ["newton", "quasi-newton"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("shape", ["oscar", "constant"])
-@pytest.mark.parametrize("q", [2, 3])
-def test_methods_along_the_pattern_take_over_from_gradient_steps(method, shape, q):
-    problem, oracles, start, minimum = inner_problem("multinomial", shape=shape, q=q)
-    oracle = oracles[1]
-    loose, tight = 1e-4 * problem.null_loss, 1e-10 * problem.null_loss
+def test_models_of_the_curvature_reach_the_minimum(monkeypatch, shape, sparse, fit_intercept):
+    """From far away, with some of the samples; steps along which the objective falls."""
+    monkeypatch.setattr(curvature, "_LEAST_SAMPLES", 60)
+    monkeypatch.setattr(curvature, "_SAMPLES_PER_COLUMN", 1)
+    case = make_case(65, n=80, d=25, q=3, loss="multinomial", shape=shape, fraction=0.1, sparse=sparse,
+                     fit_intercept=fit_intercept, weighted=True)  # fmt: skip
+    problem = case.problem()
+    minimum = go.solve(**case.arguments(), solver="apgd", tol=1e-9).primal
+    oracle = oracles_of(problem, np.arange(25), problem.null_coefficients())[1][1]
+    tight = 1e-9 * problem.null_loss
+    iterate = first_iterate(oracle, problem.null_coefficients(), problem.lam)
+    iterate = barzilai_borwein(oracle, iterate, problem.lam, goal=Goal(tight, tight), max_steps=5)
+    method = CurvatureNewton(oracle, problem.lam, Goal(tight, tight), minimise)
+    done = method.run(iterate, 200)
+    assert len(method.samples) < 80
+    assert done.gap <= tight
+    assert done.steps < 100
+    assert done.objective - minimum <= 2 * tight
+    assert owl_value(unit_norms(done.point.B[:25]), problem.lam) == pytest.approx(done.penalty, rel=1e-12)
+
+
+def test_a_step_by_a_model_never_goes_uphill():
+    problem, oracles, start, _ = inner_problem("multinomial")
+    oracle, tight = oracles[1], 1e-9 * problem.null_loss
     iterate = first_iterate(oracle, start, problem.lam)
-    iterate = barzilai_borwein(oracle, iterate, problem.lam, goal=Goal(loose, loose), max_steps=5000)
-    before, steps = iterate.objective, iterate.steps
-    run = pattern_newton if method == "newton" else polish
-    done = run(oracle, iterate, problem.lam, goal=Goal(tight, tight), max_steps=5000)
-    assert done.objective <= before
-    assert done.steps > steps
-    assert done.gap <= 1e-3 * loose
-    assert done.objective - minimum <= 1e-3 * loose
+    iterate = barzilai_borwein(oracle, iterate, problem.lam, goal=Goal(tight, tight), max_steps=5)
+    method = CurvatureNewton(oracle, problem.lam, Goal(tight, tight), minimise)
+    for _ in range(10):
+        before = iterate.objective
+        rows = method._rows(iterate.point)
+        iterate = method._step(iterate, rows, method._metric(iterate.point, rows), 1e-3)  # promises far too much
+        assert iterate.objective < before
+
+
+@pytest.mark.parametrize("n_free", [0, 1, 3])
+def test_models_eliminate_what_is_not_penalised(n_free):
+    """Value and minimiser are those of the quadratic in all rows."""
+    rng = np.random.default_rng(0)
+    A, sigma, k = rng.standard_normal((30, 9)), 1.7, 9 - n_free
+    M, descent = A.T @ A, rng.standard_normal((9, 2))
+    model = _Model.about(M, descent, k)
+    change = rng.standard_normal((k, 2))
+    whole = np.vstack([change, model.free_change(sigma, change)])
+    value = 0.5 * sigma * np.vdot(whole, M @ whole) - np.vdot(descent, whole)
+    assert model.change(sigma, change) == pytest.approx(value)
+    slope = sigma * M @ whole - descent
+    np.testing.assert_allclose(slope[k:], 0.0, atol=1e-10)
+    oracle = model.oracle(sigma, np.zeros((k, 2)))
+    moved = oracle.trial(oracle.base, change, change)
+    np.testing.assert_allclose(moved.descent, -slope[:k], atol=1e-10)
+    best = np.linalg.solve(sigma * model.M, model.descent)
+    assert oracle.trial(oracle.base, best, best).loss == pytest.approx(0.0, abs=1e-10)  # a squared loss
+    assert abs(oracle.gap(oracle.start(best), 0.0, np.zeros(k) + 1e-9)) < 1e-6
 
 
 def spy(monkeypatch, name):
@@ -228,8 +281,7 @@ def spy(monkeypatch, name):
     [
         ("pattern_step", "squared", {}),
         ("ProximalNewton", "squared", {}),
-        ("pattern_newton", "multinomial", {"_NEWTON_PATIENCE": 0.0}),
-        ("polish", "multinomial", {"_POLISH_AFTER": 0.0, "_NEWTON_PATIENCE": np.inf, "pattern_newton_cost": np.inf}),
+        ("CurvatureNewton", "multinomial", {"_CURVATURE_PATIENCE": 0.0, "_FIRST_STEPS": 5}),
         ("accelerated", "multinomial", {"_SLOW_STEPS": 0, "_FIRST_STEPS": 1, "_BLOCK_STEPS": 1}),
     ],
 )
@@ -238,11 +290,10 @@ def test_every_method_gets_its_turn(monkeypatch, method, loss, settings):
     shape, fraction = ("oscar", 0.1) if along else ("constant", 0.02)
     problem, oracles, start, minimum = inner_problem(loss, shape=shape, fraction=fraction)
     for name, value in settings.items():
-        replacement = (lambda *args: np.inf) if callable(getattr(inner, name)) else value
-        monkeypatch.setattr(inner, name, replacement)
+        monkeypatch.setattr(inner, name, value)
     calls = spy(monkeypatch, method)
     tight = 1e-10 * problem.null_loss
-    done = minimise(oracles[2 if along else 1], start, problem.lam, goal=Goal(tight, tight), max_steps=5000, rank=60)
+    done = minimise(oracles[2 if along else 1], start, problem.lam, goal=Goal(tight, tight), max_steps=5000)
     assert calls
     assert done.gap <= tight
     assert done.objective - minimum <= 2 * tight
@@ -264,7 +315,8 @@ def proximal_system(prox, G, damping):
     cluster = np.searchsorted(starts, np.arange(m), side="right") - 1
     basis = np.zeros((m, q, len(starts) + m * (q - 1)))
     stiffness = np.empty(basis.shape[2])
-    for j, across in enumerate(tangents(directions)):
+    for j, direction in enumerate(directions):
+        across = np.linalg.svd(direction[None])[2][1:]  # an orthonormal basis of what is orthogonal to it
         basis[j, :, cluster[j]] = directions[j]
         columns = len(starts) + np.arange(j * (q - 1), (j + 1) * (q - 1))
         basis[j][:, columns] = across.T
@@ -303,83 +355,17 @@ def test_a_guess_is_taken_where_it_is_better():
 # Derivatives ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("q", [1, 2, 5])
-def test_tangents_are_orthonormal_complements(q):
-    V = np.random.default_rng(0).standard_normal((7, q))
-    V /= np.linalg.norm(V, axis=1, keepdims=True)
-    T = tangents(V)
-    assert T.shape == (7, q - 1, q)
-    np.testing.assert_allclose(
-        np.einsum("jtk,jsk->jts", T, T), np.broadcast_to(np.eye(q - 1), (7, q - 1, q - 1)), atol=1e-14
-    )
-    np.testing.assert_allclose(np.einsum("jtk,jk->jt", T, V), 0.0, atol=1e-14)
-
-
 @pytest.mark.parametrize("loss", [SquaredLoss(), MultinomialLoss()], ids=lambda loss: loss.name)
-def test_the_hessian_is_the_derivative_of_the_dual_point(loss):
+def test_curvatures_are_mean_derivatives_of_the_dual_point(loss):
     rng = np.random.default_rng(0)
     Z, w = rng.standard_normal((6, 3)), rng.uniform(0.5, 2.0, (6, 1))
     Y = np.eye(3)[rng.integers(0, 3, 6)]
-    H = loss.hessian(loss.dual_point(Z, Y, w), Y, w)
-    step = 1e-6
+    step, mean = 1e-6, np.zeros((6, 1))
     for k in range(3):
         move = step * np.eye(3)[k]
         change = loss.dual_point(Z - move, Y, w) - loss.dual_point(Z + move, Y, w)
-        np.testing.assert_allclose(H[:, k], change / (2 * step), atol=1e-8)
-
-
-def patterned(rng, q):
-    """Coefficients with a cluster of three, a cluster of two, single rows and a zero row."""
-    B = rng.standard_normal((8, q))
-    B /= np.linalg.norm(B, axis=1, keepdims=True)
-    return B * np.array([3.0, 3.0, 3.0, 2.5, 2.0, 2.0, 1.0, 0.0])[:, None]
-
-
-@pytest.mark.parametrize("q", [2, 3])
-def test_the_hessian_in_a_frame_is_that_of_the_loss(q):
-    """Along any move that keeps the pattern to first order."""
-    case = make_case(64, n=40, d=8, q=q, loss="multinomial", fit_intercept=True)
-    problem, rng = case.problem(), np.random.default_rng(1)
-    _, oracles = oracles_of(problem, np.arange(8), problem.null_coefficients())
-    oracle = oracles[1]
-    B = np.vstack([patterned(rng, q), rng.standard_normal((1, q))])
-    frame = _Frame(B, problem.lam)
-    assert list(frame.sizes) == [3, 1, 2, 1]
-    point = oracle.start(B)
-    K = _hessian(oracle, point.samples, frame)
-    assert len(K) == frame.size(q) == 4 + 7 * (q - 1) + q
-    np.testing.assert_allclose(K, K.T, atol=1e-9)
-    x, step = rng.standard_normal(len(K)), 1e-5
-    straight = np.zeros_like(B)
-    straight[frame.order] = np.repeat(x[:4], frame.sizes)[:, None] * frame.directions
-    straight[frame.order] += np.einsum("jt,jtk->jk", x[4 : 4 + 7 * (q - 1)].reshape(7, q - 1), frame.tangents)
-    straight[8] = x[4 + 7 * (q - 1) :]
-    np.testing.assert_allclose(frame.project(straight[frame.rows])[4:], x[4:], atol=1e-12)
-    change = oracle.start(B - step * straight).descent - oracle.start(B + step * straight).descent
-    assert x @ K @ x == pytest.approx(np.sum(change * straight) / (2 * step), rel=1e-5)
-
-
-@pytest.mark.parametrize("q", [1, 3])
-def test_the_gradient_in_pattern_coordinates(q):
-    rng = np.random.default_rng(2)
-    B = np.vstack([patterned(rng, q), rng.standard_normal((1, q))])
-    lam = np.linspace(2.0, 1.0, 8)
-    pattern = _Pattern(B, lam, rng.uniform(0.5, 2.0, 9))
-    target = rng.standard_normal(B.shape)
-
-    def value(x):
-        rows, _, norms = pattern.coefficients(x)
-        return 0.5 * np.sum((pattern.spread(rows) - target) ** 2) + pattern.penalty(x, norms)
-
-    rows, directions, norms = pattern.coefficients(pattern.start)
-    np.testing.assert_allclose(pattern.spread(rows), B, atol=1e-12)
-    assert pattern.penalty(pattern.start, norms) == pytest.approx(owl_value(unit_norms(B[:8]), lam))
-    gradient = pattern.gradient(pattern.start, target - B, directions, norms)
-    for i in range(len(gradient)):
-        move = np.zeros_like(gradient)
-        move[i] = 1e-6
-        slope = (value(pattern.start + move) - value(pattern.start - move)) / 2e-6
-        assert gradient[i] == pytest.approx(slope, abs=1e-6)
+        mean[:, 0] += change[:, k] / (2 * step) / 3
+    np.testing.assert_allclose(loss.curvatures(loss.dual_point(Z, Y, w), Y, w), mean, atol=1e-8)
 
 
 @pytest.mark.parametrize("loss", [SquaredLoss(), MultinomialLoss()], ids=lambda loss: loss.name)

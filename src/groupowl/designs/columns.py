@@ -44,6 +44,19 @@ class Columns(Protocol):
         """``A^T diag(w) A_other``."""
         ...
 
+    @property
+    def gram_work(self) -> float:
+        """The same for the Gram matrix of all columns."""
+        ...
+
+    def sampled(self, samples: IndexArray) -> Columns:
+        """The columns at some of the samples."""
+        ...
+
+    def chosen(self, columns: IndexArray) -> Columns:
+        """Some of the columns, ascending."""
+        ...
+
     def norms(self, w: FloatArray) -> FloatArray:
         """``sqrt(sum_i w_i a_ij^2)`` of each column."""
         ...
@@ -102,6 +115,19 @@ class DenseColumns:
         other._charge()
         return (self.At * weights) @ other.At.T
 
+    @property
+    def gram_work(self) -> float:
+        """Half of a product of two matrices."""
+        return float(len(self.At)) * self.At.size
+
+    def sampled(self, samples: IndexArray) -> DenseColumns:
+        """A copy."""
+        return DenseColumns(self.At[:, samples], self.passes, self.unit * len(samples) / self.At.shape[1])
+
+    def chosen(self, columns: IndexArray) -> DenseColumns:
+        """A copy."""
+        return DenseColumns(self.At[columns], self.passes, self.unit)
+
     def norms(self, w: FloatArray) -> FloatArray:
         """Weighted norms."""
         return np.sqrt(np.einsum("ji,ji,i->j", self.At, self.At, w[:, 0]))
@@ -141,8 +167,8 @@ class SparseColumns:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns."""
-        return int(self.At.shape[0])
+        """Number of columns, the constant one included."""
+        return int(self.At.shape[0]) + (self.constant > 0.0)
 
     @property
     def work(self) -> float:
@@ -176,7 +202,30 @@ class SparseColumns:
         left, right = self.At @ w[:, 0], other.At @ w[:, 0]
         weighted = self.At.multiply(w[:, 0][None, :]).tocsr()
         centred = center_products((weighted @ other.At.T).toarray(), self.mean, left, other.mean, right, total)
-        return self.inverse_scale[:, None] * centred * other.inverse_scale
+        products: FloatArray = self.inverse_scale[:, None] * centred * other.inverse_scale
+        if not self.constant and not other.constant:
+            return products
+        with_left = self.constant * other.inverse_scale * (right - total * other.mean)
+        with_right = other.constant * self.inverse_scale * (left - total * self.mean)
+        last = np.append(with_left, total * self.constant * other.constant)
+        return np.vstack([np.column_stack([products, with_right]), last])
+
+    @property
+    def gram_work(self) -> float:
+        """A product of two sparse matrices, and the centring of a dense one."""
+        size = self.At.shape[0]
+        return 2.0 * SPARSE_SLOWDOWN * self.At.nnz**2 / self.At.shape[1] + 4.0 * size**2
+
+    def sampled(self, samples: IndexArray) -> SparseColumns:
+        """A copy, with the means and scales of all samples."""
+        unit = self.unit * len(samples) / self.At.shape[1]
+        return SparseColumns(self.At[:, samples], self.passes, unit, self.mean, self.inverse_scale, self.constant)
+
+    def chosen(self, columns: IndexArray) -> SparseColumns:
+        """A copy, with the constant column if that is chosen."""
+        rows = columns[columns < self.At.shape[0]]
+        constant = self.constant if len(rows) < len(columns) else 0.0
+        return SparseColumns(self.At[rows], self.passes, self.unit, self.mean[rows], self.inverse_scale[rows], constant)
 
     def norms(self, w: FloatArray) -> FloatArray:
         """Weighted norms, about the means."""

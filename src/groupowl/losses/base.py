@@ -58,8 +58,8 @@ class Loss(Protocol):
         """A point near ``theta`` in the same domain whose columns sum to zero over all samples."""
         ...
 
-    def hessian(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
-        """Second derivatives of ``w_i f_i``, shape (n, n_tasks, n_tasks), where the dual point is ``theta``."""
+    def curvatures(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """Mean over tasks of the second derivatives of ``w_i f_i``, shape (n, 1), where the dual point is ``theta``."""
         ...
 
     def null_intercept(self, target_means: FloatArray) -> FloatArray:

@@ -102,13 +102,11 @@ class MultinomialLoss:
         received = removed.sum(axis=1, keepdims=True) * (deficits / deficits.sum())
         return theta + w * (removed - received)
 
-    def hessian(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
-        """``w_i (diag(p_i) - p_i p_i^T)``."""
+    def curvatures(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """``w_i`` times the mean of ``p_ik (1 - p_ik)``, the diagonal of ``diag(p_i) - p_i p_i^T``."""
         P = Y - theta / w
-        outer = -P[:, :, None] * P[:, None, :]
-        tasks = np.arange(P.shape[1])
-        outer[:, tasks, tasks] += P
-        return w[:, :, None] * outer
+        means: FloatArray = w * np.maximum(P * (1.0 - P), 0.0).mean(axis=1, keepdims=True)
+        return means
 
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
         """Logarithms of the class frequencies, with mean zero; finite for a class that never occurs."""

@@ -59,9 +59,9 @@ class SquaredLoss:
         """Take the weighted mean residual off: the exact effect of the optimal intercept."""
         return theta - w * (totals[0] / totals[1])
 
-    def hessian(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
-        """``w_i`` times the identity."""
-        return w[:, :, None] * np.eye(Y.shape[1])
+    def curvatures(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """``w_i``, the same everywhere."""
+        return w
 
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
         """The weighted means themselves."""

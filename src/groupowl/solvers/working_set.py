@@ -119,7 +119,6 @@ class WorkingSet:
             goal=goal,
             max_steps=max(task.max_steps, 1),
             guess=None if task.guess is None else task.guess[index],
-            rank=problem.design.n_samples,
             lipschitz=None if violators else state.lipschitz,
             second_order=self.second_order,
         )

@@ -2,8 +2,8 @@
 
 Gradient steps of Barzilai-Borwein length come first. Once they have found the non-zero rows, a Newton step for these
 rows and their clusters ends most solves for squared loss in Gram form. Where it does not, second-order methods take
-turns with gradient steps: proximal Newton steps for squared loss, Newton or quasi-Newton steps along the pattern for
-the rest. Accelerated gradient steps are the last resort.
+turns with gradient steps: the proximal point method for squared loss, models of the curvature for other losses, each
+model a problem of the first kind. Accelerated gradient steps are the last resort.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import numpy as np
 
 from ..._kernels import nonzero_rows
 from ..._typing import FloatArray
+from .curvature import CurvatureNewton, curvature_cost
 from .descent import Goal, Iterate, accelerated, barzilai_borwein, first_iterate
-from .manifold import is_mostly_untied, polish
 from .newton import ProximalNewton, newton_cost, pattern_step
 from .oracles import ColumnsOracle, GramOracle, Oracle, ProblemOracle, as_quadratic, columns_cost
-from .pattern_newton import pattern_newton, pattern_newton_cost
 
 __all__ = ["ColumnsOracle", "Goal", "GramOracle", "Iterate", "Oracle", "ProblemOracle", "columns_cost", "minimise"]
 
@@ -30,13 +29,6 @@ _SHORT_BLOCK = 10
 _SHORTEST_BLOCK = 3
 # The first of them waits until gradient steps have cost this many times as much; after one in vain, twice as much.
 _PATTERN_PATIENCE = 0.5
-# Gradient steps before the first quasi-Newton steps, if a step costs at least so many operations; most of those steps
-# at a time.
-_POLISH_AFTER = 80
-_POLISH_OVERHEAD = 2e6
-_POLISH_STEPS = 200
-# Gradient steps between two tries of Newton steps along the pattern.
-_NEWTON_PAUSE = 20
 # A second-order method that leaves more than this of the gap waits twice as long before its next try.
 _WORTH_IT = 0.5
 # Proximal Newton steps that a solve is likely to take: where rows may form clusters, many until it has found them.
@@ -44,8 +36,10 @@ _FEW_NEWTON_STEPS = 2.5
 _MANY_NEWTON_STEPS = 150.0
 # A try that fell short is repeated once gradient steps have cost this many times more.
 _NEWTON_RETRY = 4.0
-# Newton steps along the pattern wait until gradient steps have cost as much as this many of them.
-_NEWTON_PATIENCE = 15.0
+# Steps by models of the curvature wait until gradient steps have cost as much as this many of them.
+_CURVATURE_PATIENCE = 1.0
+# A try that helped little waits longer, and minimises its models with so many times the effort.
+_EFFORT_RISE = 4.0
 # Gradient steps that must halve the gap, or accelerated ones take over for a while.
 _SLOW_STEPS = 1000
 _ACCELERATED_STEPS = 500
@@ -58,17 +52,16 @@ def minimise(
     *,
     goal: Goal,
     max_steps: int,
-    rank: int,
     guess: FloatArray | None = None,
     lipschitz: float | None = None,
     second_order: bool = True,
+    newton_limit: float = np.inf,
 ) -> Iterate:
     """Minimise loss plus penalty on a working set to the goal, in at most ``max_steps`` steps.
 
-    Starts from ``guess`` where that is better than ``B``.
-    ``rank`` bounds the rank of the columns: with more non-zero rows than that, Newton systems are near singular.
+    Starts from ``guess`` where that is better than ``B``. Newton systems may cost ``newton_limit`` operations.
     """
-    minimisation = _Minimisation(oracle, lam, goal, max_steps, rank, second_order)
+    minimisation = _Minimisation(oracle, lam, goal, max_steps, second_order, newton_limit)
     return minimisation.run(first_iterate(oracle, B, lam, lipschitz, guess))
 
 
@@ -76,22 +69,29 @@ class _Minimisation:
     """One inner solve: gradient steps, and whose turn it is in between."""
 
     def __init__(
-        self, oracle: Oracle, lam: FloatArray, goal: Goal, max_steps: int, rank: int, second_order: bool
+        self,
+        oracle: Oracle,
+        lam: FloatArray,
+        goal: Goal,
+        max_steps: int,
+        second_order: bool,
+        newton_limit: float,
     ) -> None:
         self.oracle = oracle
         self.lam = lam
         self.goal = goal
         self.max_steps = max_steps
-        self.rank = rank
         self.second_order = second_order
+        self.newton_limit = newton_limit
         self.quadratic = as_quadratic(oracle)
         self.gram = oracle if isinstance(oracle, GramOracle) and second_order else None
         self.block = _FIRST_STEPS if self.gram is None else _SHORT_BLOCK
         self.pattern_patience = _PATTERN_PATIENCE
         self.pattern_from = 0  # steps at the last Newton step along the pattern
         self.newton_patience = 1.0
-        self.pause = _NEWTON_PAUSE
-        self.next_try = _FIRST_STEPS
+        self.curvature_patience = _CURVATURE_PATIENCE
+        self.effort = 1.0
+        self.curvature_from = 0  # steps at the end of the last steps by models
         self.pattern: Any = ()  # non-zero rows at the last look
 
     def run(self, iterate: Iterate) -> Iterate:
@@ -144,41 +144,38 @@ class _Minimisation:
         return steps * self.oracle.step_cost(iterate.point.B.shape[1]) >= price
 
     def _second_order_steps(self, iterate: Iterate) -> Iterate:
-        """One try of the second-order method whose turn it is, if any."""
+        """One try of the second-order method of this loss, if it is its turn."""
         left = self.max_steps - iterate.steps
+        if left <= 0:
+            return iterate
         if self.quadratic is not None:
             met = iterate.gap <= self.goal.loose  # what follows are free gradient steps
-            if met or left <= 0 or not self._proximal_newton_pays(iterate):
+            if met or not self._proximal_newton_pays(iterate):
                 return iterate
             self.newton_patience *= _NEWTON_RETRY
             return ProximalNewton(self.quadratic, self.lam, self.goal.loose).run(iterate, left)
-        if iterate.steps < self.next_try or left <= 0:
+        if not isinstance(self.oracle, ColumnsOracle) or not self._curvature_pays(iterate):
             return iterate
         gap = iterate.gap
-        if np.isfinite(price := pattern_newton_cost(self.oracle, iterate, self.lam, self.rank)):
-            if self._gradient_steps_cost(iterate) < _NEWTON_PATIENCE * price:
-                return iterate
-            iterate = pattern_newton(self.oracle, iterate, self.lam, goal=self.goal, max_steps=self.max_steps)
-        elif (
-            self._rows_stand(iterate)
-            and is_mostly_untied(iterate.point.B, self.lam)
-            and self._gradient_steps_cost(iterate) >= _POLISH_AFTER * _POLISH_OVERHEAD
-        ):
-            self.pause = max(self.pause, _POLISH_AFTER)
-            iterate = polish(self.oracle, iterate, self.lam, goal=self.goal, max_steps=min(_POLISH_STEPS, left))
-        else:
-            return iterate
-        self.pause = self.pause if iterate.gap <= _WORTH_IT * gap else 2 * self.pause
-        self.next_try = iterate.steps + self.pause
+        iterate = CurvatureNewton(self.oracle, self.lam, self.goal, minimise, self.effort).run(iterate, left)
+        if iterate.gap > _WORTH_IT * gap:
+            self.curvature_patience *= 2.0
+            self.effort *= _EFFORT_RISE
+        self.curvature_from = iterate.steps
         return iterate
+
+    def _curvature_pays(self, iterate: Iterate) -> bool:
+        """Whether gradient steps since the last try have cost as much as a few steps by models."""
+        steps, q = iterate.steps - self.curvature_from, iterate.point.B.shape[1]
+        price = self.curvature_patience * curvature_cost(self.oracle, iterate.point.B)
+        return steps * self.oracle.step_cost(q) >= price
 
     def _proximal_newton_pays(self, iterate: Iterate) -> bool:
         """Whether gradient steps have cost a tenth of what Newton steps are likely to cost."""
-        if iterate.steps < _FIRST_STEPS:
+        if iterate.steps < _FIRST_STEPS or (cost := newton_cost(iterate.point.B)) > self.newton_limit:
             return False
         steps = _FEW_NEWTON_STEPS if self.lam[0] == self.lam[-1] else _MANY_NEWTON_STEPS
-        price = 0.1 * self.newton_patience * steps * newton_cost(iterate.point.B)
-        return self._gradient_steps_cost(iterate) >= price
+        return self._gradient_steps_cost(iterate) >= 0.1 * self.newton_patience * steps * cost
 
     def _rows_stand(self, iterate: Iterate) -> bool:
         """Whether the non-zero rows are those of the last look."""

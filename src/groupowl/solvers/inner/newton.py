@@ -91,15 +91,6 @@ def cluster_starts(falling: FloatArray, rtol: float = _CLUSTER_RTOL) -> IndexArr
     return np.concatenate([[0], 1 + np.flatnonzero(falls)])
 
 
-def tangents(directions: FloatArray) -> FloatArray:
-    """For each unit row v, the last columns of the Householder reflection that maps e_1 to +-v: (rows, q - 1, q)."""
-    q = directions.shape[1]
-    reflector = directions.copy()
-    reflector[:, 0] += np.where(directions[:, 0] >= 0, 1.0, -1.0)
-    reflector /= unit_norms(reflector)[:, None]
-    return np.eye(q)[None, 1:, :] - 2.0 * reflector[:, 1:, None] * reflector[:, None, :]
-
-
 def newton_direction(oracle: QuadraticOracle, prox: _ProxPoint, image: FloatArray, damping: float) -> FloatArray:
     """``e`` on the non-zero rows with ``e + M G (E + e) / damping = 0``, M the derivative of the prox.
 
