@@ -163,6 +163,14 @@ def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
     return np.sort(order[: last_argmax_cut(values[order], lam[: len(order)])])
 
 
+def cluster_starts(falling: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
+    """Where a new group of equal norms begins among falling ones."""
+    if len(falling) == 0:
+        return np.zeros(0, dtype=np.intp)
+    falls = falling[1:] < falling[:-1] * (1.0 - rtol)
+    return np.concatenate([[0], 1 + np.flatnonzero(falls)])
+
+
 def cluster_labels(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
     """Number the groups of equal non-zero norms from 1 by falling norm; 0 for zero norms."""
     labels = np.zeros(len(norms), dtype=np.intp)
@@ -170,6 +178,7 @@ def cluster_labels(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
     if len(support) == 0:
         return labels
     order = support[np.argsort(-norms[support], kind="stable")]
-    falls = norms[order[1:]] < norms[order[:-1]] * (1.0 - rtol)
-    labels[order] = np.concatenate([[1], 1 + np.cumsum(falls)])
+    begins = np.zeros(len(order), dtype=np.intp)
+    begins[cluster_starts(norms[order], rtol)] = 1
+    labels[order] = np.cumsum(begins)
     return labels

@@ -7,7 +7,7 @@ import pytest
 
 import groupowl as go
 import groupowl.solvers.inner as inner
-from groupowl._kernels import cluster_labels, owl_value, unit_norms
+from groupowl._kernels import cluster_labels, cluster_starts, owl_value, unit_norms
 from groupowl.losses import MultinomialLoss, SquaredLoss
 from groupowl.problem import build_problem
 from groupowl.solvers.inner import ColumnsOracle, Goal, GramOracle, ProblemOracle, curvature, minimise
@@ -16,7 +16,6 @@ from groupowl.solvers.inner.descent import accelerated, barzilai_borwein, first_
 from groupowl.solvers.inner.newton import (
     ProximalNewton,
     _prox,
-    cluster_starts,
     newton_direction,
     pattern_step,
 )

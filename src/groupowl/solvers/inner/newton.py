@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._kernels import EPS, prox_and_value, unit_norms
+from ..._kernels import EPS, cluster_starts, prox_and_value, unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Iterate
 from .oracles import STEP_OVERHEAD, Point, QuadraticOracle, penalty_of
@@ -32,7 +32,8 @@ _MOST_FAILURES = 6
 _DAMPING_RISE = 10.0
 # So few Newton steps mean that less damping can be afforded.
 _EASY_STEPS = 6
-_CLUSTER_RTOL = 1e-12
+# Norms that the prox has just made equal differ by rounding only; those on their way to it by more.
+_TIE_RTOL = 1e-12
 # A step along the pattern that makes rows longer than the longest times this comes from a near singular system.
 _LONGEST_STEP = 10.0
 # Least pull on a row, as a fraction of its weight, that counts in the curvature of the penalty.
@@ -72,7 +73,7 @@ def newton_cost(B: FloatArray) -> float:
     norms = unit_norms(B)
     falling = -np.sort(-norms[norms > 0])
     q = B.shape[1]
-    size = len(cluster_starts(falling)) if q == 1 else len(falling)
+    size = len(cluster_starts(falling, _TIE_RTOL)) if q == 1 else len(falling)
     if not 0 < size <= LARGEST_SYSTEM:
         return np.inf
     return system_cost(size, 1.0 if q == 1 else 1.7)
@@ -83,14 +84,6 @@ def system_cost(size: int, factor: float = 0.7) -> float:
     return factor * size**3 + 10.0 * size**2 + 10.0 * STEP_OVERHEAD
 
 
-def cluster_starts(falling: FloatArray, rtol: float = _CLUSTER_RTOL) -> IndexArray:
-    """Where a new cluster begins among falling norms."""
-    if len(falling) == 0:
-        return np.zeros(0, dtype=np.intp)
-    falls = falling[1:] < falling[:-1] * (1.0 - rtol)
-    return np.concatenate([[0], 1 + np.flatnonzero(falls)])
-
-
 def newton_direction(oracle: QuadraticOracle, prox: _ProxPoint, image: FloatArray, damping: float) -> FloatArray:
     """``e`` on the non-zero rows with ``e + M G (E + e) / damping = 0``, M the derivative of the prox.
 
@@ -98,7 +91,7 @@ def newton_direction(oracle: QuadraticOracle, prox: _ProxPoint, image: FloatArra
     """
     rows = prox.rows
     directions = prox.V[rows] / prox.V_norms[rows, None]
-    starts = cluster_starts(prox.B_norms[rows])
+    starts = cluster_starts(prox.B_norms[rows], _TIE_RTOL)
     if directions.shape[1] == 1:  # rows move along their own direction only
         return _radial_direction(oracle, rows, directions, starts, image, damping)
     stiffness = damping * prox.V_norms[rows] / prox.B_norms[rows]
@@ -181,7 +174,7 @@ def pattern_step(oracle: QuadraticOracle, iterate: Iterate, lam: FloatArray) -> 
         return None
     rows = rows[np.argsort(-B_norms[rows], kind="stable")]
     norms = B_norms[rows]
-    directions, starts = point.B[rows] / norms[:, None], cluster_starts(norms)
+    directions, starts = point.B[rows] / norms[:, None], cluster_starts(norms, _TIE_RTOL)
     step = _pattern_direction(oracle, point, rows, norms, directions, starts, lam)
     radii = norms[starts] + np.einsum("jk,jk->j", directions, step)[starts]
     if not radii.max() < _LONGEST_STEP * norms[0]:
