@@ -17,7 +17,16 @@ all of it, and ``preprocessing`` of an entry says it in words:
 - Features are not centred, and sparse sets stay sparse.
 """
 
-from .loading import Dataset, FoundDataset, MissingDataset, find_datasets, load_dataset, prepare
+from .loading import (
+    Dataset,
+    FoundDataset,
+    MissingDataset,
+    dataset_files,
+    find_datasets,
+    load_dataset,
+    prepare,
+    read_dataset,
+)
 from .table import DATASETS, DatasetEntry
 
 __all__ = [
@@ -26,7 +35,9 @@ __all__ = [
     "DatasetEntry",
     "FoundDataset",
     "MissingDataset",
+    "dataset_files",
     "find_datasets",
     "load_dataset",
     "prepare",
+    "read_dataset",
 ]

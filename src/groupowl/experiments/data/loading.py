@@ -142,8 +142,7 @@ def load_dataset(entry: DatasetEntry, path: str | Path) -> Dataset:
     ValueError
         If a file is missing or cannot be read; the message names it, and says what it should hold.
     """
-    raw = _stack(entry, [_read(entry, part) for part in _parts(entry, Path(path))])
-    selected, n_labels = _select(entry, raw)
+    selected, n_labels = _read_selected(entry, path)
     X, Y = prepare(selected.X, selected.targets, entry)
     return Dataset(
         name=entry.name,
@@ -158,8 +157,29 @@ def load_dataset(entry: DatasetEntry, path: str | Path) -> Dataset:
     )
 
 
-def _parts(entry: DatasetEntry, path: Path) -> list[Path]:
-    """The file itself and those that belong with it, in the order of the table."""
+def read_dataset(entry: DatasetEntry, path: str | Path) -> Raw:
+    """The rows, labels and classes that count, with their values as they stand in the file.
+
+    Parameters
+    ----------
+    entry, path
+        As in :func:`load_dataset`.
+
+    Returns
+    -------
+    Raw
+        ``X`` and ``targets``, ready for :func:`prepare`.
+    """
+    return _read_selected(entry, path)[0]
+
+
+def _read_selected(entry: DatasetEntry, path: str | Path) -> tuple[Raw, int]:
+    return _select(entry, _stack(entry, [_read(entry, part) for part in dataset_files(entry, path)]))
+
+
+def dataset_files(entry: DatasetEntry, path: str | Path) -> list[Path]:
+    """The file of a data set and those that belong with it, in the order of the table."""
+    path = Path(path)
     if not path.is_file():
         problem = "is a directory" if path.is_dir() else "does not exist"
         raise ValueError(f"path must be a file of {entry.name}, but {str(path)!r} {problem}. See {entry.source}.")
