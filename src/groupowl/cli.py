@@ -1,11 +1,11 @@
-"""The command line: ``groupowl demo``.
+"""The command line: ``groupowl demo`` and ``groupowl reproduce``.
 
 Typer, Rich and Matplotlib come with the extra ``cli``. Without them this module still imports, and :func:`main`
 says what to install: annotations are strings that Typer alone evaluates, and commands are collected in a
 table that :func:`build_app` turns into an application.
 
 A new command is a function under ``@_command(example=...)``. It tries its folder with :func:`_make_folder`, shows
-progress with :func:`_progress_bar`, writes inside :func:`_writing`, and stops with :func:`_fail`.
+progress with :func:`_progress_bar` or :func:`_time_bar`, writes inside :func:`_writing`, and stops with :func:`_fail`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 from . import __version__
 
@@ -34,10 +34,28 @@ else:
         Path, typer.Option("--out", metavar="DIR", readable=False, help="Folder to write to; made if needed.")
     ]
     QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the paths of the files written, no more.")]
+    DataOption = Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder with the files of the data sets.")]
+    QuickOption = Annotated[bool, typer.Option("--quick", help="Five minutes: short runs, one trial.")]
+    RestartOption = Annotated[bool, typer.Option("--restart", help="Forget stored results and begin anew.")]
+    DatasetsOption = Annotated[
+        str | None, typer.Option("--datasets", metavar="NAMES", help="Only these data sets, separated by commas.")
+    ]
+    TrialsOption = Annotated[int | None, typer.Option("--trials", help="Runs of each cell; 5, or 1 with --quick.")]
+    CapOption = Annotated[
+        float | None, typer.Option("--cap", metavar="SECONDS", help="Longest time of a run; 90, or 12 with --quick.")
+    ]
+    MinutesOption = Annotated[
+        float | None, typer.Option("--minutes", help="Longest time in all; 120, or 5 with --quick.")
+    ]
+    JobsOption = Annotated[int, typer.Option("--jobs", help="Runs side by side; more than 1 disturbs their times.")]
+    StudyOption = Annotated[
+        bool, typer.Option("--study/--no-study", help="Whether to run the study of correlated groups.")
+    ]
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from .experiments import reproduce as reproduction
     from .experiments.demo import DemoReport, ProgressHook
 
 _FIGURE_DPI = 150
@@ -109,6 +127,32 @@ def _progress_bar(quiet: bool) -> Iterator[ProgressHook]:
         yield lambda done, total, description: bar.update(
             task, completed=done, total=total, description=description, refresh=True
         )
+
+
+@contextmanager
+def _time_bar(quiet: bool) -> Iterator[Callable[[int, int, str, float], None]]:
+    """A hook ``(done, total, description, seconds_left)`` that moves a bar on stderr and says how long it will take."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+    left = TextColumn("{task.fields[left]}")
+    with Progress(
+        *columns, TimeElapsedColumn(), left, console=Console(stderr=True), transient=True, disable=quiet
+    ) as bar:
+        task = bar.add_task("Starting", total=None, left="")
+        yield lambda done, total, description, seconds: bar.update(
+            task,
+            completed=done,
+            total=total,
+            description=description,
+            left=f"about {_duration(seconds)} left",
+            refresh=True,
+        )
+
+
+def _duration(seconds: float) -> str:
+    """Seconds, minutes or hours in words."""
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def _save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
@@ -191,6 +235,79 @@ def _demo_table(report: DemoReport) -> Table:
             end_section=row.screening == "safe",
         )
     return table
+
+
+@_command(example="groupowl reproduce --data downloads --out results --quick")
+def reproduce(
+    data: DataOption,
+    out: OutOption = Path("results"),
+    quick: QuickOption = False,
+    restart: RestartOption = False,
+    datasets: DatasetsOption = None,
+    trials: TrialsOption = None,
+    cap: CapOption = None,
+    minutes: MinutesOption = None,
+    jobs: JobsOption = 1,
+    study: StudyOption = True,
+    quiet: QuietOption = False,
+) -> None:
+    """Repeat the paper's experiments: its data sets, settings and algorithms, Figures 1 to 4, and groupowl beside them.
+
+    Results are stored run by run: a second call continues where the first was stopped. A full run takes at most two
+    hours; data sets that are not in the folder are listed and skipped.
+    """
+    from .experiments.reproduce import Campaign, refuted, write_outputs
+
+    _make_folder(out)
+    try:
+        options = _reproduce_options(quick, datasets, trials, cap, minutes, jobs, study)
+        with _writing(out):
+            campaign = Campaign(data, out, options, restart=restart)
+        if not quiet:
+            _print_plan(campaign)
+        with _writing(out), _time_bar(quiet) as bar:
+            results = campaign.run(lambda state: bar(state.done, state.total, state.description, state.seconds_left))
+            bar(1, 1, "Drawing figures", 0.0)
+            paths = write_outputs(results, out)
+    except (TypeError, ValueError) as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        print("groupowl: stopped; the same command without --restart continues from here.", file=sys.stderr)
+        raise SystemExit(130) from None
+    _print_paths(paths)
+    if refuted(results):
+        _fail(f"answers do not keep what their runs claim; see {paths[0]} and please report this as a bug.")
+
+
+def _reproduce_options(
+    quick: bool,
+    datasets: str | None,
+    trials: int | None,
+    cap: float | None,
+    minutes: float | None,
+    jobs: int,
+    study: bool,
+) -> reproduction.Options:
+    from .experiments.reproduce import Options, quick_options
+
+    chosen: dict[str, Any] = {"trials": trials, "cap": cap, "minutes": minutes, "jobs": jobs, "study": study}
+    if datasets is not None:
+        chosen["datasets"] = tuple(name.strip() for name in datasets.split(",") if name.strip()) or ("",)
+    if cap is not None:
+        chosen["step_cap"] = min(cap, quick_options().step_cap) if quick else cap
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return quick_options(**given) if quick else Options(**given)
+
+
+def _print_plan(campaign: reproduction.Campaign) -> None:
+    """What was found, what is missing, and how long it will take."""
+    print(f"Data sets: {', '.join(campaign.found)}.")
+    for name, files in campaign.missing.items():
+        print(f"Missing, skipped: {name} (looked for {', '.join(files)}).")
+    for key in campaign.repaired:
+        print(f"Stored result {key} cannot be read and is done again.")
+    limit = _duration(60 * campaign.options.minutes)
+    print(f"Expected time: about {_duration(campaign.expected())}; never more than {limit}.")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,266 @@
+"""What is run, in which order, and how long it may take.
+
+The first trial of everything comes first, setting by setting, so that results of a stopped run are thin but complete.
+Then come the other trials; cells whose first trial ran into its time limit come last and are repeated once at most.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..data import DatasetEntry
+from .settings import ALGORITHMS, PILOT_SECONDS, SETTINGS, Options
+
+#: Trials of a cell whose first trial ran into its time limit.
+CAPPED_TRIALS = 2
+#: Seconds kept back for tables and figures.
+RESERVE = 12.0
+#: Seconds that a process needs to start and to load the data.
+_START_SECONDS = 2.0
+
+# Seconds of one run on the machine on which the plan was made, for data sets of the paper's size: without screening,
+# with it, and of the default solver, in setting p_1. Runs with the paper's step take what they are given.
+_EXPECTED: dict[str, tuple[float, float, float]] = {
+    "PlantGO": (1.5, 0.5, 0.2),
+    "EukaryoteGO": (5.0, 1.0, 0.4),
+    "Reuters21578": (9.5, 1.2, 0.5),
+    "CMUFaces": (90.0, 6.0, 0.5),
+    "DrivFace": (90.0, 12.0, 1.0),
+    "IndoorLoc": (2.5, 2.0, 0.5),
+    "Bibtex": (4.0, 3.0, 0.5),
+    "TMC2007-500": (2.0, 2.0, 0.5),
+    "Bookmarks": (20.0, 15.0, 3.0),
+    "ProteinVal": (0.5, 0.5, 0.3),
+    "Protein": (3.0, 2.5, 0.5),
+    "Mnist": (7.0, 7.0, 14.0),
+}
+# Settings with a stronger penalty take less.
+_SETTING_SHARE = {1: 1.0, 2: 0.6, 3: 0.4}
+_STUDY_SECONDS = {True: 25.0, False: 180.0}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One piece of work, done in one go and stored under its key.
+
+    Attributes
+    ----------
+    kind : {"data", "pilot", "reference", "run", "memory", "variant", "study"}
+    dataset : str
+        Name of the data set; empty for the study.
+    setting : int
+        1 for p_1, and so on.
+    algorithm : str
+        Name of the algorithm, or of the variant.
+    trial : int
+        From 1; the seed of stochastic solvers.
+    """
+
+    kind: str
+    dataset: str = ""
+    setting: int = 1
+    algorithm: str = "default"
+    trial: int = 1
+
+    @property
+    def key(self) -> str:
+        """Name of its file: stable, and without characters that file systems refuse."""
+        if self.kind in ("data", "pilot"):
+            return f"{self.dataset}.{self.kind}"
+        if self.kind == "study":
+            return self.kind
+        detail = {
+            "reference": "reference",
+            "memory": f"memory-{self.algorithm}",
+            "variant": f"variant-{self.algorithm}",
+        }
+        name = f"{self.dataset}.p{self.setting}.{detail.get(self.kind, self.algorithm)}"
+        return f"{name}.t{self.trial}" if self.kind == "run" else name
+
+    @property
+    def cell(self) -> tuple[str, int, str]:
+        """What trials are repetitions of."""
+        return self.dataset, self.setting, self.algorithm
+
+    @property
+    def description(self) -> str:
+        """For a progress bar."""
+        if self.kind == "study":
+            return "Study of correlated groups"
+        words = {
+            "data": "reading",
+            "pilot": "choosing the step",
+            "reference": f"p_{self.setting}, reference",
+            "memory": f"memory, {self.algorithm}",
+            "variant": f"other preparation: {self.algorithm}",
+        }
+        label = ALGORITHMS[self.algorithm].label if self.algorithm in ALGORITHMS else self.algorithm
+        return f"{self.dataset}, {words.get(self.kind, f'p_{self.setting}, {label}')}"
+
+
+#: Pieces of work that one process does in turn: they share a data set.
+Group = list[Item]
+
+
+def first_stages(entries: Iterable[DatasetEntry], options: Options) -> list[list[Group]]:
+    """Stages of the first trial, each a list of groups; a stage begins when the one before it has ended."""
+    entries = list(entries)
+    stages = []
+    for setting in SETTINGS:
+        groups = [_first_trial(entry, setting, options) for entry in entries]
+        stages.append([group for group in groups if group])
+    extras = [_extras(entry, options) for entry in entries]
+    stages.append([*(group for group in extras if group), *([[Item("study")]] if options.study else [])])
+    return stages
+
+
+def _first_trial(entry: DatasetEntry, setting: int, options: Options) -> Group:
+    if setting not in options.settings(entry.solver):
+        return []
+    group = [Item("run", entry.name, setting, algorithm.name) for algorithm in options.algorithms(entry.solver)]
+    group.insert(0, Item("reference", entry.name, setting))
+    if setting == 1 and entry.solver == "spgd":
+        group.insert(0, Item("pilot", entry.name))
+    return [Item("data", entry.name), *group] if setting == 1 else group
+
+
+def _extras(entry: DatasetEntry, options: Options) -> Group:
+    """Memory in setting p_1, where every family of a set has the same arrays, and other preparations."""
+    if options.quick and entry.solver == "spgd":
+        memory: Group = []
+    else:
+        algorithms = [a for a in options.algorithms(entry.solver) if a.family != "spgd-paper"]
+        memory = [Item("memory", entry.name, 1, algorithm.name) for algorithm in algorithms]
+    return memory + [Item("variant", entry.name, 1, variant) for variant in variants_of(entry)]
+
+
+def variants_of(entry: DatasetEntry) -> tuple[str, ...]:
+    """Other preparations whose effect is measured: those that change the problem by more than a unit."""
+    if entry.not_heard is not None:
+        return ("raw targets", "raw features", "raw features and targets")
+    return ("raw targets",) if entry.loss == "squared" else ("raw features",) if entry.scaling == "columns" else ()
+
+
+def later_stages(
+    entries: Iterable[DatasetEntry], options: Options, capped: set[tuple[str, int, str]]
+) -> list[list[Group]]:
+    """Stages of the other trials, given the cells whose first trial ran into its time limit."""
+    entries = list(entries)
+
+    def trial_of(trial: int, *, of_capped: bool) -> list[Group]:
+        groups = [
+            [
+                item
+                for setting in options.settings(entry.solver)
+                for algorithm in options.algorithms(entry.solver)
+                if ((item := Item("run", entry.name, setting, algorithm.name, trial)).cell in capped) == of_capped
+            ]
+            for entry in entries
+        ]
+        return [group for group in groups if group]
+
+    stages = [trial_of(trial, of_capped=False) for trial in range(2, options.trials + 1)]
+    stages += [trial_of(trial, of_capped=True) for trial in range(2, min(options.trials, CAPPED_TRIALS) + 1)]
+    return [stage for stage in stages if stage]
+
+
+def request_of(item: Item, options: Options, step: float | None = None) -> dict[str, Any]:
+    """What a worker is asked; everything in it decides the result."""
+    request: dict[str, Any] = {"do": item.kind}
+    if item.kind == "study":
+        return {**request, "quick": options.quick}
+    if item.kind == "data":
+        return request
+    if item.kind == "pilot":
+        return {**request, "steps": list(options.steps), "seconds": min(PILOT_SECONDS, 4 * options.step_cap)}
+    if item.kind == "variant":
+        return {**request, "variant": item.algorithm, "cap": variant_cap(options), "tol": options.tol}
+    family = ALGORITHMS[item.algorithm].family
+    request |= {"setting": item.setting, "algorithm": item.algorithm, "cap": options.limit(family), "tol": options.tol}
+    if item.kind == "reference":
+        return {**request, "tol": options.reference_tol, "repeat": False}
+    if item.kind == "memory":
+        return {**request, "cap": memory_cap(options)}
+    return {**request, "step": step if family == "spgd-paper" else None, "seed": item.trial}
+
+
+def memory_cap(options: Options) -> float:
+    """Seconds for a run whose memory is measured: arrays are made early."""
+    return min(options.cap, 4.0 if options.quick else 15.0)
+
+
+def variant_cap(options: Options) -> float:
+    """Seconds for a run on data prepared in another way."""
+    return min(options.cap, 5.0 if options.quick else 20.0)
+
+
+# Time ------------------------------------------------------------------------------------------------
+
+
+def hard_limit(item: Item, options: Options) -> float:
+    """Seconds after which a piece of work is ended from outside: beyond its cap, with time to load and to judge."""
+    if item.kind == "study":
+        return 60.0 * options.minutes
+    caps = {"data": 30.0, "pilot": PILOT_SECONDS, "memory": memory_cap(options), "variant": variant_cap(options)}
+    cap = caps.get(item.kind, options.limit(ALGORITHMS[item.algorithm].family) if item.kind not in caps else 0.0)
+    return 1.25 * cap + 30.0
+
+
+def expected_seconds(item: Item, options: Options, known: Mapping[tuple[str, int, str], float] | None = None) -> float:
+    """Seconds that a piece of work is likely to take: what its first trial took, or a guess from the table."""
+    if item.kind == "study":
+        return _STUDY_SECONDS[options.quick]
+    if known and item.kind == "run" and item.cell in known:
+        return known[item.cell]
+    unscreened, screened, default = _EXPECTED.get(item.dataset, (options.cap, options.cap / 2, options.cap / 20))
+    if item.kind == "data":
+        return _START_SECONDS
+    if item.kind == "pilot":
+        return 3.0
+    algorithm = ALGORITHMS.get(item.algorithm)
+    if item.kind == "variant" or algorithm is None:
+        return min(2.0 * default, variant_cap(options))
+    if algorithm.family == "spgd-paper":
+        return options.step_cap
+    seconds = default if algorithm.name == "default" else unscreened if algorithm.screening == "none" else screened
+    share = _SETTING_SHARE[item.setting]
+    return min(share * seconds * (1.5 if item.kind == "memory" else 1.0), options.cap)
+
+
+class Budget:
+    """Time that may be spent, over all calls that share a folder.
+
+    Parameters
+    ----------
+    seconds : float
+        In all.
+    spent : float, default=0.0
+        By earlier calls.
+    clock : callable, default=time.monotonic
+        Seconds that pass.
+    reserve : float, default=RESERVE
+        Kept back for what follows the runs.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        spent: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+        reserve: float = RESERVE,
+    ) -> None:
+        self._clock = clock
+        self._end = clock() + seconds - spent - min(reserve, 0.1 * seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds left for runs."""
+        return self._end - self._clock()
+
+    def allows(self, expected: float) -> bool:
+        """Whether something that is likely to take this long may begin; it is ended when the time is over."""
+        return self.left >= 1.3 * expected + 0.5

@@ -1,0 +1,126 @@
+"""The parent's side of a worker process: start it, ask it with a time limit, end it when it hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+import groupowl
+
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+class WorkerError(Exception):
+    """A worker died, or did not answer in time (then ``late`` is True)."""
+
+    def __init__(self, message: str, *, late: bool = False) -> None:
+        super().__init__(message)
+        self.late = late
+
+
+class Worker(Protocol):
+    """Whoever does the work."""
+
+    def ask(self, request: dict[str, Any], limit: float) -> dict[str, Any]:
+        """Reply within ``limit`` seconds, or :class:`WorkerError`."""
+        ...
+
+    def stop(self) -> None:
+        """End it, whatever it is doing; it may be asked again."""
+        ...
+
+
+class ProcessWorker:
+    """A worker in a process of its own, with one BLAS thread; it starts with the first request."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.Queue[str] = queue.Queue()
+
+    def ask(self, request: dict[str, Any], limit: float) -> dict[str, Any]:
+        """Reply to the request within ``limit`` seconds of wall time; a process that is late is ended."""
+        process = self._running()
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            line = self._next_line(time.monotonic() + limit)
+        except queue.Empty:
+            self.stop()
+            raise WorkerError(f"no answer within {limit:.0f} s", late=True) from None
+        except OSError:
+            line = ""
+        if not line:
+            code = process.wait()
+            self.stop()
+            raise WorkerError(f"the worker process ended with code {code}")
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+    def _next_line(self, end: float) -> str:
+        """The next line of the reply, in short waits, so that the keyboard can interrupt them everywhere."""
+        while True:
+            left = end - time.monotonic()
+            try:
+                return self._lines.get(timeout=max(min(left, 0.5), 0.0))
+            except queue.Empty:
+                if left <= 0:
+                    raise
+
+    def stop(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # a request that was not read any more
+                    stream.close()
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            self._lines = queue.Queue()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "groupowl.experiments.reproduce.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                encoding="utf-8",
+                env=_environment(),
+            )
+            threading.Thread(target=_forward, args=(self._process.stdout, self._lines), daemon=True).start()
+        return self._process
+
+
+def _forward(stream: Any, lines: queue.Queue[str]) -> None:
+    """Lines of the stream into the queue, and an empty one at its end."""
+    try:
+        for line in stream:
+            lines.put(line)
+    except ValueError:  # closed while it was read
+        pass
+    lines.put("")
+
+
+def _environment() -> dict[str, str]:
+    """One thread for every BLAS, and the same groupowl as here."""
+    package = str(Path(groupowl.__file__).parents[1])
+    search = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+    return {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1"), "PYTHONPATH": search}

@@ -1,0 +1,205 @@
+"""All results of a call: the records of its runs, and what is needed to read them."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy
+
+from ... import __version__
+from ..data import DATASETS
+from .histories import common_gap
+from .judge import Bounds
+from .plan import Item
+from .records import RunRecord
+from .settings import ALGORITHMS, Algorithm, Options, families_of
+
+
+def describe_machine() -> dict[str, Any]:
+    """The machine in general terms."""
+    return {
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "groupowl": __version__,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Results by the keys of the pieces of work.
+
+    Attributes
+    ----------
+    options : Options
+    machine : dict
+    missing : dict of str to list of str
+        Data sets that were not found, with the file names looked for.
+    unreadable : dict of str to str
+        Data sets whose file could not be read, with the reason.
+    records : dict of str to dict
+        Stored results by key.
+    failed : dict of str to str
+        Pieces of work that raised an error, with the message.
+    not_run : list of str
+        Keys of pieces of work for which there was no time.
+    seconds : float or None
+        Time spent in all, over all calls.
+    """
+
+    options: Options
+    machine: dict[str, Any]
+    missing: dict[str, list[str]] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    not_run: list[str] = field(default_factory=list)
+    seconds: float | None = None
+
+    # JSON -------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; the coefficients stay in the files of the runs."""
+        values = {**vars(self), "options": asdict(self.options)}
+        records = {key: _without_coefficients(record) for key, record in self.records.items()}
+        return {name: values[name] for name in self.__dataclass_fields__} | {"records": records}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Results:
+        """From what :meth:`to_dict` gave."""
+        options = dict(values["options"])
+        for name in ("steps", "datasets"):
+            options[name] = None if options[name] is None else tuple(options[name])
+        return cls(**{**values, "options": Options(**options)})
+
+    def timeless(self) -> Results:
+        """The same without times and without all that depends on them, such as the gap of a run that was cut off.
+
+        Two calls on the same data and settings agree in what is left, whether they were interrupted or not.
+        """
+        records = {key: _timeless(key, record) for key, record in self.records.items()}
+        return replace(self, records=records, seconds=None)
+
+    # Reading ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def datasets(self) -> dict[str, dict[str, Any]]:
+        """Descriptions of the data sets that were read, in the order of the table."""
+        return {name: self.records[key] for name in DATASETS if (key := Item("data", name).key) in self.records}
+
+    def names(self, *, loss: str | None = None, solver: str | None = None) -> list[str]:
+        """Data sets with this loss and the paper's solver."""
+        return [
+            name
+            for name, data in self.datasets.items()
+            if loss in (None, data["loss"]) and solver in (None, data["solver"])
+        ]
+
+    def families(self, name: str) -> tuple[str, ...]:
+        """Families of solvers that run on a data set, beside the default solver."""
+        return families_of(self.datasets[name]["solver"])
+
+    def settings(self, name: str) -> tuple[int, ...]:
+        """Settings of a data set."""
+        return self.options.settings(self.datasets[name]["solver"])
+
+    def algorithms(self, name: str) -> list[Algorithm]:
+        """Algorithms that run on a data set."""
+        return self.options.algorithms(self.datasets[name]["solver"])
+
+    @cached_property
+    def _runs(self) -> dict[str, RunRecord]:
+        return {key: RunRecord.from_dict(record) for key, record in self.records.items() if "history" in record}
+
+    def trials(self, name: str, setting: int, algorithm: str) -> list[RunRecord]:
+        """Records of a cell, one per trial that was run."""
+        items = (Item("run", name, setting, algorithm, trial) for trial in range(1, self.options.trials + 1))
+        return [self._runs[item.key] for item in items if item.key in self._runs]
+
+    def reference(self, name: str, setting: int) -> RunRecord | None:
+        """The tight solution of a setting."""
+        return self._runs.get(Item("reference", name, setting).key)
+
+    def answers(self, name: str, setting: int) -> dict[str, RunRecord]:
+        """All answers to one problem, by their label."""
+        reference = self.reference(name, setting)
+        found = {} if reference is None else {"reference": reference}
+        for algorithm in self.algorithms(name):
+            for trial, record in enumerate(self.trials(name, setting, algorithm.name), start=1):
+                found[f"{algorithm.label}, trial {trial}"] = record
+        return found
+
+    def bounds(self, name: str, setting: int) -> Bounds:
+        """Where the minimum of a setting lies."""
+        return Bounds.of(self.answers(name, setting).values())
+
+    def n_selected(self, name: str, setting: int) -> int | None:
+        """Rows that are not zero at the optimum: those of the reference, or of the best answer."""
+        answers = [record for record in self.answers(name, setting).values() if record.gap is not None]
+        return min(answers, key=lambda record: record.gap or 0.0).selected if answers else None
+
+    def pilot(self, name: str) -> dict[str, Any] | None:
+        """What the pilot found for a stochastic set."""
+        return self.records.get(Item("pilot", name).key)
+
+    def memory(self, name: str, algorithm: str) -> dict[str, Any] | None:
+        """Memory of an algorithm in setting p_1."""
+        return self.records.get(Item("memory", name, 1, algorithm).key)
+
+    @property
+    def study(self) -> dict[str, Any] | None:
+        """Report of the study of correlated groups."""
+        record = self.records.get(Item("study").key)
+        return None if record is None else record["report"]
+
+    # Comparisons ------------------------------------------------------------------------------------
+
+    def gap_of(self, name: str, family: str, settings: tuple[int, ...]) -> float:
+        """Best gap that all runs of a family reached in some settings: where their times are compared."""
+        runs = [
+            record.history
+            for setting in settings
+            for algorithm in ALGORITHMS.values()
+            if algorithm.family == family
+            for record in self.trials(name, setting, algorithm.name)
+            if record.status != "killed"
+        ]
+        return common_gap(runs, self.options.tol)
+
+    def seconds_of(self, name: str, setting: int, algorithm: str, gap: float, clock: str = "cpu") -> float | None:
+        """Mean time over the trials to a gap; None where a trial did not reach it."""
+        times = [record.seconds_at(gap, self.options.tol, clock) for record in self.trials(name, setting, algorithm)]
+        known = [seconds for seconds in times if seconds is not None]
+        return float(np.mean(known)) if known and len(known) == len(times) else None
+
+    def speed_up(self, name: str, family: str, settings: tuple[int, ...], algorithm: str) -> float | None:
+        """Time without screening over time of an algorithm, for some settings together and at the common gap."""
+        totals = []
+        for candidate in (f"{family}-none", algorithm):
+            times = [
+                self.seconds_of(name, setting, candidate, self.gap_of(name, family, (setting,))) for setting in settings
+            ]
+            if not times or any(seconds is None for seconds in times):
+                return None
+            totals.append(sum(seconds for seconds in times if seconds is not None))
+        return totals[0] / totals[1] if totals[1] > 0 else None
+
+
+def _without_coefficients(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name not in ("rows", "values")}
+
+
+def _timeless(key: str, record: dict[str, Any]) -> dict[str, Any]:
+    if "history" in record:
+        return RunRecord.from_dict(record).timeless().to_dict()
+    if key.partition(".p1.")[2].startswith(("memory", "variant")) and record["status"] == "capped":
+        return {"status": "capped"}
+    return {name: None if name in ("cpu", "peak", "held") else value for name, value in record.items()}
