@@ -14,7 +14,7 @@ from .scoring import Scores, score
 from .simulation import VARIANTS, Setting, simulate
 
 #: Small enough for a look at whether everything works; too small for conclusions.
-QUICK = Setting(n_samples=40, n_features=100, correlations=(0.5, 0.9, 0.99), n_repetitions=3, n_alphas=15)
+QUICK = Setting(n_samples=40, n_features=100, correlations=(0.5, 0.9, 0.99), n_repetitions=2, n_alphas=15)
 
 
 def run_recovery(*, quick: bool = False, progress: ProgressHook | None = None) -> RecoveryReport:
