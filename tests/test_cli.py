@@ -1,7 +1,14 @@
-"""The command line: the demo does its job, and what goes wrong is one clear line."""
+"""The command line: commands do their job, and what goes wrong is one clear line."""
 
 import builtins
 import importlib.util
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from importlib.metadata import entry_points
 
@@ -13,7 +20,9 @@ from typer.testing import CliRunner
 import groupowl
 from groupowl import cli
 from groupowl.experiments import demo as demo_module
+from groupowl.experiments import reproduce as reproduce_module
 from groupowl.experiments.demo import RUNS, demo_figures, demo_problems, run_demo
+from reproduce_support import CannedWorker, write_folder
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
@@ -187,6 +196,161 @@ def test_demo_that_disagrees_fails(run, tmp_path, reports, blank_figures, monkey
     assert "DISAGREE" in result.output
 
 
+# The paper's experiments ------------------------------------------------------------------------------
+
+OUTPUTS = ["report.md", "results.json", "results.csv"]
+OUTPUTS += [f"{name}.{suffix}" for name in ("figure1_time_regression", "figure2_screening_regression",
+            "figure3_time_multinomial", "figure4_screening_multinomial", "speedup_against_sparsity")
+            for suffix in ("png", "svg")]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("sets"))
+
+
+@pytest.fixture
+def canned(monkeypatch):
+    """Runs that are done at once."""
+    original = reproduce_module.Campaign
+
+    def campaign(*args, **settings):
+        return original(*args, **{"make_worker": CannedWorker, **settings})
+
+    monkeypatch.setattr(reproduce_module, "Campaign", campaign)
+    monkeypatch.setattr("groupowl.experiments.reproduce.outputs._DPI", 90)
+
+
+def test_reproduce_command(run, folder, tmp_path, canned):
+    out = tmp_path / "new" / "results"
+    result = run("reproduce", "--data", folder, "--out", out, "--no-study")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == "Data sets: PlantGO, CMUFaces, ProteinVal, Bibtex."
+    assert any(line.startswith("Missing, skipped: Mnist (looked for mnist.npz, ") for line in lines)
+    assert any(line.startswith("Expected time: about ") and "never more than 2.0 hours" in line for line in lines)
+    assert lines[-len(OUTPUTS) :] == [str(out / name) for name in OUTPUTS]
+    assert sorted(path.name for path in out.iterdir()) == sorted([*OUTPUTS, "runs"])
+    assert_is_a_picture(out / "figure1_time_regression.png")
+    assert "What must hold" in (out / "report.md").read_text()
+    trials = {
+        key.rpartition(".t")[2] for key in json.loads((out / "results.json").read_text())["records"] if ".t" in key
+    }
+    assert trials == {"1", "2", "3", "4", "5"}
+
+
+def test_quiet_quick_reproduce_prints_paths_only(run, folder, tmp_path, canned, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("reproduce", "--data", folder, "--quick", "--no-study", "-q")
+    assert result.exit_code == 0, result.output
+    assert result.output.splitlines()[:3] == [os.path.join("results", name) for name in OUTPUTS[:3]]
+    assert len(result.output.splitlines()) == len(OUTPUTS)
+    assert "This is a quick run" in (tmp_path / "results" / "report.md").read_text()
+
+
+def test_reproduce_takes_its_options(run, folder, tmp_path, canned):
+    arguments = ["--datasets", "PlantGO, Bibtex", "--trials", 2, "--cap", 7, "--minutes", 3, "--jobs", 2, "--no-study"]
+    assert run("reproduce", "--data", folder, "--out", tmp_path, "-q", *arguments).exit_code == 0
+    saved = json.loads((tmp_path / "results.json").read_text())
+    expected = {"trials": 2, "cap": 7, "step_cap": 7, "minutes": 3, "jobs": 2, "study": False}
+    assert {name: saved["options"][name] for name in expected} == expected
+    assert saved["options"]["datasets"] == ["PlantGO", "Bibtex"]
+    assert {key.partition(".")[0] for key in saved["records"]} == {"PlantGO", "Bibtex"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--datasets", "Plant"], ["datasets must be one of 'PlantGO', ", "got 'Plant'"]),
+        (["--datasets", " , "], ["datasets must be one of"]),
+        (["--datasets", "Mnist"], ["data has no file of Mnist", "docs/reproduction.md"]),
+        (["--trials", 0], ["trials must be at least 1, got 0"]),
+        (["--cap", 0], ["cap must be a finite number above 0"]),
+        (["--cap", "nan", "--quick"], ["cap must be a finite number above 0, got nan"]),
+        (["--minutes", -5], ["minutes must be a finite number above 0, got -5.0"]),
+        (["--jobs", 0], ["jobs must be at least 1, got 0"]),
+    ],
+)
+def test_bad_options_of_reproduce(run, folder, tmp_path, arguments, parts):
+    assert_one_line(run("reproduce", "--data", folder, "--out", tmp_path, *arguments), *parts)
+
+
+def test_reproduce_without_data(run, tmp_path):
+    assert run("reproduce", "--out", tmp_path).exit_code == 2  # says that --data is required
+    assert_one_line(run("reproduce", "--data", tmp_path / "nowhere", "--out", tmp_path), "nowhere", "does not exist")
+
+
+def test_reproduce_on_changed_settings(run, folder, tmp_path, canned):
+    common = (
+        "reproduce",
+        "--data",
+        folder,
+        "--out",
+        tmp_path,
+        "--datasets",
+        "PlantGO",
+        "--no-study",
+        "--trials",
+        1,
+        "-q",
+    )
+    assert run(*common).exit_code == 0
+    assert_one_line(run(*common, "--cap", 5), "cap (90.0, now 5.0)", "--restart")
+    assert run(*common, "--cap", 5, "--restart").exit_code == 0
+    (tmp_path / "runs" / "PlantGO.p1.default.t1.json").write_text("half a fi")
+    result = run(*common[:-1], "--cap", 5)
+    assert "Stored result PlantGO.p1.default.t1 cannot be read and is done again." in result.stdout
+
+
+def test_reproduce_reports_refuted_answers(run, folder, tmp_path, canned, monkeypatch):
+    monkeypatch.setattr(reproduce_module, "refuted", lambda results: ["a wrong one"])
+    result = run("reproduce", "--data", folder, "--out", tmp_path, "--datasets", "PlantGO", "--no-study", "--trials", 1)
+    assert result.exit_code == 1
+    assert "answers do not keep what their runs claim" in result.stderr
+
+
+def test_reproduce_that_cannot_write(run, folder, tmp_path, canned):
+    (tmp_path / "runs").write_text("in the way")
+    result = run("reproduce", "--data", folder, "--out", tmp_path, "--datasets", "PlantGO", "--no-study", "-q")
+    assert_one_line(result, "cannot write to", tmp_path)
+
+
+def test_interrupted_for_real_and_resumed(tmp_path, run, monkeypatch):
+    """Ctrl-C at a random moment of a real process: one line, whole files, and the next call continues."""
+    folder = write_folder(tmp_path / "data", ["plantgo"], easy=True)
+    monkeypatch.setattr("groupowl.experiments.reproduce.outputs.result_figures", lambda results: {})
+    arguments = ["--data", folder, "--trials", 1, "--no-study", "-q"]
+    command = [sys.executable, "-m", "groupowl.cli", "reproduce", *map(str, arguments), "--out"]
+    process = subprocess.Popen([*command, str(tmp_path / "stopped")], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    stored = tmp_path / "stopped" / "runs"
+    deadline = time.monotonic() + 60
+    while len(list(stored.glob("*.json"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(random.random() * 0.3)
+    process.send_signal(signal.SIGINT)
+    output, error = process.communicate(timeout=60)
+    if process.returncode != 0:  # else it was done before the signal came
+        assert process.returncode == 130
+        assert error.decode().splitlines() == [
+            "groupowl: stopped; the same command without --restart continues from here."
+        ]
+        assert output == b""
+        assert not (tmp_path / "stopped" / "report.md").exists()
+    assert [path.suffix for path in stored.iterdir()] == [".json"] * len(list(stored.iterdir()))
+    for path in stored.iterdir():
+        json.loads(path.read_text())
+    kept = {path.name: path.stat().st_mtime_ns for path in stored.iterdir()}
+    assert run("reproduce", *arguments, "--out", tmp_path / "stopped").exit_code == 0
+    assert all((stored / name).stat().st_mtime_ns == changed for name, changed in kept.items())
+    assert run("reproduce", *arguments, "--out", tmp_path / "whole").exit_code == 0
+    whole, resumed = (
+        reproduce_module.Results.from_dict(json.loads((tmp_path / name / "results.json").read_text())).timeless()
+        for name in ("whole", "stopped")
+    )
+    assert reproduce_module.report_markdown(whole) == reproduce_module.report_markdown(resumed)
+    assert whole.to_dict() == resumed.to_dict()
+
+
 # What goes wrong --------------------------------------------------------------------------------------
 
 
@@ -274,11 +438,18 @@ def test_installed_command(monkeypatch, capsys):
     assert groupowl.__version__ in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("demo", "--help")])
-def test_help_shows_an_example(run, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "example"),
+    [
+        (("--help",), "groupowl demo --out demo"),
+        (("demo", "--help"), "groupowl demo --out demo"),
+        (("reproduce", "--help"), "groupowl reproduce --data downloads --out results --quick"),
+    ],
+)
+def test_help_shows_an_example(run, arguments, example):
     result = run(*arguments)
     assert result.exit_code == 0
-    assert "Example: groupowl demo --out demo" in result.output
+    assert f"Example: {example}" in result.output
 
 
 def test_every_command_has_help_and_an_example():

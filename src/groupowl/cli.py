@@ -42,7 +42,7 @@ else:
     ]
     TrialsOption = Annotated[int | None, typer.Option("--trials", help="Runs of each cell; 5, or 1 with --quick.")]
     CapOption = Annotated[
-        float | None, typer.Option("--cap", metavar="SECONDS", help="Longest time of a run; 90, or 12 with --quick.")
+        float | None, typer.Option("--cap", metavar="SECONDS", help="Longest time of a run; 90, or 10 with --quick.")
     ]
     MinutesOption = Annotated[
         float | None, typer.Option("--minutes", help="Longest time in all; 120, or 5 with --quick.")

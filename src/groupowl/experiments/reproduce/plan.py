@@ -1,7 +1,8 @@
 """What is run, in which order, and how long it may take.
 
-The first trial of everything comes first, setting by setting, so that results of a stopped run are thin but complete.
-Then come the other trials; cells whose first trial ran into its time limit come last and are repeated once at most.
+The first trial of everything comes first, and setting p_1 before the others, so that results of a stopped run are thin
+but complete. Then come the other trials; cells whose first trial ran into its time limit come last and are repeated
+once at most.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..data import DatasetEntry
-from .settings import ALGORITHMS, PILOT_SECONDS, SETTINGS, Options
+from .settings import ALGORITHMS, PILOT_SECONDS, Options
 
 #: Trials of a cell whose first trial ran into its time limit.
 CAPPED_TRIALS = 2
@@ -106,35 +107,39 @@ Group = list[Item]
 
 
 def first_stages(entries: Iterable[DatasetEntry], options: Options) -> list[list[Group]]:
-    """Stages of the first trial, each a list of groups; a stage begins when the one before it has ended."""
+    """Stages of the first trial, each a list of groups; a stage begins when the one before it has ended.
+
+    Setting p_1 of every data set comes first, then the study, then the other settings.
+    """
     entries = list(entries)
-    stages = []
-    for setting in SETTINGS:
-        groups = [_first_trial(entry, setting, options) for entry in entries]
-        stages.append([group for group in groups if group])
-    extras = [_extras(entry, options) for entry in entries]
-    stages.append([*(group for group in extras if group), *([[Item("study")]] if options.study else [])])
-    return stages
+    weakest = [_first_setting(entry, options) for entry in entries]
+    study = [[Item("study")]] if options.study else []
+    others = [
+        [item for setting in options.settings(entry.solver)[1:] for item in _runs_of(entry, setting, options)]
+        for entry in entries
+    ]
+    return [stage for stage in (weakest, study, [group for group in others if group]) if stage]
 
 
-def _first_trial(entry: DatasetEntry, setting: int, options: Options) -> Group:
-    if setting not in options.settings(entry.solver):
-        return []
-    group = [Item("run", entry.name, setting, algorithm.name) for algorithm in options.algorithms(entry.solver)]
-    group.insert(0, Item("reference", entry.name, setting))
-    if setting == 1 and entry.solver == "spgd":
-        group.insert(0, Item("pilot", entry.name))
-    return [Item("data", entry.name), *group] if setting == 1 else group
+def _first_setting(entry: DatasetEntry, options: Options) -> Group:
+    """All that is done in setting p_1: the runs, their memory, and other preparations of the data."""
+    pilot = [Item("pilot", entry.name)] if entry.solver == "spgd" else []
+    variants = [Item("variant", entry.name, 1, variant) for variant in variants_of(entry)]
+    return [Item("data", entry.name), *pilot, *_runs_of(entry, 1, options), *_memory_of(entry, options), *variants]
 
 
-def _extras(entry: DatasetEntry, options: Options) -> Group:
-    """Memory in setting p_1, where every family of a set has the same arrays, and other preparations."""
+def _runs_of(entry: DatasetEntry, setting: int, options: Options) -> Group:
+    reference = [Item("reference", entry.name, setting)] if options.has_reference(entry.solver) else []
+    algorithms = options.algorithms(entry.solver)
+    return reference + [Item("run", entry.name, setting, algorithm.name) for algorithm in algorithms]
+
+
+def _memory_of(entry: DatasetEntry, options: Options) -> Group:
+    """Memory of every family but SPGD with the paper's step, which has the same arrays as with the other."""
     if options.quick and entry.solver == "spgd":
-        memory: Group = []
-    else:
-        algorithms = [a for a in options.algorithms(entry.solver) if a.family != "spgd-paper"]
-        memory = [Item("memory", entry.name, 1, algorithm.name) for algorithm in algorithms]
-    return memory + [Item("variant", entry.name, 1, variant) for variant in variants_of(entry)]
+        return []
+    algorithms = [algorithm for algorithm in options.algorithms(entry.solver) if algorithm.family != "spgd-paper"]
+    return [Item("memory", entry.name, 1, algorithm.name) for algorithm in algorithms]
 
 
 def variants_of(entry: DatasetEntry) -> tuple[str, ...]:
@@ -189,12 +194,12 @@ def request_of(item: Item, options: Options, step: float | None = None) -> dict[
 
 def memory_cap(options: Options) -> float:
     """Seconds for a run whose memory is measured: arrays are made early."""
-    return min(options.cap, 4.0 if options.quick else 15.0)
+    return min(options.cap, 2.0 if options.quick else 15.0)
 
 
 def variant_cap(options: Options) -> float:
     """Seconds for a run on data prepared in another way."""
-    return min(options.cap, 5.0 if options.quick else 20.0)
+    return min(options.cap, 3.0 if options.quick else 20.0)
 
 
 # Time ------------------------------------------------------------------------------------------------

@@ -401,8 +401,8 @@ def _screening_rates(results: Results) -> str:
 
 `figure2_screening_regression.png` and `figure4_screening_multinomial.png` show, in setting p_1, the rows screened over
 the rows that are zero at the optimum, against iterations and against time. Zero at the optimum are the rows that the
-reference solution (default solver, relative gap {results.options.reference_tol:g}) leaves at zero; columns of zeros
-count neither way.
+reference solution (default solver, relative gap {results.options.reference_tol:g}) leaves at zero, or the answer with
+the smallest gap where there is no reference; columns of zeros count neither way.
 
 {table(headings, rows, text_columns=2)}"""
 

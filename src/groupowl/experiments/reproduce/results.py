@@ -170,7 +170,7 @@ class Results:
             for algorithm in ALGORITHMS.values()
             if algorithm.family == family
             for record in self.trials(name, setting, algorithm.name)
-            if record.status != "killed"
+            if len(record.history)
         ]
         return common_gap(runs, self.options.tol)
 

@@ -79,7 +79,7 @@ class Server:
     def _load(self, name: str, path: str) -> None:
         if self._source == (name, path):
             return
-        self._data, self._lam = None, {}  # first the room, then the next
+        self._data, self._source, self._lam = None, None, {}  # first the room, then the next
         self._data = load_dataset(DATASETS[name], path)
         self._source = (name, path)
         self._solve(1, "default", "safe", stop=lambda progress: True)  # libraries load on first use

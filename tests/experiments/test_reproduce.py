@@ -1,0 +1,941 @@
+"""The paper's experiments as a program: settings, plan, runs, judge, store, resumption, report and figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import sys
+import types
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+
+matplotlib.use("Agg")
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+import groupowl as go
+from groupowl.experiments.data import DATASETS, find_datasets, load_dataset
+from groupowl.experiments.reproduce import (
+    Options,
+    Results,
+    quick_options,
+    refuted,
+    report_markdown,
+    result_figures,
+    results_csv,
+    write_outputs,
+)
+from groupowl.experiments.reproduce import outputs as outputs_module
+from groupowl.experiments.reproduce import store as store_module
+from groupowl.experiments.reproduce import worker as worker_module
+from groupowl.experiments.reproduce.histories import RunHistory, common_gap
+from groupowl.experiments.reproduce.judge import Bounds, complaint, judge, judged_gap
+from groupowl.experiments.reproduce.plan import (
+    Budget,
+    Item,
+    expected_seconds,
+    first_stages,
+    hard_limit,
+    later_stages,
+    variants_of,
+)
+from groupowl.experiments.reproduce.process import ProcessWorker, WorkerError
+from groupowl.experiments.reproduce.records import RunRecord, Verdict
+from groupowl.experiments.reproduce.settings import ALGORITHMS, SETTINGS, batch_size, make_solver, setting_lam
+from groupowl.experiments.reproduce.store import Store, data_fingerprint, write_atomically
+from groupowl.experiments.reproduce.worker import Server, _descends
+from reproduce_support import STEPS, CannedWorker, InlineWorker, campaign, small_options, write_folder
+
+REAL_FOLDER = Path(os.environ.get("GROUPOWL_DATA", Path(__file__).parents[3] / "shared" / "data"))
+needs_real_folder = pytest.mark.skipif(
+    not REAL_FOLDER.is_dir(), reason=f"the data sets are not on this machine: {REAL_FOLDER} does not exist"
+)
+NAMES = ("PlantGO", "CMUFaces", "ProteinVal", "Bibtex")
+
+
+def hurry(patch):
+    """Times do not matter here: short runs are not repeated, and figures have few pixels."""
+    patch.setattr(worker_module, "REPEATS", 1)
+    patch.setattr(worker_module.gc, "collect", lambda: 0)  # slow in a process as large as that of the tests
+    patch.setattr(outputs_module, "_DPI", 60)
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch):
+    hurry(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def done(data, tmp_path_factory):
+    """A campaign that ran through, and its folder."""
+    out = tmp_path_factory.mktemp("done")
+    with pytest.MonkeyPatch.context() as patch:
+        hurry(patch)
+        results = campaign(data, out).run()
+    return results, out
+
+
+def canned(data, out, options=None, **settings):
+    """A campaign whose numbers do not matter."""
+    options = options or small_options(datasets=("PlantGO",), trials=1)
+    return campaign(data, out, options, **{"make_worker": CannedWorker, **settings})
+
+
+def timeless(results):
+    """What must not depend on time: the report and the records."""
+    bare = results.timeless()
+    return report_markdown(bare), bare.to_dict()
+
+
+# Settings --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("i", SETTINGS)
+def test_weights_are_the_papers(i):
+    rng = np.random.default_rng(0)
+    X, Y, tau, d = rng.standard_normal((9, 6)), rng.standard_normal((9, 2)), 3.0, 6
+    largest = max(np.sqrt(sum((X[:, j] @ Y[:, k]) ** 2 for k in range(2))) for j in range(d))
+    alpha_1 = i * np.exp(-tau) * largest
+    expected = [alpha_1 + alpha_1 / d * (d - rank) for rank in range(1, d + 1)]
+    np.testing.assert_allclose(setting_lam(X, Y, tau, i), expected, rtol=1e-14)
+
+
+def test_sets_have_the_papers_exponents_and_algorithms():
+    assert {name: entry.tau for name, entry in DATASETS.items() if entry.stands_in_for is None} == {
+        "PlantGO": 3, "EukaryoteGO": 4, "IndoorLoc": 3, "Bookmarks": 2,
+        "DrivFace": 3, "Reuters21578": 3, "Protein": 2, "Mnist": 2,
+    }  # fmt: skip
+    options = Options()
+    assert [algorithm.name for algorithm in options.algorithms("apgd")] == [
+        "apgd-none", "apgd-paper", "apgd-safe", "default",
+    ]  # fmt: skip
+    assert [algorithm.name for algorithm in options.algorithms("spgd")] == [
+        "spgd-paper-none", "spgd-paper-paper", "spgd-paper-safe",
+        "spgd-auto-none", "spgd-auto-paper", "spgd-auto-safe", "default",
+    ]  # fmt: skip
+
+
+def test_solvers_are_as_stated():
+    assert (batch_size(2871), batch_size(60_000)) == (30, 40)
+    fixed = make_solver("spgd-paper", 60_000, 1e-6)
+    assert (fixed.batch_size, fixed.inner_steps, fixed.step) == (40, 40, 1e-6)
+    automatic = make_solver("spgd-auto", 2871)
+    assert (automatic.batch_size, automatic.inner_steps, automatic.step) == (30, None, "auto")
+    assert make_solver("apgd", 100).screen_after > 0  # the paper's warm start
+    assert isinstance(make_solver("default", 100), go.WorkingSet)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cap": 0.0}, "cap must be a finite number above 0, got 0.0"),
+        ({"minutes": -1.0}, "minutes must be a finite number above 0, got -1.0"),
+        ({"trials": 0}, "trials must be at least 1, got 0"),
+        ({"jobs": 0}, "jobs must be at least 1, got 0"),
+        ({"datasets": ("PlantGO", "Plant")}, "datasets must be one of 'PlantGO', .*; got 'Plant'"),
+    ],
+)
+def test_bad_options(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Options(**changes)
+
+
+# The plan --------------------------------------------------------------------------------------------
+
+
+def items_of(stages):
+    return [item for stage in stages for group in stage for item in group]
+
+
+def test_keys_are_unique_and_fit_every_file_system():
+    entries = list(DATASETS.values())
+    items = items_of([*first_stages(entries, Options()), *later_stages(entries, Options(), set())])
+    keys = [item.key for item in items]
+    assert len(set(keys)) == len(keys)
+    assert all(re.fullmatch(r"[A-Za-z0-9 .-]+", key) for key in keys)
+    assert Item("run", "PlantGO", 2, "apgd-paper", 3).key == "PlantGO.p2.apgd-paper.t3"
+
+
+def test_first_trials_come_first_and_the_first_setting_before_the_others():
+    entries = [DATASETS[name] for name in NAMES]
+    items = items_of(first_stages(entries, Options()))
+    runs = [item for item in items if item.kind == "run"]
+    assert {item.trial for item in runs} == {1}
+    others = [item.setting > 1 for item in runs]
+    assert others == sorted(others)
+    assert {item.setting for item in runs} == set(SETTINGS)
+    assert {item.dataset for item in runs} == set(NAMES)
+    assert items.index(Item("pilot", "Bibtex")) < items.index(Item("run", "Bibtex", 1, "spgd-paper-none"))
+    assert Item("study") in items
+    assert Item("study") not in items_of(first_stages(entries, Options(study=False)))
+
+
+def test_capped_cells_are_repeated_once_and_last():
+    entries, slow = [DATASETS["PlantGO"]], ("PlantGO", 1, "apgd-none")
+    items = items_of(later_stages(entries, Options(), {slow}))
+    assert [item.trial for item in items if item.cell == slow] == [2]
+    assert items[-1].cell == slow
+    others = {item.cell for item in items} - {slow}
+    for cell in others:
+        assert [item.trial for item in items if item.cell == cell] == [2, 3, 4, 5]
+    assert later_stages(entries, Options(trials=1), {slow}) == []
+
+
+def test_quick_plan_fits_five_minutes_and_full_one_two_hours():
+    """By the table of expected times, for the sets that are at hand."""
+    names = ["PlantGO", "EukaryoteGO", "IndoorLoc", "Reuters21578", "Mnist", "CMUFaces", "ProteinVal", "Bibtex"]
+    entries = [DATASETS[name] for name in [*names, "TMC2007-500"]]
+    for options, minutes in ((quick_options(), 5), (Options(trials=1), 120)):
+        seconds = sum(expected_seconds(item, options) for item in items_of(first_stages(entries, options)))
+        assert seconds <= 60 * minutes
+    assert quick_options().minutes == 5
+    assert Options().minutes == 120
+
+
+def test_preparations_that_are_compared():
+    assert variants_of(DATASETS["IndoorLoc"]) == ("raw targets", "raw features", "raw features and targets")
+    assert variants_of(DATASETS["Mnist"]) == ()  # one unit for all pixels changes nothing
+
+
+# Budget ----------------------------------------------------------------------------------------------
+
+
+class FakeClock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+def slow_worker(clock, seconds):
+    """A worker whose answers take time on the fake clock, and that is late where it may not take so long."""
+
+    class Slow(CannedWorker):
+        def ask(self, request, limit):
+            if seconds > limit:
+                clock.now += limit
+                raise WorkerError("no answer", late=True)
+            clock.now += seconds
+            return super().ask(request, limit)
+
+    return Slow
+
+
+@pytest.mark.parametrize("seconds", [0.5, 7.0, 45.0])
+def test_the_budget_is_kept_whatever_runs_take(data, tmp_path, seconds):
+    clock = FakeClock()
+    options = small_options(minutes=2.0, cap=10.0, step_cap=10.0, trials=1, datasets=("PlantGO", "Bibtex"))
+    started = campaign(data, tmp_path, options, clock=clock, make_worker=slow_worker(clock, seconds))
+    results = started.run()
+    assert clock.now - 1000.0 <= 120.0
+    planned = {item.key for item in items_of(started._first_stages())}
+    assert set(results.records) | set(results.not_run) | set(results.failed) == planned
+    assert bool(results.not_run) == (seconds > 0.5)
+    report = report_markdown(results)
+    for key in results.not_run:
+        assert f"- {key}\n" in report
+
+
+def test_time_of_earlier_calls_counts(data, tmp_path):
+    """A second call with the same minutes has only what the first one left."""
+    clock, options = FakeClock(), small_options(minutes=1.0, datasets=("PlantGO",))
+    first = campaign(data, tmp_path, options, clock=clock, make_worker=slow_worker(clock, 5.0)).run()
+    assert first.not_run
+    again = campaign(data, tmp_path, options, clock=clock, make_worker=slow_worker(clock, 5.0))
+    second = again.run()
+    assert set(second.not_run) == set(first.not_run)
+    assert clock.now - 1000.0 <= 60.0
+    more = campaign(data, tmp_path, replace(options, minutes=30.0), clock=clock, make_worker=CannedWorker).run()
+    assert more.not_run == []
+
+
+def test_budget_arithmetic():
+    clock = FakeClock()
+    budget = Budget(100.0, spent=40.0, clock=clock, reserve=10.0)
+    assert budget.left == 50.0
+    assert budget.allows(30.0)
+    clock.now += 30.0
+    assert not budget.allows(30.0)
+    assert hard_limit(Item("run", "PlantGO", 1, "apgd-none"), Options()) > Options().cap
+
+
+# Histories -------------------------------------------------------------------------------------------
+
+
+def history(gaps, alive=None):
+    count = len(gaps)
+    steps = list(range(count))
+    return RunHistory(steps, [2.0 * k for k in steps], [0.5 * k for k in steps], [0.6 * k for k in steps], list(gaps),
+                      list(alive or [10] * count))  # fmt: skip
+
+
+def test_time_at_a_gap_is_that_of_the_first_certificate_below_it():
+    run = history([1.0, 1e-2, 3e-2, 1e-4])
+    assert run.seconds_at(1e-2) == 0.5
+    assert run.seconds_at(2e-2, "wall") == 0.6
+    assert run.seconds_at(5e-3) == 1.5
+    assert run.seconds_at(1e-5) is None
+
+
+def test_best_common_gap():
+    histories = [history([1.0, 1e-3, 2e-3]), history([1.0, 1e-5]), history([1.0, 1e-7])]
+    assert common_gap(histories, 1e-6) == 1e-3
+    assert common_gap(histories[1:], 1e-6) == 1e-5
+    assert common_gap(histories[2:], 1e-6) == 1e-6
+    assert common_gap([], 1e-6) == 1e-6
+
+
+def test_speed_up_is_taken_at_the_best_common_gap():
+    """The unscreened run was cut off at 1e-3: the other is compared there, not at its end."""
+    plain = RunRecord("capped", cpu=3.0, wall=3.0, history=history([1.0, 1e-1, 1e-2, 1e-3]))
+    screened = RunRecord("converged", cpu=9.0, wall=9.0, gap=1e-6, history=history([1.0, 1e-3, 1e-5, 1e-6]))
+    records = {
+        "PlantGO.data": {"solver": "apgd", "loss": "squared"},
+        "PlantGO.p1.apgd-none.t1": plain.to_dict(),
+        "PlantGO.p1.apgd-paper.t1": screened.to_dict(),
+    }
+    results = Results(Options(trials=1), {}, records=records)
+    assert results.gap_of("PlantGO", "apgd", (1,)) == 1e-3
+    assert results.speed_up("PlantGO", "apgd", (1,), "apgd-paper") == 1.5 / 0.5
+    assert results.speed_up("PlantGO", "apgd", (1,), "default") is None  # was not run
+    assert results.speed_up("PlantGO", "apgd", (1, 2), "apgd-paper") is None
+
+
+def test_screening_rate_counts_inactive_rows():
+    run = history([1.0, 1e-1, 1e-2, 1e-3], alive=[10, 10, 6, 2])
+    np.testing.assert_allclose(run.screening_rate(2), [0.0, 0.0, 0.5, 1.0])
+    assert run.first_removal == 1  # the certificate before the number fell
+    assert history([1.0, 1e-3]).first_removal is None
+    np.testing.assert_allclose(history([1.0, 0.1], alive=[3, 3]).screening_rate(3), [1.0, 1.0])
+
+
+def test_thinned_history_keeps_both_ends():
+    run = history(np.geomspace(1.0, 1e-6, 5000).tolist())
+    thin = run.thinned()
+    assert len(thin) <= 200
+    assert (thin.iteration[0], thin.iteration[1], thin.iteration[-1]) == (0, 1, 4999)
+    assert np.all(np.diff(thin.iteration) > 0)
+    assert history([1.0, 0.5]).thinned() == history([1.0, 0.5])
+
+
+# The judge -------------------------------------------------------------------------------------------
+
+
+def problem(loss):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 15))
+    Y = X[:, :2] @ rng.standard_normal((2, 3)) if loss == "squared" else np.eye(3)[rng.integers(0, 3, 40)]
+    return X, Y, go.oscar_lam(15, 4.0 if loss == "squared" else 1.5, 0.1)
+
+
+@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+def test_judge_recomputes_in_plain_numpy(loss):
+    X, Y, lam = problem(loss)
+    rng = np.random.default_rng(4)
+    rows, values = [2, 5, 11], rng.standard_normal((3, 3))
+    verdict = judge(X, Y, lam, loss, rows, values)
+    Z = X[:, rows] @ values
+    norms = np.sort(np.linalg.norm(values, axis=1))[::-1]
+    if loss == "squared":
+        value, null, residual = 0.5 * np.sum((Y - Z) ** 2), 0.5 * np.sum(Y**2), Y - Z
+    else:
+        log_sums = np.log(np.exp(Z).sum(axis=1))
+        value, null = np.sum(log_sums - np.sum(Y * Z, axis=1)), 40 * np.log(3)
+        residual = Y - np.exp(Z - log_sums[:, None])
+    gauge = np.max(np.cumsum(np.sort(np.linalg.norm(X.T @ residual, axis=1))[::-1]) / np.cumsum(lam))
+    if loss == "squared":
+        scale = min(np.sum(residual * Y) / np.sum(residual**2), 1.0 / gauge)
+        dual = scale * np.sum(residual * Y) - 0.5 * scale**2 * np.sum(residual**2)
+    else:
+        P = Y - residual / max(1.0, gauge)
+        dual = -np.sum(np.where(P > 0, P * np.log(np.maximum(P, 1e-300)), 0.0))
+    assert verdict.objective == pytest.approx(value + norms @ lam[:3], rel=1e-12)
+    assert verdict.null_loss == pytest.approx(null, rel=1e-12)
+    assert verdict.dual == pytest.approx(dual, rel=1e-10)
+
+
+def judged_run(X, Y, lam, B, claimed, status="converged"):
+    rows = np.flatnonzero(B.any(axis=1))
+    verdict = judge(X, Y, lam, "squared", rows.tolist(), B[rows])
+    return RunRecord(status, gap=claimed, rows=rows.tolist(), values=B[rows].tolist(), verdict=verdict)
+
+
+def test_judge_catches_a_planted_wrong_answer():
+    X, Y, lam = problem("squared")
+    B = go.solve(X, Y, lam, tol=1e-10).B
+    right = judged_run(X, Y, lam, B, 1e-10)
+    wrong = judged_run(X, Y, lam, np.where(np.arange(15)[:, None] == 0, 0.0, B), 1e-6)  # an active row was screened
+    bounds = Bounds.of([right, wrong])
+    assert complaint(right, bounds, 1e-6) is None
+    assert judged_gap(right, bounds) <= 1e-10
+    assert "claims a relative gap of 1.00e-06, but another answer is better by" in complaint(wrong, bounds, 1e-6)
+    honest = replace(wrong, gap=judged_gap(wrong, bounds) + 1e-9, status="capped")
+    assert complaint(honest, bounds, 1e-6) is None
+    assert "counts as converged" in complaint(replace(honest, status="converged"), bounds, 1e-6)
+
+
+def test_judge_catches_an_objective_below_the_minimum():
+    verdict = Verdict(objective=1.0, dual=0.9, null_loss=10.0)
+    low = replace(verdict, objective=0.8, dual=0.5)
+    runs = [RunRecord("converged", gap=1e-6, verdict=v) for v in (verdict, low)]
+    assert "below a lower bound" in complaint(runs[1], Bounds.of(runs), 1e-6)
+
+
+def test_a_planted_wrong_answer_is_in_the_report(done):
+    results, _ = done
+    key = "PlantGO.p1.apgd-paper.t1"
+    record = results.records[key]
+    verdict = {**record["verdict"], "objective": record["verdict"]["objective"] + 1e-3 * record["verdict"]["null_loss"]}
+    spoiled = replace(results, records=results.records | {key: {**record, "verdict": verdict}})
+    assert refuted(results) == []
+    assert len(refuted(spoiled)) == 1
+    report = report_markdown(spoiled)
+    assert "PROBLEMS: 1 answers do not keep what they claim" in report
+    assert "PlantGO, p_1, APGD, paper's rule, trial 1: claims a relative gap" in report
+
+
+# The step --------------------------------------------------------------------------------------------
+
+
+def test_descent():
+    assert _descends([4.0, 3.0, 2.0])
+    assert _descends([4.0, 2.0, 2.0 + 1e-9])
+    assert not _descends([4.0, 2.0, 3.0])
+    assert not _descends([4.0, 4.0])
+    assert not _descends([4.0, np.inf])
+    assert not _descends([4.0])
+
+
+def test_pilot_takes_the_largest_step_that_descends(data):
+    found = {item.entry.name: item for item in find_datasets(data)[0]}
+    request = {"do": "pilot", "dataset": "Bibtex", "path": str(found["Bibtex"].path), "seconds": 20.0}
+    reply = Server().answer({**request, "steps": [10.0, 1.0, 1e-3, 1e-4]})
+    assert [(trial["step"], trial["descends"]) for trial in reply["tried"]] == [
+        (10.0, False),
+        (1.0, False),
+        (1e-3, True),
+    ]
+    assert reply["step"] == 1e-3
+    assert Server().answer({**request, "steps": [10.0]})["step"] is None
+
+
+def test_no_step_at_all_is_said(data, tmp_path):
+    results = campaign(data, tmp_path, small_options(datasets=("Bibtex",), steps=(10.0,), trials=1)).run()
+    assert set(results.failed) == {
+        f"Bibtex.p{i}.spgd-paper-{rule}.t1" for i in SETTINGS for rule in ("none", "paper", "safe")
+    }
+    assert "the pilot found no step that descends" in report_markdown(results)
+    assert "Bibtex.p1.spgd-auto-paper.t1" in results.records
+
+
+# A whole campaign ------------------------------------------------------------------------------------
+
+
+def test_everything_is_run_and_agrees(done):
+    results, _ = done
+    assert (results.failed, results.not_run, results.unreadable) == ({}, [], {})
+    assert tuple(results.datasets) == NAMES
+    for name in NAMES:
+        for setting in SETTINGS:
+            for algorithm in results.algorithms(name):
+                trials = results.trials(name, setting, algorithm.name)
+                assert len(trials) == 2
+                for run in trials:
+                    assert run.converged
+                    assert run.gap <= 1e-3
+                    assert judged_gap(run, results.bounds(name, setting)) <= 1e-3
+    assert refuted(results) == []
+    assert "Every answer keeps what its run claims." in report_markdown(results)
+
+
+def test_trials_of_stochastic_solvers_differ_in_their_seed(done):
+    results, _ = done
+    first, second = results.trials("Bibtex", 1, "spgd-auto-none")
+    assert first.history.gap != second.history.gap
+    first, second = results.trials("PlantGO", 1, "apgd-none")
+    assert first.history.gap == second.history.gap
+
+
+def test_screening_happened_and_is_measured(done):
+    results, _ = done
+    run = results.trials("CMUFaces", 3, "apgd-paper")[0]
+    assert results.n_selected("CMUFaces", 3) <= run.alive < 30
+    assert 0 < run.first_removal["passes"] <= run.passes
+    assert results.trials("CMUFaces", 3, "apgd-none")[0].first_removal is None
+    assert results.trials("PlantGO", 3, "apgd-paper")[0].history.alive[0] == 59  # the column of zeros is gone at once
+    memory = results.memory("PlantGO", "apgd-paper")
+    assert 0 < memory["held"] <= memory["peak"]
+
+
+def test_report_has_every_section_and_cell(done):
+    results, _ = done
+    report = report_markdown(results)
+    for section in (
+        "What must hold", "Data", "Settings", "Running times (Figures 1 and 3)", "Iterations and passes",
+        "Before the first row leaves", "Screening rate (Figures 2 and 4)", "Speed-up against sparsity", "Memory",
+        "Runs that missed the gap", "Checks from outside", "What the preparation changes", "Not run",
+    ):  # fmt: skip
+        assert report.count(f"\n## {section}\n") == 1
+    for claim in ("2x to 6x", "1.5x to 10x", "4x to 7x", "1.2x to 2.4x"):
+        assert f"the paper claims {claim}" in report
+    assert "divides the gap by the objective instead" in report
+    for name in NAMES:
+        for setting in SETTINGS:
+            assert f"| {name}, p_{setting} |" in report
+
+
+def test_what_must_hold_says_pass_or_what_was_measured(done):
+    """With planted times: 3x and 30x in regression pass; 3x is below what the paper claims for classification."""
+    results, _ = done
+    planted = dict(results.records)
+    for name in ("PlantGO", "CMUFaces"):
+        for setting in SETTINGS:
+            for algorithm, cpu in (("apgd-none", 30.0), ("apgd-paper", 10.0), ("default", 1.0)):
+                for trial in (1, 2):
+                    key = Item("run", name, setting, algorithm, trial).key
+                    planted[key] = {**planted[key], "cpu": cpu}
+    report = report_markdown(replace(results, records=planted))
+    assert "| PlantGO | 3.0x | 3.0x, 3.0x, 3.0x | 2x | PASS | 30.0x | 30.0x, 30.0x, 30.0x | 20x | PASS |" in report
+    assert "| CMUFaces | 3.0x | 3.0x, 3.0x, 3.0x | 4x | below | 30.0x |" in report
+    passes = results.trials("CMUFaces", 3, "apgd-paper")[0].first_removal["passes"]
+    assert (
+        f"- CMUFaces, p_3, APGD, paper's rule: 3.0x. The first row could be screened after {passes:.1f} passes"
+        in report
+    )
+    assert "- PlantGO, p_" not in report.partition("\n## Data")[0]
+
+
+def test_stand_ins_never_go_by_the_papers_names(done):
+    results, _ = done
+    report = report_markdown(results)
+    for name in ("DrivFace", "Bookmarks", "Protein"):
+        rows = [line for line in report.splitlines() if line.startswith(f"| {name}")]
+        assert all(line.startswith("| ProteinVal") for line in rows)
+        assert name not in results.datasets
+        assert not any(key.split(".")[0] == name for key in results.records)
+        assert f"stand-in for {name}" in report
+        assert f"- {name}: looked for " in report  # the real one is listed as missing
+    names = {line.split(",")[0] for line in results_csv(results).splitlines()[1:]}
+    assert names == set(NAMES)
+
+
+def test_outputs(done):
+    results, out = done
+    paths = write_outputs(results, out)
+    assert paths[0] == out / "report.md"
+    figures = ["figure1_time_regression", "figure2_screening_regression", "figure3_time_multinomial"]
+    figures += ["figure4_screening_multinomial", "speedup_against_sparsity"]
+    assert {path.name for path in paths[3:]} == {f"{name}.{suffix}" for name in figures for suffix in ("png", "svg")}
+    for name in figures:
+        pixels = imread(out / f"{name}.png")[..., :3]
+        assert len(set(map(bytes, pixels.reshape(-1, 3)))) > 50
+        assert "<svg" in (out / f"{name}.svg").read_text()
+    loaded = json.loads((out / "results.json").read_text())
+    assert "rows" not in loaded["records"]["PlantGO.p1.default.t1"]
+    assert report_markdown(Results.from_dict(loaded)) == (out / "report.md").read_text()
+    lines = results_csv(results).splitlines()
+    assert len({line.count(",") for line in lines}) == 1
+    assert len(lines) == 1 + 2 * 3 * (2 * 4 + 2 * 7)
+    assert not list(out.glob("*.part"))
+
+
+def texts_overlap(figure):
+    figure.draw_without_rendering()
+    boxes = [ax.title.get_window_extent() for ax in figure.axes if ax.title.get_text()]
+    boxes += [figure._suptitle.get_window_extent(), *(legend.get_window_extent() for legend in figure.legends)]
+    for ax in figure.axes:
+        boxes += [axis.label.get_window_extent() for axis in (ax.xaxis, ax.yaxis) if axis.label.get_text()]
+    inside = figure.bbox
+    outside = [box for box in boxes if box.x0 < inside.x0 - 1 or box.x1 > inside.x1 + 1]
+    return outside or any(box.count_overlaps(boxes[i + 1 :]) for i, box in enumerate(boxes))
+
+
+@pytest.mark.parametrize("datasets", [NAMES, ("PlantGO",), ("ProteinVal",)])
+def test_figures_overlap_nowhere(done, datasets):
+    results, _ = done
+    records = {key: record for key, record in results.records.items() if key.split(".")[0] in datasets}
+    for name, figure in result_figures(replace(results, records=records)).items():
+        assert not texts_overlap(figure), name
+
+
+def test_figure_1_is_relative_to_the_first_setting(done):
+    results, _ = done
+    figure = result_figures(results)["figure1_time_regression"]
+    panel = next(ax for ax in figure.axes if ax.get_title() == "PlantGO, APGD")
+    labels = [text.get_text() for text in panel.texts]
+    assert len(labels) == 12
+    assert labels[0] == "100"  # p_1 without screening
+    whole, other = (results.seconds_of("PlantGO", i, f"apgd-{rule}", 1e-3) for i, rule in ((1, "none"), (2, "paper")))
+    bars = [bar.get_y() + bar.get_height() for bar in panel.patches]
+    assert bars[4] == pytest.approx(100 * other / whole)  # rule by rule, setting by setting
+
+
+def test_capped_runs_are_compared_where_all_have_been(data, tmp_path):
+    """No time at all: every run ends at its first certificate, and the report copes."""
+    results = campaign(data, tmp_path, small_options(cap=1e-9, step_cap=1e-9, datasets=("PlantGO",))).run()
+    statuses = {record["status"] for key, record in results.records.items() if key.endswith(("t1", "t2"))}
+    assert statuses == {"capped"}
+    report = report_markdown(results)
+    assert "| PlantGO, p_1 | APGD, no screening, trial 1 | capped |" in report
+    assert results.gap_of("PlantGO", "apgd", (1,)) > 1e-3
+    assert result_figures(results)
+
+
+def test_a_run_that_hangs_is_recorded(data, tmp_path):
+    class Hanging(CannedWorker):
+        def ask(self, request, limit):
+            if request.get("algorithm") == "apgd-none" and request["do"] == "run":
+                raise WorkerError("no answer", late=True)
+            return super().ask(request, limit)
+
+    options = small_options(datasets=("PlantGO",), trials=1)
+    results = campaign(data, tmp_path, options, make_worker=Hanging).run()
+    assert results.records["PlantGO.p1.apgd-none.t1"]["status"] == "killed"
+    assert results.speed_up("PlantGO", "apgd", (1,), "apgd-paper") is None
+    assert "| PlantGO, p_1 | APGD, no screening, trial 1 | killed | · | · |" in report_markdown(results)
+    result_figures(results)
+
+
+def test_an_error_in_a_run_is_listed_and_tried_again(data, tmp_path):
+    class Failing(CannedWorker):
+        def ask(self, request, limit):
+            if request.get("algorithm") == "apgd-safe":
+                return {"error": "MemoryError: too much"}
+            return super().ask(request, limit)
+
+    options = small_options(datasets=("PlantGO",), trials=1)
+    results = campaign(data, tmp_path, options, make_worker=Failing).run()
+    assert results.failed["PlantGO.p1.apgd-safe.t1"] == "MemoryError: too much"
+    assert "- PlantGO.p1.apgd-safe.t1: MemoryError: too much" in report_markdown(results)
+    again = campaign(data, tmp_path, options, make_worker=CannedWorker).run()
+    assert again.failed == {}
+    assert "PlantGO.p1.apgd-safe.t1" in again.records
+
+
+# Data ------------------------------------------------------------------------------------------------
+
+
+def test_missing_and_broken_sets_are_listed(tmp_path):
+    folder = write_folder(tmp_path / "data", ["plantgo"])
+    (folder / "bibtex.npz").write_bytes(b"no archive")
+    results = campaign(folder, tmp_path / "out", small_options(trials=1)).run()
+    report = report_markdown(results)
+    assert tuple(results.datasets) == ("PlantGO",)
+    assert "- EukaryoteGO: looked for eukaryotego.npz, EukaryoteGO.arff" in report
+    assert "Could not be read, and skipped:" in report
+    assert "cannot be read as the NPZ file of Bibtex" in report or "of Bibtex" in results.unreadable["Bibtex"]
+    assert "The data have 400 samples, the paper has 978." in report
+
+
+def test_chosen_sets_only(data, tmp_path):
+    chosen = campaign(data, tmp_path, small_options(datasets=("PlantGO", "Mnist")))
+    assert list(chosen.found) == ["PlantGO"]
+    assert list(chosen.missing) == ["Mnist"]
+
+
+def test_no_data_at_all(tmp_path):
+    with pytest.raises(ValueError, match=r"data has no file of any data set.*docs/reproduction.md"):
+        campaign(tmp_path, tmp_path / "out")
+    with pytest.raises(ValueError, match="does not exist"):
+        campaign(tmp_path / "nowhere", tmp_path / "out")
+
+
+def test_other_preparations_are_measured(data, tmp_path, monkeypatch):
+    found = {item.entry.name: item for item in find_datasets(data)[0]}
+    request = {"do": "variant", "dataset": "PlantGO", "path": str(found["PlantGO"].path), "cap": 20.0, "tol": 1e-8}
+    raw = Server().answer({**request, "variant": "raw targets"})
+    with np.load(data / "plantgo.npz") as arrays:
+        Y = arrays["Y"].astype(float)
+    X = load_dataset(found["PlantGO"].entry, found["PlantGO"].path).X
+    expected = go.solve(X, Y, setting_lam(X, Y, 3.0, 1), tol=1e-8)
+    assert raw["selected"] == len(expected.support)
+    assert raw["explained"] == pytest.approx(1 - expected.primal / (0.5 * np.sum(Y**2)), rel=1e-6)
+
+
+# The store -------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_done_twice(done, data):
+    results, out = done
+
+    class Idle(InlineWorker):
+        def ask(self, request, limit):
+            raise AssertionError(f"asked again: {request}")
+
+    again = campaign(data, out, make_worker=Idle).run()
+    assert timeless(again) == timeless(results)
+
+
+def test_restart_forgets(data, tmp_path):
+    canned(data, tmp_path).run()
+    files = sorted((tmp_path / "runs").iterdir())
+    foreign = tmp_path / "runs" / "notes.txt"
+    foreign.write_text("mine")
+    before = {path.name: path.stat().st_mtime_ns for path in files}
+    fresh = canned(data, tmp_path, restart=True)
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["notes.txt"]
+    fresh.run()
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*.json")}
+    assert before.keys() == after.keys()
+    assert all(after[name] != before[name] for name in before)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"key": "PlantGO.p1.default.t1"}', '{"key": "x", "made_from": {}}']
+)
+def test_a_spoiled_file_is_done_again(data, tmp_path, content):
+    whole = canned(data, tmp_path).run()
+    (tmp_path / "runs" / "PlantGO.p1.default.t1.json").write_text(content)
+    again = canned(data, tmp_path)
+    assert again.repaired == ["PlantGO.p1.default.t1"]
+    assert timeless(again.run()) == timeless(whole)
+
+
+def test_changed_data_are_refused(tmp_path):
+    folder, out = write_folder(tmp_path / "data", ["plantgo"]), tmp_path / "out"
+    canned(folder, out).run()
+    with np.load(folder / "plantgo.npz") as arrays:
+        changed = dict(arrays)
+    changed["Y"] = changed["Y"][::-1]
+    np.savez(folder / "plantgo.npz", **changed)
+    with pytest.raises(ValueError, match=r"PlantGO.data was made with other input: the data file .* --restart"):
+        canned(folder, out)
+    assert canned(folder, out, restart=True).run().failed == {}
+
+
+def test_changed_settings_are_refused_and_named(data, tmp_path):
+    canned(data, tmp_path).run()
+    with pytest.raises(ValueError, match=r"cap \(30.0, now 9.0\)"):
+        canned(data, tmp_path, small_options(datasets=("PlantGO",), trials=1, cap=9.0))
+    canned(data, tmp_path, small_options(datasets=("PlantGO",), trials=3, minutes=9.0, jobs=2))  # do not change any run
+
+
+def test_another_version_is_refused(data, tmp_path, monkeypatch):
+    canned(data, tmp_path).run()
+    monkeypatch.setattr(store_module, "__version__", "9.9")
+    with pytest.raises(ValueError, match=r"groupowl \(.*, now 9.9\)"):
+        canned(data, tmp_path)
+
+
+def test_fingerprint_sees_every_part(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for part in ("trainingData.csv", "validationData.csv"):
+        (folder / part).write_text("1,2\n")
+    (found,), _ = find_datasets(folder)
+    before = data_fingerprint(found)
+    (folder / "validationData.csv").write_text("1,3\n")
+    assert data_fingerprint(found) != before
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "file.json"
+    write_atomically(path, "first")
+
+    def interrupted(descriptor):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            write_atomically(path, "second")
+    assert path.read_text() == "first"
+    assert [item.name for item in tmp_path.iterdir()] == ["file.json"]
+
+
+def test_a_missing_step_makes_its_runs_anew(data, tmp_path):
+    """Runs with the paper's step depend on the pilot; without it they are not taken over."""
+    options = small_options(datasets=("Bibtex",), trials=1)
+    whole = canned(data, tmp_path, options).run()
+    Store(tmp_path / "runs").path(Item("pilot", "Bibtex")).unlink()
+    assert timeless(canned(data, tmp_path, options).run()) == timeless(whole)
+
+
+# Interruption ----------------------------------------------------------------------------------------
+
+
+class Interrupted(InlineWorker):
+    """Raises Ctrl-C at one of the requests, after the work but before its result is stored."""
+
+    left = 0
+
+    def ask(self, request, limit):
+        reply = super().ask(request, limit)
+        type(self).left -= 1
+        if type(self).left < 0:
+            raise KeyboardInterrupt
+        return reply
+
+
+@pytest.fixture(scope="module")
+def pair(data, tmp_path_factory):
+    """Uninterrupted results of one batch and one stochastic set."""
+    with pytest.MonkeyPatch.context() as patch:
+        hurry(patch)
+        return campaign(data, tmp_path_factory.mktemp("pair"), small_options(datasets=("PlantGO", "Bibtex"))).run()
+
+
+@pytest.mark.parametrize(("seed", "jobs"), [(0, 1), (1, 1), (2, 2)])
+def test_interrupted_and_resumed_is_the_same_as_uninterrupted(pair, data, tmp_path, seed, jobs):
+    rng = random.Random(seed)
+    options = replace(pair.options, jobs=jobs)
+    for _ in range(2):
+        worker = type("At", (Interrupted,), {"left": rng.randrange(len(pair.records) // 2)})
+        with pytest.raises(KeyboardInterrupt):
+            campaign(data, tmp_path, options, make_worker=worker).run()
+    resumed = campaign(data, tmp_path, options).run()
+    assert timeless(replace(resumed, options=pair.options)) == timeless(pair)
+
+
+def test_timeless_keeps_what_matters(done):
+    """A different answer shows; a different time does not."""
+    results, _ = done
+    key = "PlantGO.p1.apgd-paper.t1"
+    record = results.records[key]
+    slower = replace(results, records=results.records | {key: {**record, "cpu": 99.0, "wall": 99.0}}, seconds=1e4)
+    assert timeless(slower) == timeless(results)
+    assert report_markdown(slower) != report_markdown(results)
+    longer = replace(results, records=results.records | {key: {**record, "iterations": record["iterations"] + 10}})
+    assert timeless(longer)[0] != timeless(results)[0]
+
+
+def test_worker_is_stopped_whatever_happens(data, tmp_path):
+    made = []
+
+    class Counted(Interrupted):
+        def __init__(self):
+            super().__init__()
+            made.append(self)
+
+    with pytest.raises(KeyboardInterrupt):
+        campaign(data, tmp_path, make_worker=Counted).run()
+    assert made
+    assert all(worker.stopped for worker in made)
+
+
+def test_progress_tells_how_far_and_how_long(data, tmp_path):
+    states = []
+    options = small_options(datasets=("PlantGO",), trials=1)
+    started = canned(data, tmp_path, options)
+    assert started.expected() > 0
+    started.run(states.append)
+    assert [state.done for state in states] == list(range(states[0].total))
+    assert states[-1].seconds_left < states[0].seconds_left
+    assert campaign(data, tmp_path, options).expected() == 0
+
+
+# The study -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stub_study(monkeypatch):
+    """The study's interface without its work."""
+
+    class RecoveryReport:
+        def __init__(self, text):
+            self.text = text
+
+        def to_dict(self):
+            return {"text": self.text}
+
+        @classmethod
+        def from_dict(cls, saved):
+            return cls(**saved)
+
+        def markdown(self):
+            return f"## Groups\n\n{self.text}\n"
+
+    def figure(report):
+        drawn = Figure(layout="constrained")
+        drawn.suptitle(report.text)
+        return drawn
+
+    module = types.SimpleNamespace(
+        RecoveryReport=RecoveryReport,
+        run_recovery=lambda *, quick, progress: RecoveryReport("quick groups" if quick else "all groups"),
+        recovery_figure=figure,
+    )
+    monkeypatch.setitem(sys.modules, "groupowl.experiments.recovery", module)
+
+
+def test_study_is_run_stored_and_shown(stub_study, data, tmp_path):
+    options = small_options(datasets=("PlantGO",), trials=1, study=True)
+    results = canned(data, tmp_path, options).run()
+    assert (tmp_path / "runs" / "study.json").exists()
+    assert "\n## Groups\n\nall groups\n" in report_markdown(results)
+    assert "study_correlated_groups" in result_figures(results)
+    quick = replace(options, quick=True)
+    assert "quick groups" in report_markdown(canned(data, tmp_path / "quick", quick).run())
+
+
+# The process -----------------------------------------------------------------------------------------
+
+
+def test_process_answers_survives_errors_and_can_be_killed(data):
+    found = {item.entry.name: item for item in find_datasets(data)[0]}
+    request = {"dataset": "PlantGO", "path": str(found["PlantGO"].path)}
+    worker = ProcessWorker()
+    try:
+        assert worker.ask({"do": "data", **request}, 60.0)["n_features"] == 60
+        assert worker.ask({"do": "nonsense", **request}, 60.0)["error"].startswith("KeyError")
+        assert "unreadable" in worker.ask({"do": "data", "dataset": "Bibtex", "path": "/nowhere/bibtex.npz"}, 60.0)
+        run = {"setting": 1, "algorithm": "default", "cap": 20.0, "tol": 1e-4}
+        reply = worker.ask({"do": "run", **run, **request}, 60.0)
+        assert RunRecord.from_dict(reply).converged
+        with pytest.raises(WorkerError, match="no answer within 0 s") as caught:
+            worker.ask({"do": "data", **request}, 0.0)
+        assert caught.value.late
+        assert worker.ask({"do": "data", **request}, 60.0)["name"] == "PlantGO"  # starts anew
+        worker._process.kill()
+        with pytest.raises(WorkerError, match="ended with code"):
+            worker.ask({"do": "data", **request}, 60.0)
+    finally:
+        worker.stop()
+    worker.stop()  # twice does no harm
+
+
+def test_short_runs_are_repeated_and_the_median_counts(data, monkeypatch):
+    monkeypatch.setattr(worker_module, "REPEATS", 5)
+    found = {item.entry.name: item for item in find_datasets(data)[0]}
+    server = Server()
+    request = {"do": "run", "dataset": "PlantGO", "path": str(found["PlantGO"].path), "setting": 1, "tol": 1e-4}
+    times = iter([0.05, 0.01, 0.03, 0.02, 0.04])
+    original = Server._timed
+    monkeypatch.setattr(Server, "_timed", lambda self, *args: replace(original(self, *args), cpu=next(times)))
+    reply = server.answer({**request, "algorithm": "default", "cap": 20.0})
+    assert (reply["cpu"], reply["repeats"]) == (0.03, 5)
+
+
+# Real data -------------------------------------------------------------------------------------------
+
+
+@needs_real_folder
+def test_real_plantgo(tmp_path):
+    options = Options(datasets=("PlantGO",), trials=1, study=False)
+    results = campaign(REAL_FOLDER, tmp_path, options).run()
+    assert (results.failed, results.not_run, refuted(results)) == ({}, [], [])
+    assert results.datasets["PlantGO"]["notes"] == []
+    for setting in SETTINGS:
+        passes = {
+            name: results.trials("PlantGO", setting, name)[0].passes for name in ("apgd-none", "apgd-paper", "default")
+        }
+        assert passes["apgd-none"] > 5 * passes["apgd-paper"] > 10 * passes["default"] > 0
+        assert all(run.converged for run in results.answers("PlantGO", setting).values())
+
+
+def test_steps_of_the_tests_are_not_the_papers():
+    assert Options().steps == (1e-5, 1e-6, 1e-7, 1e-8)
+    assert Options().steps != STEPS
+    assert set(ALGORITHMS) >= {"default", "apgd-none"}
