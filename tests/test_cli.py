@@ -221,6 +221,13 @@ def canned(monkeypatch):
     monkeypatch.setattr("groupowl.experiments.reproduce.outputs._DPI", 90)
 
 
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """For tests that are not about figures."""
+    blank = {name.removesuffix(".png"): Figure() for name in OUTPUTS if name.endswith(".png")}
+    monkeypatch.setattr("groupowl.experiments.reproduce.outputs.result_figures", lambda results: blank)
+
+
 def test_reproduce_command(run, folder, tmp_path, canned):
     out = tmp_path / "new" / "results"
     result = run("reproduce", "--data", folder, "--out", out, "--no-study")
@@ -239,7 +246,7 @@ def test_reproduce_command(run, folder, tmp_path, canned):
     assert trials == {"1", "2", "3", "4", "5"}
 
 
-def test_quiet_quick_reproduce_prints_paths_only(run, folder, tmp_path, canned, monkeypatch):
+def test_quiet_quick_reproduce_prints_paths_only(run, folder, tmp_path, canned, no_pictures, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run("reproduce", "--data", folder, "--quick", "--no-study", "-q")
     assert result.exit_code == 0, result.output
@@ -248,7 +255,7 @@ def test_quiet_quick_reproduce_prints_paths_only(run, folder, tmp_path, canned, 
     assert "This is a quick run" in (tmp_path / "results" / "report.md").read_text()
 
 
-def test_reproduce_takes_its_options(run, folder, tmp_path, canned):
+def test_reproduce_takes_its_options(run, folder, tmp_path, canned, no_pictures):
     arguments = ["--datasets", "PlantGO, Bibtex", "--trials", 2, "--cap", 7, "--minutes", 3, "--jobs", 2, "--no-study"]
     assert run("reproduce", "--data", folder, "--out", tmp_path, "-q", *arguments).exit_code == 0
     saved = json.loads((tmp_path / "results.json").read_text())
@@ -280,7 +287,7 @@ def test_reproduce_without_data(run, tmp_path):
     assert_one_line(run("reproduce", "--data", tmp_path / "nowhere", "--out", tmp_path), "nowhere", "does not exist")
 
 
-def test_reproduce_on_changed_settings(run, folder, tmp_path, canned):
+def test_reproduce_on_changed_settings(run, folder, tmp_path, canned, no_pictures):
     common = (
         "reproduce",
         "--data",
@@ -302,7 +309,7 @@ def test_reproduce_on_changed_settings(run, folder, tmp_path, canned):
     assert "Stored result PlantGO.p1.default.t1 cannot be read and is done again." in result.stdout
 
 
-def test_reproduce_reports_refuted_answers(run, folder, tmp_path, canned, monkeypatch):
+def test_reproduce_reports_refuted_answers(run, folder, tmp_path, canned, no_pictures, monkeypatch):
     monkeypatch.setattr(reproduce_module, "refuted", lambda results: ["a wrong one"])
     result = run("reproduce", "--data", folder, "--out", tmp_path, "--datasets", "PlantGO", "--no-study", "--trials", 1)
     assert result.exit_code == 1
@@ -315,10 +322,9 @@ def test_reproduce_that_cannot_write(run, folder, tmp_path, canned):
     assert_one_line(result, "cannot write to", tmp_path)
 
 
-def test_interrupted_for_real_and_resumed(tmp_path, run, monkeypatch):
+def test_interrupted_for_real_and_resumed(tmp_path, run, no_pictures):
     """Ctrl-C at a random moment of a real process: one line, whole files, and the next call continues."""
     folder = write_folder(tmp_path / "data", ["plantgo"], easy=True)
-    monkeypatch.setattr("groupowl.experiments.reproduce.outputs.result_figures", lambda results: {})
     arguments = ["--data", folder, "--trials", 1, "--no-study", "-q"]
     command = [sys.executable, "-m", "groupowl.cli", "reproduce", *map(str, arguments), "--out"]
     process = subprocess.Popen([*command, str(tmp_path / "stopped")], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -871,7 +871,7 @@ def stub_study(monkeypatch):
 
 
 def test_study_is_run_stored_and_shown(stub_study, data, tmp_path):
-    options = small_options(datasets=("PlantGO",), trials=1, study=True)
+    options = small_options(datasets=("PlantGO",), trials=1, minutes=30.0, study=True)
     results = canned(data, tmp_path, options).run()
     assert (tmp_path / "runs" / "study.json").exists()
     assert "\n## Groups\n\nall groups\n" in report_markdown(results)
@@ -939,3 +939,16 @@ def test_steps_of_the_tests_are_not_the_papers():
     assert Options().steps == (1e-5, 1e-6, 1e-7, 1e-8)
     assert Options().steps != STEPS
     assert set(ALGORITHMS) >= {"default", "apgd-none"}
+
+
+# Documentation ---------------------------------------------------------------------------------------
+
+
+def test_documentation_says_where_every_set_comes_from():
+    text = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    rows = {line.split(" | ")[0].lstrip("| "): line for line in text.splitlines() if line.startswith("| ")}
+    for name, entry in DATASETS.items():
+        for part in (entry.source, entry.size, entry.stands_in_for or "the paper's"):
+            assert part in rows[name]
+        assert all(f"`{file}`" in rows[name] for group in entry.files for file in group)
+    assert set(rows) == {"data set", *DATASETS}

@@ -58,12 +58,17 @@ def result_figures(results: Results) -> dict[str, Figure]:
     return {name: figure for name, figure in drawn.items() if figure is not None}
 
 
+def _batch_first(results: Results, loss: str) -> list[str]:
+    """Data sets with this loss, those for APGD before those for SPGD."""
+    return [*results.names(loss=loss, solver="apgd"), *results.names(loss=loss, solver="spgd")]
+
+
 # Figures 1 and 3 -------------------------------------------------------------------------------------
 
 
 def _time_figure(results: Results, loss: str, figure_number: int) -> Figure | None:
     """A panel per data set and family: time in percent of p_1 without screening."""
-    panels = [(name, family) for name in results.names(loss=loss) for family in results.families(name)]
+    panels = [(name, family) for name in _batch_first(results, loss) for family in results.families(name)]
     panels = [panel for panel in panels if _percentages(results, *panel)]
     if not panels:
         return None
@@ -97,18 +102,19 @@ def _percentages(results: Results, name: str, family: str) -> dict[tuple[str, in
 def _draw_times(ax: Axes, results: Results, name: str, family: str) -> None:
     percent = _percentages(results, name, family)
     settings = results.settings(name)
-    width = 0.8 / len(_RULE_STYLES)
+    rules = [rule for rule in _RULE_STYLES if any(rule == place for place, _ in percent)]
+    width = 0.8 / len(rules)
     lowest = min(percent.values())
     decade = 10.0 ** np.floor(np.log10(0.7 * lowest))
     floor = max(step * decade for step in (1, 2, 5) if step * decade <= 0.7 * lowest)  # the axis ends at a label
-    for k, (rule, style) in enumerate(_RULE_STYLES.items()):
+    for k, rule in enumerate(rules):
         for i, setting in enumerate(settings):
             value = percent.get((rule, setting))
             if value is None:
                 continue
-            x = i + (k - 1.5) * width
-            ax.bar(x, value - floor, width, bottom=floor, edgecolor="white", linewidth=0.6, **style)
-            label = f"{value:.0f}" if value >= 9.5 else f"{value:.1f}" if value >= 0.95 else f"{value:.2g}"
+            x = i + (k - (len(rules) - 1) / 2) * width
+            ax.bar(x, value - floor, width, bottom=floor, edgecolor="white", linewidth=0.6, **_RULE_STYLES[rule])
+            label = f"{value:.0f}" if value >= 9.5 else f"{value:.1f}" if value >= 0.95 else f"{value:.1g}"
             ax.annotate(label, (x, value), (0, 1), textcoords="offset points", ha="center", fontsize=6.5)
     ax.set_yscale("log")
     ax.set_ylim(floor, 2.2 * max(percent.values()))
@@ -136,7 +142,7 @@ def _screening_figure(results: Results, loss: str, figure_number: int) -> Figure
     """Two panels per data set: the rate against iterations, and against time."""
     from matplotlib.figure import Figure
 
-    names = [name for name in results.names(loss=loss) if _rates(results, name)]
+    names = [name for name in _batch_first(results, loss) if _rates(results, name)]
     if not names:
         return None
     figure = Figure(figsize=(3.3 * max(len(names), 2) + 0.4, 6.4), layout="constrained")
@@ -150,7 +156,7 @@ def _screening_figure(results: Results, loss: str, figure_number: int) -> Figure
         column[0].set_title(name, fontsize=10)
     figure.suptitle(f"Figure {figure_number}: screening rate in setting $p_1$, {_MODELS[loss]}")
     ordered = [label for label in (ALGORITHMS[name].label for name in _CURVES) if label in handles]
-    columns = min(len(ordered), max(2, len(names)))
+    columns = min(len(ordered), 3 if len(names) > 2 else 2)
     figure.legend(
         [handles[label] for label in ordered], ordered, loc="outside lower center", ncols=columns, handlelength=4.0
     )
@@ -169,6 +175,8 @@ def _rates(results: Results, name: str) -> dict[str, tuple[Any, Any]]:
 
 
 def _draw_rates(ax: Axes, results: Results, name: str, x: str, handles: dict[str, Any]) -> None:
+    from matplotlib.ticker import LogLocator
+
     rates = _rates(results, name)
     for algorithm, style in _CURVES.items():
         if algorithm not in rates:
@@ -181,6 +189,9 @@ def _draw_rates(ax: Axes, results: Results, name: str, x: str, handles: dict[str
         handles[ALGORITHMS[algorithm].label] = line
     ax.set_xscale("log")
     label_log_axis(ax.xaxis)
+    low, high = ax.get_xlim()
+    if high > 50 * low:  # panels are narrow
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0,)))
     ax.set_ylim(-4, 104)
     ax.grid(visible=True, color="0.9")
     ax.set_axisbelow(True)
@@ -203,10 +214,11 @@ def _sparsity_figure(results: Results) -> Figure | None:
             if points:
                 drawn = True
                 shares, factors = zip(*points, strict=True)
-                ax.plot(
-                    shares, factors, label=f"{name}, {FAMILIES[family]}", color=_COLOURS[i % len(_COLOURS)],
-                    linestyle=_LINE_STYLES[i % len(_LINE_STYLES)], marker=_MARKERS[i % len(_MARKERS)], linewidth=1.4,
-                )  # fmt: skip
+                style = {"color": _COLOURS[i % len(_COLOURS)], "linestyle": _LINE_STYLES[i % len(_LINE_STYLES)]}
+                # Colours and markers come round after seven; the second time they are paired otherwise.
+                style["marker"] = _MARKERS[(i + 3 * (i // len(_COLOURS))) % len(_MARKERS)]
+                style["markerfacecolor"] = style["color"] if family == "apgd" else "white"
+                ax.plot(shares, factors, label=f"{name}, {FAMILIES[family]}", linewidth=1.4, **style)
         ax.set(xscale="log", yscale="log", title=title, xlabel="rows selected (% of all)")
         ax.set_ylabel("speed-up against no screening" if chosen == "paper" else "")
         for axis in (ax.xaxis, ax.yaxis):

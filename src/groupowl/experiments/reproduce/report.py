@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from statistics import median
 from typing import Any
 
 from ..data import DATASETS
@@ -66,7 +67,7 @@ def _introduction(results: Results) -> str:
     runs = sum("history" in record for record in results.records.values())
     software = f"{machine['system']}, {machine['processor']}; Python {machine['python']}, NumPy {machine['numpy']}, "
     software += f"SciPy {machine['scipy']}"
-    spent = UNKNOWN if results.seconds is None else f"{results.seconds / 60:.0f} minutes"
+    spent = UNKNOWN if results.seconds is None else f"{results.seconds / 60:.1f} minutes"
     mode = (
         " This is a quick run: it is meant to show that everything works, not to measure well." if options.quick else ""
     )
@@ -125,29 +126,37 @@ def _reasons(results: Results, name: str, algorithm: str, asked: float, factors:
     """A sentence with a measurement for each setting below what is asked."""
     sentences = []
     for setting, factor in factors.items():
-        if factor is None or factor >= asked:
-            continue
         plain, run = (_first(results, name, setting, key) for key in ("apgd-none", algorithm))
-        if plain is None or run is None:
+        if factor is None or factor >= asked or plain is None or run is None:
             continue
-        sentence = f"{name}, p_{setting}, {ALGORITHMS[algorithm].label}: {times(factor)}."
-        if algorithm == "default":
-            sentence += (
-                f" It took {number(run.passes)} passes and {seconds(run.cpu)} s, of which {seconds(_set_up(run))} s "
-                f"went by before its first certificate; APGD took {number(plain.passes)} passes and "
-                f"{seconds(plain.cpu)} s."
+        parts = [f"{name}, p_{setting}, {ALGORITHMS[algorithm].label}: {times(factor)}."]
+        common = results.gap_of(name, "apgd", (setting,))
+        if common > results.options.tol:
+            parts.append(
+                f"Compared at a gap of {gap(common)}, the best that all runs reached before their time was over."
             )
-        elif run.first_removal is None:
-            sentence += f" No row could be screened in {count(run.passes)} passes."
-        else:
-            before = run.first_removal["passes"]
-            sentence += (
-                f" The first row could be screened after {number(before)} passes, at a relative gap of "
-                f"{gap(run.first_removal['gap'])}; the whole run took {number(run.passes)}, and "
-                f"{number(plain.passes)} without screening."
-            )
-        sentences.append(sentence)
+        explain = _why_default if algorithm == "default" else _why_screening
+        sentences.append(" ".join([*parts, explain(results, name, setting, run, plain)]))
     return sentences
+
+
+def _why_default(results: Results, name: str, setting: int, run: RunRecord, plain: RunRecord) -> str:
+    return (
+        f"It took {number(run.passes)} passes and {seconds(run.cpu)} s, of which {seconds(_set_up(run))} s went by "
+        f"before its first certificate; APGD took {number(plain.passes)} passes and {seconds(plain.cpu)} s."
+    )
+
+
+def _why_screening(results: Results, name: str, setting: int, run: RunRecord, plain: RunRecord) -> str:
+    whole = f"the whole run took {number(run.passes)}, and {number(plain.passes)} without screening"
+    if run.first_removal is None:
+        return f"No row could be screened: {whole}."
+    rate = run.history.screening_rate(results.n_selected(name, setting) or 0)
+    half = next((passes for passes, share in zip(run.history.passes, rate, strict=True) if share >= 0.5), None)
+    return (
+        f"The first row could be screened after {number(run.first_removal['passes'])} passes, at a relative gap of "
+        f"{gap(run.first_removal['gap'])}, half of the inactive rows after {number(half)}; {whole}."
+    )
 
 
 def _set_up(run: RunRecord) -> float | None:
@@ -185,7 +194,11 @@ def _data(results: Results) -> str:
     )
     parts.append("How the values were prepared, which the paper does not say:")
     parts.append(bullet_list(f"{name}: {data['preprocessing']}" for name, data in results.datasets.items()))
-    notes = [f"{name}: {note}" for name, data in results.datasets.items() for note in data["notes"]]
+    notes = [
+        note if note.startswith(name) else f"{name}: {note}"
+        for name, data in results.datasets.items()
+        for note in data["notes"]
+    ]
     if notes:
         parts += ["What differs from the paper:", bullet_list(notes)]
     if results.missing:
@@ -264,7 +277,7 @@ def _running_times(results: Results) -> str:
             for setting in results.settings(name)
         ]
         parts.append(table(headings, rows, text_columns=2))
-    parts += _cut_trials(results)
+    parts += [*_stochastic_note(results), *_cut_trials(results)]
     ratio = _largest_wait(results)
     if ratio is not None:
         parts.append(f"Wall time was at most {ratio:.2f} times the CPU time for runs of a second or more.")
@@ -282,6 +295,26 @@ def _time_row(results: Results, name: str, family: str, setting: int) -> list[st
         factor = times(results.speed_up(name, family, (setting,), algorithm))
         cells.append(taken if algorithm.endswith("none") or taken == UNKNOWN else f"{taken} ({factor})")
     return cells
+
+
+def _stochastic_note(results: Results) -> list[str]:
+    """Why screening saves SPGD less time than passes."""
+    fewer, faster = [], []
+    for name in results.names(solver="spgd"):
+        for setting in results.settings(name):
+            runs = [_first(results, name, setting, f"spgd-auto-{rule}") for rule in ("none", "paper")]
+            factor = results.speed_up(name, "spgd-auto", (setting,), "spgd-auto-paper")
+            passes = [run.passes for run in runs if run is not None and run.converged and run.passes]
+            if factor is not None and len(passes) == 2:
+                fewer.append(passes[0] / passes[1])
+                faster.append(factor)
+    if not fewer:
+        return []
+    return [
+        f"With the automatic step, the paper's rule shortened the passes of SPGD by {times(median(fewer))} and its "
+        f"time by {times(median(faster))} (medians over data sets and settings): a step on 30 or 40 samples is a few small "
+        "products, and much of their cost does not fall with the number of columns."
+    ]
 
 
 def _cut_trials(results: Results) -> list[str]:

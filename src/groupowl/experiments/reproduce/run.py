@@ -85,6 +85,7 @@ class Campaign:
     ) -> None:
         self.options = options
         self.clock = clock
+        self._started = clock()
         self.store = Store(out / "runs")
         self._make_worker = make_worker
         self._lock = threading.Lock()
@@ -99,6 +100,9 @@ class Campaign:
         if restart:
             self.store.clear()
         self.repaired = self._take_over()
+        self._budget = Budget(
+            60.0 * options.minutes, spent=self.spent / options.jobs + clock() - self._started, clock=clock
+        )
 
     # Before ---------------------------------------------------------------------------------------------
 
@@ -221,8 +225,7 @@ class Campaign:
         Results
         """
         self._progress = progress
-        self._budget = Budget(60.0 * self.options.minutes, spent=self.spent / self.options.jobs, clock=self.clock)
-        started, spent_before = self.clock(), self.spent
+        spent_before = self.spent
         try:
             for stage in self._first_stages():
                 self._do_stage(stage)
@@ -238,7 +241,7 @@ class Campaign:
             records=self._in_order(),
             failed=self._failed,
             not_run=self._not_run,
-            seconds=spent_before + self.clock() - started,
+            seconds=spent_before + self.clock() - self._started,
         )
 
     def _in_order(self) -> dict[str, dict[str, Any]]:
