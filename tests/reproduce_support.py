@@ -6,6 +6,7 @@ import json
 import threading
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 from groupowl.experiments.data import DATASETS
@@ -122,6 +123,22 @@ class CannedWorker:
 
     def stop(self):
         """Nothing runs."""
+
+
+def assert_same(one, other, place="results"):
+    """Equal but for rounding, which may differ between processes."""
+    if isinstance(one, dict):
+        assert list(one) == list(other), place
+        for key in one:
+            assert_same(one[key], other[key], f"{place}.{key}")
+    elif isinstance(one, list):
+        assert len(one) == len(other), place
+        for i, (left, right) in enumerate(zip(one, other, strict=True)):
+            assert_same(left, right, f"{place}[{i}]")
+    elif isinstance(one, float):
+        assert other == pytest.approx(one, rel=1e-6, abs=1e-12), place
+    else:
+        assert one == other, place
 
 
 def campaign(data, out, options=None, **settings):

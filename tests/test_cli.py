@@ -22,7 +22,7 @@ from groupowl import cli
 from groupowl.experiments import demo as demo_module
 from groupowl.experiments import reproduce as reproduce_module
 from groupowl.experiments.demo import RUNS, demo_figures, demo_problems, run_demo
-from reproduce_support import CannedWorker, write_folder
+from reproduce_support import CannedWorker, InlineWorker, assert_same, write_folder
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
@@ -209,15 +209,18 @@ def folder(tmp_path_factory):
     return write_folder(tmp_path_factory.mktemp("sets"))
 
 
+def work_with(make_worker, monkeypatch):
+    """Let the command do its work with these workers."""
+    original = reproduce_module.Campaign
+    monkeypatch.setattr(
+        reproduce_module, "Campaign", lambda *args, **more: original(*args, **more, make_worker=make_worker)
+    )
+
+
 @pytest.fixture
 def canned(monkeypatch):
     """Runs that are done at once."""
-    original = reproduce_module.Campaign
-
-    def campaign(*args, **settings):
-        return original(*args, **{"make_worker": CannedWorker, **settings})
-
-    monkeypatch.setattr(reproduce_module, "Campaign", campaign)
+    work_with(CannedWorker, monkeypatch)
     monkeypatch.setattr("groupowl.experiments.reproduce.outputs._DPI", 90)
 
 
@@ -322,7 +325,7 @@ def test_reproduce_that_cannot_write(run, folder, tmp_path, canned):
     assert_one_line(result, "cannot write to", tmp_path)
 
 
-def test_interrupted_for_real_and_resumed(tmp_path, run, no_pictures):
+def test_interrupted_for_real_and_resumed(tmp_path, run, no_pictures, monkeypatch):
     """Ctrl-C at a random moment of a real process: one line, whole files, and the next call continues."""
     folder = write_folder(tmp_path / "data", ["plantgo"], easy=True)
     arguments = ["--data", folder, "--trials", 1, "--no-study", "-q"]
@@ -346,6 +349,7 @@ def test_interrupted_for_real_and_resumed(tmp_path, run, no_pictures):
     for path in stored.iterdir():
         json.loads(path.read_text())
     kept = {path.name: path.stat().st_mtime_ns for path in stored.iterdir()}
+    work_with(InlineWorker, monkeypatch)
     assert run("reproduce", *arguments, "--out", tmp_path / "stopped").exit_code == 0
     assert all((stored / name).stat().st_mtime_ns == changed for name, changed in kept.items())
     assert run("reproduce", *arguments, "--out", tmp_path / "whole").exit_code == 0
@@ -354,7 +358,7 @@ def test_interrupted_for_real_and_resumed(tmp_path, run, no_pictures):
         for name in ("whole", "stopped")
     )
     assert reproduce_module.report_markdown(whole) == reproduce_module.report_markdown(resumed)
-    assert whole.to_dict() == resumed.to_dict()
+    assert_same(whole.to_dict(), resumed.to_dict())
 
 
 # What goes wrong --------------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ def write_outputs(results: Results, out: Path) -> list[Path]:
         "results.csv": results_csv(results),
     }
     for name, figure in result_figures(results).items():
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # found once, for both formats
         for suffix in ("png", "svg"):
             buffer = io.BytesIO()
             figure.savefig(buffer, format=suffix, dpi=_DPI, metadata={"Date": None} if suffix == "svg" else None)

@@ -1,8 +1,8 @@
 """What is run, in which order, and how long it may take.
 
 The first trial of everything comes first, and setting p_1 before the others, so that results of a stopped run are thin
-but complete. Then come the other trials; cells whose first trial ran into its time limit come last and are repeated
-once at most.
+but complete. Then come the other trials; slow cells, whose first trial took a good part of its time limit or all of it,
+come last and are repeated once at most.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 from ..data import DatasetEntry
 from .settings import ALGORITHMS, PILOT_SECONDS, Options
 
-#: Trials of a cell whose first trial ran into its time limit.
-CAPPED_TRIALS = 2
+#: Trials of a slow cell, and the part of the time limit from which a first trial makes its cell slow.
+SLOW_TRIALS = 2
+SLOW_SHARE = 1.0 / 6.0
 #: Seconds kept back for tables and figures.
-RESERVE = 25.0
+RESERVE = 20.0
 #: Seconds that a process needs to start and to load the data.
 _START_SECONDS = 2.0
 
@@ -139,6 +140,8 @@ def _memory_of(entry: DatasetEntry, options: Options) -> Group:
     if options.quick and entry.solver == "spgd":
         return []
     algorithms = [algorithm for algorithm in options.algorithms(entry.solver) if algorithm.family != "spgd-paper"]
+    if options.quick:
+        algorithms = [algorithm for algorithm in algorithms if algorithm.name != "apgd-safe"]
     return [Item("memory", entry.name, 1, algorithm.name) for algorithm in algorithms]
 
 
@@ -150,25 +153,25 @@ def variants_of(entry: DatasetEntry) -> tuple[str, ...]:
 
 
 def later_stages(
-    entries: Iterable[DatasetEntry], options: Options, capped: set[tuple[str, int, str]]
+    entries: Iterable[DatasetEntry], options: Options, slow: set[tuple[str, int, str]]
 ) -> list[list[Group]]:
-    """Stages of the other trials, given the cells whose first trial ran into its time limit."""
+    """Stages of the other trials, given the slow cells."""
     entries = list(entries)
 
-    def trial_of(trial: int, *, of_capped: bool) -> list[Group]:
+    def trial_of(trial: int, *, of_slow: bool) -> list[Group]:
         groups = [
             [
                 item
                 for setting in options.settings(entry.solver)
                 for algorithm in options.algorithms(entry.solver)
-                if ((item := Item("run", entry.name, setting, algorithm.name, trial)).cell in capped) == of_capped
+                if ((item := Item("run", entry.name, setting, algorithm.name, trial)).cell in slow) == of_slow
             ]
             for entry in entries
         ]
         return [group for group in groups if group]
 
-    stages = [trial_of(trial, of_capped=False) for trial in range(2, options.trials + 1)]
-    stages += [trial_of(trial, of_capped=True) for trial in range(2, min(options.trials, CAPPED_TRIALS) + 1)]
+    stages = [trial_of(trial, of_slow=False) for trial in range(2, options.trials + 1)]
+    stages += [trial_of(trial, of_slow=True) for trial in range(2, min(options.trials, SLOW_TRIALS) + 1)]
     return [stage for stage in stages if stage]
 
 
@@ -194,7 +197,7 @@ def request_of(item: Item, options: Options, step: float | None = None) -> dict[
 
 def memory_cap(options: Options) -> float:
     """Seconds for a run whose memory is measured: arrays are made early."""
-    return min(options.cap, 2.0 if options.quick else 15.0)
+    return min(options.cap, 1.0 if options.quick else 15.0)
 
 
 def variant_cap(options: Options) -> float:

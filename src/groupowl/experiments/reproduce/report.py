@@ -8,7 +8,7 @@ from typing import Any
 
 from ..data import DATASETS
 from .judge import complaint, judged_gap
-from .plan import CAPPED_TRIALS, Item, variants_of
+from .plan import SLOW_SHARE, SLOW_TRIALS, Item, variants_of
 from .records import RunRecord
 from .results import Results
 from .settings import ALGORITHMS, FAMILIES, MANY_SAMPLES, PILOT_SECONDS, RULES, WARM_START
@@ -226,7 +226,8 @@ def _settings(results: Results) -> str:
         "loop is as long as the mini-batch is large, as in the paper; with the automatic step it is one epoch.",
         "APGD and SPGD are the paper's algorithms with their errata mended (step and momentum of Algorithm 1, the "
         f"scale of the stochastic gradient in Algorithm 2). Trials: {options.trials}, with the seed of SPGD equal to "
-        f"the number of the trial. Cells whose first trial ran into the time limit have at most {CAPPED_TRIALS}.",
+        f"the number of the trial. Cells whose first trial took more than {SLOW_SHARE * options.cap:.3g} s "
+        f"have at most {SLOW_TRIALS}.",
     ]
     return "\n\n".join(["## Settings", bullet_list(lines), *_pilots(results)])
 
@@ -312,8 +313,8 @@ def _stochastic_note(results: Results) -> list[str]:
         return []
     return [
         f"With the automatic step, the paper's rule shortened the passes of SPGD by {times(median(fewer))} and its "
-        f"time by {times(median(faster))} (medians over data sets and settings): a step on 30 or 40 samples is a few small "
-        "products, and much of their cost does not fall with the number of columns."
+        f"time by {times(median(faster))} (medians over data sets and settings): a step on 30 or 40 samples is a few "
+        "small products, and much of their cost does not fall with the number of columns."
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..data import FoundDataset, find_datasets
 from .plan import (
+    SLOW_SHARE,
     Budget,
     Group,
     Item,
@@ -126,7 +127,7 @@ class Campaign:
             return data_fingerprint(found)
         except OSError as error:
             reason = error.strerror or str(error)
-            self._unreadable[found.entry.name] = f"{str(found.path)!r} cannot be read: {reason}."
+            self._unreadable[found.entry.name] = f"{found.path.name!r} cannot be read: {reason}."
             return "unreadable"
 
     @property
@@ -162,17 +163,20 @@ class Campaign:
         return first_stages(self.entries, self.options)
 
     def _later_stages(self) -> list[list[Group]]:
-        return later_stages(self.entries, self.options, self._capped_cells())
+        return later_stages(self.entries, self.options, self._slow_cells())
 
-    def _capped_cells(self) -> set[tuple[str, int, str]]:
-        """Cells whose first trial ran into its time limit."""
-        items = (
-            Item("run", entry.name, setting, algorithm.name)
-            for entry in self.entries
-            for setting in self.options.settings(entry.solver)
-            for algorithm in self.options.algorithms(entry.solver)
-        )
-        return {item.cell for item in items if self._results.get(item.key, {}).get("status") in ("capped", "killed")}
+    def _slow_cells(self) -> set[tuple[str, int, str]]:
+        """Cells whose first trial took a good part of its time limit, or all of it."""
+        return {item.cell for item in self._first_runs() if item.key in self._results and self._was_slow(item)}
+
+    def _was_slow(self, item: Item) -> bool:
+        result = self._results[item.key]
+        limit = self.options.limit(ALGORITHMS[item.algorithm].family)
+        return result["status"] in ("capped", "killed") or result["cpu"] > SLOW_SHARE * limit
+
+    def _first_runs(self) -> list[Item]:
+        stages = self._first_stages()
+        return [item for stage in stages for group in stage for item in group if item.kind == "run"]
 
     def _fingerprint(self, item: Item) -> dict[str, Any]:
         return fingerprint(self._request(item), self._hashes.get(item.dataset))
@@ -184,20 +188,19 @@ class Campaign:
 
     def expected(self) -> float:
         """Seconds that the rest is likely to take, within the budget."""
-        later = later_stages(self.entries, self.options, self._capped_cells() | self._likely_capped())
+        later = later_stages(self.entries, self.options, self._slow_cells() | self._likely_slow())
         stages = [*self._first_stages(), *later]
         rest = [item for stage in stages for group in stage for item in group if item.key not in self._results]
         seconds = sum(self._expected(item) for item in rest) + 1.5 * sum(len(stage) for stage in stages if rest)
         return min(seconds / self.options.jobs, max(60.0 * self.options.minutes - self.spent, 0.0))
 
-    def _likely_capped(self) -> set[tuple[str, int, str]]:
-        """Cells not run yet whose first trial is likely to run into its limit."""
-        items = (item for stage in self._first_stages() for group in stage for item in group if item.kind == "run")
+    def _likely_slow(self) -> set[tuple[str, int, str]]:
+        """Cells not run yet that are likely to be slow."""
         return {
             item.cell
-            for item in items
+            for item in self._first_runs()
             if item.key not in self._results
-            and self._expected(item) >= self.options.limit(ALGORITHMS[item.algorithm].family)
+            and self._expected(item) > SLOW_SHARE * self.options.limit(ALGORITHMS[item.algorithm].family)
         }
 
     def _expected(self, item: Item) -> float:
@@ -325,7 +328,7 @@ class Campaign:
 
     def _file(self, item: Item, reply: dict[str, Any], elapsed: float) -> None:
         if "unreadable" in reply:
-            self._unreadable[item.dataset] = reply["unreadable"]
+            self._unreadable[item.dataset] = self._without_folder(item, reply["unreadable"])
         elif "error" in reply:
             self._fail(item, reply["error"])
         else:
@@ -338,7 +341,12 @@ class Campaign:
         self._results[item.key], self._elapsed[item.key] = result, elapsed
 
     def _fail(self, item: Item, message: str) -> None:
-        self._failed[item.key] = message
+        self._failed[item.key] = self._without_folder(item, message)
+
+    def _without_folder(self, item: Item, message: str) -> str:
+        """A message for the report, which others may read: with the name of the file, not with where it lies."""
+        found = self.found.get(item.dataset)
+        return message if found is None else message.replace(str(found.path), found.path.name)
 
     def _tell(self, item: Item) -> None:
         if self._progress is None:
