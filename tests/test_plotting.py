@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import groupowl as go
-from groupowl.plotting import plot_gap, plot_rows_kept
+from groupowl.plotting import label_log_axis, plot_gap, plot_rows_kept
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -150,5 +150,21 @@ def test_labels_of_short_times_do_not_overlap(histories, top):
     boxes = [t.label1.get_window_extent() for t in ax.xaxis.get_major_ticks() if low <= t.get_loc() <= high]
     plt.close(figure)
     assert len(boxes) >= 3
+    for i, box in enumerate(boxes):
+        assert not box.count_overlaps(boxes[i + 1 :])
+
+
+@pytest.mark.parametrize("low", [1.1e-4, 1e-3, 0.013, 0.9, 40.0])
+@pytest.mark.parametrize("span", [3.0, 30.0, 190.0, 1e3, 4e3, 1e5, 1e7])
+def test_numbers_on_a_logarithmic_axis_do_not_overlap(low, span):
+    """In a panel as wide as those of the demo, whatever the times were."""
+    figure, ax = plt.subplots(figsize=(5.2, 4.6), layout="constrained")
+    ax.set_xscale("log")
+    ax.set_xlim(low, low * span)
+    label_log_axis(ax.xaxis)
+    figure.draw_without_rendering()
+    shown = [t for t in ax.xaxis.get_major_ticks() if low <= t.get_loc() <= low * span and t.label1.get_text()]
+    assert len(shown) >= 2
+    boxes = [tick.label1.get_window_extent() for tick in shown]
     for i, box in enumerate(boxes):
         assert not box.count_overlaps(boxes[i + 1 :])

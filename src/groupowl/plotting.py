@@ -141,10 +141,11 @@ def _finish(ax: Axes, x: str, title: str, y_label: str) -> Axes:
 
 
 def label_log_axis(axis: Axis) -> None:
-    """Plain numbers (50, not 5 x 10^1) on a logarithmic axis: 1, 2, 5, 10 or, where it is long, powers of ten."""
+    """Plain numbers (50, not 5 x 10^1) on a logarithmic axis: 1, 2, 5, 10, powers of ten where it is long, else all."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 5e3 * low else (1.0,)))
+    subs = range(1, 10) if high < 5 * low else (1.0, 2.0, 5.0) if high < 1e3 * low else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())

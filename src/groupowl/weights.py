@@ -135,7 +135,7 @@ def _scaled(weights: FloatArray) -> FloatArray:
 
 
 def oscar_lam(n_features: int, alpha_1: float, alpha_2: float) -> FloatArray:
-    """2OSCAR weights in the paper's parametrisation, ``lam_i = alpha_1 + alpha_2 (d - i)``, unscaled.
+    """OSCAR weights in the paper's parametrisation, ``lam_i = alpha_1 + alpha_2 (d - i)``, unscaled.
 
     Parameters
     ----------

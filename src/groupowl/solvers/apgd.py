@@ -64,6 +64,9 @@ class APGD(SteppingSolver):
     screen_after: int = 0
     check_every: int = 10
 
+    #: Momentum without gradient restart swings: objective and gap may stand above their best for thousands of steps.
+    patience = 500
+
     def __post_init__(self) -> None:
         if isinstance(self.step, str):
             lookup("step", self.step, {"auto": None, "backtracking": None})
