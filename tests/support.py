@@ -67,6 +67,7 @@ def make_case(
     fit_intercept=False,
     weighted=False,
     sparse=False,
+    density=0.5,
     shape="oscar",
     fraction=0.3,
 ):
@@ -74,7 +75,7 @@ def make_case(
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d)) @ (np.eye(d) + 0.4 * rng.standard_normal((d, d)) / np.sqrt(d)) + 0.3
     if sparse:
-        X *= rng.random((n, d)) < 0.5
+        X *= rng.random((n, d)) < density
     B = np.zeros((d, q))
     B[rng.choice(d, size=min(4, d), replace=False)] = rng.standard_normal((min(4, d), q))
     Z = X @ B

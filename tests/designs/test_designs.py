@@ -678,3 +678,14 @@ def test_shapes_that_are_refused(X, message):
 def test_types_that_are_refused(X, dtype):
     with pytest.raises(TypeError, match=rf"^X must hold real numbers, got .*dtype {dtype}\."):
         as_design(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n", [2048, 2049, 4500])
+def test_columns_of_long_arrays(n, order, dtype):
+    X = np.asarray(np.random.default_rng(0).standard_normal((n, 7)), dtype=dtype, order=order)
+    columns = as_design(X).columns(np.array([1, 4, 6]))
+    assert columns.At.dtype == np.float64
+    assert columns.At.flags.c_contiguous
+    np.testing.assert_array_equal(columns.At.T, X[:, [1, 4, 6]].astype(np.float64))

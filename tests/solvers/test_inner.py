@@ -8,6 +8,7 @@ import pytest
 import groupowl as go
 import groupowl.solvers.inner as inner
 from groupowl._kernels import cluster_labels, cluster_starts, owl_value, unit_norms
+from groupowl.designs.columns import DenseColumns, SparseColumns
 from groupowl.losses import MultinomialLoss, SquaredLoss
 from groupowl.problem import build_problem
 from groupowl.solvers.inner import ColumnsOracle, Goal, GramOracle, ProblemOracle, curvature, minimise
@@ -93,9 +94,10 @@ def _mask(*rows):
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_some_columns_at_some_samples(kind):
     """Products with them are those with the entries themselves, intercept and weights included."""
-    case = make_case(62, n=30, d=12, **kind)
+    case = make_case(62, n=30, d=12, density=0.05, **kind)
     problem, rows = case.problem(), np.array([1, 4, 5, 9])
     columns = problem.columns(rows)
+    assert isinstance(columns, SparseColumns if kind["sparse"] else DenseColumns)
     entries = columns.predict(np.eye(columns.n_columns))
     samples, chosen = np.array([0, 3, 4, 11, 20, 29]), np.array([0, 2, columns.n_columns - 1])
     w = np.random.default_rng(0).uniform(0.5, 2.0, (30, 1))
@@ -103,6 +105,10 @@ def test_some_columns_at_some_samples(kind):
     part, block = columns.sampled(samples).chosen(chosen), entries[np.ix_(samples, chosen)]
     np.testing.assert_allclose(part.predict(np.eye(3)), block, atol=1e-12)
     np.testing.assert_allclose(part.gram(part, w[samples]), block.T @ (w[samples] * block), atol=1e-10)
+    others = columns.sampled(samples).chosen(np.array([1, 2]))  # never the last: without the constant, if there is one
+    mixed = entries[np.ix_(samples, [1, 2])].T @ (w[samples] * block)
+    np.testing.assert_allclose(others.gram(part, w[samples]), mixed, atol=1e-10)
+    np.testing.assert_allclose(part.gram(others, w[samples]), mixed.T, atol=1e-10)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -186,6 +192,21 @@ def test_one_step_along_the_right_pattern(shape, q):
         np.testing.assert_array_equal(*labels)
 
 
+@pytest.mark.parametrize("shape", ["oscar", "constant", "linear"])
+def test_steps_along_the_pattern_converge_like_newton_steps(shape):
+    """The error falls with its square: a handful of steps from far to rounding, clusters included."""
+    problem, oracles, start, _ = inner_problem("squared", shape=shape, q=3)
+    loose = 1e-5 * problem.null_loss
+    iterate = first_iterate(oracles[2], start, problem.lam)
+    iterate = barzilai_borwein(oracles[2], iterate, problem.lam, goal=Goal(loose, loose), max_steps=5000)
+    gaps = [iterate.gap / problem.null_loss]
+    while gaps[-1] > 1e-13 and (iterate := pattern_step(oracles[2], iterate, problem.lam)) is not None:
+        gaps.append(iterate.gap / problem.null_loss)
+    assert gaps[0] > 1e-9
+    assert gaps[-1] <= 1e-10
+    assert len(gaps) <= 3
+
+
 def test_a_step_along_the_pattern_that_does_not_help_is_not_taken():
     problem, oracles, start, _ = inner_problem("squared", n=15, d=60, q=1)
     oracle = oracles[2]
@@ -212,7 +233,8 @@ def test_models_of_the_curvature_reach_the_minimum(monkeypatch, shape, sparse, f
     """From far away, with some of the samples; steps along which the objective falls."""
     monkeypatch.setattr(curvature, "_LEAST_SAMPLES", 60)
     monkeypatch.setattr(curvature, "_SAMPLES_PER_COLUMN", 1)
-    case = make_case(65, n=80, d=25, q=3, loss="multinomial", shape=shape, fraction=0.1, sparse=sparse,
+    density = 0.08 if sparse else 0.5
+    case = make_case(65, n=80, d=25, q=3, loss="multinomial", shape=shape, fraction=0.1, sparse=sparse, density=density,
                      fit_intercept=fit_intercept, weighted=True)  # fmt: skip
     problem = case.problem()
     minimum = go.solve(**case.arguments(), solver="apgd", tol=1e-9).primal
@@ -229,12 +251,60 @@ def test_models_of_the_curvature_reach_the_minimum(monkeypatch, shape, sparse, f
     assert owl_value(unit_norms(done.point.B[:25]), problem.lam) == pytest.approx(done.penalty, rel=1e-12)
 
 
-def test_a_step_by_a_model_never_goes_uphill():
-    problem, oracles, start, _ = inner_problem("multinomial")
+def curvature_method(n=60, fraction=0.1):
+    """A method for models of the curvature, and where it starts."""
+    problem, oracles, start, _ = inner_problem("multinomial", n=n, fraction=fraction)
     oracle, tight = oracles[1], 1e-9 * problem.null_loss
     iterate = first_iterate(oracle, start, problem.lam)
     iterate = barzilai_borwein(oracle, iterate, problem.lam, goal=Goal(tight, tight), max_steps=5)
-    method = CurvatureNewton(oracle, problem.lam, Goal(tight, tight), minimise)
+    return CurvatureNewton(oracle, problem.lam, Goal(tight, tight), minimise), iterate
+
+
+def test_samples_of_the_curvature_stand_for_all_of_them(monkeypatch):
+    """On average over draws, and no column is flat because its samples were not drawn."""
+    method, iterate = curvature_method(n=200)
+    rows = np.arange(25)
+    everything = method._metric(iterate.point, rows)
+    monkeypatch.setattr(curvature, "_LEAST_SAMPLES", 40)
+    monkeypatch.setattr(curvature, "_SAMPLES_PER_COLUMN", 1)
+    make, total, draws = np.random.default_rng, np.zeros_like(everything), 200
+    for seed in range(draws):
+        monkeypatch.setattr(np.random, "default_rng", lambda _, seed=seed: make(seed))
+        method.drawn_for = 0
+        sampled = method._metric(iterate.point, rows)
+        assert 20 < len(method.samples) < 60
+        assert np.all(np.diagonal(sampled) >= 0.49 * np.diagonal(everything))
+        total += sampled / draws
+    off = ~np.eye(25, dtype=bool)
+    scale = np.sqrt(np.outer(np.diagonal(everything), np.diagonal(everything)))
+    assert np.abs((total - everything) / scale)[off].max() < 0.08
+    assert np.abs(np.diagonal(total) / np.diagonal(everything) - 1.0).max() < 0.15
+
+
+def test_models_keep_to_their_work():
+    method, iterate = curvature_method()
+    assert method.run(iterate, 50, work=0.0) is iterate
+    assert method.run(iterate, 3).steps == iterate.steps + 3
+
+
+def test_models_of_rare_columns():
+    """Columns whose few entries were not drawn: steps must still be right, and few."""
+    rng = np.random.default_rng(1)
+    n, q = 6000, 3
+    chances = np.r_[np.full(20, 0.05), np.full(60, 3 / n)]
+    X = np.where(rng.random((n, 80)) < chances, rng.uniform(0.5, 2.0, (n, 80)), 0.0)
+    Y = np.eye(q)[np.argmax(X @ rng.standard_normal((80, q)) * 2 + 0.3 * rng.gumbel(size=(n, q)), axis=1)]
+    lam = 1e-3 * go.lam_max(X, Y, np.ones(80), loss="multinomial") * np.ones(80)
+    problem = build_problem(X, Y, lam, loss="multinomial")
+    oracle = oracles_of(problem, np.arange(80), problem.null_coefficients())[1][1]
+    tight = 1e-6 * problem.null_loss
+    done = minimise(oracle, problem.null_coefficients(), lam, goal=Goal(tight, tight), max_steps=3000)
+    assert done.gap <= tight
+    assert done.work < 3000 * oracle.step_cost(q)
+
+
+def test_a_step_by_a_model_never_goes_uphill():
+    method, iterate = curvature_method()
     for _ in range(10):
         before = iterate.objective
         rows = method._rows(iterate.point)

@@ -46,7 +46,7 @@ class Columns(Protocol):
 
     @property
     def gram_work(self) -> float:
-        """The same for the Gram matrix of all columns."""
+        """Floating-point operations of the Gram matrix of all columns, in the same unit as :attr:`work`."""
         ...
 
     def sampled(self, samples: IndexArray) -> Columns:
@@ -130,7 +130,8 @@ class DenseColumns:
 
     def norms(self, w: FloatArray) -> FloatArray:
         """Weighted norms."""
-        return np.sqrt(np.einsum("ji,ji,i->j", self.At, self.At, w[:, 0]))
+        root = np.sqrt(w[:, 0])
+        return np.array([np.linalg.norm(column * root) for column in self.At])
 
     def dense(self, chosen: IndexArray) -> FloatArray:
         """Copies."""
@@ -197,18 +198,19 @@ class SparseColumns:
     def gram(self, other: SparseColumns, w: FloatArray) -> FloatArray:
         """``A^T diag(w) A_other``, a small dense block."""
         self._charge()
-        other._charge()
+        if other is not self:
+            other._charge()
         total = float(w.sum())
         left, right = self.At @ w[:, 0], other.At @ w[:, 0]
         weighted = self.At.multiply(w[:, 0][None, :]).tocsr()
         centred = center_products((weighted @ other.At.T).toarray(), self.mean, left, other.mean, right, total)
         products: FloatArray = self.inverse_scale[:, None] * centred * other.inverse_scale
-        if not self.constant and not other.constant:
-            return products
         with_left = self.constant * other.inverse_scale * (right - total * other.mean)
-        with_right = other.constant * self.inverse_scale * (left - total * self.mean)
-        last = np.append(with_left, total * self.constant * other.constant)
-        return np.vstack([np.column_stack([products, with_right]), last])
+        if other.constant:
+            with_right = other.constant * self.inverse_scale * (left - total * self.mean)
+            products = np.column_stack([products, with_right])
+            with_left = np.append(with_left, total * self.constant * other.constant)
+        return np.vstack([products, with_left]) if self.constant else products
 
     @property
     def gram_work(self) -> float:

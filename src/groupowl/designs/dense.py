@@ -139,11 +139,11 @@ class DenseDesign(LocalDesign):
 
 
 def _transposed_columns(X: FloatArray, columns: IndexArray) -> FloatArray:
-    """Columns of an array stored by rows, as rows; many rows in pieces whose transposition stays in cache."""
+    """Columns of an array stored by rows, as rows; long ones in pieces whose transposition stays in cache."""
     n = len(X)
     if n <= _GATHER_AT_ONCE:
         return np.asarray(X.T[columns])
-    At = np.empty((len(columns), n), dtype=X.dtype)
+    At = np.empty((len(columns), n))
     for start in range(0, n, _GATHER_ROWS):
         piece = slice(start, start + _GATHER_ROWS)
         At[:, piece] = X[piece].take(columns, axis=1).T

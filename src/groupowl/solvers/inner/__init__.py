@@ -8,16 +8,17 @@ model a problem of the first kind. Accelerated gradient steps are the last resor
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..._kernels import nonzero_rows
 from ..._typing import FloatArray
-from .curvature import CurvatureNewton, curvature_cost
+from .curvature import CurvatureNewton
 from .descent import Goal, Iterate, accelerated, barzilai_borwein, first_iterate
 from .newton import ProximalNewton, newton_cost, pattern_step
-from .oracles import ColumnsOracle, GramOracle, Oracle, ProblemOracle, as_quadratic, columns_cost
+from .oracles import ColumnsOracle, GramOracle, Oracle, ProblemOracle, QuadraticOracle, as_quadratic, columns_cost
 
 __all__ = ["ColumnsOracle", "Goal", "GramOracle", "Iterate", "Oracle", "ProblemOracle", "columns_cost", "minimise"]
 
@@ -27,19 +28,18 @@ _BLOCK_STEPS = 20
 # The same where single Newton steps along the pattern are cheap, and between two such steps that help.
 _SHORT_BLOCK = 10
 _SHORTEST_BLOCK = 3
-# The first of them waits until gradient steps have cost this many times as much; after one in vain, twice as much.
-_PATTERN_PATIENCE = 0.5
-# A second-order method that leaves more than this of the gap waits twice as long before its next try.
+# A method that leaves more than this of the gap did not help.
 _WORTH_IT = 0.5
-# Proximal Newton steps that a solve is likely to take: where rows may form clusters, many until it has found them.
-_FEW_NEWTON_STEPS = 2.5
-_MANY_NEWTON_STEPS = 150.0
-# A try that fell short is repeated once gradient steps have cost this many times more.
-_NEWTON_RETRY = 4.0
-# Steps by models of the curvature wait until gradient steps have cost as much as this many of them.
+# How long methods wait for their turn, as multiples of their price that gradient steps must have cost, and by how much
+# longer after a try in vain. Proximal Newton steps need many where rows may form clusters, until they are found.
+_PATTERN_PATIENCE = 0.5
 _CURVATURE_PATIENCE = 1.0
-# A try that helped little waits longer, and minimises its models with so many times the effort.
-_EFFORT_RISE = 4.0
+_NEWTON_PATIENCE = 0.25
+_CLUSTER_NEWTON_PATIENCE = 15.0
+_PATTERN_RISE = 2.0
+_RISE = 4.0
+# Operations for models of the curvature until the gap must have halved, relative to what they waited for.
+_CURVATURE_WORK = 30.0
 # Gradient steps that must halve the gap, or accelerated ones take over for a while.
 _SLOW_STEPS = 1000
 _ACCELERATED_STEPS = 500
@@ -59,10 +59,34 @@ def minimise(
 ) -> Iterate:
     """Minimise loss plus penalty on a working set to the goal, in at most ``max_steps`` steps.
 
-    Starts from ``guess`` where that is better than ``B``. Newton systems may cost ``newton_limit`` operations.
+    Starts from ``guess`` where that is better than ``B``. A Newton system may cost ``newton_limit`` operations.
     """
     minimisation = _Minimisation(oracle, lam, goal, max_steps, second_order, newton_limit)
     return minimisation.run(first_iterate(oracle, B, lam, lipschitz, guess))
+
+
+@dataclass
+class _Turn:
+    """When the next try of a method comes: once gradient steps have cost ``patience`` times its price."""
+
+    patience: float
+    rise: float
+    since: int = 0  # steps at the end of the last try
+    in_vain: int = 0  # tries that did not help
+
+    @property
+    def effort(self) -> float:
+        """What the next try may cost relative to the first."""
+        return self.rise**self.in_vain
+
+    def comes(self, steps: int, step_cost: float, price: float) -> bool:
+        """Whether gradient steps since the last try have cost enough."""
+        return (steps - self.since) * step_cost >= self.patience * self.effort * price
+
+    def over(self, iterate: Iterate, *, helped: bool) -> None:
+        """A try has ended."""
+        self.since = iterate.steps
+        self.in_vain += not helped
 
 
 class _Minimisation:
@@ -81,33 +105,27 @@ class _Minimisation:
         self.lam = lam
         self.goal = goal
         self.max_steps = max_steps
-        self.second_order = second_order
         self.newton_limit = newton_limit
-        self.quadratic = as_quadratic(oracle)
-        self.gram = oracle if isinstance(oracle, GramOracle) and second_order else None
-        self.block = _FIRST_STEPS if self.gram is None else _SHORT_BLOCK
-        self.pattern_patience = _PATTERN_PATIENCE
-        self.pattern_from = 0  # steps at the last Newton step along the pattern
-        self.newton_patience = 1.0
-        self.curvature_patience = _CURVATURE_PATIENCE
-        self.effort = 1.0
-        self.curvature_from = 0  # steps at the end of the last steps by models
+        self.work = 0.0
         self.pattern: Any = ()  # non-zero rows at the last look
+        self.gram = oracle if isinstance(oracle, GramOracle) and second_order else None
+        self.quadratic = as_quadratic(oracle) if second_order else None
+        self.curved = oracle if isinstance(oracle, ColumnsOracle) and self.quadratic is None and second_order else None
+        self.block = _FIRST_STEPS if self.gram is None else _SHORT_BLOCK
+        clusters = len(lam) > 0 and lam[0] != lam[-1]
+        self.pattern_turn = _Turn(_PATTERN_PATIENCE, _PATTERN_RISE)
+        self.newton_turn = _Turn(_CLUSTER_NEWTON_PATIENCE if clusters else _NEWTON_PATIENCE, _RISE)
+        self.curvature_turn = _Turn(_CURVATURE_PATIENCE, _RISE)
 
     def run(self, iterate: Iterate) -> Iterate:
         """Steps from the iterate until the goal is met or no steps are left."""
+        self.step_cost = self.oracle.step_cost(iterate.point.B.shape[1])
         reference, since = np.inf, 0
         while iterate.steps < self.max_steps:
-            size = min(self.block, self.max_steps - iterate.steps)
-            iterate = barzilai_borwein(self.oracle, iterate, self.lam, goal=self.goal, max_steps=size)
-            if self._done(iterate):
-                break
-            iterate = self._pattern_step(iterate)
-            if self._done(iterate):
-                break
-            iterate = self._second_order_steps(iterate) if self.second_order else iterate
-            if self._done(iterate):
-                break
+            for method in (self._gradient_steps, self._pattern_step, self._second_order_steps):
+                iterate = method(iterate)
+                if self._done(iterate):
+                    return self._with_work(iterate)
             if iterate.gap <= 0.5 * reference:
                 reference, since = iterate.gap, iterate.steps
             elif iterate.steps - since > _SLOW_STEPS:
@@ -115,10 +133,20 @@ class _Minimisation:
                 if self._done(iterate):
                     break
                 reference, since = iterate.gap, iterate.steps
-        return iterate
+        return self._with_work(iterate)
 
     def _done(self, iterate: Iterate) -> bool:
-        return iterate.exhausted or self.goal.met(iterate.gap, iterate.steps)
+        return iterate.exhausted or iterate.steps >= self.max_steps or self.goal.met(iterate.gap, iterate.steps)
+
+    def _with_work(self, iterate: Iterate) -> Iterate:
+        iterate.work = self.work
+        return iterate
+
+    def _gradient_steps(self, iterate: Iterate) -> Iterate:
+        before, size = iterate.steps, min(self.block, self.max_steps - iterate.steps)
+        iterate = barzilai_borwein(self.oracle, iterate, self.lam, goal=self.goal, max_steps=size)
+        self.work += (iterate.steps - before) * self.step_cost
+        return iterate
 
     def _pattern_step(self, iterate: Iterate) -> Iterate:
         """A Newton step along the pattern if it is cheap, and the length of the next block."""
@@ -127,67 +155,56 @@ class _Minimisation:
             return iterate
         again, self.block = self.block == _SHORTEST_BLOCK, _SHORT_BLOCK
         stands = self._rows_stand(iterate)
-        if iterate.steps >= self.max_steps or not (again or (stands and self._pattern_step_pays(iterate))):
+        price = newton_cost(iterate.point.B)
+        due = again or (stands and self.pattern_turn.comes(iterate.steps, self.step_cost, price))
+        if not due or price > self.newton_limit or np.isinf(price):
             return iterate
-        self.pattern_from = iterate.steps
         trial = pattern_step(self.gram, iterate, self.lam)
-        if trial is None or trial.gap > _WORTH_IT * iterate.gap:
-            self.pattern_patience *= 2.0
-        else:
+        self.work += price
+        helped = trial is not None and trial.gap <= _WORTH_IT * iterate.gap
+        iterate = iterate if trial is None else trial
+        self.pattern_turn.over(iterate, helped=helped)
+        if helped:
             self.block = _SHORTEST_BLOCK
-        return iterate if trial is None else trial
-
-    def _pattern_step_pays(self, iterate: Iterate) -> bool:
-        """Whether gradient steps since the last one have cost enough."""
-        steps = iterate.steps - self.pattern_from
-        price = self.pattern_patience * newton_cost(iterate.point.B)
-        return steps * self.oracle.step_cost(iterate.point.B.shape[1]) >= price
+        return iterate
 
     def _second_order_steps(self, iterate: Iterate) -> Iterate:
         """One try of the second-order method of this loss, if it is its turn."""
-        left = self.max_steps - iterate.steps
-        if left <= 0:
+        if iterate.gap <= self.goal.loose or iterate.steps < _FIRST_STEPS:  # free gradient steps, or the first
             return iterate
         if self.quadratic is not None:
-            met = iterate.gap <= self.goal.loose  # what follows are free gradient steps
-            if met or not self._proximal_newton_pays(iterate):
-                return iterate
-            self.newton_patience *= _NEWTON_RETRY
-            return ProximalNewton(self.quadratic, self.lam, self.goal.loose).run(iterate, left)
-        if not isinstance(self.oracle, ColumnsOracle) or not self._curvature_pays(iterate):
+            return self._proximal_newton(self.quadratic, iterate)
+        return iterate if self.curved is None else self._curvature_steps(self.curved, iterate)
+
+    def _proximal_newton(self, oracle: QuadraticOracle, iterate: Iterate) -> Iterate:
+        price, before = newton_cost(iterate.point.B), iterate.steps
+        if price > self.newton_limit or not self.newton_turn.comes(before, self.step_cost, price):
             return iterate
-        gap = iterate.gap
-        iterate = CurvatureNewton(self.oracle, self.lam, self.goal, minimise, self.effort).run(iterate, left)
-        if iterate.gap > _WORTH_IT * gap:
-            self.curvature_patience *= 2.0
-            self.effort *= _EFFORT_RISE
-        self.curvature_from = iterate.steps
+        iterate = ProximalNewton(oracle, self.lam, self.goal.loose).run(iterate, self.max_steps - before)
+        self.work += (iterate.steps - before) * price
+        self.newton_turn.over(iterate, helped=False)
         return iterate
 
-    def _curvature_pays(self, iterate: Iterate) -> bool:
-        """Whether gradient steps since the last try have cost as much as a few steps by models."""
-        steps, q = iterate.steps - self.curvature_from, iterate.point.B.shape[1]
-        price = self.curvature_patience * curvature_cost(self.oracle, iterate.point.B)
-        return steps * self.oracle.step_cost(q) >= price
-
-    def _proximal_newton_pays(self, iterate: Iterate) -> bool:
-        """Whether gradient steps have cost a tenth of what Newton steps are likely to cost."""
-        if iterate.steps < _FIRST_STEPS or (cost := newton_cost(iterate.point.B)) > self.newton_limit:
-            return False
-        steps = _FEW_NEWTON_STEPS if self.lam[0] == self.lam[-1] else _MANY_NEWTON_STEPS
-        return self._gradient_steps_cost(iterate) >= 0.1 * self.newton_patience * steps * cost
+    def _curvature_steps(self, oracle: ColumnsOracle, iterate: Iterate) -> Iterate:
+        turn, before, gap = self.curvature_turn, iterate.steps, iterate.gap
+        method = CurvatureNewton(oracle, self.lam, self.goal, minimise, turn.effort)
+        if not turn.comes(before, self.step_cost, method.price(iterate.point)):
+            return iterate
+        work = _CURVATURE_WORK * (before - turn.since) * self.step_cost
+        iterate = method.run(iterate, self.max_steps - before, work)
+        turn.over(iterate, helped=iterate.gap <= _WORTH_IT * gap)
+        return iterate
 
     def _rows_stand(self, iterate: Iterate) -> bool:
         """Whether the non-zero rows are those of the last look."""
         last, self.pattern = self.pattern, nonzero_rows(iterate.point.B)
         return np.array_equal(self.pattern, last)
 
-    def _gradient_steps_cost(self, iterate: Iterate) -> float:
-        return iterate.steps * self.oracle.step_cost(iterate.point.B.shape[1])
-
     def _accelerated(self, iterate: Iterate) -> Iterate:
         direction = self.oracle.complete(iterate.point)
         iterate.lipschitz = max(iterate.lipschitz, self.oracle.curvature(direction))
         iterate.recent.clear()
-        steps = min(_ACCELERATED_STEPS, self.max_steps - iterate.steps)
-        return accelerated(self.oracle, iterate, self.lam, goal=self.goal, max_steps=steps)
+        before, steps = iterate.steps, min(_ACCELERATED_STEPS, self.max_steps - iterate.steps)
+        iterate = accelerated(self.oracle, iterate, self.lam, goal=self.goal, max_steps=steps)
+        self.work += (iterate.steps - before) * self.step_cost
+        return iterate

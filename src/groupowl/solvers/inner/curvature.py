@@ -10,8 +10,8 @@ number times as many entries, for few steps less.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -21,13 +21,32 @@ from .descent import Goal, Iterate
 from .newton import LARGEST_SYSTEM
 from .oracles import STEP_OVERHEAD, ColumnsOracle, GramOracle, Oracle, Point, penalty_of
 
-#: How a model is minimised: ``solve(oracle, B, lam, goal=, max_steps=, newton_limit=)``.
-ModelSolver = Callable[..., Iterate]
+_TINY = np.finfo(np.float64).tiny
+
+
+class ModelSolver(Protocol):
+    """How a model is minimised."""
+
+    def __call__(
+        self,
+        oracle: Oracle,
+        B: FloatArray,
+        lam: FloatArray,
+        *,
+        goal: Goal,
+        max_steps: int,
+        newton_limit: float,
+    ) -> Iterate:
+        """Minimise loss plus penalty to the goal."""
+        ...
+
 
 # Samples behind M: at least so many, and so many times the number of columns.
 _LEAST_SAMPLES = 2000
 _SAMPLES_PER_COLUMN = 8
-# M plus this times its mean diagonal is safely positive.
+# The diagonal of M is at least this part of what all samples gave when some were drawn.
+_LEAST_SHARE = 0.5
+# M plus this times its diagonal is safely positive.
 _RIDGE = 1e-10
 # Accuracy of a model's minimum relative to its gap at the start, and to that of the problem.
 _MODEL_RTOL = 0.1
@@ -43,16 +62,8 @@ _MOST_DOUBLINGS = 12
 _SIGMA_RANGE = 0.05, 50.0
 # Steps in which the gap must halve.
 _HALVING_STEPS = 12
-
-
-def curvature_cost(oracle: Oracle, B: FloatArray) -> float:
-    """Operations of one step from these coefficients; infinity where it cannot be done."""
-    size = int(np.count_nonzero(nonzero_rows(B)))
-    if not isinstance(oracle, ColumnsOracle) or not 0 < size <= LARGEST_SYSTEM:
-        return np.inf
-    share = min(1.0, _sample_count(size) / len(oracle.Y))
-    metric = share * oracle.columns.gram_work * (size / oracle.columns.n_columns) ** 2 + size**3
-    return metric + _LIKELY_MODEL_STEPS * _model_step_cost(size, B.shape[1]) + oracle.step_cost(B.shape[1])
+# An end whose gap is so many times that of the best point is not taken.
+_WORSE = 2.0
 
 
 def _sample_count(size: int) -> int:
@@ -102,9 +113,11 @@ class _Model:
 
 
 class CurvatureNewton:
-    """The method of this module on one working set; :meth:`run` is all that others need.
+    """The method of this module on one working set; :meth:`price` and :meth:`run` are all that others need.
 
-    Models have the non-zero rows, and those that could be non-zero by the optimality conditions.
+    Models have the non-zero rows, and those that could be non-zero by the optimality conditions. Their M comes from a
+    sample of the samples, by curvature, where there are many; its diagonal is at least what all of them would give,
+    or nearly: no column is taken for flat because its entries were not drawn.
     """
 
     def __init__(
@@ -116,13 +129,26 @@ class CurvatureNewton:
         self.solve = solve
         self.n_tasks = oracle.Y.shape[1]
         self.allowance = effort * oracle.step_cost(self.n_tasks)
-        self.samples = np.arange(len(oracle.Y))
-        self.columns = oracle.columns
+        self.drawn_for = 0  # rows of the model for which samples were drawn
+        self.work_left = np.inf
 
-    def run(self, iterate: Iterate, max_steps: int) -> Iterate:
-        """Steps from the iterate until the gap on the working set meets the goal or nothing helps any more."""
-        self._draw_samples(int(np.count_nonzero(nonzero_rows(iterate.point.B))))
-        sigma, reference, since = 1.0, iterate.gap, 0
+    def price(self, point: Point) -> float:
+        """Operations of a step from this point; infinity where the model would be too large."""
+        size = len(self._rows(point))
+        if not 0 < size <= LARGEST_SYSTEM:
+            return np.inf
+        oracle = self.oracle
+        share = min(1.0, _sample_count(size) / len(oracle.Y))
+        metric = share * oracle.columns.gram_work * (size / oracle.columns.n_columns) ** 2 + size**3
+        return metric + _LIKELY_MODEL_STEPS * _model_step_cost(size, self.n_tasks) + oracle.step_cost(self.n_tasks)
+
+    def run(self, iterate: Iterate, max_steps: int, work: float = np.inf) -> Iterate:
+        """Steps from the iterate until the gap on the working set meets the goal or nothing helps any more.
+
+        The gap must halve within ``work`` operations spent on models, and within some steps.
+        """
+        best, sigma, reference, since = iterate, 1.0, iterate.gap, 0
+        self.work_left = work
         for step in range(1, max_steps + 1):
             rows = self._rows(iterate.point)
             M = self._metric(iterate.point, rows) if 0 < len(rows) <= LARGEST_SYSTEM else None
@@ -130,20 +156,17 @@ class CurvatureNewton:
                 break
             sigma = self._next_sigma(rows, M, iterate.point, end.point, sigma)
             iterate = end
+            best = iterate if iterate.gap <= best.gap else best
             if self.goal.met(iterate.gap, iterate.steps):
                 break
             if iterate.gap <= 0.5 * reference:
-                reference, since = iterate.gap, step
+                reference, since, self.work_left = iterate.gap, step, work
             elif step - since >= _HALVING_STEPS:
                 break
-        return iterate
-
-    def _draw_samples(self, size: int) -> None:
-        """Samples for M, all where there are few; the same in every step."""
-        n, count = len(self.samples), _sample_count(size)
-        if count < n:
-            self.samples = np.sort(np.random.default_rng(0).choice(n, count, replace=False))
-            self.columns = self.oracle.columns.sampled(self.samples)
+        if iterate.gap <= _WORSE * best.gap:
+            return iterate
+        best.steps = iterate.steps
+        return best
 
     def _rows(self, point: Point) -> IndexArray:
         """Rows of the model, unpenalised ones last."""
@@ -155,26 +178,45 @@ class CurvatureNewton:
 
     def _metric(self, point: Point, rows: IndexArray) -> FloatArray | None:
         """M at a point; None where no sample has any curvature left."""
-        oracle, samples = self.oracle, self.samples
-        h = oracle.loss.curvatures(point.samples[samples], oracle.Y[samples], oracle.w[samples])
-        columns = self.columns if len(rows) == len(point.B) else self.columns.chosen(rows)
-        M = columns.gram(columns, h * (len(oracle.Y) / len(samples)))
-        size = float(np.trace(M)) / len(M)
-        if not 0.0 < size < np.inf:
+        oracle = self.oracle
+        h = oracle.loss.curvatures(point.samples, oracle.Y, oracle.w)
+        if not 0.0 < float(h.sum()) < np.inf:
             return None
-        M[np.diag_indices(len(M))] += _RIDGE * size
+        if len(rows) > 2 * self.drawn_for:
+            self._draw_samples(h, len(rows))
+        columns = self.columns if len(rows) == len(point.B) else self.columns.chosen(rows)
+        M = columns.gram(columns, h[self.samples] * self.factors)
+        diagonal = np.maximum(np.diagonal(M), float(h.sum()) * self.least[rows])
+        if not 0.0 < (size := float(diagonal.mean())) < np.inf:
+            return None
+        M[np.diag_indices(len(M))] = (1.0 + _RIDGE) * diagonal + EPS * size
         return M
+
+    def _draw_samples(self, h: FloatArray, size: int) -> None:
+        """Samples for M, those of large curvature first, and the inverse of their chances; all where there are few."""
+        n, count = len(h), _sample_count(size)
+        self.samples, self.factors, self.columns = np.arange(n), np.ones((n, 1)), self.oracle.columns
+        self.drawn_for, self.least = size, np.zeros(self.oracle.columns.n_columns)
+        if count < n:
+            chances = np.minimum(1.0, 0.5 * count * (h / h.sum() + 1.0 / n))
+            self.samples = np.flatnonzero(np.random.default_rng(0).random(n) < chances[:, 0])
+            self.factors = 1.0 / chances[self.samples]
+            self.columns = self.oracle.columns.sampled(self.samples)
+            self.least = _LEAST_SHARE * self.oracle.columns.norms(h) ** 2 / float(h.sum())
 
     def _step(self, iterate: Iterate, rows: IndexArray, M: FloatArray, sigma: float) -> Iterate | None:
         """The minimum of a model that promises no more than it holds; None where there is none."""
         oracle, point = self.oracle, iterate.point
         k = int(np.searchsorted(rows, len(self.lam)))  # penalised rows of the model
         start, noise = point.B[rows[:k]], 4 * EPS * abs(iterate.objective)
+        descent = oracle.complete(point)[rows]
         try:
-            model = _Model.about(M, oracle.complete(point)[rows], k)
+            model = _Model.about(M, descent, k)
         except np.linalg.LinAlgError:
             return None
         for _ in range(_MOST_DOUBLINGS):
+            if not EPS * model.square / sigma < _MODEL_RTOL * iterate.gap or self.work_left <= 0.0:
+                return None  # its gap would be rounding
             end = self._minimum(model.oracle(sigma, start), start, iterate)
             change = end.point.B - start
             promise = model.change(sigma, change) + end.penalty - iterate.penalty
@@ -187,14 +229,17 @@ class CurvatureNewton:
             if trial.loss + penalty - iterate.objective <= _DECREASE * promise + noise:
                 gap = oracle.gap(trial, penalty, self.lam)
                 return Iterate(trial, penalty, iterate.lipschitz, gap, iterate.steps + 1, largest=iterate.largest)
-            sigma *= 2.0
+            move = B[rows] - point.B[rows]
+            rise = trial.loss - point.loss + float(np.vdot(descent, move))  # half the curvature along the move
+            curvature = 2.0 * rise / max(float(np.vdot(move, M @ move)), _TINY)
+            sigma = max(2.0 * sigma, curvature if np.isfinite(curvature) else 100.0 * sigma)
         return None
 
     def _minimum(self, model: GramOracle, start: FloatArray, iterate: Iterate) -> Iterate:
         lam = self.lam[: len(start)]
         accuracy = _MODEL_RTOL * min(iterate.gap, model.gap(model.base, iterate.penalty, lam))
         steps = _MODEL_WORK * self.allowance / _model_step_cost(len(start), self.n_tasks)
-        return self.solve(
+        end = self.solve(
             model,
             start,
             lam,
@@ -202,6 +247,8 @@ class CurvatureNewton:
             max_steps=int(np.clip(steps, *_MODEL_STEPS)),
             newton_limit=_NEWTON_WORK * self.allowance,
         )
+        self.work_left -= end.work
+        return end
 
     def _next_sigma(self, rows: IndexArray, M: FloatArray, start: Point, end: Point, sigma: float) -> float:
         """Curvature of the loss along the last step, relative to that of the model."""

@@ -37,6 +37,7 @@ class Iterate:
     exhausted: bool = False  # steps no longer change the coefficients
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=_MEMORY))  # past objectives
     largest: float = 0.0  # largest curvature seen
+    work: float = 0.0  # operations of the minimisation that ended here
 
     @property
     def objective(self) -> float:

@@ -76,12 +76,7 @@ def newton_cost(B: FloatArray) -> float:
     size = len(cluster_starts(falling, _TIE_RTOL)) if q == 1 else len(falling)
     if not 0 < size <= LARGEST_SYSTEM:
         return np.inf
-    return system_cost(size, 1.0 if q == 1 else 1.7)
-
-
-def system_cost(size: int, factor: float = 0.7) -> float:
-    """Operations of a Newton step with dense systems of this size: ``factor size^3``, and its line search."""
-    return factor * size**3 + 10.0 * size**2 + 10.0 * STEP_OVERHEAD
+    return (1.0 if q == 1 else 1.7) * size**3 + 10.0 * size**2 + 10.0 * STEP_OVERHEAD
 
 
 def newton_direction(oracle: QuadraticOracle, prox: _ProxPoint, image: FloatArray, damping: float) -> FloatArray:
@@ -111,7 +106,7 @@ def _radial_direction(
     sizes = _sizes(starts, len(rows))
     K = oracle.cluster_gram(rows, directions, starts)
     K[np.diag_indices(len(K))] += damping * sizes
-    radii = solve_system(K, -np.add.reduceat(np.einsum("jk,jk->j", directions, image), starts))
+    radii = _solve_system(K, -np.add.reduceat(np.einsum("jk,jk->j", directions, image), starts))
     return np.repeat(radii, sizes)[:, None] * directions
 
 
@@ -138,13 +133,13 @@ def _general_direction(
     K = S * -softness
     K[np.diag_indices(m)] += 1.0
     if len(starts) == m:
-        radii = solve_system(K, free)
+        radii = _solve_system(K, free)
         return unforced + inverse @ (directions * (softness * radii)[:, None])
     sizes = _sizes(starts, m)
     first = np.repeat(starts, sizes)
     others = np.flatnonzero(first != np.arange(m))
     holding = (S[:, first[others]] - S[:, others]) * scale
-    x = solve_system(np.hstack([np.add.reduceat(K, starts, axis=1), holding]), free)
+    x = _solve_system(np.hstack([np.add.reduceat(K, starts, axis=1), holding]), free)
     radii, nu = np.repeat(x[: len(starts)], sizes), scale * x[len(starts) :]
     eta = softness * radii
     eta[others] += nu
@@ -152,7 +147,7 @@ def _general_direction(
     return unforced + inverse @ (directions * eta[:, None])
 
 
-def solve_system(K: FloatArray, right: FloatArray) -> FloatArray:
+def _solve_system(K: FloatArray, right: FloatArray) -> FloatArray:
     """Solution of ``K x = right``, or zeros, which are no direction of descent, where there is none."""
     try:
         solution = np.asarray(np.linalg.solve(K, right), dtype=np.float64)
@@ -201,8 +196,8 @@ def _pattern_direction(
 ) -> FloatArray:
     """Newton direction on the non-zero rows for the loss plus ``sum_i lam_i norm_i`` with the order of norms fixed.
 
-    Rows of a cluster share its weights. Across its direction, a row is held by the pull that balances its own weight,
-    which is that of the descent direction: equal to a share at no row of a cluster, but right at the optimum.
+    Rows of a cluster share its weights. Across its direction a row is as stiff as its own part of them, which at the
+    optimum is the length of its descent direction.
     """
     sizes, descent = _sizes(starts, len(rows)), oracle.complete(point)[rows]
     shares = np.repeat(np.add.reduceat(lam[: len(rows)], starts) / sizes, sizes)
