@@ -415,6 +415,51 @@ def test_judge_catches_an_objective_below_the_minimum():
     assert "below a lower bound" in complaint(runs[1], Bounds.of(runs), 1e-6)
 
 
+FINE = Verdict(objective=1.0, dual=1.0 - 1e-8, null_loss=1.0)
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        (RunRecord("converged", gap=1e-7), "was not judged"),
+        (RunRecord("converged", gap=1e-7, verdict=replace(FINE, objective=np.nan)), "is not finite"),
+        (RunRecord("converged", gap=1e-7, verdict=replace(FINE, dual=-np.inf)), "is not finite"),
+        (RunRecord("capped", gap=1e-7, verdict=replace(FINE, objective=np.inf)), "is not finite"),
+        (RunRecord("converged", gap=np.nan, verdict=FINE), "without a finite gap"),
+        (RunRecord("converged", verdict=FINE), "without a finite gap"),
+        (RunRecord("converged", gap=9e-7, verdict=replace(FINE, objective=1.0 + 2e-6)), "better by 2.00e-06"),
+        (RunRecord("capped", gap=9e-7, verdict=replace(FINE, objective=1.0 + 2e-6)), "better by 2.00e-06"),
+    ],
+)
+def test_false_claims_are_caught(claim, message):
+    bounds = Bounds.of([RunRecord("converged", gap=1e-8, verdict=FINE), claim])
+    assert np.isfinite([bounds.lower, bounds.upper]).all()
+    assert message in complaint(claim, bounds, 1e-6)
+
+
+@pytest.mark.parametrize("status", ["diverged", "killed", "capped"])
+def test_who_claims_nothing_is_not_blamed(status):
+    for gap, verdict in ((None, None), (np.nan, replace(FINE, objective=np.nan)), (np.inf, None)):
+        assert complaint(RunRecord(status, gap=gap, verdict=verdict), Bounds.of([]), 1e-6) is None
+
+
+def test_all_runs_may_share_a_false_claim():
+    """No answer is better than another, but none is as good as it says."""
+    verdict = Verdict(objective=1.0, dual=0.9, null_loss=1.0)
+    runs = [RunRecord("converged", gap=1e-7, verdict=verdict)] * 2
+    assert "its relative gap is judged 1.00e-01, above 1e-06" in complaint(runs[0], Bounds.of(runs), 1e-6)
+    assert complaint(replace(runs[0], status="capped"), Bounds.of(runs), 1e-6) is None
+
+
+def test_references_are_held_to_their_own_gap(done):
+    results, _ = done
+    key = "PlantGO.p1.reference"
+    record = results.records[key]
+    spoiled = replace(results, records=results.records | {key: {**record, "gap": 5e-4}})
+    assert len(refuted(spoiled)) == 1
+    assert "reference: counts as converged with a relative gap of 5.00e-04, above 1e-05" in refuted(spoiled)[0]
+
+
 def test_a_planted_wrong_answer_is_in_the_report(done):
     results, _ = done
     key = "PlantGO.p1.apgd-paper.t1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 from .histories import RunHistory
@@ -15,6 +16,11 @@ class Verdict:
     objective: float
     dual: float
     null_loss: float
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all three are numbers that can be compared."""
+        return all(map(isfinite, (self.objective, self.dual, self.null_loss))) and self.null_loss > 0
 
 
 @dataclass(frozen=True)
