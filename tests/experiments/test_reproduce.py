@@ -469,8 +469,86 @@ def test_a_planted_wrong_answer_is_in_the_report(done):
     assert refuted(results) == []
     assert len(refuted(spoiled)) == 1
     report = report_markdown(spoiled)
-    assert "PROBLEMS: 1 answers do not keep what they claim" in report
+    assert "PROBLEMS: 1 claim of runs found false." in report
     assert "PlantGO, p_1, APGD, paper's rule, trial 1: claims a relative gap" in report
+
+
+# Screened rows ---------------------------------------------------------------------------------------
+
+
+def spoiled_run(results, key, **changes):
+    return replace(results, records=results.records | {key: {**results.records[key], **changes}})
+
+
+def test_a_screened_row_that_is_needed_is_a_complaint(done):
+    """One row of the reference is missing among those that the run kept: the count alone does not show it."""
+    results, _ = done
+    key = "CMUFaces.p3.apgd-safe.t1"
+    reference, run = results.records["CMUFaces.p3.reference"], results.records[key]
+    assert set(reference["rows"]) <= set(run["alive_rows"])
+    assert len(run["alive_rows"]) == run["alive"] < 30
+    needed = reference["rows"][int(np.argmax(reference["effects"]))]
+    swapped = [row for row in run["alive_rows"] if row != needed]
+    swapped.append(next(j for j in range(30) if j not in run["alive_rows"]))
+    spoiled = spoiled_run(results, key, alive_rows=swapped)
+    (problem,) = refuted(spoiled)
+    assert problem.startswith("CMUFaces, p_3, APGD, extended rule, trial 1: screened rows that are not zero in ")
+    assert problem in report_markdown(spoiled)
+    again = Results.from_dict(json.loads(json.dumps(spoiled.to_dict())))
+    assert refuted(again) == [problem]
+    pairs = zip(reference["rows"], reference["effects"], strict=True)
+    tiny = [1e-9 if row == needed else effect for row, effect in pairs]
+    left_over = spoiled_run(spoiled, "CMUFaces.p3.reference", effects=tiny)
+    assert refuted(left_over) == []
+    assert "screened a row which is not zero there beyond what the gap allows: 0." in report_markdown(left_over)
+
+
+def test_a_rate_above_one_is_a_complaint(done):
+    results, _ = done
+    key, selected = "PlantGO.p1.apgd-paper.t1", results.n_selected("PlantGO", 1)
+    alive = [*results.records[key]["history"]["alive"][:-1], selected - 1]
+    history = {**results.records[key]["history"], "alive": alive}
+    spoiled = spoiled_run(results, key, alive=selected - 1, history=history)
+    assert RunHistory(**history).screening_rate(selected)[-1] > 1
+    (problem,) = refuted(spoiled)
+    assert "the screening rate is above 1" in problem
+    assert max(result_figures(spoiled)["figure2_screening_regression"].axes[0].get_ylim()) > 100
+
+
+def test_effects_are_comparable_with_gaps(data):
+    """``||x_j|| ||b_j|| / sqrt(2 null_loss)``, for sparse and dense features."""
+    found = {item.entry.name: item for item in find_datasets(data)[0]}
+    for name in ("PlantGO", "CMUFaces"):
+        path = str(found[name].path)
+        request = {"do": "run", "dataset": name, "path": path, "setting": 1, "algorithm": "default", "cap": 20.0}
+        reply = Server().answer({**request, "tol": 1e-4})
+        X = load_dataset(found[name].entry, path).X
+        X = X if isinstance(X, np.ndarray) else X.toarray()
+        expected = [
+            np.linalg.norm(X[:, j]) * np.linalg.norm(values) / np.sqrt(2 * reply["verdict"]["null_loss"])
+            for j, values in zip(reply["rows"], reply["values"], strict=True)
+        ]
+        np.testing.assert_allclose(reply["effects"], expected, rtol=1e-12)
+        assert set(reply["rows"]) <= set(reply["alive_rows"])
+        unscreened = Server().answer({**request, "tol": 1e-2, "algorithm": "apgd-none"})
+        assert unscreened["alive_rows"] is None
+
+
+def test_differences_of_answers_are_reported(done):
+    """A planted coefficient and a planted support, with the default solver included."""
+    results, _ = done
+    entries = {(entry.run, entry.other): entry for entry in results.agreement.differences}
+    assert len(entries) == 2 * 3 * (3 + 2 * 2 + 2)  # paper and safe per family, the default against each family
+    assert all(entry.objective <= 2e-3 for entry in entries.values())
+    for key, label in (("default.t1", "groupowl's default solver"), ("apgd-safe.t1", "APGD, extended rule")):
+        record = results.records[f"PlantGO.p2.{key}"]
+        values = [[1e3 * x for x in row] for row in record["values"]]
+        spoiled = spoiled_run(results, f"PlantGO.p2.{key}", values=values[1:], rows=record["rows"][1:])
+        entry = next(e for e in spoiled.agreement.differences if e.run == f"PlantGO.p2.{key}")
+        assert entry.coefficients == pytest.approx(0.999, abs=1e-3)
+        assert entry.rows >= 1
+        report = report_markdown(spoiled)
+        assert f"{entry.coefficients:.1e} of the largest (PlantGO, p_2, {label}, trial 1, and " in report
 
 
 # The step --------------------------------------------------------------------------------------------

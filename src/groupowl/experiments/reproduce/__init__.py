@@ -4,9 +4,10 @@
 them; :func:`write_outputs` writes everything to a folder.
 """
 
+from .checks import refuted
 from .figures import result_figures
 from .outputs import write_outputs
-from .report import refuted, report_markdown, results_csv
+from .report import report_markdown, results_csv
 from .results import Results
 from .run import Campaign, ProgressHook, State
 from .settings import Options, quick_options

@@ -192,7 +192,8 @@ def _draw_rates(ax: Axes, results: Results, name: str, x: str, handles: dict[str
     low, high = ax.get_xlim()
     if high > 50 * low:  # panels are narrow
         ax.xaxis.set_major_locator(LogLocator(subs=(1.0,)))
-    ax.set_ylim(-4, 104)
+    tops = [float(rate.max(initial=0.0)) for _, rate in rates.values()]
+    ax.set_ylim(-4, max(104.0, 1.04 * max((top for top in tops if np.isfinite(top)), default=0.0)))  # more is a bug
     ax.grid(visible=True, color="0.9")
     ax.set_axisbelow(True)
 

@@ -70,10 +70,15 @@ class RunHistory:
         return times[reached[0]] if len(reached) else None
 
     def screening_rate(self, n_selected: int) -> FloatArray:
-        """Rows screened over rows that are zero at the optimum, where ``n_selected`` are not; no columns of zeros."""
+        """Rows screened over rows that are zero at the optimum, where ``n_selected`` are not; no columns of zeros.
+
+        Above 1 where rows were screened that are not zero: then screening was not safe.
+        """
         alive = np.array(self.alive, dtype=float)
         inactive = alive[0] - n_selected if len(alive) else 0.0
-        return np.clip((alive[:1] - alive) / inactive, 0.0, 1.0) if inactive > 0 else np.ones(len(alive))
+        if inactive > 0:
+            return np.maximum(alive[:1] - alive, 0.0) / inactive
+        return np.where(alive < n_selected, np.inf, 1.0)
 
 
 def common_gap(histories: Iterable[RunHistory], tol: float) -> float:

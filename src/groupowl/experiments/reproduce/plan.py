@@ -88,6 +88,12 @@ class Item:
         return self.dataset, self.setting, self.algorithm
 
     @property
+    def label(self) -> str:
+        """For a line of the report on an answer."""
+        answer = f"{ALGORITHMS[self.algorithm].label}, trial {self.trial}" if self.kind == "run" else self.kind
+        return f"{self.dataset}, p_{self.setting}, {answer}"
+
+    @property
     def description(self) -> str:
         """For a progress bar."""
         if self.kind == "study":

@@ -8,6 +8,9 @@ from typing import Any
 
 from .histories import RunHistory
 
+#: Fields of a run that grow with its answer; they stay in its own file.
+COEFFICIENTS = ("rows", "values", "effects", "alive_rows")
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -48,6 +51,11 @@ class RunRecord:
         Non-zero rows of the answer.
     values : list of list of float
         Those rows.
+    effects : list of float
+        How much each of those rows moves the predictions: ``||x_j|| ||b_j|| / sqrt(2 null_loss)``, which is comparable
+        with the square root of a relative gap.
+    alive_rows : list of int or None
+        Rows not proved zero at the end; None without screening.
     verdict : Verdict or None
     """
 
@@ -64,6 +72,8 @@ class RunRecord:
     alive: int | None = None
     rows: list[int] = field(default_factory=list)
     values: list[list[float]] = field(default_factory=list)
+    effects: list[float] = field(default_factory=list)
+    alive_rows: list[int] | None = None
     verdict: Verdict | None = None
 
     @property

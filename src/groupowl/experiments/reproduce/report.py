@@ -7,7 +7,8 @@ from statistics import median
 from typing import Any
 
 from ..data import DATASETS
-from .judge import complaint, judged_gap
+from .checks import checks_section
+from .judge import judged_gap
 from .plan import SLOW_SHARE, SLOW_TRIALS, Item, variants_of
 from .records import RunRecord
 from .results import Results
@@ -53,7 +54,7 @@ def report_markdown(results: Results) -> str:
         _sparsity(results),
         _memory(results),
         _missed(results),
-        _checks(results),
+        checks_section(results),
         _preparation(results),
         _study(results),
         _not_run(results),
@@ -126,7 +127,7 @@ def _reasons(results: Results, name: str, algorithm: str, asked: float, factors:
     """A sentence with a measurement for each setting below what is asked."""
     sentences = []
     for setting, factor in factors.items():
-        plain, run = (_first(results, name, setting, key) for key in ("apgd-none", algorithm))
+        plain, run = (results.first_trial(name, setting, key) for key in ("apgd-none", algorithm))
         if factor is None or factor >= asked or plain is None or run is None:
             continue
         parts = [f"{name}, p_{setting}, {ALGORITHMS[algorithm].label}: {times(factor)}."]
@@ -162,11 +163,6 @@ def _why_screening(results: Results, name: str, setting: int, run: RunRecord, pl
 def _set_up(run: RunRecord) -> float | None:
     """Seconds until the first certificate."""
     return run.history.cpu[0] if run.history.cpu else None
-
-
-def _first(results: Results, name: str, setting: int, algorithm: str) -> RunRecord | None:
-    trials = results.trials(name, setting, algorithm)
-    return trials[0] if trials and trials[0].status != "killed" else None
 
 
 # Data and settings -----------------------------------------------------------------------------------
@@ -303,7 +299,7 @@ def _stochastic_note(results: Results) -> list[str]:
     fewer, faster = [], []
     for name in results.names(solver="spgd"):
         for setting in results.settings(name):
-            runs = [_first(results, name, setting, f"spgd-auto-{rule}") for rule in ("none", "paper")]
+            runs = [results.first_trial(name, setting, f"spgd-auto-{rule}") for rule in ("none", "paper")]
             factor = results.speed_up(name, "spgd-auto", (setting,), "spgd-auto-paper")
             passes = [run.passes for run in runs if run is not None and run.converged and run.passes]
             if factor is not None and len(passes) == 2:
@@ -358,7 +354,7 @@ def _iterations(results: Results) -> str:
     for name in results.datasets:
         for family in results.families(name):
             for setting in results.settings(name):
-                runs = [_first(results, name, setting, f"{family}-{rule}") for rule in RULES]
+                runs = [results.first_trial(name, setting, f"{family}-{rule}") for rule in RULES]
                 counts = [run.iterations if run and run.converged else None for run in runs]
                 passes = [run.passes if run and run.converged else None for run in runs]
                 if all(value is None for value in counts):
@@ -386,8 +382,8 @@ def _first_rows(results: Results) -> str:
     for name in results.datasets:
         for family in results.families(name):
             for setting in results.settings(name):
-                run = _first(results, name, setting, f"{family}-paper")
-                plain = _first(results, name, setting, f"{family}-none")
+                run = results.first_trial(name, setting, f"{family}-paper")
+                plain = results.first_trial(name, setting, f"{family}-none")
                 if run is None or plain is None or run.passes is None:
                     continue
                 first = run.first_removal
@@ -423,7 +419,7 @@ def _screening_rates(results: Results) -> str:
         if selected is None:
             continue
         for algorithm in results.algorithms(name):
-            run = _first(results, name, 1, algorithm.name)
+            run = results.first_trial(name, 1, algorithm.name)
             if run is None or algorithm.screening == "none" or run.passes is None:
                 continue
             rate = run.history.screening_rate(selected)
@@ -490,9 +486,10 @@ def _missed(results: Results) -> str:
     rows = []
     for name in results.datasets:
         for setting in results.settings(name):
-            for label, run in results.answers(name, setting).items():
+            for item, run in results.answers(name, setting).items():
                 if not run.converged:
-                    rows.append([f"{name}, p_{setting}", label, run.status, gap(run.gap), seconds(run.cpu)])
+                    answer = item.label.removeprefix(f"{name}, p_{setting}, ")
+                    rows.append([f"{name}, p_{setting}", answer, run.status, gap(run.gap), seconds(run.cpu)])
     asked = f"{results.options.tol:g}"
     if not rows:
         return f"## Runs that missed the gap\n\nNone: every run reached a relative gap of {asked}."
@@ -505,69 +502,6 @@ did not answer well beyond it.
 {table(headings, rows, text_columns=3)}"""
 
 
-def _checks(results: Results) -> str:
-    found, judged = refuted(results), 0
-    distances: list[tuple[float, str]] = []
-    differences: list[tuple[float, str]] = []
-    for name in results.datasets:
-        for setting in results.settings(name):
-            bounds = results.bounds(name, setting)
-            for label, run in results.answers(name, setting).items():
-                distance = judged_gap(run, bounds)
-                judged += distance is not None
-                if run.converged and distance is not None:
-                    distances.append((distance, f"{name}, p_{setting}, {label}"))
-            differences += _differences(results, name, setting)
-    worst = max(distances, default=None)
-    apart = max(differences, default=None)
-    lines = [
-        f"{judged} answers were judged from their coefficients alone: objective and dual value of the full problem, "
-        "recomputed."
-    ]
-    if worst:
-        lines.append(
-            f"Of those that count as converged, the one farthest from the best lower bound is at a relative "
-            f"{worst[0]:.1e} ({worst[1]}); {results.options.tol:g} is allowed."
-        )
-    if apart:
-        lines.append(
-            f"Answers with and without screening that both converged differ in their objective by at most "
-            f"{apart[0]:.1e} of the null loss ({apart[1]})."
-        )
-    lines.append(
-        f"PROBLEMS: {len(found)} answers do not keep what they claim."
-        if found
-        else "Every answer keeps what its run claims."
-    )
-    return "\n\n".join(["## Checks from outside", bullet_list([*lines, *found])])
-
-
-def _differences(results: Results, name: str, setting: int) -> list[tuple[float, str]]:
-    found = []
-    for family in results.families(name):
-        plain = _first(results, name, setting, f"{family}-none")
-        for rule in ("paper", "safe"):
-            run = _first(results, name, setting, f"{family}-{rule}")
-            if plain and run and plain.converged and run.converged and plain.verdict and run.verdict:
-                distance = abs(plain.verdict.objective - run.verdict.objective) / plain.verdict.null_loss
-                found.append((distance, f"{name}, p_{setting}, {FAMILIES[family]}, {RULES[rule]}"))
-    return found
-
-
-def refuted(results: Results) -> list[str]:
-    """Claims of runs that the judge refutes, in sentences."""
-    found = []
-    for name in results.datasets:
-        for setting in results.settings(name):
-            bounds = results.bounds(name, setting)
-            for label, run in results.answers(name, setting).items():
-                tol = results.options.reference_tol if label == "reference" else results.options.tol
-                problem = complaint(run, bounds, tol)
-                if problem:
-                    found.append(f"{name}, p_{setting}, {label}: {problem}")
-    return found
-
-
 def _preparation(results: Results) -> str:
     rows = []
     for name in results.datasets:
@@ -576,7 +510,7 @@ def _preparation(results: Results) -> str:
             for variant in variants_of(DATASETS[name])
         ]
         known = [(variant, record) for variant, record in variants if record is not None]
-        ours = _first(results, name, 1, "default")
+        ours = results.first_trial(name, 1, "default")
         if not known or ours is None:
             continue
         rows.append([name, "as in this report", *_variant_cells(_as_variant(results, name, ours))])
@@ -644,7 +578,7 @@ def results_csv(results: Results) -> str:
         for setting in results.settings(name):
             bounds = results.bounds(name, setting)
             for algorithm in results.algorithms(name):
-                for trial, run in enumerate(results.trials(name, setting, algorithm.name), start=1):
+                for trial, run in results.numbered_trials(name, setting, algorithm.name).items():
                     cells = [
                         name,
                         data["stands_in_for"],

@@ -13,10 +13,11 @@ import scipy
 
 from ... import __version__
 from ..data import DATASETS
+from .agreement import Comparisons, compare
 from .histories import common_gap
 from .judge import Bounds
 from .plan import Item
-from .records import RunRecord
+from .records import COEFFICIENTS, RunRecord
 from .settings import ALGORITHMS, Algorithm, Options, families_of
 
 
@@ -53,6 +54,8 @@ class Results:
         Keys of pieces of work for which there was no time.
     seconds : float or None
         Time spent in all, over all calls.
+    comparisons : Comparisons or None
+        Of answers, where they were read without their coefficients; else they are computed.
     """
 
     options: Options
@@ -63,6 +66,7 @@ class Results:
     failed: dict[str, str] = field(default_factory=dict)
     not_run: list[str] = field(default_factory=list)
     seconds: float | None = None
+    comparisons: Comparisons | None = None
 
     # JSON -------------------------------------------------------------------------------------------
 
@@ -70,7 +74,11 @@ class Results:
         """As JSON has it; the coefficients stay in the files of the runs."""
         values = {**vars(self), "options": asdict(self.options)}
         records = {key: _without_coefficients(record) for key, record in self.records.items()}
-        return {name: values[name] for name in self.__dataclass_fields__} | {"records": records}
+        comparisons = asdict(self.agreement)
+        return {name: values[name] for name in self.__dataclass_fields__} | {
+            "records": records,
+            "comparisons": comparisons,
+        }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Results:
@@ -78,7 +86,8 @@ class Results:
         options = dict(values["options"])
         for name in ("steps", "datasets"):
             options[name] = None if options[name] is None else tuple(options[name])
-        return cls(**{**values, "options": Options(**options)})
+        comparisons = Comparisons.from_dict(values["comparisons"])
+        return cls(**{**values, "options": Options(**options), "comparisons": comparisons})
 
     def timeless(self) -> Results:
         """The same without times and without all that depends on them, such as the gap of a run that was cut off.
@@ -86,7 +95,8 @@ class Results:
         Two calls on the same data and settings agree in what is left, whether they were interrupted or not.
         """
         records = {key: _timeless(key, record) for key, record in self.records.items()}
-        return replace(self, records=records, seconds=None)
+        ended = {key for key, run in self._runs.items() if run.status in ("capped", "killed")}
+        return replace(self, records=records, seconds=None, comparisons=self.agreement.without(ended))
 
     # Reading ----------------------------------------------------------------------------------------
 
@@ -119,32 +129,60 @@ class Results:
     def _runs(self) -> dict[str, RunRecord]:
         return {key: RunRecord.from_dict(record) for key, record in self.records.items() if "history" in record}
 
+    def numbered_trials(self, name: str, setting: int, algorithm: str) -> dict[int, RunRecord]:
+        """Records of a cell by the number of the trial; numbers are missing where a trial was not run."""
+        items = (Item("run", name, setting, algorithm, trial) for trial in range(1, self.options.trials + 1))
+        return {item.trial: self._runs[item.key] for item in items if item.key in self._runs}
+
     def trials(self, name: str, setting: int, algorithm: str) -> list[RunRecord]:
         """Records of a cell, one per trial that was run."""
-        items = (Item("run", name, setting, algorithm, trial) for trial in range(1, self.options.trials + 1))
-        return [self._runs[item.key] for item in items if item.key in self._runs]
+        return list(self.numbered_trials(name, setting, algorithm).values())
 
-    def reference(self, name: str, setting: int) -> RunRecord | None:
-        """The tight solution of a setting."""
-        return self._runs.get(Item("reference", name, setting).key)
+    def first_trial(self, name: str, setting: int, algorithm: str) -> RunRecord | None:
+        """The first trial of a cell, unless it was killed."""
+        run = self._runs.get(Item("run", name, setting, algorithm).key)
+        return None if run is None or run.status == "killed" else run
 
-    def answers(self, name: str, setting: int) -> dict[str, RunRecord]:
-        """All answers to one problem, by their label."""
-        reference = self.reference(name, setting)
-        found = {} if reference is None else {"reference": reference}
+    def answers(self, name: str, setting: int) -> dict[Item, RunRecord]:
+        """All answers to one problem, the reference first."""
+        items = [Item("reference", name, setting)]
         for algorithm in self.algorithms(name):
-            for trial, record in enumerate(self.trials(name, setting, algorithm.name), start=1):
-                found[f"{algorithm.label}, trial {trial}"] = record
-        return found
+            items += [
+                Item("run", name, setting, algorithm.name, trial)
+                for trial in self.numbered_trials(name, setting, algorithm.name)
+            ]
+        return {item: self._runs[item.key] for item in items if item.key in self._runs}
 
     def bounds(self, name: str, setting: int) -> Bounds:
         """Where the minimum of a setting lies."""
         return Bounds.of(self.answers(name, setting).values())
 
+    def best_answer(self, name: str, setting: int) -> Item | None:
+        """The answer with the smallest gap, usually the reference."""
+        gaps = {
+            item: record.gap
+            for item, record in self.answers(name, setting).items()
+            if record.gap is not None and np.isfinite(record.gap)
+        }
+        return min(gaps, key=lambda item: gaps[item]) if gaps else None
+
     def n_selected(self, name: str, setting: int) -> int | None:
-        """Rows that are not zero at the optimum: those of the reference, or of the best answer."""
-        answers = [record for record in self.answers(name, setting).values() if record.gap is not None]
-        return min(answers, key=lambda record: record.gap or 0.0).selected if answers else None
+        """Rows that are not zero at the optimum: those of the answer with the smallest gap."""
+        best = self.best_answer(name, setting)
+        return None if best is None else self._runs[best.key].selected
+
+    @cached_property
+    def agreement(self) -> Comparisons:
+        """What answers to the same problem agree in."""
+        if self.comparisons is not None:
+            return self.comparisons
+        found = Comparisons()
+        for name in self.datasets:
+            for setting in self.settings(name):
+                answers, best = self.answers(name, setting), self.best_answer(name, setting)
+                baselines = [f"{family}-none" for family in self.families(name)]
+                found = found.joined(compare(answers, best, baselines))
+        return found
 
     def pilot(self, name: str) -> dict[str, Any] | None:
         """What the pilot found for a stochastic set."""
@@ -194,7 +232,7 @@ class Results:
 
 
 def _without_coefficients(record: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if name not in ("rows", "values")}
+    return {name: value for name, value in record.items() if name not in COEFFICIENTS}
 
 
 def _timeless(key: str, record: dict[str, Any]) -> dict[str, Any]:

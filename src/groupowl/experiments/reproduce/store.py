@@ -14,7 +14,7 @@ from ..data import FoundDataset, dataset_files
 from .plan import Item
 
 #: Goes up whenever old files cannot be read any more, or mean something else.
-FORMAT = 1
+FORMAT = 2
 
 _WORDS = {
     "format": "the format of stored results",

@@ -46,6 +46,11 @@ def count(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.0f}"
 
 
+def counted(value: int, noun: str) -> str:
+    """A number with its noun: "1 row", "2 rows"."""
+    return f"{value} {noun}" if value == 1 else f"{value} {noun}s"
+
+
 def megabytes(value: float | None) -> str:
     """Bytes as megabytes."""
     return UNKNOWN if value is None else f"{value / 1e6:.1f}"

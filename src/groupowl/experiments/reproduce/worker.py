@@ -177,14 +177,16 @@ class Server:
         record = sorted(runs, key=lambda run: run.cpu or 0.0)[(len(runs) - 1) // 2]
         data = self.data
         verdict = judge(data.X, data.Y, self.lam(setting), data.loss, record.rows, record.values)
-        return replace(record, repeats=len(runs), verdict=verdict).to_dict()
+        effects = _effects(data.X, record.rows, record.values, verdict.null_loss)
+        return replace(record, repeats=len(runs), verdict=verdict, effects=effects).to_dict()
 
     def _timed(self, setting: int, algorithm: str, cap: float, tol: float, step: float | None, seed: int) -> RunRecord:
         chosen = ALGORITHMS[algorithm]
         watch = _StopWatch(cap)
         result = self._solve(setting, chosen.family, chosen.screening, stop=watch, step=step, seed=seed, tol=tol)
         cpu, wall = watch.now()
-        return _record(result, watch.times, cpu, wall)
+        record = _record(result, watch.times, cpu, wall)
+        return record if chosen.screening == "none" else replace(record, alive_rows=result.active.tolist())
 
     def _memory(
         self, setting: int, algorithm: str, cap: float, tol: float, step: float | None = None
@@ -303,6 +305,14 @@ def _record(result: SolveResult, times: list[tuple[float, float]], cpu: float, w
         rows=result.support.tolist(),
         values=result.B[result.support].tolist(),
     )
+
+
+def _effects(X: Any, rows: list[int], values: list[list[float]], null_loss: float) -> list[float]:
+    """``||x_j|| ||b_j|| / sqrt(2 null_loss)`` of the non-zero rows."""
+    columns = X[:, rows]
+    squares = (columns**2).sum(axis=0) if sp.issparse(X) else np.sum(columns**2, axis=0)
+    sizes = np.linalg.norm(np.reshape(values, (len(rows), -1)), axis=1) if rows else np.zeros(0)
+    return (np.sqrt(squares) * sizes / np.sqrt(2.0 * null_loss)).tolist()
 
 
 def _point(history: RunHistory, index: int) -> dict[str, Any]:
