@@ -69,6 +69,11 @@ class RunHistory:
         times: list[float] = getattr(self, clock)
         return times[reached[0]] if len(reached) else None
 
+    def iterations_at(self, gap: float) -> int | None:
+        """Iterations until a certificate proved at most this gap; None if none did."""
+        reached = np.flatnonzero(np.array(self.gap) <= gap)
+        return self.iteration[reached[0]] if len(reached) else None
+
     def screening_rate(self, n_selected: int) -> FloatArray:
         """Rows screened over rows that are zero at the optimum, where ``n_selected`` are not; no columns of zeros.
 

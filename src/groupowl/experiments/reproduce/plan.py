@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..data import DatasetEntry
-from .settings import ALGORITHMS, PILOT_SECONDS, Options
+from .settings import ALGORITHMS, PILOT_SECONDS, RESTARTED, Options
 
 #: Trials of a slow cell, and the part of the time limit from which a first trial makes its cell slow.
 SLOW_TRIALS = 2
@@ -41,6 +41,8 @@ _EXPECTED: dict[str, tuple[float, float, float, float]] = {
 }
 # Settings with a stronger penalty take less.
 _SETTING_SHARE = {1: 1.0, 2: 0.6, 3: 0.4}
+# Gradient restarts of momentum against none, both without screening.
+_RESTARTED_SHARE = 0.3
 _STUDY_SECONDS = {True: 17.0, False: 310.0}
 
 
@@ -142,10 +144,11 @@ def _runs_of(entry: DatasetEntry, setting: int, options: Options) -> Group:
 
 
 def _memory_of(entry: DatasetEntry, options: Options) -> Group:
-    """Memory of every family but SPGD with the paper's step, which has the same arrays as with the other."""
+    """Memory of every family but those that have the same arrays as another: the paper's step, gradient restarts."""
     if options.quick and entry.solver == "spgd":
         return []
-    algorithms = [algorithm for algorithm in options.algorithms(entry.solver) if algorithm.family != "spgd-paper"]
+    alike = ("spgd-paper", RESTARTED.family)
+    algorithms = [algorithm for algorithm in options.algorithms(entry.solver) if algorithm.family not in alike]
     if options.quick:
         algorithms = [algorithm for algorithm in algorithms if algorithm.name != "apgd-safe"]
     return [Item("memory", entry.name, 1, algorithm.name) for algorithm in algorithms]
@@ -241,6 +244,8 @@ def expected_seconds(item: Item, options: Options, known: Mapping[tuple[str, int
     if algorithm.family == "spgd-paper":
         return min(paper_step, options.step_cap)
     seconds = default if algorithm.name == "default" else unscreened if algorithm.screening == "none" else screened
+    if algorithm == RESTARTED:
+        seconds = _RESTARTED_SHARE * unscreened
     cap = memory_cap(options) if item.kind == "memory" else options.cap
     factors = {"reference": 2.0, "memory": 1.5}
     return min(_SETTING_SHARE[item.setting] * factors.get(item.kind, 1.0) * seconds, cap)

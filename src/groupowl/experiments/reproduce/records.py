@@ -88,6 +88,10 @@ class RunRecord:
             return whole
         return self.history.seconds_at(gap, clock) if whole is not None else None
 
+    def iterations_at(self, gap: float, tol: float) -> int | None:
+        """Iterations to a relative gap; all of them where the run was asked for that."""
+        return self.iterations if self.converged and gap <= tol else self.history.iterations_at(gap)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         return asdict(self)

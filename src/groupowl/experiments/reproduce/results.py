@@ -218,10 +218,22 @@ class Results:
         known = [seconds for seconds in times if seconds is not None]
         return float(np.mean(known)) if known and len(known) == len(times) else None
 
-    def speed_up(self, name: str, family: str, settings: tuple[int, ...], algorithm: str) -> float | None:
-        """Time without screening over time of an algorithm, for some settings together and at the common gap."""
+    def iterations_of(self, name: str, setting: int, algorithm: str, gap: float) -> float | None:
+        """Mean iterations over the trials to a gap; None where a trial did not reach it."""
+        counts = [record.iterations_at(gap, self.options.tol) for record in self.trials(name, setting, algorithm)]
+        known = [count for count in counts if count is not None]
+        return float(np.mean(known)) if known and len(known) == len(counts) else None
+
+    def speed_up(
+        self, name: str, family: str, settings: tuple[int, ...], algorithm: str, *, baseline: str | None = None
+    ) -> float | None:
+        """Time of a baseline over time of an algorithm, for some settings together.
+
+        Each setting is compared at the common gap of the family; the baseline is the family without screening, unless
+        another algorithm is named.
+        """
         totals = []
-        for candidate in (f"{family}-none", algorithm):
+        for candidate in (baseline or f"{family}-none", algorithm):
             times = [
                 self.seconds_of(name, setting, candidate, self.gap_of(name, family, (setting,))) for setting in settings
             ]
@@ -229,6 +241,12 @@ class Results:
                 return None
             totals.append(sum(seconds for seconds in times if seconds is not None))
         return totals[0] / totals[1] if totals[1] > 0 else None
+
+    def fewer_iterations(self, name: str, family: str, setting: int, algorithm: str) -> float | None:
+        """Iterations without screening over those of an algorithm, at the common gap of the family."""
+        common = self.gap_of(name, family, (setting,))
+        counts = [self.iterations_of(name, setting, key, common) for key in (f"{family}-none", algorithm)]
+        return counts[0] / counts[1] if counts[0] is not None and counts[1] else None
 
 
 def _without_coefficients(record: dict[str, Any]) -> dict[str, Any]:

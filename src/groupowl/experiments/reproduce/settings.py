@@ -30,7 +30,7 @@ PILOT_SNAPSHOTS = 20
 #: Seconds of a pilot, for all its steps together.
 PILOT_SECONDS = 20.0
 #: Warm start before screening: iterations of APGD, snapshots of SPGD with the paper's and the automatic step.
-WARM_START = {"apgd": 10, "spgd-paper": 10, "spgd-auto": 1, "default": 0}
+WARM_START = {"apgd": 10, "apgd-restart": 0, "spgd-paper": 10, "spgd-auto": 1, "default": 0}
 #: Samples from which the mini-batch and the inner length of SPGD are 40 instead of 30.
 MANY_SAMPLES = 10_000
 
@@ -77,7 +77,9 @@ class Algorithm:
     label : str
         For tables and figures.
     family : str
-        Runs of one family differ in nothing but their screening rule.
+        Runs of one family differ in their screening rule and in what follows from it. For APGD that is more than fewer
+        rows: momentum starts anew whenever rows leave, and steps may become longer, while a run without screening never
+        restarts. What restarts alone are worth is measured by the family of ``RESTARTED``.
     screening : {"none", "paper", "safe"}
     """
 
@@ -95,6 +97,7 @@ class Algorithm:
 #: Families by name, with what they are called.
 FAMILIES = {
     "apgd": "APGD",
+    "apgd-restart": "APGD with gradient restart",
     "spgd-paper": "SPGD, paper's step",
     "spgd-auto": "SPGD, automatic step",
     "default": "groupowl's default solver",
@@ -107,10 +110,12 @@ _STEPPING = [
     for family in ("apgd", "spgd-paper", "spgd-auto")
     for rule in RULES
 ]
+#: A second baseline on batch data sets: restarts of momentum without screening.
+RESTARTED = Algorithm("apgd-none-restart", f"{FAMILIES['apgd-restart']}, {RULES['none']}", "apgd-restart", "none")
 #: The solver that everyone gets.
 DEFAULT = Algorithm("default", FAMILIES["default"], "default", "safe")
 #: Every algorithm by name.
-ALGORITHMS = {algorithm.name: algorithm for algorithm in (*_STEPPING, DEFAULT)}
+ALGORITHMS = {algorithm.name: algorithm for algorithm in (*_STEPPING, RESTARTED, DEFAULT)}
 
 
 def families_of(solver: str) -> tuple[str, ...]:
@@ -140,6 +145,7 @@ def make_solver(family: str, n_samples: int, step: float | None = None) -> Any:
     size, screen_after = batch_size(n_samples), WARM_START[family]
     makers: dict[str, Callable[[], Any]] = {
         "apgd": lambda: _PatientAPGD(screen_after=screen_after),
+        "apgd-restart": lambda: _PatientAPGD(restart="gradient"),
         "spgd-paper": lambda: _PatientSPGD(size, inner_steps=size, step=step or "auto", screen_after=screen_after),
         "spgd-auto": lambda: _PatientSPGD(size, screen_after=screen_after),
         "default": WorkingSet,
@@ -169,7 +175,8 @@ class Options:
     study : bool
         Whether to run the study of correlated groups as well.
     quick : bool
-        On stochastic data sets only setting p_1, no extended rule, and no reference solution.
+        On stochastic data sets only setting p_1, no extended rule, and no reference solution; on batch data sets no
+        second baseline.
     datasets : tuple of str or None
         Names of data sets; None for all that are found.
     tol : float
@@ -215,7 +222,7 @@ class Options:
         chosen = [algorithm for algorithm in ALGORITHMS.values() if algorithm.family in families_of(solver)]
         if self.quick and solver == "spgd":
             chosen = [algorithm for algorithm in chosen if algorithm.screening != "safe"]
-        return [*chosen, DEFAULT]
+        return [*chosen, RESTARTED, DEFAULT] if solver == "apgd" and not self.quick else [*chosen, DEFAULT]
 
     def has_reference(self, solver: str) -> bool:
         """Whether a tight solution is computed beside the runs; without it, the best of them takes its place."""
