@@ -22,6 +22,7 @@ from groupowl import cli
 from groupowl.experiments import demo as demo_module
 from groupowl.experiments import reproduce as reproduce_module
 from groupowl.experiments.demo import RUNS, demo_figures, demo_problems, run_demo
+from groupowl.experiments.reproduce.locks import Lock
 from reproduce_support import CannedWorker, InlineWorker, assert_same, write_folder
 
 matplotlib.use("Agg")
@@ -317,6 +318,70 @@ def test_reproduce_reports_refuted_answers(run, folder, tmp_path, canned, no_pic
     result = run("reproduce", "--data", folder, "--out", tmp_path, "--datasets", "PlantGO", "--no-study", "--trials", 1)
     assert result.exit_code == 1
     assert "answers do not keep what their runs claim" in result.stderr
+
+
+def test_reproduce_says_what_failed(run, folder, tmp_path, no_pictures, monkeypatch):
+    class Failing(CannedWorker):
+        def ask(self, request, limit):
+            return {"error": "MemoryError: too much"} if request["do"] == "memory" else super().ask(request, limit)
+
+    work_with(Failing, monkeypatch)
+    result = run("reproduce", "--data", folder, "--out", tmp_path, "--datasets", "PlantGO", "--no-study", "-q")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "groupowl: failed: 4 pieces of work, the first of them PlantGO.p1.memory-apgd-none (MemoryError: too much); "
+        f"see {tmp_path / 'report.md'}"
+    ]
+
+
+def test_reproduce_says_that_nothing_was_run(run, folder, tmp_path, canned, no_pictures):
+    arguments = ("--data", folder, "--datasets", "PlantGO", "--no-study", "-q")
+    result = run("reproduce", *arguments, "--out", tmp_path / "short", "--minutes", 0.001)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("groupowl: nothing was run within the 0.001 minutes; see ")
+    assert "There were no runs." in (tmp_path / "short" / "report.md").read_text()
+
+
+def test_reproduce_names_sets_that_cannot_be_read(run, tmp_path, no_pictures, monkeypatch):
+    broken = tmp_path / "data"
+    broken.mkdir()
+    (broken / "plantgo.npz").write_bytes(b"no archive")
+    work_with(InlineWorker, monkeypatch)
+    result = run("reproduce", "--data", broken, "--out", tmp_path / "out", "--no-study", "-q")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("groupowl: could not read the data of PlantGO; see ")
+
+
+def test_an_error_inside_is_no_bad_argument(run, folder, tmp_path, canned, monkeypatch):
+    """A ValueError of the program itself is not passed off as a mistake of the user."""
+
+    def wrong(results, out):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(reproduce_module, "write_outputs", wrong)
+    result = run("reproduce", "--data", folder, "--out", tmp_path, "--datasets", "PlantGO", "--no-study", "-q")
+    assert isinstance(result.exception, ValueError)
+
+
+@pytest.mark.parametrize("arguments", [["--datasets", "Mnist"], ["--cap", 0], ["--data", "nowhere"]])
+def test_bad_arguments_leave_no_folder(run, folder, tmp_path, arguments):
+    out = tmp_path / "new"
+    result = run("reproduce", "--data", folder, "--out", out, *arguments)
+    assert result.exit_code == 1
+    assert not out.exists()
+    if "--cap" not in arguments:
+        assert "--data" in result.stderr
+
+
+def test_reproduce_names_sets_of_another_size(run, folder, tmp_path, canned, no_pictures):
+    result = run("reproduce", "--data", folder, "--out", tmp_path, "--datasets", "PlantGO", "--no-study", "--trials", 1)
+    assert "PlantGO: named as the paper's, size differs." in result.stdout.splitlines()
+
+
+def test_a_folder_in_use_is_refused(run, folder, tmp_path, canned, no_pictures):
+    with Lock(tmp_path).held():
+        result = run("reproduce", "--data", folder, "--out", tmp_path, "--datasets", "PlantGO", "--no-study", "-q")
+    assert_one_line(result, "another call is working on --out", tmp_path)
 
 
 def test_reproduce_that_cannot_write(run, folder, tmp_path, canned):

@@ -256,27 +256,68 @@ def reproduce(
     Results are stored run by run: a second call continues where the first was stopped. A full run takes at most two
     hours; data sets that are not in the folder are listed and skipped.
     """
-    from .experiments.reproduce import Campaign, refuted, write_outputs
+    from .experiments.reproduce import BusyError, write_outputs
 
-    _make_folder(out)
+    if not data.is_dir():
+        _fail(f"--data must be a folder, but {str(data)!r} {'is a file' if data.exists() else 'does not exist'}")
     try:
-        options = _reproduce_options(quick, datasets, trials, cap, minutes, jobs, study)
-        with _writing(out):
-            campaign = Campaign(data, out, options, restart=restart)
+        campaign = _make_campaign(
+            data, out, restart, lambda: _reproduce_options(quick, datasets, trials, cap, minutes, jobs, study)
+        )
+        _make_folder(out)
         if not quiet:
             _print_plan(campaign)
         with _writing(out), _time_bar(quiet) as bar:
             results = campaign.run(lambda state: bar(state.done, state.total, state.description, state.seconds_left))
             bar(1, 1, "Drawing figures", 0.0)
             paths = write_outputs(results, out)
-    except (TypeError, ValueError) as error:
+    except BusyError as error:
         _fail(str(error))
     except KeyboardInterrupt:
         print("groupowl: stopped; the same command without --restart continues from here.", file=sys.stderr)
         raise SystemExit(130) from None
+    if not quiet:
+        _print_sizes(results)
     _print_paths(paths)
+    problem = _problem(results)
+    if problem is not None:
+        _fail(f"{problem}; see {paths[0]}")
+
+
+def _make_campaign(
+    data: Path, out: Path, restart: bool, make_options: Callable[[], reproduction.Options]
+) -> reproduction.Campaign:
+    """The campaign; what is wrong with its options, its data or what is stored is one line, and nothing is written."""
+    from .experiments.reproduce import Campaign
+
+    try:
+        with _writing(out):
+            return Campaign(data, out, make_options(), restart=restart)
+    except (TypeError, ValueError) as error:
+        _fail(str(error))
+
+
+def _print_sizes(results: reproduction.Results) -> None:
+    """Data sets that have the name of the paper's and not its size."""
+    for name in results.datasets:
+        if "size differs" in results.whose(name):
+            print(f"{name}: {results.whose(name)}.")
+
+
+def _problem(results: reproduction.Results) -> str | None:
+    """Why the call has failed, in words, though there is a report."""
+    from .experiments.reproduce import refuted
+
     if refuted(results):
-        _fail(f"answers do not keep what their runs claim; see {paths[0]} and please report this as a bug.")
+        return "answers do not keep what their runs claim, please report this as a bug"
+    if results.broken:
+        key, message = next(iter(results.broken.items()))
+        return f"failed: {len(results.broken)} pieces of work, the first of them {key} ({message.rstrip('.')})"
+    if results.unreadable:
+        return f"could not read the data of {', '.join(results.unreadable)}"
+    if not results.n_runs:
+        return f"nothing was run within the {results.options.minutes:g} minutes"
+    return None
 
 
 def _reproduce_options(

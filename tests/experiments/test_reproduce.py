@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import random
 import re
+import subprocess
 import sys
+import time
 import types
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +25,7 @@ from matplotlib.image import imread
 import groupowl as go
 from groupowl.experiments.data import DATASETS, find_datasets, load_dataset
 from groupowl.experiments.reproduce import (
+    BusyError,
     Options,
     Results,
     quick_options,
@@ -32,10 +36,12 @@ from groupowl.experiments.reproduce import (
     write_outputs,
 )
 from groupowl.experiments.reproduce import outputs as outputs_module
+from groupowl.experiments.reproduce import process as process_module
 from groupowl.experiments.reproduce import store as store_module
 from groupowl.experiments.reproduce import worker as worker_module
 from groupowl.experiments.reproduce.histories import RunHistory, common_gap
 from groupowl.experiments.reproduce.judge import Bounds, complaint, judge, judged_gap
+from groupowl.experiments.reproduce.messages import without_folders
 from groupowl.experiments.reproduce.plan import (
     Budget,
     Item,
@@ -47,7 +53,14 @@ from groupowl.experiments.reproduce.plan import (
 )
 from groupowl.experiments.reproduce.process import ProcessWorker, WorkerError
 from groupowl.experiments.reproduce.records import RunRecord, Verdict
-from groupowl.experiments.reproduce.settings import ALGORITHMS, SETTINGS, batch_size, make_solver, setting_lam
+from groupowl.experiments.reproduce.settings import (
+    ALGORITHMS,
+    FEWEST_SNAPSHOTS,
+    SETTINGS,
+    batch_size,
+    make_solver,
+    setting_lam,
+)
 from groupowl.experiments.reproduce.store import Store, data_fingerprint, write_atomically
 from groupowl.experiments.reproduce.worker import Server, _descends
 from reproduce_support import STEPS, CannedWorker, InlineWorker, assert_same, campaign, small_options, write_folder
@@ -296,6 +309,39 @@ def test_budget_arithmetic():
     clock.now += 30.0
     assert not budget.allows(30.0)
     assert hard_limit(Item("run", "PlantGO", 1, "apgd-none"), Options()) > Options().cap
+
+
+def test_what_will_not_fit_is_not_begun(data, tmp_path):
+    """A study of five minutes is not started with one minute left, even if nothing says that it would be late."""
+    asked, clock = [], FakeClock()
+
+    class Recording(CannedWorker):
+        def ask(self, request, limit):
+            asked.append(request["do"])
+            return super().ask(request, limit)
+
+    options = small_options(datasets=("PlantGO",), trials=1, minutes=1.0, study=True)
+    results = canned(data, tmp_path, options, make_worker=Recording, clock=clock).run()
+    assert results.not_run == ["study"]
+    assert "study" not in asked
+    assert "run" in asked
+
+
+def test_seconds_and_expectation_agree_with_the_budget_of_several_jobs(data, tmp_path):
+    """Two runs side by side for 40 s each are 40 s, not 80, by every number."""
+    clock, options = FakeClock(), small_options(datasets=("PlantGO",), trials=1, minutes=2.0, jobs=2)
+    first = canned(data, tmp_path, options, clock=clock)
+    first.run()
+    for item in items_of(first._first_stages()):
+        envelope = json.loads(first.store.path(item).read_text())
+        first.store.path(item).write_text(json.dumps({**envelope, "elapsed": 0.0}))
+    envelope = json.loads(first.store.path(item).read_text())
+    first.store.path(item).write_text(json.dumps({**envelope, "elapsed": 80.0}))
+    second = canned(data, tmp_path, replace(options, trials=3), clock=clock)
+    assert second.spent == 40.0
+    assert second._budget.left == pytest.approx(120.0 - 40.0 - 12.0)
+    assert second.expected() <= second._budget.left
+    assert second.run().seconds == pytest.approx(40.0)
 
 
 # Histories -------------------------------------------------------------------------------------------
@@ -581,12 +627,37 @@ def test_pilot_takes_the_largest_step_that_descends(data):
     assert Server().answer({**request, "steps": [10.0]})["step"] is None
 
 
+def test_pilot_without_time_still_looks(data):
+    """With no time at all, every step gets a few snapshots; a step that could not show anything had no time."""
+    found = {item.entry.name: item for item in find_datasets(data)[0]}
+    request = {"do": "pilot", "dataset": "Bibtex", "path": str(found["Bibtex"].path), "seconds": 0.0}
+    reply = Server().answer({**request, "steps": [10.0, 1e-3]})
+    assert [trial["descends"] for trial in reply["tried"]] == [False, True]
+    assert reply["tried"][1]["snapshots"] == FEWEST_SNAPSHOTS
+
+
+def test_pilot_that_was_cut_off_had_no_time(data, tmp_path, monkeypatch):
+    found = {item.entry.name: item for item in find_datasets(data)[0]}
+    request = {"do": "pilot", "dataset": "Bibtex", "path": str(found["Bibtex"].path), "seconds": 5.0}
+    monkeypatch.setattr(worker_module, "_watch", lambda objectives, end, progress: not objectives.append(4.0))
+    reply = Server().answer({**request, "steps": [1e-3]})
+    assert reply["tried"] == [{"step": 1e-3, "descends": None, "lowered": None, "snapshots": 0}]
+
+    class Cut(CannedWorker):
+        def ask(self, request, limit):
+            return reply if request["do"] == "pilot" else super().ask(request, limit)
+
+    results = canned(data, tmp_path, small_options(datasets=("Bibtex",), trials=1), make_worker=Cut).run()
+    assert "| Bibtex | 1e-03 had no time | · |" in report_markdown(results)
+
+
 def test_no_step_at_all_is_said(data, tmp_path):
     results = campaign(data, tmp_path, small_options(datasets=("Bibtex",), steps=(10.0,), trials=1)).run()
     assert set(results.failed) == {
         f"Bibtex.p{i}.spgd-paper-{rule}.t1" for i in SETTINGS for rule in ("none", "paper", "safe")
     }
-    assert "the pilot found no step that descends" in report_markdown(results)
+    assert "Not possible, because the pilot found no step that descends:" in report_markdown(results)
+    assert results.broken == {}
     assert "Bibtex.p1.spgd-auto-paper.t1" in results.records
 
 
@@ -660,6 +731,56 @@ def planted_times(results, cpu, names=("PlantGO", "CMUFaces")):
 
 
 TIMES = {"apgd-none": 30.0, "apgd-paper": 10.0, "default": 1.0, "apgd-none-restart": 15.0}
+
+
+def test_times_are_means_over_the_trials(done):
+    results, _ = done
+    for trial, cpu in ((1, 1.0), (2, 4.0)):
+        results = spoiled_run(results, f"PlantGO.p1.apgd-none.t{trial}", cpu=cpu)
+    assert results.seconds_of("PlantGO", 1, "apgd-none", 1e-3) == 2.5
+
+
+def test_iterations_that_screening_added_are_counted(done):
+    results, _ = done
+    plain = results.trials("PlantGO", 1, "apgd-none")[0].iterations
+    total = 3 * (2 + 2 + 4 + 4)
+    assert re.search(rf"It held in (all comparisons \({total}\)|\d+ of {total} comparisons)", report_markdown(results))
+    worse = spoiled_run(results, "PlantGO.p1.apgd-paper.t1", iterations=plain + 10)
+    better = spoiled_run(results, "PlantGO.p1.apgd-paper.t1", iterations=plain)
+    held = [
+        int(re.search(rf"It held in (?:all comparisons \()?(\d+)(?: of {total})?", report_markdown(changed)).group(1))
+        for changed in (worse, better)
+    ]
+    assert held[1] == held[0] + 1
+    assert "so it is not true in general" in report_markdown(worse)
+
+
+def test_rows_selected_are_those_of_the_smallest_gap(done):
+    results, _ = done
+    changed = spoiled_run(results, "PlantGO.p1.reference", selected=17)
+    assert changed.n_selected("PlantGO", 1) == 17
+    changed = spoiled_run(changed, "PlantGO.p1.default.t2", selected=5, gap=1e-12)
+    assert changed.n_selected("PlantGO", 1) == 5
+    assert spoiled_run(changed, "PlantGO.p1.default.t2", gap=np.nan).n_selected("PlantGO", 1) == 17
+
+
+def test_rates_and_shares_count_the_right_rows(done):
+    """Screened rows over those that are zero at the optimum; rows selected over all features."""
+    results, _ = done
+    history = {**results.records["PlantGO.p1.apgd-paper.t1"]["history"]}
+    history["alive"] = [59] * (len(history["alive"]) - 1) + [29]
+    changed = spoiled_run(results, "PlantGO.p1.apgd-paper.t1", history=history, alive=29)
+    changed = spoiled_run(changed, "PlantGO.p1.reference", selected=19)
+    report = report_markdown(changed)
+    assert "| PlantGO | APGD, paper's rule | 19 | 75.0 % |" in report
+    assert re.search(r"\| PlantGO, p_1 \| APGD \| 19 \| 31.67 % \|", report)  # of 60
+    figures = result_figures(changed)
+    panel = next(ax for ax in figures["figure2_screening_regression"].axes if ax.get_title() == "PlantGO")
+    assert panel.lines[0].get_ydata()[-1] == pytest.approx(75.0)
+    line = next(
+        line for line in figures["speedup_against_sparsity"].axes[0].lines if line.get_label() == "PlantGO, APGD"
+    )
+    assert line.get_xdata()[0] == pytest.approx(100 * 19 / 60)
 
 
 def test_what_must_hold_says_pass_or_what_was_measured(done):
@@ -751,9 +872,31 @@ def test_outputs(done):
     assert "rows" not in loaded["records"]["PlantGO.p1.default.t1"]
     assert report_markdown(Results.from_dict(loaded)) == (out / "report.md").read_text()
     lines = results_csv(results).splitlines()
-    assert len({line.count(",") for line in lines}) == 1
+    assert len({len(cells) for cells in csv.reader(lines)}) == 1
     assert len(lines) == 1 + 2 * 3 * (2 * 5 + 2 * 7)
     assert not list(out.glob("*.part"))
+
+
+def test_figures_of_other_sets_do_not_stay(done, tmp_path):
+    results, _ = done
+    write_outputs(results, tmp_path)
+    (tmp_path / "mine.png").write_text("not ours")
+    before = {path.name for path in tmp_path.iterdir()}
+    records = {key: record for key, record in results.records.items() if key.startswith("PlantGO")}
+    paths = write_outputs(replace(results, records=records), tmp_path)
+    after = {path.name for path in tmp_path.iterdir()}
+    assert after == {path.name for path in paths} | {"mine.png"}
+    assert "figure3_time_multinomial.png" in before - after
+
+
+def test_figures_are_the_same_files_each_time(done, tmp_path):
+    results, _ = done
+    contents = []
+    for name in ("one", "two"):
+        write_outputs(results, tmp_path / name)
+        contents.append({path.name: path.read_bytes() for path in (tmp_path / name).glob("*.svg")})
+    assert len(contents[0]) == 5
+    assert contents[0] == contents[1]
 
 
 def texts_overlap(figure):
@@ -843,6 +986,81 @@ def test_missing_and_broken_sets_are_listed(tmp_path):
     assert "- 'bibtex.npz' cannot be read as the " in report
     assert str(tmp_path) not in report
     assert "The data have 400 samples, the paper has 978." in report
+
+
+def test_messages_never_contain_folders(tmp_path):
+    """The second file of a group is the broken one, in a folder with a space in its name."""
+    folder = tmp_path / "my data"
+    folder.mkdir()
+    (folder / "trainingData.csv").write_text("WAP001,LATITUDE,LONGITUDE\n1,2,3\n2,3,4\n")
+    (folder / "validationData.csv").write_text("nothing of the kind\n")
+    write_folder(folder, ["plantgo"])
+
+    class Clumsy(InlineWorker):
+        def ask(self, request, limit):
+            if request.get("algorithm") == "apgd-safe":
+                raise WorkerError(f"the process ended with code 1: OSError: {folder}/plantgo.npz and /etc/other/b.c")
+            return super().ask(request, limit)
+
+    results = campaign(folder, tmp_path / "out", small_options(trials=1), make_worker=Clumsy).run()
+    assert results.unreadable["IndoorLoc"].startswith("'validationData.csv' cannot be read as the CSV file")
+    assert results.failed["PlantGO.p1.apgd-safe.t1"].endswith("OSError: plantgo.npz and b.c")
+    everything = report_markdown(results) + json.dumps(results.to_dict())
+    for part in (str(tmp_path), "my data", "/etc"):
+        assert part not in everything
+    report = report_markdown(results)
+    assert "Nothing was run on data sets that could not be read: IndoorLoc." in report
+    assert "everything that was planned was run" not in report
+
+
+def test_web_addresses_stay_in_messages():
+    text = "see https://host/a/b and www.uco.es/kdis/mllresources, and/or 'C:\\data\\x.npz' or '/a/b/y.npz'"
+    assert without_folders(text) == ("see https://host/a/b and www.uco.es/kdis/mllresources, and/or 'x.npz' or 'y.npz'")
+
+
+def test_sets_of_another_size_are_not_called_the_papers(done):
+    results, _ = done
+    assert results.whose("PlantGO") == "named as the paper's, size differs"
+    assert results.whose("Bibtex") == "stand-in for Bookmarks, size differs from the known copy"
+    report = report_markdown(results)
+    assert "| PlantGO | named as the paper's, size differs | 400 x 60, 12 |" in report
+    lines = list(csv.DictReader(results_csv(results).splitlines()))
+    assert {line["whose"] for line in lines if line["data_set"] == "PlantGO"} == {results.whose("PlantGO")}
+    entry = DATASETS["PlantGO"]
+    sizes = {size: getattr(entry, size) for size in ("n_samples", "n_features", "n_tasks")}
+    assert spoiled_run(results, "PlantGO.data", **sizes).whose("PlantGO") == "the paper's"
+
+
+def test_report_without_any_run(data, tmp_path):
+    """Every sentence is about what was found."""
+
+    class Broken(CannedWorker):
+        def ask(self, request, limit):
+            return {"unreadable": "'plantgo.npz' cannot be read."}
+
+    results = canned(data, tmp_path, make_worker=Broken).run()
+    report = report_markdown(results)
+    for sentence in (
+        "0 runs on 0 data sets took", "None of PlantGO could be used, so nothing can be said here.",
+        "There was no pair of runs to compare.", "There were no runs.", "No answer was there to be judged.",
+        "Nothing was run on data sets that could not be read: PlantGO.",
+    ):  # fmt: skip
+        assert sentence in report
+    one = canned(data, tmp_path / "one").run()
+    assert " runs on 1 data set took " in report_markdown(one)
+
+
+def test_trials_keep_their_numbers(done):
+    """The first trial is missing: the second does not take its name."""
+    results, _ = done
+    records = {key: record for key, record in results.records.items() if key != "PlantGO.p1.apgd-none.t1"}
+    thinner = replace(results, records=records)
+    labels = [item.label for item in thinner.answers("PlantGO", 1)]
+    assert "PlantGO, p_1, APGD, no screening, trial 2" in labels
+    assert "PlantGO, p_1, APGD, no screening, trial 1" not in labels
+    lines = list(csv.DictReader(results_csv(thinner).splitlines()))
+    cell = {"data_set": "PlantGO", "setting": "p_1", "algorithm": "apgd-none"}
+    assert [line["trial"] for line in lines if cell.items() <= line.items()] == ["2"]
 
 
 def test_chosen_sets_only(data, tmp_path):
@@ -1122,6 +1340,126 @@ def test_short_runs_are_repeated_and_the_median_counts(data, monkeypatch):
     monkeypatch.setattr(Server, "_timed", lambda self, *args: replace(original(self, *args), cpu=next(times)))
     reply = server.answer({**request, "algorithm": "default", "cap": 20.0})
     assert (reply["cpu"], reply["repeats"]) == (0.03, 5)
+
+
+def test_a_dead_worker_says_why(monkeypatch):
+    """The last line of stderr."""
+    code = "import sys; sys.stdin.readline(); raise MemoryError('no room')"
+    original = process_module.subprocess.Popen
+    monkeypatch.setattr(
+        process_module.subprocess, "Popen", lambda command, **more: original([command[0], "-c", code], **more)
+    )
+    worker = ProcessWorker()
+    with pytest.raises(WorkerError, match=r"^the worker process ended with code 1: MemoryError: no room$"):
+        worker.ask({"do": "data"}, 60.0)
+
+
+def test_worker_process_has_one_thread_for_every_blas(monkeypatch):
+    asked = {}
+
+    class Popen:
+        stdout = stdin = None
+
+        def __init__(self, command, **settings):
+            asked.update(settings["env"])
+
+    variables = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
+                 "VECLIB_MAXIMUM_THREADS")  # fmt: skip
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.setattr(process_module.subprocess, "Popen", Popen)
+    monkeypatch.setattr(process_module, "_forward", lambda *args: None)
+    worker = ProcessWorker()
+    worker._running()
+    worker._errors.close()
+    assert {name: asked.get(name) for name in variables} == dict.fromkeys(variables, "1")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="parents of processes are watched on POSIX only")
+def test_worker_ends_with_its_parent():
+    """Its parent is killed while its input stays open in another process: it must not wait for more."""
+    code = (
+        "import subprocess, sys, os, time\n"
+        "worker = subprocess.Popen([sys.executable, '-m', 'groupowl.experiments.reproduce.worker', str(os.getpid())],"
+        " stdin=0, stdout=subprocess.DEVNULL)\n"
+        "print(worker.pid, flush=True)\n"
+        "time.sleep(60)"
+    )
+    environment = process_module._environment()
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
+    orphan = int(parent.stdout.readline())
+    time.sleep(0.2)
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 30.0
+    while is_alive(orphan) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    alive = is_alive(orphan)
+    parent.stdin.close()
+    parent.stdout.close()
+    assert not alive
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return Path("/proc").is_dir() is False
+
+
+def test_cpu_and_wall_limits_end_a_run(monkeypatch):
+    clocks = {"process_time": 10.0, "perf_counter": 100.0}
+    for name in clocks:
+        monkeypatch.setattr(worker_module.time, name, lambda name=name: clocks[name])
+    watch = worker_module._StopWatch(5.0)
+    assert not watch(None)
+    clocks["process_time"] += 5.0
+    assert watch(None)
+    clocks["process_time"] -= 5.0
+    clocks["perf_counter"] += 5.0
+    assert not watch(None)  # others may use the machine
+    clocks["perf_counter"] += 1.5
+    assert watch(None)
+    assert watch.times[1] == (5.0, 0.0)
+
+
+def test_record_keeps_cpu_and_wall_apart():
+    X, Y, lam = problem("squared")
+    result = go.solve(X, Y, lam, tol=1e-4)
+    times = [(1.0 + k, 50.0 + k) for k in range(len(result.history))]
+    record = worker_module._record(result, times, 30.0, 90.0)
+    assert (record.cpu, record.wall) == (30.0, 90.0)
+    assert record.history.cpu == [cpu for cpu, _ in times] + [30.0]
+    assert record.history.wall == [wall for _, wall in times] + [90.0]
+
+
+# The lock --------------------------------------------------------------------------------------------
+
+
+def test_two_calls_do_not_share_a_folder(data, tmp_path):
+    class Nosy(CannedWorker):
+        def ask(self, request, limit):
+            with pytest.raises(BusyError, match="another call is working on --out"):
+                canned(data, tmp_path).run()
+            with pytest.raises(BusyError, match="another call is working on --out"):
+                canned(data, tmp_path, restart=True)
+            return super().ask(request, limit)
+
+    (tmp_path / "runs").mkdir()
+    results = canned(data, tmp_path, make_worker=Nosy).run()
+    assert (results.failed, results.not_run) == ({}, [])
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+    canned(data, tmp_path).run()  # free again
+
+
+def test_a_lock_left_behind_by_a_killed_call_does_no_harm(data, tmp_path):
+    (tmp_path / ".lock").write_text("")
+    assert canned(data, tmp_path).run().n_runs
 
 
 # Real data -------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ them; :func:`write_outputs` writes everything to a folder.
 
 from .checks import refuted
 from .figures import result_figures
+from .locks import BusyError
 from .outputs import write_outputs
 from .report import report_markdown, results_csv
 from .results import Results
@@ -13,6 +14,7 @@ from .run import Campaign, ProgressHook, State
 from .settings import Options, quick_options
 
 __all__ = [
+    "BusyError",
     "Campaign",
     "Options",
     "ProgressHook",

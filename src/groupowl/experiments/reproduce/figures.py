@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: Every figure that there may be, by its name without suffix.
+FIGURE_NAMES = (
+    "figure1_time_regression",
+    "figure2_screening_regression",
+    "figure3_time_multinomial",
+    "figure4_screening_multinomial",
+    "speedup_against_sparsity",
+    "study_correlated_groups",
+)
 _MODELS = {"squared": "Group OWL regression", "multinomial": "Multinomial Group OWL regression"}
 _COLUMNS = 4
 # One colour per rule, the same in all figures; hatches for print.
@@ -47,15 +56,15 @@ def result_figures(results: Results) -> dict[str, Figure]:
     dict of str to matplotlib Figure
         Not known to pyplot, so nothing stays open. A figure without any panel is left out.
     """
-    drawn = {
-        "figure1_time_regression": _time_figure(results, "squared", 1),
-        "figure2_screening_regression": _screening_figure(results, "squared", 2),
-        "figure3_time_multinomial": _time_figure(results, "multinomial", 3),
-        "figure4_screening_multinomial": _screening_figure(results, "multinomial", 4),
-        "speedup_against_sparsity": _sparsity_figure(results),
-        "study_correlated_groups": _study_figure(results),
-    }
-    return {name: figure for name, figure in drawn.items() if figure is not None}
+    drawn = (
+        _time_figure(results, "squared", 1),
+        _screening_figure(results, "squared", 2),
+        _time_figure(results, "multinomial", 3),
+        _screening_figure(results, "multinomial", 4),
+        _sparsity_figure(results),
+        _study_figure(results),
+    )
+    return {name: figure for name, figure in zip(FIGURE_NAMES, drawn, strict=True) if figure is not None}
 
 
 def _batch_first(results: Results, loss: str) -> list[str]:

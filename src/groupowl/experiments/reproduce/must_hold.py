@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..data import DATASETS
 from .records import RunRecord
 from .results import Results
 from .settings import ALGORITHMS, RESTARTED
@@ -24,7 +25,9 @@ def must_hold_section(results: Results) -> str:
     """The section of the report."""
     names = results.names(solver="apgd")
     if not names:
-        return "## What must hold\n\nNo batch data set was read, so nothing can be said here."
+        found = [name for name in results.found if DATASETS[name].solver == "apgd"]
+        why = f"None of {', '.join(found)} could be used" if found else "No batch data set was found"
+        return f"## What must hold\n\n{why}, so nothing can be said here."
     rows, reasons = [], []
     for name in names:
         low, _ = CLAIMS[results.datasets[name]["loss"], "apgd"]

@@ -6,12 +6,13 @@ import io
 import json
 from pathlib import Path
 
-from .figures import result_figures
+from .figures import FIGURE_NAMES, result_figures
 from .report import report_markdown, results_csv
 from .results import Results
 from .store import write_atomically
 
 _DPI = 150
+_SUFFIXES = ("png", "svg")
 
 
 def write_outputs(results: Results, out: Path) -> list[Path]:
@@ -21,13 +22,16 @@ def write_outputs(results: Results, out: Path) -> list[Path]:
     ----------
     results : Results
     out : Path
-        Folder, made if needed. Each file is complete whenever it exists.
+        Folder, made if needed. Each file is complete whenever it exists; figures of earlier calls that these results
+        do not have are removed.
 
     Returns
     -------
     list of Path
         The report first.
     """
+    from matplotlib import rc_context
+
     out.mkdir(parents=True, exist_ok=True)
     contents: dict[str, str | bytes] = {
         "report.md": report_markdown(results),
@@ -37,10 +41,13 @@ def write_outputs(results: Results, out: Path) -> list[Path]:
     for name, figure in result_figures(results).items():
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # found once, for both formats
-        for suffix in ("png", "svg"):
+        for suffix in _SUFFIXES:
             buffer = io.BytesIO()
-            figure.savefig(buffer, format=suffix, dpi=_DPI, metadata={"Date": None} if suffix == "svg" else None)
+            with rc_context({"svg.hashsalt": name}):  # the same file for the same figure
+                figure.savefig(buffer, format=suffix, dpi=_DPI, metadata={"Date": None} if suffix == "svg" else None)
             contents[f"{name}.{suffix}"] = buffer.getvalue()
     for name, content in contents.items():
         write_atomically(out / name, content)
+    for stale in {f"{name}.{suffix}" for name in FIGURE_NAMES for suffix in _SUFFIXES} - contents.keys():
+        (out / stale).unlink(missing_ok=True)  # of an earlier call, with other data sets
     return [out / name for name in contents]

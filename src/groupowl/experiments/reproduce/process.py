@@ -8,10 +8,11 @@ import os
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import groupowl
 
@@ -50,6 +51,7 @@ class ProcessWorker:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
         self._lines: queue.Queue[str] = queue.Queue()
+        self._errors: IO[bytes] | None = None
 
     def ask(self, request: dict[str, Any], limit: float) -> dict[str, Any]:
         """Reply to the request within ``limit`` seconds of wall time; a process that is late is ended."""
@@ -65,11 +67,19 @@ class ProcessWorker:
         except OSError:
             line = ""
         if not line:
-            code = process.wait()
+            code, last = process.wait(), self._last_error()
             self.stop()
-            raise WorkerError(f"the worker process ended with code {code}")
+            raise WorkerError(f"the worker process ended with code {code}" + (f": {last}" if last else ""))
         reply: dict[str, Any] = json.loads(line)
         return reply
+
+    def _last_error(self) -> str:
+        """The last line that the process wrote to stderr, which usually says why it ended."""
+        if self._errors is None:
+            return ""
+        self._errors.seek(0)
+        lines = [line.strip() for line in self._errors.read().decode("utf-8", "replace").splitlines()]
+        return next((line[:300] for line in reversed(lines) if line), "")
 
     def _next_line(self, end: float) -> str:
         """The next line of the reply, in short waits, so that the keyboard can interrupt them everywhere."""
@@ -88,7 +98,8 @@ class ProcessWorker:
             return
         process.kill()
         process.wait()
-        for stream in (process.stdin, process.stdout):
+        errors, self._errors = self._errors, None
+        for stream in (process.stdin, process.stdout, errors):
             if stream is not None:
                 with contextlib.suppress(OSError):  # a request that was not read any more
                     stream.close()
@@ -96,11 +107,12 @@ class ProcessWorker:
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
             self._lines = queue.Queue()
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (stop closes it)
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "groupowl.experiments.reproduce.worker"],
+                [sys.executable, "-m", "groupowl.experiments.reproduce.worker", str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=self._errors,
                 text=True,
                 encoding="utf-8",
                 env=_environment(),

@@ -13,11 +13,12 @@ from .judge import judged_gap
 from .must_hold import CLAIMS, must_hold_section
 from .plan import SLOW_SHARE, SLOW_TRIALS, Item, variants_of
 from .records import RunRecord
-from .results import Results
+from .results import NO_STEP, Results
 from .settings import FAMILIES, MANY_SAMPLES, PILOT_SECONDS, RESTARTED, RULES, WARM_START
-from .tables import UNKNOWN, bullet_list, count, gap, megabytes, number, seconds, table, times
+from .tables import UNKNOWN, bullet_list, count, counted, gap, megabytes, number, seconds, table, times
 
 _LOSSES = {"squared": "regression", "multinomial": "multinomial regression"}
+_PILOT_WORDS = {True: "descends", False: "does not", None: "had no time"}
 _ALGORITHM_WORDS = {"apgd": "APGD (batch)", "spgd": "SPGD (stochastic)"}
 
 
@@ -57,7 +58,7 @@ def report_markdown(results: Results) -> str:
 def _introduction(results: Results) -> str:
     machine, options = results.machine, results.options
     side_by_side = "one run at a time" if options.jobs == 1 else f"{options.jobs} runs side by side"
-    runs = sum("history" in record for record in results.records.values())
+    runs = f"{counted(results.n_runs, 'run')} on {counted(len(results.datasets), 'data set')}"
     software = f"{machine['system']}, {machine['processor']}; Python {machine['python']}, NumPy {machine['numpy']}, "
     software += f"SciPy {machine['scipy']}"
     spent = UNKNOWN if results.seconds is None else f"{results.seconds / 60:.1f} minutes"
@@ -69,7 +70,7 @@ def _introduction(results: Results) -> str:
 R. Bao, Q. Lu, Y. Zhang, *Safe Screening Rules for Group OWL Models*, experimental section, repeated by
 `groupowl reproduce` (groupowl {machine["groupowl"]}).{mode}
 
-{runs} runs on {len(results.datasets)} data sets took {spent} on a machine with {machine["cores"]} cores ({software}).
+{runs} took {spent} on a machine with {counted(machine["cores"] or 1, "core")} ({software}).
 Each run had one BLAS thread, with {side_by_side}. Times are CPU seconds of a whole solve, set-up included; a run
 shorter than a quarter of a second is repeated five times and the median counts. A dot means: not measured."""
 
@@ -80,10 +81,9 @@ shorter than a quarter of a second is repeated five times and the median counts.
 def _data(results: Results) -> str:
     rows = []
     for name, data in results.datasets.items():
-        stand_in = f"stand-in for {data['stands_in_for']}" if data["stands_in_for"] else "the paper's"
         size = f"{data['n_samples']} x {data['n_features']}, {data['n_tasks']}"
         model = f"{_LOSSES[data['loss']]}, {_ALGORITHM_WORDS[data['solver']]}"
-        rows.append([name, stand_in, size, model, f"{data['tau']:g}", number(data["strength"], "{:.3f}")])
+        rows.append([name, results.whose(name), size, model, f"{data['tau']:g}", number(data["strength"], "{:.3f}")])
     headings = [
         "data set",
         "whose",
@@ -122,7 +122,7 @@ def _settings(results: Results) -> str:
         f"A run ends when its duality gap is at most {options.tol:g} times the loss of the model without features. The "
         "SLOPE code that the paper follows divides the gap by the objective instead, which is smaller, so the same "
         "number asks for a little more there.",
-        f"A run is stopped after {options.cap:g} s"
+        f"A run is stopped at the first certificate after {options.cap:g} s"
         + (f" ({options.step_cap:g} s with the paper's step)" if options.step_cap != options.cap else "")
         + ". Times are then compared at the best gap that all runs of the comparison reached.",
         f"Warm start before screening: {WARM_START['apgd']} iterations of APGD, {WARM_START['spgd-paper']} snapshots "
@@ -149,9 +149,7 @@ def _pilots(results: Results) -> list[str]:
     rows = []
     for name in names:
         pilot = results.pilot(name) or {}
-        tried = ", ".join(
-            f"{trial['step']:.0e} {'descends' if trial['descends'] else 'does not'}" for trial in pilot["tried"]
-        )
+        tried = ", ".join(f"{trial['step']:.0e} {_PILOT_WORDS[trial['descends']]}" for trial in pilot["tried"])
         rows.append([name, tried, UNKNOWN if pilot["step"] is None else f"{pilot['step']:.0e}"])
     allowed = min(PILOT_SECONDS, 4 * results.options.step_cap)
     steps = f"{min(results.options.steps):.0e} to {max(results.options.steps):.0e}"
@@ -392,13 +390,15 @@ def _missed(results: Results) -> str:
                     answer = item.label.removeprefix(f"{name}, p_{setting}, ")
                     rows.append([f"{name}, p_{setting}", answer, run.status, gap(run.gap), seconds(run.cpu)])
     asked = f"{results.options.tol:g}"
+    if not results.n_runs:
+        return "## Runs that missed the gap\n\nThere were no runs."
     if not rows:
         return f"## Runs that missed the gap\n\nNone: every run reached a relative gap of {asked}."
     headings = ["data set", "run", "status", "gap reached", "seconds"]
     return f"""## Runs that missed the gap
 
-Asked was {asked} ({results.options.reference_tol:g} for references). Capped runs ended at their time limit; killed ones
-did not answer well beyond it.
+Asked was {asked} ({results.options.reference_tol:g} for references). Capped runs ended at the first certificate
+after their time limit; killed ones did not answer well beyond it.
 
 {table(headings, rows, text_columns=3)}"""
 
@@ -461,16 +461,21 @@ def _not_run(results: Results) -> str:
             f"Not run, because the {minutes} minutes would not have sufficed (`--minutes` allows more, and a second "
             f"call continues):\n\n{bullet_list(results.not_run)}"
         )
-    if results.failed:
-        failures = [f"{key}: {message}" for key, message in results.failed.items()]
+    if results.broken:
+        failures = [f"{key}: {message}" for key, message in results.broken.items()]
         parts.append(f"Failed, and tried again by a second call:\n\n{bullet_list(failures)}")
+    stepless = [key for key in results.failed if key not in results.broken]
+    if stepless:
+        parts.append(f"Not possible, because {NO_STEP}:\n\n{bullet_list(stepless)}")
+    if results.unreadable:
+        parts.append(f"Nothing was run on data sets that could not be read: {', '.join(results.unreadable)}.")
     return "\n\n".join(["## Not run", *(parts or ["Nothing: everything that was planned was run."])])
 
 
 def results_csv(results: Results) -> str:
     """One line per run, with a heading."""
     headings = (
-        "data_set,stands_in_for,loss,setting,algorithm,family,screening,trial,step,status,cpu_seconds,wall_seconds,"
+        "data_set,stands_in_for,whose,loss,setting,algorithm,family,screening,trial,step,status,cpu_seconds,wall_seconds,"
         "iterations,passes,relative_gap,judged_relative_gap,objective,rows_selected,rows_alive,passes_before_first_row"
     )
     lines = [headings]
@@ -483,6 +488,7 @@ def results_csv(results: Results) -> str:
                     cells = [
                         name,
                         data["stands_in_for"],
+                        f'"{results.whose(name)}"',  # may hold a comma
                         data["loss"],
                         f"p_{setting}",
                         algorithm.name,

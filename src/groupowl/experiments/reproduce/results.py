@@ -20,6 +20,9 @@ from .plan import Item
 from .records import COEFFICIENTS, RunRecord
 from .settings import ALGORITHMS, Algorithm, Options, families_of
 
+#: Why runs with the paper's step were not made: nothing broke, so a call that says this has not failed.
+NO_STEP = "the pilot found no step that descends"
+
 
 def describe_machine() -> dict[str, Any]:
     """The machine in general terms."""
@@ -105,6 +108,21 @@ class Results:
         """Descriptions of the data sets that were read, in the order of the table."""
         return {name: self.records[key] for name in DATASETS if (key := Item("data", name).key) in self.records}
 
+    @property
+    def found(self) -> list[str]:
+        """Data sets whose files were there, read or not."""
+        return [name for name in self.options.datasets or DATASETS if name not in self.missing]
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Pieces of work that went wrong, with the message; a step that no pilot found is a result, not a failure."""
+        return {key: message for key, message in self.failed.items() if message != NO_STEP}
+
+    @property
+    def n_runs(self) -> int:
+        """Runs that left a record."""
+        return len(self._runs)
+
     def names(self, *, loss: str | None = None, solver: str | None = None) -> list[str]:
         """Data sets with this loss and the paper's solver."""
         return [
@@ -112,6 +130,15 @@ class Results:
             for name, data in self.datasets.items()
             if loss in (None, data["loss"]) and solver in (None, data["solver"])
         ]
+
+    def whose(self, name: str) -> str:
+        """Whether a data set is the paper's, a stand-in, or only has the name of the paper's."""
+        data, entry = self.datasets[name], DATASETS[name]
+        sizes = [(data[size], getattr(entry, size)) for size in ("n_samples", "n_features", "n_tasks")]
+        differs = any(size != known for size, known in sizes)
+        if data["stands_in_for"]:
+            return f"stand-in for {data['stands_in_for']}" + (", size differs from the known copy" if differs else "")
+        return "named as the paper's, size differs" if differs else "the paper's"
 
     def families(self, name: str) -> tuple[str, ...]:
         """Families of solvers that run on a data set, beside the default solver."""

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..data import FoundDataset, find_datasets
+from .locks import Lock
+from .messages import without_folders
 from .plan import (
     SLOW_SHARE,
     Budget,
@@ -23,7 +25,7 @@ from .plan import (
     request_of,
 )
 from .process import ProcessWorker, Worker, WorkerError
-from .results import Results, describe_machine
+from .results import NO_STEP, Results, describe_machine
 from .settings import ALGORITHMS, Options
 from .store import Store, data_fingerprint, fingerprint, refuse_difference
 
@@ -98,16 +100,17 @@ class Campaign:
         self._unreadable: dict[str, str] = {}
         self._not_run: list[str] = []
         self._find(data)
-        if restart:
-            self.store.clear()
+        self._out_lock = Lock(out)
+        if restart and self.store.folder.is_dir():
+            with self._out_lock.held():
+                self.store.clear()
         self.repaired = self._take_over()
-        self._budget = Budget(
-            60.0 * options.minutes, spent=self.spent / options.jobs + clock() - self._started, clock=clock
-        )
+        self._budget = Budget(60.0 * options.minutes, spent=self.spent + clock() - self._started, clock=clock)
 
     # Before ---------------------------------------------------------------------------------------------
 
     def _find(self, data: Path) -> None:
+        self._folder = data
         found, missing = find_datasets(data)
         wanted = self.options.datasets
         self.found = {item.entry.name: item for item in found if wanted is None or item.entry.name in wanted}
@@ -117,7 +120,7 @@ class Campaign:
         if not self.found:
             asked = "any data set" if wanted is None else " or ".join(wanted)
             raise ValueError(
-                f"data has no file of {asked}: nothing to run in {str(data)!r}. "
+                f"--data has no file of {asked}: nothing to run in {str(data)!r}. "
                 f"docs/reproduction.md says where to download the files and how they are named."
             )
         self._hashes = {name: self._hash(item) for name, item in self.found.items()}
@@ -192,7 +195,7 @@ class Campaign:
         stages = [*self._first_stages(), *later]
         rest = [item for stage in stages for group in stage for item in group if item.key not in self._results]
         seconds = sum(self._expected(item) for item in rest) + 1.5 * sum(len(stage) for stage in stages if rest)
-        return min(seconds / self.options.jobs, max(60.0 * self.options.minutes - self.spent, 0.0))
+        return min(seconds / self.options.jobs, max(self._budget.left, 0.0))
 
     def _likely_slow(self) -> set[tuple[str, int, str]]:
         """Cells not run yet that are likely to be slow."""
@@ -210,8 +213,8 @@ class Campaign:
 
     @property
     def spent(self) -> float:
-        """Seconds that stored results took."""
-        return sum(self._elapsed.values())
+        """Seconds that stored results took, with as many of them side by side as this call has."""
+        return sum(self._elapsed.values()) / self.options.jobs
 
     # The work -------------------------------------------------------------------------------------------
 
@@ -226,16 +229,22 @@ class Campaign:
         Returns
         -------
         Results
+
+        Raises
+        ------
+        BusyError
+            If another call works on the same folder.
         """
         self._progress = progress
         spent_before = self.spent
-        try:
-            for stage in self._first_stages():
-                self._do_stage(stage)
-            for stage in self._later_stages():
-                self._do_stage(stage)
-        finally:
-            self._stop_workers()
+        with self._out_lock.held():
+            try:
+                for stage in self._first_stages():
+                    self._do_stage(stage)
+                for stage in self._later_stages():
+                    self._do_stage(stage)
+            finally:
+                self._stop_workers()
         return Results(
             options=self.options,
             machine=describe_machine(),
@@ -300,7 +309,7 @@ class Campaign:
             self._not_run.append(item.key)
             return
         if not self._is_possible(item):
-            self._fail(item, "the pilot found no step that descends")
+            self._fail(item, NO_STEP)
             return
         self._tell(item)
         limit = min(hard_limit(item, self.options), self._budget.left)
@@ -328,7 +337,7 @@ class Campaign:
 
     def _file(self, item: Item, reply: dict[str, Any], elapsed: float) -> None:
         if "unreadable" in reply:
-            self._unreadable[item.dataset] = self._without_folder(item, reply["unreadable"])
+            self._unreadable[item.dataset] = self._without_folder(reply["unreadable"])
         elif "error" in reply:
             self._fail(item, reply["error"])
         else:
@@ -341,12 +350,11 @@ class Campaign:
         self._results[item.key], self._elapsed[item.key] = result, elapsed
 
     def _fail(self, item: Item, message: str) -> None:
-        self._failed[item.key] = self._without_folder(item, message)
+        self._failed[item.key] = self._without_folder(message)
 
-    def _without_folder(self, item: Item, message: str) -> str:
-        """A message for the report, which others may read: with the name of the file, not with where it lies."""
-        found = self.found.get(item.dataset)
-        return message if found is None else message.replace(str(found.path), found.path.name)
+    def _without_folder(self, message: str) -> str:
+        """A message for the report, which others may read: with names of files, not with where they lie."""
+        return without_folders(message, self._folder)
 
     def _tell(self, item: Item) -> None:
         if self._progress is None:

@@ -27,6 +27,8 @@ SETTINGS = (1, 2, 3)
 STEPS = (1e-5, 1e-6, 1e-7, 1e-8)
 #: Snapshots of a pilot for one step.
 PILOT_SNAPSHOTS = 20
+#: Snapshots that every step of a pilot gets, however long they take; with fewer, nothing is said about it.
+FEWEST_SNAPSHOTS = 3
 #: Seconds of a pilot, for all its steps together.
 PILOT_SECONDS = 20.0
 #: Warm start before screening: iterations of APGD, snapshots of SPGD with the paper's and the automatic step.
