@@ -5,7 +5,7 @@ says what to install: annotations are strings that Typer alone evaluates, and co
 table that :func:`build_app` turns into an application.
 
 A new command is a function under ``@_command(example=...)``. It tries its folder with :func:`_make_folder`, shows
-progress with :func:`_progress_bar` or :func:`_time_bar`, writes inside :func:`_writing`, and stops with :func:`_fail`.
+progress with :func:`_progress_bar`, writes inside :func:`_writing`, and stops with :func:`_fail`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from .experiments import reproduce as reproduction
-    from .experiments.demo import DemoReport, ProgressHook
+    from .experiments.demo import DemoReport
 
 _FIGURE_DPI = 150
 
@@ -118,34 +118,23 @@ def _make_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _progress_bar(quiet: bool) -> Iterator[ProgressHook]:
-    """A hook ``(done, total, description)`` that moves a bar on stderr; the bar is gone at the end."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=quiet) as bar:
-        task = bar.add_task("Starting", total=None)
-        yield lambda done, total, description: bar.update(
-            task, completed=done, total=total, description=description, refresh=True
-        )
+def _progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
+    """A hook ``(done, total, description)`` that moves a bar on stderr; the bar is gone at the end.
 
-
-@contextmanager
-def _time_bar(quiet: bool) -> Iterator[Callable[[int, int, str, float], None]]:
-    """A hook ``(done, total, description, seconds_left)`` that moves a bar on stderr and says how long it will take."""
+    A fourth argument, seconds, says beside it how long the rest is likely to take.
+    """
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
     left = TextColumn("{task.fields[left]}")
     with Progress(
         *columns, TimeElapsedColumn(), left, console=Console(stderr=True), transient=True, disable=quiet
     ) as bar:
         task = bar.add_task("Starting", total=None, left="")
-        yield lambda done, total, description, seconds: bar.update(
-            task,
-            completed=done,
-            total=total,
-            description=description,
-            left=f"about {_duration(seconds)} left",
-            refresh=True,
-        )
+
+        def show(done: int, total: int, description: str, seconds: float | None = None) -> None:
+            words = "" if seconds is None else f"about {_duration(seconds)} left"
+            bar.update(task, completed=done, total=total, description=description, left=words, refresh=True)
+
+        yield show
 
 
 def _duration(seconds: float) -> str:
@@ -267,7 +256,7 @@ def reproduce(
         _make_folder(out)
         if not quiet:
             _print_plan(campaign)
-        with _writing(out), _time_bar(quiet) as bar:
+        with _writing(out), _progress_bar(quiet) as bar:
             results = campaign.run(lambda state: bar(state.done, state.total, state.description, state.seconds_left))
             bar(1, 1, "Drawing figures", 0.0)
             paths = write_outputs(results, out)

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["plot_gap", "plot_rows_kept"]
+__all__ = ["COLOURS", "LINE_STYLES", "MARKERS", "label_log_axis", "plot_gap", "plot_rows_kept"]
 
-# Okabe and Ito's colours, told apart with every kind of colour vision; yellow is too faint for lines.
-_COLOURS = ("#000000", "#E69F00", "#0072B2", "#CC79A7", "#009E73", "#D55E00", "#56B4E9")
-_LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # at the end of a curve, where the solve stopped
+#: Okabe and Ito's colours, told apart with every kind of colour vision; yellow is too faint for lines.
+COLOURS = ("#000000", "#E69F00", "#0072B2", "#CC79A7", "#009E73", "#D55E00", "#56B4E9")
+#: Dashes of curves.
+LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
+#: Marks at the end of a curve, where the solve stopped.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Curves often coincide: later ones are thinner, so that the earlier ones show behind them.
 _WIDEST, _THINNEST = 3.2, 1.4
 
@@ -119,10 +121,10 @@ def _styles(count: int) -> list[dict[str, Any]]:
     widths = np.linspace(_WIDEST, _THINNEST, count) if count > 1 else [_THINNEST]
     return [
         {
-            "color": _COLOURS[i % len(_COLOURS)],
-            "linestyle": _LINE_STYLES[i % len(_LINE_STYLES)],
+            "color": COLOURS[i % len(COLOURS)],
+            "linestyle": LINE_STYLES[i % len(LINE_STYLES)],
             "linewidth": float(width),
-            "marker": _MARKERS[i % len(_MARKERS)],
+            "marker": MARKERS[i % len(MARKERS)],
             "markersize": 3.0 + float(width),
             "markevery": [-1],
         }

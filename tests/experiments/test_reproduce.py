@@ -835,6 +835,16 @@ def test_factors_are_split_into_fewer_and_cheaper_iterations(done):
     assert "momentum starts anew whenever rows leave" in report.partition("## Settings")[2]
 
 
+def test_where_the_default_solver_is_slower_is_said(done):
+    results, _ = done
+    slower = planted_times(results, {"spgd-auto-paper": 2.0, "default": (3.0, 1.0, 2.0)}, ["Bibtex"])
+    slower = planted_times(slower, {"spgd-auto-paper": 2.0, "default": 1.0}, ["ProteinVal"])
+    sentence = "was slower than SPGD with the automatic step and the paper's rule on: Bibtex p_1 (1.5x the time)."
+    assert sentence in report_markdown(slower)
+    faster = planted_times(slower, {"default": 1.0}, ["Bibtex"])
+    assert "default solver was slower" not in report_markdown(faster)
+
+
 def test_restarted_baseline_is_a_row_and_no_bar(done):
     results, _ = done
     report = report_markdown(planted_times(results, TIMES))

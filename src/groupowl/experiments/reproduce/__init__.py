@@ -8,10 +8,11 @@ from .checks import refuted
 from .figures import result_figures
 from .locks import BusyError
 from .outputs import write_outputs
-from .report import report_markdown, results_csv
+from .report import report_markdown
 from .results import Results
 from .run import Campaign, ProgressHook, State
 from .settings import Options, quick_options
+from .spreadsheet import results_csv
 
 __all__ = [
     "BusyError",

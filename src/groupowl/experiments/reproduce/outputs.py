@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 
 from .figures import FIGURE_NAMES, result_figures
-from .report import report_markdown, results_csv
+from .report import report_markdown
 from .results import Results
+from .spreadsheet import results_csv
 from .store import write_atomically
 
 _DPI = 150
