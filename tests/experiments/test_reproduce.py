@@ -808,6 +808,18 @@ def test_a_pass_shows_its_weakest_setting(done):
     assert "- PlantGO, p_3, APGD, paper's rule: 0.5x. " in report
 
 
+def test_reasons_count_half_of_the_inactive_rows(done):
+    """22 of 40 inactive rows are gone at the end; of all 59 that would be less than half."""
+    results, _ = done
+    history = {**results.records["PlantGO.p1.apgd-paper.t1"]["history"]}
+    history["alive"] = [59] * (len(history["alive"]) - 1) + [37]
+    slow = planted_times(results, {**TIMES, "apgd-none": 10.0}, ["PlantGO"])
+    first = {"iteration": 10, "passes": 20.0, "gap": 0.1, "cpu": 0.1}
+    slow = spoiled_run(slow, "PlantGO.p1.apgd-paper.t1", history=history, alive=37, first_removal=first)
+    slow = spoiled_run(slow, "PlantGO.p1.reference", selected=19)
+    assert f"half of the inactive rows after {history['passes'][-1]:.1f}; the whole run" in report_markdown(slow)
+
+
 def test_capped_settings_say_at_which_gap_they_are_compared(done):
     results, _ = done
     key = "PlantGO.p2.apgd-none.t1"
