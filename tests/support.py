@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 import groupowl as go
@@ -16,6 +19,12 @@ from groupowl.solvers import SOLVERS
 #: Names of all solvers; a new solver joins every test that runs over them.
 SOLVER_NAMES = list(SOLVERS)
 RULE_NAMES = ["safe", "paper", "none"]
+
+#: Real data sets, beside the project or where GROUPOWL_DATA says.
+REAL_FOLDER = Path(os.environ.get("GROUPOWL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+needs_real_folder = pytest.mark.skipif(
+    not REAL_FOLDER.is_dir(), reason=f"the data sets are not on this machine: {REAL_FOLDER} does not exist"
+)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from scipy.optimize import isotonic_regression
 from ._typing import BoolArray, FloatArray, IndexArray
 
 EPS = float(np.finfo(np.float64).eps)
+#: Smallest normal number: what to divide by in place of zero.
+TINY = float(np.finfo(np.float64).tiny)
 _LONG_EPS = np.finfo(np.longdouble).eps
 
 # A column whose spread is this small against its mean varies by rounding only.

@@ -16,11 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 from groupowl.experiments.data import DATASETS, find_datasets, load_dataset, prepare
 from groupowl.losses import LOSSES
 from groupowl.solvers import SOLVERS
-
-REAL_FOLDER = Path(__file__).parents[3] / "shared" / "data"
-needs_real_folder = pytest.mark.skipif(
-    not REAL_FOLDER.is_dir(), reason=f"the data sets are not on this machine: {REAL_FOLDER} does not exist"
-)
+from support import REAL_FOLDER, needs_real_folder
 
 RNG = np.random.default_rng(0)
 FEATURES = np.where(RNG.random((9, 5)) < 0.5, RNG.integers(1, 9, (9, 5)), 0) * [1, 1, 0, 1, 1]  # column 2 is zero

@@ -64,11 +64,8 @@ from groupowl.experiments.reproduce.settings import (
 from groupowl.experiments.reproduce.store import Store, data_fingerprint, write_atomically
 from groupowl.experiments.reproduce.worker import Server, _descends
 from reproduce_support import STEPS, CannedWorker, InlineWorker, assert_same, campaign, small_options, write_folder
+from support import REAL_FOLDER, needs_real_folder
 
-REAL_FOLDER = Path(os.environ.get("GROUPOWL_DATA", Path(__file__).parents[3] / "shared" / "data"))
-needs_real_folder = pytest.mark.skipif(
-    not REAL_FOLDER.is_dir(), reason=f"the data sets are not on this machine: {REAL_FOLDER} does not exist"
-)
 NAMES = ("PlantGO", "CMUFaces", "ProteinVal", "Bibtex")
 
 

@@ -37,7 +37,7 @@ _EXPECTED: dict[str, tuple[float, float, float, float]] = {
     "Bookmarks": (20.0, 15.0, 3.0, 90.0),
     "ProteinVal": (0.5, 0.5, 0.3, 40.0),
     "Protein": (3.0, 2.5, 0.5, 90.0),
-    "Mnist": (9.0, 9.0, 14.0, 30.0),
+    "Mnist": (9.0, 9.0, 5.0, 30.0),
 }
 # Settings with a stronger penalty take less.
 _SETTING_SHARE = {1: 1.0, 2: 0.6, 3: 0.4}

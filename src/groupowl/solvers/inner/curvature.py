@@ -15,13 +15,11 @@ from typing import Protocol
 
 import numpy as np
 
-from ..._kernels import EPS, kkt_rows, nonzero_rows, unit_norms
+from ..._kernels import EPS, TINY, kkt_rows, nonzero_rows, unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Goal, Iterate
 from .newton import LARGEST_SYSTEM
 from .oracles import STEP_OVERHEAD, ColumnsOracle, GramOracle, Oracle, Point, penalty_of
-
-_TINY = np.finfo(np.float64).tiny
 
 
 class ModelSolver(Protocol):
@@ -231,7 +229,7 @@ class CurvatureNewton:
                 return Iterate(trial, penalty, iterate.lipschitz, gap, iterate.steps + 1, largest=iterate.largest)
             move = B[rows] - point.B[rows]
             rise = trial.loss - point.loss + float(np.vdot(descent, move))  # half the curvature along the move
-            curvature = 2.0 * rise / max(float(np.vdot(move, M @ move)), _TINY)
+            curvature = 2.0 * rise / max(float(np.vdot(move, M @ move)), TINY)
             sigma = max(2.0 * sigma, curvature if np.isfinite(curvature) else 100.0 * sigma)
         return None
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..._kernels import EPS, prox_and_value, unit_norms
+from ..._kernels import EPS, TINY, prox_and_value, unit_norms
 from ..._typing import FloatArray
 from .oracles import Oracle, Point, penalty_of
 
-_TINY = np.finfo(np.float64).tiny
 # Steps between two computations of the inner gap.
 _CHECK_EVERY = 10
 # Armijo's constant, and how many past objectives a step may compare itself with.
@@ -68,7 +67,7 @@ def prox_step(B: FloatArray, direction: FloatArray, lipschitz: float, lam: Float
     rows = len(lam)
     norms = unit_norms(V[:rows])
     factors, penalty = prox_and_value(norms, lam, 1.0 / lipschitz)
-    factors /= np.maximum(norms, _TINY)
+    factors /= np.maximum(norms, TINY)
     V[:rows] *= factors[:, None]
     return V, penalty
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._kernels import EPS, cluster_starts, prox_and_value, unit_norms
+from ..._kernels import EPS, TINY, cluster_starts, prox_and_value, unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Iterate
 from .oracles import STEP_OVERHEAD, Point, QuadraticOracle, penalty_of
@@ -61,7 +61,7 @@ def _prox(V: FloatArray, damping: float, lam: FloatArray) -> _ProxPoint:
     shrunk, penalty = prox_and_value(norms, lam, 1.0 / damping)
     rows = np.flatnonzero(shrunk)
     rows = rows[np.argsort(-shrunk[rows], kind="stable")]
-    factors = shrunk / np.maximum(norms, np.finfo(np.float64).tiny)
+    factors = shrunk / np.maximum(norms, TINY)
     return _ProxPoint(V * factors[:, None], penalty, norms, shrunk, rows, V)
 
 
@@ -175,7 +175,7 @@ def pattern_step(oracle: QuadraticOracle, iterate: Iterate, lam: FloatArray) -> 
     if not radii.max() < _LONGEST_STEP * norms[0]:
         return None
     turned = point.B[rows] + step
-    lengths = np.maximum(unit_norms(turned), np.finfo(np.float64).tiny)
+    lengths = np.maximum(unit_norms(turned), TINY)
     B = np.zeros_like(point.B)
     B[rows] = turned * (np.repeat(np.maximum(radii, 0.0), _sizes(starts, len(rows))) / lengths)[:, None]
     trial, penalty = oracle.trial(point, B, B - point.B), penalty_of(B, lam)
