@@ -148,7 +148,7 @@ def nonnegative_weights(argument: str, values: Any, length: int, *, per: str, wh
     check_finite(f"{argument}{where}", weights, remedy="Every weight must be a finite number.")
     if weights.min(initial=0.0) < 0:
         i = int(np.argmin(weights))
-        raise ValueError(f"{argument}{where} must be non-negative, but {argument}[{i}] is {weights[i]!r}.")
+        raise ValueError(f"{argument}{where} must be non-negative, but {argument}[{i}] is {float(weights[i])!r}.")
     return weights
 
 

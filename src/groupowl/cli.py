@@ -248,7 +248,11 @@ def reproduce(
     from .experiments.reproduce import BusyError, write_outputs
 
     if not data.is_dir():
-        _fail(f"--data must be a folder, but {str(data)!r} {'is a file' if data.exists() else 'does not exist'}")
+        state = "is a file" if data.exists() else "does not exist"
+        _fail(
+            f"--data must be a folder with the files of the data sets, but {str(data)!r} {state}; "
+            f"docs/reproduction.md says where to download them"
+        )
     try:
         campaign = _make_campaign(
             data, out, restart, lambda: _reproduce_options(quick, datasets, trials, cap, minutes, jobs, study)

@@ -189,8 +189,8 @@ def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
     if len(rises):
         j = int(rises[0])
         raise ValueError(
-            f"{argument} must be non-increasing, but {argument}[{j + 1}] = {sequence[j + 1]!r} exceeds "
-            f"{argument}[{j}] = {sequence[j]!r}; sort it downwards, for example np.sort({argument})[::-1]."
+            f"{argument} must be non-increasing, but {argument}[{j + 1}] = {float(sequence[j + 1])!r} exceeds "
+            f"{argument}[{j}] = {float(sequence[j])!r}; sort it downwards, for example np.sort({argument})[::-1]."
         )
     if sequence[0] == 0:
         raise ValueError(
