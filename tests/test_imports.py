@@ -19,6 +19,7 @@ SOURCE = Path(groupowl.__file__).parent
 LAYERS = [
     {"_typing"},
     {"_kernels", "_checks"},
+    {"inputs"},
     {"weights", "datasets"},
     {"penalty", "losses", "gram"},
     {"designs"},
@@ -27,6 +28,7 @@ LAYERS = [
     {"compression"},
     {"screening"},
     {"solvers"},
+    {"model"},
     {"path"},
     {"selection"},
     {"estimators"},

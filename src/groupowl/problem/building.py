@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import check_sample_weight, check_targets
-from .._typing import FloatArray
+from .._typing import FloatArray, IndexArray
 from ..designs import GramCache, as_design, standardize
 from ..losses import resolve_loss
 from ..targets import Targets, summarise_targets
@@ -28,9 +28,12 @@ def build_problem(
     fit_intercept: bool = False,
     sample_weight: Any = None,
     standardized: bool = False,
+    unpenalized: IndexArray | None = None,
 ) -> Problem:
     """Check data as users give them and make the problem; :data:`LATER` weights follow by :meth:`Problem.with_lam`."""
     resolved = resolve_loss(loss)
+    if unpenalized is not None and len(unpenalized):
+        raise NotImplementedError("unpenalized")
     if not isinstance(fit_intercept, bool | np.bool_):
         raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
     design = as_design(X)

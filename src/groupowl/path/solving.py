@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import finite_number, finite_vector, positive_integer
-from .problem import LATER, build_problem
-from .screening import resolve_rule
-from .solvers import (
+from .._checks import finite_number, finite_vector, positive_integer
+from ..problem import LATER, build_problem
+from ..screening import resolve_rule
+from ..solvers import (
     Callback,
     Sequence,
     SolveResult,
@@ -18,7 +18,7 @@ from .solvers import (
     resolve_solver,
     warn_unless_converged,
 )
-from .weights import resolve_weights
+from ..weights import resolve_weights
 
 
 def solve_path(

@@ -1,0 +1,90 @@
+"""Data as users of paths and estimators give them: names of features, labels of classes, unpenalised columns."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ._typing import FloatArray, IndexArray
+
+_SHOWN = 5
+
+
+def feature_names(X: Any) -> list[str] | None:
+    """Names of the columns of a pandas or polars frame, where they are text; None for anything else."""
+    names = getattr(X, "columns", None)
+    if names is None:
+        return None
+    names = list(names)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def is_text(values: Any) -> bool:
+    """Whether an array holds labels that are no numbers."""
+    return np.asarray(values).dtype.kind in "OUSb"
+
+
+def encode_labels(y: Any, sample_weight: FloatArray | None = None) -> tuple[Any, FloatArray]:
+    """Classes, sorted, and one-hot targets for labels of any kind.
+
+    A class whose samples all have weight zero is not there.
+    """
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError(f"y must be one label per sample, got an array of shape {labels.shape}.")
+    missing = np.array([label is None or label != label for label in labels]) if labels.dtype.kind in "Of" else None
+    if missing is not None and missing.any():
+        raise ValueError(f"y has {int(missing.sum())} missing labels (None or NaN). Remove the samples without a label.")
+    present = labels if sample_weight is None else labels[sample_weight > 0]
+    try:
+        classes = np.unique(present)
+    except TypeError as error:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise TypeError(f"y mixes labels of different kinds ({kinds}). Use one kind, for example y.astype(str).") from error
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has one class only, {classes[:1].tolist()}: classification needs at least two classes. "
+            "Check the labels, or the samples of positive weight."
+        )
+    return classes, (labels[:, None] == classes).astype(np.float64)
+
+
+def resolve_columns(argument: str, columns: Any, n_features: int, names: Iterable[str] | None) -> IndexArray:
+    """Sorted indices of columns that were given by name, by index or as a mask; None means none."""
+    if columns is None:
+        return np.zeros(0, dtype=np.intp)
+    if isinstance(columns, str | numbers.Integral) and not isinstance(columns, bool):
+        columns = [columns]
+    given = list(columns)
+    if given and all(isinstance(item, bool | np.bool_) for item in given):
+        if len(given) != n_features:
+            raise ValueError(f"{argument} as a mask must have one entry per feature: {n_features}, got {len(given)}.")
+        given = list(np.flatnonzero(given))
+    known = None if names is None else {name: j for j, name in enumerate(names)}
+    found = sorted({_column_index(argument, item, n_features, known) for item in given})
+    if n_features and len(found) == n_features:
+        raise ValueError(f"{argument} has all {n_features} features: at least one must be penalised.")
+    return np.array(found, dtype=np.intp)
+
+
+def _column_index(argument: str, item: Any, n_features: int, known: dict[str, int] | None) -> int:
+    if isinstance(item, str):
+        if known is None:
+            raise ValueError(
+                f"{argument} has the name {item!r}, but X has no column names. Give X as a data frame, or an index."
+            )
+        if item not in known:
+            listed = ", ".join(repr(name) for name in list(known)[:_SHOWN])
+            more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+            raise ValueError(f"{argument} has the name {item!r}, which is no column of X. Columns: {listed}{more}.")
+        return known[item]
+    if isinstance(item, bool | np.bool_) or not isinstance(item, numbers.Integral):
+        raise TypeError(f"{argument} must hold names or indices of columns, got {item!r} of type {type(item).__name__}.")
+    if not -n_features <= item < n_features:
+        raise ValueError(f"{argument} has the index {item!r}, but X has {n_features} columns.")
+    return int(item) % n_features
