@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ._kernels import owl_gauge
+from ._kernels import exceeds_rounding, owl_gauge
 from .designs import CompressedDesign, GramCache
+from .gram import SufficientStatistics
+from .losses import resolve_loss
 from .problem import Problem
+from .targets import Targets
 
 # Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorisation is worth its price.
 _GRAM_TOLERANCE = 1e-8
@@ -54,9 +57,45 @@ def compress(problem: Problem, *, exact: bool) -> Problem | None:
         design=design,
         targets=replace(targets, Y=data.T, w=w),
         rounding_norms=np.maximum(data.x_size, problem.norms),
-        fit_intercept=False,
         product_error=data.error,
         gram_cache=GramCache(design, w),
+    )
+
+
+def problem_of_statistics(
+    statistics: SufficientStatistics, *, fit_intercept: bool, standardized: bool = False
+) -> Problem:
+    """The squared-loss problem of samples that are known by their statistics only, with weights that sum to 1.
+
+    Its OWL weights follow by :meth:`~groupowl.problem.Problem.with_lam`. Certificates allow for the rounding of the
+    statistics.
+    """
+    data = statistics.compress(fit_intercept).weighted(1.0 / statistics.total_weight)
+    factors = np.ones(statistics.n_features)
+    if fit_intercept or standardized:
+        deviation = np.sqrt(np.diagonal(statistics.gram) / statistics.total_weight)
+        varies = exceeds_rounding(deviation, statistics.x_mean)
+        factors = np.where(varies, 1.0 / np.where(varies & standardized, deviation, 1.0), 0.0)
+    data = data.scaled(factors)
+    design = CompressedDesign.of(data, factors=factors)
+    w = np.ones((design.n_samples, 1))
+    square = float(np.sum(data.T * data.T))
+    nothing = np.zeros(statistics.n_tasks)
+    targets = Targets(
+        data.T, w, 1.0, norm=np.sqrt(square), center=data.y_mean, null_intercept=nothing, null_loss=0.5 * square
+    )
+    norms = design.column_norms(w)
+    return Problem(
+        design,
+        resolve_loss("squared"),
+        targets,
+        lam=np.ones(len(norms)),
+        norms=norms,
+        rounding_norms=np.maximum(data.x_size, norms),
+        fit_intercept=fit_intercept,
+        intercept_scale=0.0,
+        gram_cache=GramCache(design, w),
+        product_error=data.error,
     )
 
 

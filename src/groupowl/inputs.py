@@ -39,13 +39,17 @@ def encode_labels(y: Any, sample_weight: FloatArray | None = None) -> tuple[Any,
         raise ValueError(f"y must be one label per sample, got an array of shape {labels.shape}.")
     missing = np.array([label is None or label != label for label in labels]) if labels.dtype.kind in "Of" else None
     if missing is not None and missing.any():
-        raise ValueError(f"y has {int(missing.sum())} missing labels (None or NaN). Remove the samples without a label.")
+        raise ValueError(
+            f"y has {int(missing.sum())} missing labels (None or NaN). Remove the samples without a label."
+        )
     present = labels if sample_weight is None else labels[sample_weight > 0]
     try:
         classes = np.unique(present)
     except TypeError as error:
         kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
-        raise TypeError(f"y mixes labels of different kinds ({kinds}). Use one kind, for example y.astype(str).") from error
+        raise TypeError(
+            f"y mixes labels of different kinds ({kinds}). Use one kind, for example y.astype(str)."
+        ) from error
     if len(classes) < 2:
         raise ValueError(
             f"y has one class only, {classes[:1].tolist()}: classification needs at least two classes. "
@@ -84,7 +88,9 @@ def _column_index(argument: str, item: Any, n_features: int, known: dict[str, in
             raise ValueError(f"{argument} has the name {item!r}, which is no column of X. Columns: {listed}{more}.")
         return known[item]
     if isinstance(item, bool | np.bool_) or not isinstance(item, numbers.Integral):
-        raise TypeError(f"{argument} must hold names or indices of columns, got {item!r} of type {type(item).__name__}.")
+        raise TypeError(
+            f"{argument} must hold names or indices of columns, got {item!r} of type {type(item).__name__}."
+        )
     if not -n_features <= item < n_features:
         raise ValueError(f"{argument} has the index {item!r}, but X has {n_features} columns.")
     return int(item) % n_features

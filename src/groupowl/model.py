@@ -78,7 +78,9 @@ class Model:
         expected = (q, problem.n_rows)
         coef = finite_matrix("coef_init", np.atleast_2d(coef_init), remedy="Start from finite coefficients, or None.")
         if coef.shape != expected:
-            raise ValueError(f"coef_init must have shape {expected} (n_targets, n_features), got {np.shape(coef_init)}.")
+            raise ValueError(
+                f"coef_init must have shape {expected} (n_targets, n_features), got {np.shape(coef_init)}."
+            )
         intercept = None
         if intercept_init is not None and problem.fit_intercept:
             intercept = finite_vector("intercept_init", intercept_init, q, remedy="Start from a finite intercept.")

@@ -36,6 +36,8 @@ class Design(ABC):
     passes: PassCounter
     #: What one column counts: 1 / (columns of the original data), times the fraction of rows.
     unit: float
+    #: Whether rows are samples; if not, they only have the same squared loss, and a constant means nothing.
+    rows_are_samples: bool = True
 
     @property
     def n_samples(self) -> int:

@@ -11,20 +11,41 @@ from .dense import DenseDesign
 
 
 class CompressedDesign(DenseDesign):
-    """The small matrix R of :class:`~groupowl.gram.CompressedData`; products with it are no passes over the data."""
+    """The small matrix R of :class:`~groupowl.gram.CompressedData`; products with it are no passes over the data.
 
-    def __init__(self, R: FloatArray, gram: FloatArray, passes: PassCounter) -> None:
+    ``factors`` are those by which columns were multiplied, if there is no other design that remembers them.
+    """
+
+    rows_are_samples = False
+
+    def __init__(
+        self, R: FloatArray, gram: FloatArray, x_mean: FloatArray, factors: FloatArray, passes: PassCounter
+    ) -> None:
         super().__init__(R, passes, unit=0.0)
         self.known_gram = gram
+        self.x_mean = x_mean
+        self.factors = factors
 
     @classmethod
-    def of(cls, data: CompressedData, passes: PassCounter) -> CompressedDesign:
+    def of(
+        cls, data: CompressedData, passes: PassCounter | None = None, factors: FloatArray | None = None
+    ) -> CompressedDesign:
         """Design of compressed data; ``passes`` is that of the data they were made from."""
-        return cls(data.R, data.gram, passes)
+        factors = np.ones(len(data.gram)) if factors is None else factors
+        return cls(data.R, data.gram, data.x_mean, factors, PassCounter() if passes is None else passes)
 
     def restrict(self, columns: IndexArray) -> CompressedDesign:
         """Copy columns, and the part of the Gram matrix that belongs to them."""
-        return CompressedDesign(self.X[:, columns], self.known_gram[np.ix_(columns, columns)], self.passes)
+        gram = self.known_gram[np.ix_(columns, columns)]
+        return CompressedDesign(self.X[:, columns], gram, self.x_mean[columns], self.factors[columns], self.passes)
+
+    def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> None:
+        """Nothing is to be gained: what rounding took when R was made is lost."""
+        return
+
+    def input_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients for the columns as they were given, and the shift that their means cause."""
+        return self.factors[:, None] * B, -(self.x_mean @ B)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """Known already; the samples have weight 1."""

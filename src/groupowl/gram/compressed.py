@@ -71,6 +71,19 @@ class CompressedData:
         gram = factors[:, None] * self.gram * factors
         return replace(self, R=self.R * factors, gram=gram, x_size=self.x_size * factors, x_mean=self.x_mean * factors)
 
+    def weighted(self, factor: float) -> CompressedData:
+        """The same with all sample weights times a factor."""
+        root = math.sqrt(factor)
+        return replace(
+            self,
+            R=root * self.R,
+            T=root * self.T,
+            gram=factor * self.gram,
+            x_size=root * self.x_size,
+            y_size=root * self.y_size,
+            total_weight=factor * self.total_weight,
+        )
+
 
 # Cholesky ---------------------------------------------------------------------------------------------
 

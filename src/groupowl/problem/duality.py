@@ -88,7 +88,7 @@ class Problem(Objective):
         return float(8 * EPS * np.sqrt(self.design.n_samples) * theta_norm)
 
     def _balanced(self, theta: Handle) -> Handle:
-        if not self.fit_intercept:
+        if not (self.fit_intercept and self.design.rows_are_samples):
             return theta
         Y, w = self.targets.Y, self.targets.w
         totals = self.design.reduce(self.loss.balance_totals, theta, Y, w)

@@ -1,0 +1,62 @@
+"""Problems from statistics alone: the same answers as from the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import groupowl as go
+from groupowl.compression import problem_of_statistics
+from groupowl.model import Model, build_model
+from groupowl.screening import resolve_rule
+from groupowl.solvers import resolve_solver
+
+TOL = 1e-9
+
+
+def make_data():
+    """Tall data with an offset, columns of different scale, a constant column and uneven sample weights."""
+    rng = np.random.default_rng(0)
+    data = go.datasets.make_correlated_groups(300, 20, 3, random_state=0)
+    X = data.X * rng.uniform(0.1, 10.0, 20) + 5.0 * rng.normal(size=20)
+    X[:, 7] = 3.0
+    return X, data.Y + 4.0, rng.uniform(0.0, 2.0, 300)
+
+
+def solve(model, alpha):
+    sequence = model.sequence(resolve_solver("auto"), tol=TOL)
+    return sequence.solve(
+        model.sequence_weights, alpha, rule=resolve_rule("safe"), max_iter=1000, callback=None, rng=None
+    )
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_statistics_give_the_answers_of_the_data(fit_intercept, standardize):
+    X, Y, weight = make_data()
+    settings = {"fit_intercept": fit_intercept}
+    model = build_model(X, Y, standardize=standardize, sample_weight=weight, **settings)
+    statistics = go.SufficientStatistics.from_arrays(X, Y, weight)
+    problem = problem_of_statistics(statistics, standardized=standardize, **settings)
+    known = Model(problem, model.weights, model.unpenalized)
+    assert known.alpha_max == pytest.approx(model.alpha_max, rel=1e-11)
+    assert known.null_loss == pytest.approx(model.null_loss, rel=1e-12)
+    expected, found = (solve(each, 0.1 * model.alpha_max) for each in (model, known))
+    assert expected.converged and found.converged
+    assert found.primal == pytest.approx(expected.primal, abs=2 * TOL * model.null_loss)
+    np.testing.assert_allclose(found.B, expected.B, atol=1e-6 * np.abs(expected.B).max())
+    np.testing.assert_allclose(found.intercept, expected.intercept, atol=1e-6 * np.abs(Y).max())
+
+
+def test_rounding_of_statistics_is_not_forgotten():
+    """A tolerance below the rounding of the statistics is refused, not claimed."""
+    X, Y, weight = make_data()
+    statistics = go.SufficientStatistics.from_arrays(X, Y, weight)
+    problem = problem_of_statistics(statistics, fit_intercept=True)
+    model = Model(problem, go.weights.oscar(20), np.zeros(0, dtype=np.intp))
+    sequence = model.sequence(resolve_solver("auto"), tol=1e-15)
+    result = sequence.solve(
+        model.sequence_weights, 0.1 * model.alpha_max, rule=None, max_iter=1000, callback=None, rng=None
+    )
+    assert result.status == "precision"
+    assert result.gap > 1e-15 * model.null_loss
