@@ -42,7 +42,8 @@ def test_statistics_give_the_answers_of_the_data(fit_intercept, standardize):
     assert known.alpha_max == pytest.approx(model.alpha_max, rel=1e-11)
     assert known.null_loss == pytest.approx(model.null_loss, rel=1e-12)
     expected, found = (solve(each, 0.1 * model.alpha_max) for each in (model, known))
-    assert expected.converged and found.converged
+    assert expected.converged
+    assert found.converged
     assert found.primal == pytest.approx(expected.primal, abs=2 * TOL * model.null_loss)
     np.testing.assert_allclose(found.B, expected.B, atol=1e-6 * np.abs(expected.B).max())
     np.testing.assert_allclose(found.intercept, expected.intercept, atol=1e-6 * np.abs(Y).max())
@@ -54,9 +55,9 @@ def test_rounding_of_statistics_is_not_forgotten():
     statistics = go.SufficientStatistics.from_arrays(X, Y, weight)
     problem = problem_of_statistics(statistics, fit_intercept=True)
     model = Model(problem, go.weights.oscar(20), np.zeros(0, dtype=np.intp))
-    sequence = model.sequence(resolve_solver("auto"), tol=1e-15)
+    sequence = model.sequence(resolve_solver("auto"), tol=1e-13)
     result = sequence.solve(
         model.sequence_weights, 0.1 * model.alpha_max, rule=None, max_iter=1000, callback=None, rng=None
     )
     assert result.status == "precision"
-    assert result.gap > 1e-15 * model.null_loss
+    assert result.gap > 1e-13 * model.null_loss
