@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable
 from typing import Any
 
@@ -62,9 +61,7 @@ def resolve_columns(argument: str, columns: Any, n_features: int, names: Iterabl
     """Sorted indices of columns that were given by name, by index or as a mask; None means none."""
     if columns is None:
         return np.zeros(0, dtype=np.intp)
-    if isinstance(columns, str | numbers.Integral) and not isinstance(columns, bool):
-        columns = [columns]
-    given = list(columns)
+    given: list[Any] = [columns] if isinstance(columns, str | int | np.integer) else list(columns)
     if given and all(isinstance(item, bool | np.bool_) for item in given):
         if len(given) != n_features:
             raise ValueError(f"{argument} as a mask must have one entry per feature: {n_features}, got {len(given)}.")
@@ -87,7 +84,7 @@ def _column_index(argument: str, item: Any, n_features: int, known: dict[str, in
             more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
             raise ValueError(f"{argument} has the name {item!r}, which is no column of X. Columns: {listed}{more}.")
         return known[item]
-    if isinstance(item, bool | np.bool_) or not isinstance(item, numbers.Integral):
+    if isinstance(item, bool) or not isinstance(item, int | np.integer):
         raise TypeError(
             f"{argument} must hold names or indices of columns, got {item!r} of type {type(item).__name__}."
         )
