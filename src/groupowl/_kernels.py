@@ -43,6 +43,11 @@ def nonzero_rows(B: FloatArray) -> BoolArray:
     return mask
 
 
+def divide_rows(B: FloatArray, factors: FloatArray) -> FloatArray:
+    """Rows of ``B`` over a factor each, zero where that is zero."""
+    return np.divide(B, factors[:, None], out=np.zeros(B.shape), where=factors[:, None] > 0)
+
+
 def column_sums(T: FloatArray) -> FloatArray:
     """Sum of each column of ``T``."""
     return T.sum(axis=0)

@@ -82,7 +82,15 @@ def problem_of_statistics(
     square = float(np.sum(data.T * data.T))
     nothing = np.zeros(statistics.n_tasks)
     targets = Targets(
-        data.T, w, 1.0, norm=np.sqrt(square), center=data.y_mean, null_intercept=nothing, null_loss=0.5 * square
+        data.T,
+        w,
+        1.0,
+        norm=np.sqrt(square),
+        center=data.y_mean,
+        null_intercept=nothing,
+        null_loss=0.5 * square,
+        free_center=np.zeros((0, statistics.n_tasks)),
+        null_free=np.zeros((0, statistics.n_tasks)),
     )
     norms = design.column_norms(w)
     return Problem(

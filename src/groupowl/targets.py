@@ -9,8 +9,12 @@ import numpy as np
 
 from ._kernels import exceeds_rounding
 from ._typing import FloatArray, Handle
-from .designs import Design
+from .balancing import Block
+from .designs import Design, products
 from .losses import Loss
+
+# Unpenalised columns that leave less than this of the loss separate the classes.
+_SEPARATED = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +28,8 @@ class Targets:
     center: FloatArray  # what was taken off Y
     null_intercept: FloatArray  # of the model without features, for Y as it is here
     null_loss: float
+    free_center: FloatArray  # coefficients, on the basis of the unpenalised columns, of what was taken off Y
+    null_free: FloatArray  # and of the model without features, for Y as it is here
 
     @property
     def n_tasks(self) -> int:
@@ -41,17 +47,52 @@ def _weighted_squares(Y: FloatArray, w: FloatArray) -> FloatArray:
 
 
 def summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_intercept: bool) -> Targets:
-    """Centre the targets where the loss removes its intercept that way, and fit the model without features."""
+    """Centre and project the targets where the loss removes its unpenalised block so, and fit the model without more.
+
+    The basis of unpenalised columns is the design's.
+    """
     total = float(design.reduce(np.sum, w))
     n_tasks = len(design.reduce(weighted_sums, Y, w))
     center, null_intercept = np.zeros(n_tasks), np.zeros(n_tasks)
+    free_center = null_free = np.zeros((design.n_free_directions, n_tasks))
     if fit_intercept and loss.centers_targets:
         Y, center = _center_targets(design, Y, w, total)
     elif fit_intercept:
         null_intercept = loss.null_intercept(design.reduce(weighted_sums, Y, w) / total)
+    constant_loss = float(design.reduce(partial(_constant_predictor_value, loss, null_intercept), Y, w))
+    null_loss = constant_loss
+    if design.n_free_directions and loss.centers_targets:
+        Y, free_center = _project_targets(design, Y, w)
+        null_loss = float(design.reduce(partial(_constant_predictor_value, loss, null_intercept), Y, w))
+    elif design.n_free_directions:
+        block = Block(design, loss, Y, w, total, fit_intercept)
+        theta = design.map(partial(_constant_dual_point, loss, null_intercept), Y, w)
+        _, moved = block.minimised(theta)
+        null_free = moved[: design.n_free_directions]
+        if fit_intercept:
+            null_intercept = null_intercept + block.constant_value * moved[-1]
+        value = partial(_block_predictor_value, loss, null_intercept, null_free)
+        null_loss = float(design.reduce(value, Y, w, design.free_basis))
+        if null_loss <= _SEPARATED * constant_loss:
+            raise ValueError(
+                "unpenalized columns tell the classes apart without an error, so that their coefficients have no "
+                "finite optimum. Penalise them, or leave out those that encode the labels."
+            )
     norm = float(np.sqrt(design.reduce(_weighted_squares, Y, w).sum()))
-    null_loss = float(design.reduce(partial(_constant_predictor_value, loss, null_intercept), Y, w))
-    return Targets(Y, w, total, norm, center, null_intercept, null_loss)
+    return Targets(Y, w, total, norm, center, null_intercept, null_loss, free_center, null_free)
+
+
+def _project_targets(design: Design, Y: Handle, w: Handle) -> tuple[Handle, FloatArray]:
+    """What the unpenalised columns do not explain of the targets, and the coefficients of what they do."""
+    before = np.sqrt(design.reduce(_weighted_squares, Y, w))
+    coefficients: FloatArray = np.zeros((design.n_free_directions, len(before)))
+    for _ in range(2):  # the second round removes what rounding left
+        found = design.reduce(products, design.free_basis, design.map(np.multiply, Y, w))
+        Y = design.map(partial(_minus_product, coefficients=found), Y, design.free_basis)
+        coefficients = coefficients + found
+    left = np.sqrt(design.reduce(_weighted_squares, Y, w))
+    varies = exceeds_rounding(left, before).astype(np.float64)
+    return design.map(partial(np.multiply, varies), Y), coefficients
 
 
 def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple[Handle, FloatArray]:
@@ -64,6 +105,20 @@ def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple
     spread = np.sqrt(design.reduce(_weighted_squares, Y, w) / total)
     varies = exceeds_rounding(spread, center).astype(np.float64)
     return design.map(partial(np.multiply, varies), Y), center
+
+
+def _minus_product(Y: FloatArray, Q: FloatArray, coefficients: FloatArray) -> FloatArray:
+    return Y - Q @ coefficients
+
+
+def _constant_dual_point(loss: Loss, intercept: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+    return loss.dual_point(np.broadcast_to(intercept, Y.shape), Y, w)
+
+
+def _block_predictor_value(
+    loss: Loss, intercept: FloatArray, free: FloatArray, Y: FloatArray, w: FloatArray, Q: FloatArray
+) -> float:
+    return loss.value(Q @ free + intercept, Y, w)
 
 
 def _constant_predictor_value(loss: Loss, intercept: FloatArray, Y: FloatArray, w: FloatArray) -> float:

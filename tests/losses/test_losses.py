@@ -530,3 +530,40 @@ def test_resolve_loss():
     assert all(repr(name) in str(error.value) for name in LOSSES)
     with pytest.raises(ValueError, match=r"^loss must be one of .*; got 3\.$"):
         resolve_loss(3)
+
+
+# Moves of the predictor ---------------------------------------------------------------------------------
+
+
+@every_loss
+@pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
+def test_moved_dual_point_is_that_of_the_moved_predictor(loss, soft):
+    Z, Y, w = make_case(loss, 3, soft=soft)
+    move = np.random.default_rng(4).standard_normal(Z.shape)
+    theta = loss.dual_point(Z, Y, w)
+    np.testing.assert_allclose(loss.moved(theta, Y, w, move), loss.dual_point(Z + move, Y, w), atol=1e-12)
+    change = loss.value(Z + move, Y, w) - loss.value(Z, Y, w)
+    assert loss.change(theta, Y, w, move) == pytest.approx(change, abs=1e-11)
+
+
+@every_loss
+def test_tangent_is_the_derivative_of_the_dual_point(loss):
+    Z, Y, w = make_case(loss, 5)
+    move = np.random.default_rng(6).standard_normal(Z.shape)
+    theta, h = loss.dual_point(Z, Y, w), 1e-5
+    slope = (loss.moved(theta, Y, w, h * move) - loss.moved(theta, Y, w, -h * move)) / (2 * h)
+    np.testing.assert_allclose(loss.moved_along_tangent(theta, Y, w, move) - theta, slope, atol=1e-8)
+
+
+@every_loss
+def test_curvature_along_columns_is_the_derivative_of_their_products(loss):
+    """``E^T theta`` changes by minus the curvature times the coefficients."""
+    Z, Y, w = make_case(loss, 7)
+    rng = np.random.default_rng(8)
+    E = rng.standard_normal((len(Z), 3))
+    step = rng.standard_normal((3, Z.shape[1]))
+    theta = loss.dual_point(Z, Y, w)
+    H = loss.curvature_along(theta, Y, w, E)
+    change = E.T @ (loss.moved_along_tangent(theta, Y, w, E @ step) - theta)
+    np.testing.assert_allclose(-(H @ step.ravel()).reshape(step.shape), change, atol=1e-11)
+    np.testing.assert_allclose(H, H.T, atol=1e-12)

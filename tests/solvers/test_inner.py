@@ -34,7 +34,9 @@ def oracles_of(problem, rows, B):
     oracles = [ProblemOracle(restricted)]
     targets = problem.targets
     oracles.append(
-        ColumnsOracle(problem.columns(rows), problem.loss, targets.Y, targets.w, balanced=problem.n_free > 0)
+        ColumnsOracle(
+            problem.columns(rows), problem.loss, targets.Y, targets.w, problem.balanced if problem.n_free else None
+        )
     )
     if problem.loss.name == "squared":
         residual = restricted.residual(B)

@@ -12,6 +12,7 @@ from .base import Design, LocalDesign, PassCounter, WrappedDesign
 from .columns import Columns, DenseColumns, GramCache, SparseColumns
 from .compressed import CompressedDesign
 from .dense import DenseDesign, dense_storage
+from .projected import ProjectedDesign, products, project_out
 from .sparse import SparseDesign
 from .standardized import StandardizedDesign, standardize
 
@@ -24,11 +25,14 @@ __all__ = [
     "GramCache",
     "LocalDesign",
     "PassCounter",
+    "ProjectedDesign",
     "SparseColumns",
     "SparseDesign",
     "StandardizedDesign",
     "WrappedDesign",
     "as_design",
+    "products",
+    "project_out",
     "standardize",
 ]
 

@@ -36,6 +36,9 @@ class Design(ABC):
     passes: PassCounter
     #: What one column counts: 1 / (columns of the original data), times the fraction of rows.
     unit: float
+    #: Orthonormal basis of the unpenalised columns, a sample-space handle (n_samples, rank), and their indices.
+    free_basis: Handle = None
+    free_columns: IndexArray = np.zeros(0, dtype=np.intp)
     #: Whether rows are samples; if not, they only have the same squared loss, and a constant means nothing.
     rows_are_samples: bool = True
 
@@ -121,9 +124,22 @@ class Design(ABC):
         """
         return None
 
-    def input_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Coefficients for X as it was given, and what to add to the intercept."""
+    @property
+    def n_free_directions(self) -> int:
+        """Columns of the basis of the unpenalised columns."""
+        return 0
+
+    def largest_basis_row(self, w: Handle) -> float:
+        """A bound on ``max_i w_i ||q_i||^2`` over the rows of the basis."""
+        return 0.0
+
+    def input_coefficients(self, B: FloatArray, free: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Coefficients for X as it was given, and what to add to the intercept; ``free`` are those of the basis."""
         return B, np.zeros(B.shape[1])
+
+    def own_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients of this design's columns and of the basis, from those for X as it was given."""
+        return B, np.zeros((0, B.shape[1]))
 
     def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
         """Column norms of the numbers that products really add up, given the norms of the columns."""

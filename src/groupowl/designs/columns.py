@@ -73,6 +73,10 @@ class Columns(Protocol):
         """One more column, constant."""
         ...
 
+    def with_columns(self, more: FloatArray) -> Columns:
+        """The columns of an array (n_samples, n_more) after these."""
+        ...
+
 
 class DenseColumns:
     """Columns as the rows of a contiguous array ``At`` of shape (n_columns, n_samples)."""
@@ -143,8 +147,11 @@ class DenseColumns:
 
     def with_constant(self, value: float) -> DenseColumns:
         """One more row of ``At``."""
-        constant = np.full((1, self.At.shape[1]), value)
-        return DenseColumns(np.concatenate([self.At, constant]), self.passes, self.unit)
+        return self.with_columns(np.full((self.At.shape[1], 1), value))
+
+    def with_columns(self, more: FloatArray) -> DenseColumns:
+        """More rows of ``At``."""
+        return DenseColumns(np.concatenate([self.At, more.T]), self.passes, self.unit)
 
 
 class SparseColumns:
@@ -250,6 +257,10 @@ class SparseColumns:
     def with_constant(self, value: float) -> SparseColumns:
         """Remember the constant."""
         return SparseColumns(self.At, self.passes, self.unit, self.mean, self.inverse_scale, value)
+
+    def with_columns(self, more: FloatArray) -> DenseColumns:
+        """Made dense."""
+        return DenseColumns(self.dense(np.arange(self.n_columns)), self.passes, self.unit).with_columns(more)
 
 
 def center_products(

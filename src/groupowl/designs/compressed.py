@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._kernels import divide_rows
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData
 from .base import PassCounter
@@ -43,9 +44,13 @@ class CompressedDesign(DenseDesign):
         """Nothing is to be gained: what rounding took when R was made is lost."""
         return
 
-    def input_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def input_coefficients(self, B: FloatArray, free: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Coefficients for the columns as they were given, and the shift that their means cause."""
         return self.factors[:, None] * B, -(self.x_mean @ B)
+
+    def own_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients of the scaled columns, zero for those without variation."""
+        return divide_rows(B, self.factors), np.zeros((0, B.shape[1]))
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """Known already; the samples have weight 1."""

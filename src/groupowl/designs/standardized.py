@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._kernels import column_sums, exceeds_rounding
+from .._kernels import column_sums, divide_rows, exceeds_rounding
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData
 from .base import Design, WrappedDesign
@@ -87,10 +87,14 @@ class StandardizedDesign(WrappedDesign):
         data = self.base.compressed(Y, w, exact=exact, center=center or bool(self.mean.any()))
         return None if data is None else data.scaled(self.inverse_scale)
 
-    def input_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def input_coefficients(self, B: FloatArray, free: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Coefficients for the base's columns, and the shift that the means cause."""
         B_scaled = B * self.inverse_scale[:, None]
         return B_scaled, -(self.mean @ B_scaled)
+
+    def own_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients of the scaled columns, zero for those without variation."""
+        return divide_rows(B, self.inverse_scale), np.zeros((0, B.shape[1]))
 
     def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
         """Norms before the means are taken off: products cancel that much."""

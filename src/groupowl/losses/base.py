@@ -62,6 +62,22 @@ class Loss(Protocol):
         """Mean over tasks of the second derivatives of ``w_i f_i``, shape (n, 1), where the dual point is ``theta``."""
         ...
 
+    def moved(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
+        """Dual point where the predictor is ``move`` further than at ``theta``."""
+        ...
+
+    def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
+        """The same to first order: linear in ``move``."""
+        ...
+
+    def change(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
+        """Change of the value when the predictor moves away from where the dual point is ``theta``."""
+        ...
+
+    def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
+        """Second derivatives in coefficients of the columns of ``E``, shape (r n_tasks, r n_tasks), tasks fastest."""
+        ...
+
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
         """Intercept of the model without features, from the weighted means of the targets."""
         ...

@@ -108,6 +108,35 @@ class MultinomialLoss:
         means: FloatArray = w * np.maximum(P * (1.0 - P), 0.0).mean(axis=1, keepdims=True)
         return means
 
+    def moved(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
+        """``w (y - p exp(move) / sum)``: odds are multiplied."""
+        odds = np.maximum(Y - theta / w, 0.0) * np.exp(move - move.max(axis=1, keepdims=True))
+        return w * (Y - odds / odds.sum(axis=1, keepdims=True))
+
+    def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
+        """``theta - w (diag(p) - p p^T) move``: probabilities stay in the simplex while moves are short."""
+        P = np.maximum(Y - theta / w, 0.0)
+        return theta - w * P * (move - np.sum(P * move, axis=1, keepdims=True))
+
+    def change(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
+        """``sum_i w_i [log sum_k p_ik exp(move_ik) - <y_i, move_i>]``."""
+        P = np.maximum(Y - theta / w, 0.0)
+        below_top = move.max(axis=1, keepdims=True) - move
+        logs = np.log(np.maximum(np.sum(P * np.exp(-below_top), axis=1, keepdims=True), _TINY_FREQUENCY))
+        return float(np.sum(w * (logs + np.sum(Y * below_top, axis=1, keepdims=True))))
+
+    def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
+        """``sum_i w_i e_i e_i^T`` times ``diag(p_i) - p_i p_i^T``."""
+        P = np.maximum(Y - theta / w, 0.0)
+        n, q = P.shape
+        weighted = np.einsum("ir,ik->irk", E, np.sqrt(w) * P).reshape(n, -1)
+        H: FloatArray = -(weighted.T @ weighted)
+        diagonal = np.einsum("ir,is,ik->rsk", E, E, w * P, optimize=True)
+        blocks = H.reshape(E.shape[1], q, E.shape[1], q)
+        for k in range(q):
+            blocks[:, k, :, k] += diagonal[:, :, k]
+        return H
+
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
         """Logarithms of the class frequencies, with mean zero; finite for a class that never occurs."""
         logs = np.log(np.maximum(target_means, _TINY_FREQUENCY))

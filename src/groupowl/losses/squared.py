@@ -63,6 +63,23 @@ class SquaredLoss:
         """``w_i``, the same everywhere."""
         return w
 
+    def moved(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
+        """``theta - w move``."""
+        return theta - w * move
+
+    def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
+        """``theta - w move``: the dual point is linear in the predictor."""
+        return theta - w * move
+
+    def change(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
+        """``<move, w move / 2 - theta>``."""
+        return float(np.sum(move * (0.5 * w * move - theta)))
+
+    def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
+        """``E^T diag(w) E`` for every task."""
+        shared: FloatArray = E.T @ (w * E)
+        return np.asarray(np.kron(shared, np.eye(Y.shape[1])), dtype=np.float64)
+
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
         """The weighted means themselves."""
         return target_means

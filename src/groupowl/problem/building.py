@@ -8,7 +8,7 @@ import numpy as np
 
 from .._checks import check_sample_weight, check_targets
 from .._typing import FloatArray, IndexArray
-from ..designs import GramCache, as_design, standardize
+from ..designs import GramCache, as_design, project_out, standardize
 from ..losses import resolve_loss
 from ..targets import Targets, summarise_targets
 from ..weights import check_sequence, resolve_weights
@@ -32,8 +32,6 @@ def build_problem(
 ) -> Problem:
     """Check data as users give them and make the problem; :data:`LATER` weights follow by :meth:`Problem.with_lam`."""
     resolved = resolve_loss(loss)
-    if unpenalized is not None and len(unpenalized):
-        raise NotImplementedError("unpenalized")
     if not isinstance(fit_intercept, bool | np.bool_):
         raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
     design = as_design(X)
@@ -47,16 +45,29 @@ def build_problem(
         design, Y, weight = design.rows(present), Y[present], weight[present]
     w = design.samples(weight[:, None])
     design = standardize(design, w, center=fit_intercept, scale=standardized)
+    if unpenalized is not None:
+        design = project_out(design, unpenalized, w)
     targets = summarise_targets(design, resolved, design.samples(Y), w, fit_intercept)
     norms = design.column_norms(w)
     _check_magnitude(norms, targets)
-    intercept_scale = 0.0
-    if fit_intercept and not resolved.centers_targets:
-        # As long as the longest column: it is then never what limits the step or slows the solver down.
-        intercept_scale = (float(norms.max()) or 1.0) / np.sqrt(targets.total_weight)
-    rounding_norms = design.rounding_norms(norms, targets.total_weight)
-    cache = GramCache(design, w)
-    return Problem(design, resolved, targets, lam, norms, rounding_norms, fit_intercept, intercept_scale, cache)
+    free_scale = intercept_scale = 0.0
+    if not resolved.centers_targets:
+        # As long as the longest column: they are then never what limits the step or slows the solver down.
+        longest = float(norms.max()) or 1.0
+        free_scale = longest if design.n_free_directions else 0.0
+        intercept_scale = longest / np.sqrt(targets.total_weight) if fit_intercept else 0.0
+    return Problem(
+        design,
+        resolved,
+        targets,
+        lam,
+        norms,
+        rounding_norms=design.rounding_norms(norms, targets.total_weight),
+        fit_intercept=fit_intercept,
+        intercept_scale=intercept_scale,
+        gram_cache=GramCache(design, w),
+        free_scale=free_scale,
+    )
 
 
 def _check_magnitude(norms: FloatArray, targets: Targets) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from .._kernels import EPS, owl_gauge, unit_norms
 from .._typing import FloatArray, Handle
+from ..balancing import Block
 from .certificate import Certificate, Residual
 from .objective import Objective
 
@@ -46,7 +47,7 @@ class Problem(Objective):
         """What ``B`` leaves unexplained, two products or with ``Z`` one."""
         Y, w = self.targets.Y, self.targets.w
         Z = self.predictor(B) if Z is None else Z
-        theta = self._balanced(self.dual_point(Z))
+        theta = self.balanced(self.dual_point(Z))
         C = self.design.rmatmul(theta)
         reach = self.targets.norm + cancelled + self.reach(B)
         pulls = unit_norms(C)
@@ -87,12 +88,20 @@ class Problem(Objective):
         """Rounding error of a product with ``theta`` relative to ``rounding_norms``."""
         return float(8 * EPS * np.sqrt(self.design.n_samples) * theta_norm)
 
-    def _balanced(self, theta: Handle) -> Handle:
+    def balanced(self, theta: Handle) -> Handle:
+        """A dual point near ``theta`` that is orthogonal to the constant and the unpenalised columns."""
+        if self.design.n_free_directions:
+            return self._free_block.balanced(theta)
         if not (self.fit_intercept and self.design.rows_are_samples):
             return theta
         Y, w = self.targets.Y, self.targets.w
         totals = self.design.reduce(self.loss.balance_totals, theta, Y, w)
         return self.design.map(partial(self.loss.balance, totals=totals), theta, Y, w)
+
+    @cached_property
+    def _free_block(self) -> Block:
+        targets = self.targets
+        return Block(self.design, self.loss, targets.Y, targets.w, targets.total_weight, self.fit_intercept)
 
     def _zero_certificate(self) -> Certificate:
         """For coefficients that overflow: zero is feasible, and nothing is proved."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._kernels import EPS, column_sums, owl_value, prox_units, unit_norms
 from .._typing import FloatArray, Handle, IndexArray
-from ..designs import Columns, Design, GramCache
+from ..designs import Columns, Design, GramCache, products
 from ..losses import Loss
 from ..targets import Targets, weighted_sums
 from .spectrum import lanczos_estimate, power_estimate
@@ -39,6 +39,9 @@ class Objective:
         Gram matrix of the columns that working sets have asked for.
     rows_of_origin : ndarray of int or None
         Columns of the cache's design that this problem has, where it has only some.
+    free_scale : float
+        Factor of the basis of the unpenalised columns where it has coefficients of its own; 0 where there is no such
+        basis, or the loss allows to project it out.
     product_error : float
         Error of the products between columns, and of columns with Y, relative to ``rounding_norms`` and the norm of Y;
         0 where they are computed from the data, not so where a Gram matrix stands for them.
@@ -55,6 +58,7 @@ class Objective:
     gram_cache: GramCache
     rows_of_origin: IndexArray | None = None
     product_error: float = 0.0
+    free_scale: float = 0.0
 
     # Shape ------------------------------------------------------------------------------------------
 
@@ -65,8 +69,17 @@ class Objective:
 
     @property
     def n_free(self) -> int:
-        """Number of unpenalised rows below them."""
-        return int(self.intercept_scale > 0)
+        """Number of unpenalised rows below them: those of the basis, then the intercept."""
+        return self.n_free_rows + int(self.intercept_scale > 0)
+
+    @property
+    def n_free_rows(self) -> int:
+        """Unpenalised rows without the intercept."""
+        return self.design.n_free_directions if self.free_scale > 0 else 0
+
+    def _free_rows(self, B: FloatArray) -> FloatArray:
+        """Coefficients of the basis of the unpenalised columns."""
+        return self.free_scale * B[self.n_rows : self.n_rows + self.n_free_rows]
 
     @property
     def null_loss(self) -> float:
@@ -76,7 +89,9 @@ class Objective:
     def null_coefficients(self) -> FloatArray:
         """Coefficients of the model without features."""
         B = np.zeros((self.n_rows + self.n_free, self.targets.n_tasks))
-        if self.n_free:
+        if self.n_free_rows:
+            B[self.n_rows : self.n_rows + self.n_free_rows] = self.targets.null_free / self.free_scale
+        if self.intercept_scale:
             B[-1] = self.targets.null_intercept / self.intercept_scale
         return B
 
@@ -103,19 +118,28 @@ class Objective:
 
     def from_input(self, B: FloatArray, intercept: FloatArray | None) -> FloatArray:
         """Coefficients for this problem from ``B`` and intercept on the scale of X as it was given."""
-        scale = self.design.input_coefficients(np.ones((self.n_rows, 1)))[0]
         coefficients = self.null_coefficients()
-        coefficients[: self.n_rows] = np.divide(B, scale, out=np.zeros(B.shape), where=scale > 0)
+        coefficients[: self.n_rows], free = self.design.own_coefficients(B)
+        if self.n_free_rows:
+            coefficients[self.n_rows : self.n_rows + self.n_free_rows] = free / self.free_scale
         if intercept is None:
             return coefficients
-        return self.with_intercept(
-            coefficients, intercept - self.design.input_coefficients(coefficients[: self.n_rows])[1]
+        return self.with_intercept(coefficients, intercept - self._intercept_shift(coefficients))
+
+    def _intercept_shift(self, coefficients: FloatArray) -> FloatArray:
+        """What centred columns add to the intercept."""
+        return self.design.input_coefficients(coefficients[: self.n_rows], self._on_basis(coefficients))[1]
+
+    def _on_basis(self, coefficients: FloatArray) -> FloatArray:
+        """Coefficients of the basis, those of what was taken off the targets included."""
+        return (
+            self.targets.free_center + self._free_rows(coefficients) if self.n_free_rows else self.targets.free_center
         )
 
     def with_intercept(self, coefficients: FloatArray, intercept: FloatArray) -> FloatArray:
         """The same rows with another intercept for the centred columns, where the problem carries one."""
-        if self.n_free:
-            coefficients = np.vstack([coefficients[: self.n_rows], intercept / self.intercept_scale])
+        if self.intercept_scale:
+            coefficients = np.vstack([coefficients[:-1], intercept / self.intercept_scale])
         return coefficients
 
     def intercept_excess(self, coefficients: FloatArray, intercept: FloatArray | None) -> tuple[float, float]:
@@ -138,24 +162,29 @@ class Objective:
 
     def to_input(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``B`` and intercept on the scale of X as it was given."""
-        B, shift = self.design.input_coefficients(coefficients[: self.n_rows])
+        B, shift = self.design.input_coefficients(coefficients[: self.n_rows], self._on_basis(coefficients))
         if not self.fit_intercept:
             return B, np.zeros(self.targets.n_tasks)
-        free = self.intercept_scale * coefficients[self.n_rows :].sum(axis=0)
+        free = self.intercept_scale * coefficients[-1] if self.intercept_scale else 0.0
         return B, self.targets.center + free + shift
 
     # Objective --------------------------------------------------------------------------------------
 
     def predictor(self, B: FloatArray) -> Handle:
         """``Z = X B + b0``, one product over the non-zero rows."""
-        offset = self.intercept_scale * B[-1] if self.n_free else None
-        return self.design.matmul(B[: self.n_rows], offset)
+        offset = self.intercept_scale * B[-1] if self.intercept_scale else None
+        Z = self.design.matmul(B[: self.n_rows], offset)
+        if not self.n_free_rows:
+            return Z
+        return self.design.map(partial(_plus_product, coefficients=self._free_rows(B)), Z, self.design.free_basis)
 
     def reach(self, B: FloatArray) -> float:
         """Bound on the weighted norm of ``X B + b0``, whatever cancels: rounding errors are in proportion to it."""
         reach = float(self.rounding_norms @ unit_norms(B[: self.n_rows]))
-        if self.n_free:
+        if self.intercept_scale:
             reach += self.intercept_scale * float(np.linalg.norm(B[-1])) * np.sqrt(self.targets.total_weight)
+        if self.n_free_rows:
+            reach += float(unit_norms(self._free_rows(B)).sum())
         return reach
 
     def loss_value(self, Z: Handle) -> float:
@@ -194,10 +223,11 @@ class Objective:
 
     def _correlate(self, theta: Handle) -> FloatArray:
         C = self.design.rmatmul(theta)
-        if not self.n_free:
-            return C
-        sums = self.design.reduce(column_sums, theta)
-        return np.vstack([C, self.intercept_scale * sums])
+        if self.n_free_rows:
+            C = np.vstack([C, self.free_scale * self.design.reduce(products, self.design.free_basis, theta)])
+        if self.intercept_scale:
+            C = np.vstack([C, self.intercept_scale * self.design.reduce(column_sums, theta)])
+        return C
 
     # Working sets ------------------------------------------------------------------------------------
 
@@ -208,7 +238,9 @@ class Objective:
     def columns(self, rows: IndexArray) -> Columns | None:
         """Columns of these rows and of the unpenalised block as local arrays, where samples are local."""
         columns = self.design.columns(rows)
-        return columns.with_constant(self.intercept_scale) if columns is not None and self.n_free else columns
+        if columns is not None and self.n_free_rows:
+            columns = columns.with_columns(self.free_scale * self.design.free_basis)
+        return columns.with_constant(self.intercept_scale) if columns is not None and self.intercept_scale else columns
 
     # Curvature --------------------------------------------------------------------------------------
 
@@ -223,7 +255,7 @@ class Objective:
 
         The intercept's column is orthogonal to the centred ones, so the norm is the larger of the two.
         """
-        column = self.intercept_scale**2 * self.targets.total_weight
+        column = max(self.intercept_scale**2 * self.targets.total_weight, self.free_scale**2)
         longest = max(float(self.norms.max(initial=0.0)) ** 2, column)
         if self.n_rows < 3 or longest == 0.0:
             return self.loss.curvature * max(float(np.sum(self.norms**2)), column)
@@ -244,12 +276,20 @@ class Objective:
         whole = self.loss.curvature * max(longest, estimate)
         if size == n:
             return whole
-        single = n * self.loss.curvature * self.design.largest_row(self.targets.w, self.intercept_scale**2)
+        w = self.targets.w
+        row = self.design.largest_row(w, self.intercept_scale**2) + self.free_scale**2 * self.design.largest_basis_row(
+            w
+        )
+        single = n * self.loss.curvature * row
         return (n * (size - 1) * whole + (n - size) * single) / (size * (n - 1))
 
     def _normal_product(self, v: FloatArray) -> FloatArray:
         Z = self.design.matmul(v.reshape(-1, 1))
         return self.design.rmatmul(self.design.map(np.multiply, Z, self.targets.w))[:, 0]
+
+
+def _plus_product(Z: FloatArray, Q: FloatArray, coefficients: FloatArray) -> FloatArray:
+    return Z + Q @ coefficients
 
 
 def _weighted_distance(Z: FloatArray, Z_other: FloatArray, w: FloatArray) -> float:

@@ -319,6 +319,7 @@ class Run:
         B, certificate = self._after_last_test(*(proved or self._full_answer()))
         self.answer = Answer(B, certificate.residual)
         B_input, intercept = self.origin.to_input(B)
+        self.screened_at[self.origin.design.free_columns] = -1  # removed because they are unpenalised, not zero
         return SolveResult(
             B=B_input,
             intercept=intercept,

@@ -146,7 +146,8 @@ class WorkingSet:
         if columns is None:
             return ProblemOracle(problem.restrict(rows))
         targets = problem.targets
-        return ColumnsOracle(columns, problem.loss, targets.Y, targets.w, balanced=problem.n_free > 0)
+        balance = problem.balanced if problem.n_free else None
+        return ColumnsOracle(columns, problem.loss, targets.Y, targets.w, balance)
 
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """State with the next working set, and how many rows outside the last one violate the conditions.

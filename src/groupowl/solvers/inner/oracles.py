@@ -6,6 +6,7 @@ coefficients of the working set, penalised rows first; where samples live is the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -169,12 +170,14 @@ class GramOracle:
 class ColumnsOracle:
     """Any loss through the columns of the working set as local arrays, value and gradient from one evaluation."""
 
-    def __init__(self, columns: Columns, loss: Loss, Y: FloatArray, w: FloatArray, *, balanced: bool) -> None:
+    def __init__(
+        self, columns: Columns, loss: Loss, Y: FloatArray, w: FloatArray, balance: Callable[[Handle], Handle] | None
+    ) -> None:
         self.columns = columns
         self.loss = loss
         self.Y = np.asfortranarray(Y)  # by tasks: sums over tasks are then sums of long vectors
         self.w = w
-        self.balanced = balanced
+        self.balance = balance  # makes dual points orthogonal to the unpenalised columns, if there are any
 
     def start(self, B: FloatArray) -> Point:
         """Evaluate at ``B``."""
@@ -202,8 +205,8 @@ class ColumnsOracle:
     def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
         """Gap from the dual point, balanced where there is an intercept and scaled into the dual ball."""
         theta, Y, w, C = point.samples, self.Y, self.w, self.complete(point)
-        if self.balanced:
-            theta = self.loss.balance(theta, Y, w, self.loss.balance_totals(theta, Y, w))
+        if self.balance is not None:
+            theta = self.balance(theta)
             C = self.columns.correlate(theta)
         gauge = owl_gauge(unit_norms(C[: len(lam)]), lam)
         totals = self.loss.ray_totals(theta, Y, w)
@@ -294,7 +297,7 @@ class ProblemOracle:
     def scales(self) -> FloatArray:
         """From the norms that the problem knows."""
         problem = self.problem
-        constant = problem.intercept_scale * np.sqrt(problem.targets.total_weight)
+        constant = problem.intercept_scale * np.sqrt(problem.targets.total_weight) or problem.free_scale
         return _inverse(np.concatenate([problem.norms, np.full(problem.n_free, constant)]))
 
     def step_cost(self, n_tasks: int) -> float:
@@ -306,7 +309,7 @@ def as_quadratic(oracle: Oracle) -> QuadraticOracle | None:
     """The oracle itself if its loss is a quadratic and every row is penalised."""
     if isinstance(oracle, GramOracle):
         return oracle
-    if isinstance(oracle, ColumnsOracle) and oracle.loss.name == "squared" and not oracle.balanced:
+    if isinstance(oracle, ColumnsOracle) and oracle.loss.name == "squared" and oracle.balance is None:
         return oracle
     return None
 

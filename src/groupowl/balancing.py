@@ -1,0 +1,120 @@
+"""The unpenalised block of a loss: dual points orthogonal to it, and the model that has nothing else.
+
+The dual problem asks for ``E^T theta = 0`` with E a basis of the unpenalised columns and the constant. Newton steps on
+the coefficients of E bring the dual point there from the primal side; a last step along the curvature makes the
+product zero exactly, without leaving the domain of the conjugate, because it is so short.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ._typing import FloatArray, Handle
+from .designs import Design, products
+from .losses import Loss
+
+_MOST_STEPS = 100
+_MOST_HALVINGS = 40
+# A step must bring this much of the decrease that it promises.
+_DECREASE = 1e-4
+# Newton decrement, squared and relative to the loss of all samples, at which the last step is short enough.
+_SHORT = 1e-14
+# Directions whose curvature is below this, relatively, are flat: the tasks of a softmax have one.
+_FLAT_RTOL = 1e-13
+
+
+class Block:
+    """The basis E of the unpenalised block of one problem, and the steps along it.
+
+    Parameters
+    ----------
+    design : Design
+        Owner of sample space, with a basis of unpenalised columns.
+    loss : Loss
+    Y, w : handles
+        Targets and weights.
+    total_weight : float
+    constant : bool
+        Whether the constant is one of the columns of E, the last one.
+    """
+
+    def __init__(self, design: Design, loss: Loss, Y: Handle, w: Handle, total_weight: float, constant: bool) -> None:
+        self.design, self.loss, self.Y, self.w = design, loss, Y, w
+        self.total_weight = total_weight
+        self.constant_value = 1.0 / np.sqrt(total_weight)
+        self.basis = design.free_basis
+        if constant:
+            self.basis = design.map(partial(_with_constant, value=self.constant_value), design.free_basis)
+
+    def balanced(self, theta: Handle) -> Handle:
+        """A dual point near ``theta`` with ``E^T theta = 0`` up to rounding."""
+        theta, _ = self.minimised(theta)
+        for _ in range(2):  # the second removes what rounding left of the first
+            step, _ = self._newton_step(theta)
+            theta = self.design.map(partial(self._tangent, step=step), theta, self.Y, self.w, self.basis)
+        return theta
+
+    def minimised(self, theta: Handle) -> tuple[Handle, FloatArray]:
+        """Dual point where the loss is smallest along E, from that at any predictor, and the coefficients of E."""
+        q = self.design.reduce(_sum_of_rows, theta).shape[0]
+        moved = np.zeros((self.design.n_free_directions + self._has_constant, q))
+        for _ in range(_MOST_STEPS):
+            step, decrement = self._newton_step(theta)
+            if not decrement > _SHORT * self.total_weight:
+                break
+            factor = self._step_length(theta, step, decrement)
+            if factor == 0.0:
+                break
+            moved = moved + factor * step
+            theta = self.design.map(partial(self._moved, step=factor * step), theta, self.Y, self.w, self.basis)
+        return theta, moved
+
+    @property
+    def _has_constant(self) -> int:
+        return int(self.basis is not self.design.free_basis)
+
+    def _newton_step(self, theta: Handle) -> tuple[FloatArray, float]:
+        """Coefficients of E of the Newton step, and its decrement squared."""
+        gradient = self.design.reduce(products, self.basis, theta)
+        curvature = self.design.reduce(self.loss.curvature_along, theta, self.Y, self.w, self.basis)
+        step = _flat_safe_solve(curvature, gradient.ravel()).reshape(gradient.shape)
+        return step, float(np.vdot(step, gradient))
+
+    def _step_length(self, theta: Handle, step: FloatArray, decrement: float) -> float:
+        factor = 1.0
+        for _ in range(_MOST_HALVINGS):
+            change = self.design.reduce(partial(self._change, step=factor * step), theta, self.Y, self.w, self.basis)
+            if change <= -_DECREASE * factor * decrement:
+                return factor
+            factor *= 0.5
+        return 0.0
+
+    # Functions of some rows -------------------------------------------------------------------------
+
+    def _moved(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray, step: FloatArray) -> FloatArray:
+        return self.loss.moved(theta, Y, w, E @ step)
+
+    def _tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray, step: FloatArray) -> FloatArray:
+        return self.loss.moved_along_tangent(theta, Y, w, E @ step)
+
+    def _change(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray, step: FloatArray) -> float:
+        return self.loss.change(theta, Y, w, E @ step)
+
+
+def _flat_safe_solve(H: FloatArray, g: FloatArray) -> FloatArray:
+    """``H^+ g`` for a symmetric positive semi-definite matrix that may have flat directions."""
+    values, vectors = np.linalg.eigh(H)
+    curved = values > _FLAT_RTOL * values.max(initial=0.0)
+    V: Any = vectors[:, curved]
+    return V @ ((V.T @ g) / values[curved])
+
+
+def _with_constant(Q: FloatArray, value: float) -> FloatArray:
+    return np.hstack([Q, np.full((len(Q), 1), value)])
+
+
+def _sum_of_rows(theta: FloatArray) -> FloatArray:
+    return theta.sum(axis=0)

@@ -1,0 +1,233 @@
+"""Unpenalised columns: an orthonormal basis of them, and the other columns with that basis projected out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from .._kernels import EPS
+from .._typing import BoolArray, FloatArray, Handle, IndexArray
+from ..gram import CompressedData
+from .base import Design, WrappedDesign
+from .columns import Columns, DenseColumns
+
+# Directions of the unpenalised columns, scaled to norm 1, whose squared length is below this are rounding.
+_RANK_RTOL = 1e-13
+# Rounds of orthonormalisation: the first finds the directions, the others remove what rounding left.
+_ORTHONORMAL_ROUNDS = 3
+# Columns of which less than this is left by the projection are looked at again, one by one.
+_SUSPECT = 1e-5
+# What is left of a column below this, relatively, is rounding: the column counts as one of the unpenalised.
+_DEPENDENT_RTOL = 1e-10
+# Working sets of sparse data are made dense up to so many entries (a gigabyte); larger ones stay with the design.
+_MOST_ENTRIES = 1 << 27
+
+
+class ProjectedDesign(WrappedDesign):
+    """``X - Q L`` with ``L = Q^T diag(w) X``: what the span of the unpenalised columns does not explain of X.
+
+    The unpenalised columns themselves become exact zeros. Nothing is formed but the basis, so that sparse data stay
+    sparse.
+
+    Parameters
+    ----------
+    base : Design
+        X, centred where there is an intercept: the basis is then orthogonal to the constant.
+    basis : handle of shape (n_samples, rank)
+        Q with ``Q^T diag(w) Q = I``.
+    mixing : ndarray of shape (n_unpenalised, rank)
+        ``Q = X_U mixing``.
+    loadings : ndarray of shape (rank, n_features)
+        L, with that of the unpenalised columns.
+    vanishing : ndarray of bool of shape (n_features,)
+        Columns in the span of Q, unpenalised or not.
+    unpenalised : ndarray of int
+        Columns U.
+    """
+
+    def __init__(
+        self,
+        base: Design,
+        basis: Handle,
+        mixing: FloatArray,
+        loadings: FloatArray,
+        vanishing: BoolArray,
+        unpenalised: IndexArray,
+    ) -> None:
+        self.base = base
+        self.free_basis = basis
+        self.mixing = mixing
+        self.loadings = loadings
+        self.vanishing = vanishing
+        self.free_columns = unpenalised
+        self.shape, self.dtype = base.shape, base.dtype
+        self.passes, self.unit = base.passes, base.unit
+
+    @property
+    def n_free_directions(self) -> int:
+        """Columns of the basis."""
+        return len(self.loadings)
+
+    @cached_property
+    def _kept(self) -> FloatArray:
+        return (~self.vanishing).astype(np.float64)[:, None]
+
+    def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        """``X B`` of the base, less its part in the span of the basis."""
+        B = B * self._kept
+        product = partial(_minus_product, coefficients=self.loadings @ B)
+        return self.base.map(product, self.base.matmul(B, offset), self.free_basis)
+
+    def rmatmul(self, T: Handle) -> FloatArray:
+        """``X^T T`` of the base, less the loadings times ``Q^T T``."""
+        return self._kept * (self.base.rmatmul(T) - self.loadings.T @ self.base.reduce(products, self.free_basis, T))
+
+    def column_means(self, w: Handle) -> FloatArray:
+        """Weighted mean of each column."""
+        total = float(self.base.reduce(np.sum, w))
+        return self.rmatmul(w)[:, 0] / total
+
+    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
+        """Weighted norms, by Pythagoras where that does not cancel, about ``center``."""
+        whole = self.base.column_norms(w)
+        squares = whole**2 - np.einsum("rj,rj->j", self.loadings, self.loadings)
+        suspects = np.flatnonzero((squares < _SUSPECT * whole**2) & ~self.vanishing)
+        if len(suspects):
+            squares[suspects] = self._exact_squares(suspects, w)
+        squares = np.where(self.vanishing, 0.0, np.maximum(squares, 0.0))
+        if center is not None:
+            total = float(self.base.reduce(np.sum, w))
+            squares = np.maximum(squares + center * total * (center - 2.0 * self.column_means(w)), 0.0)
+        return np.sqrt(squares)
+
+    def _exact_squares(self, columns: IndexArray, w: Handle) -> FloatArray:
+        identity = np.eye(len(columns))
+        product = partial(_minus_product, coefficients=self.loadings[:, columns])
+        rest = self.base.map(product, self.base.restrict(columns).matmul(identity), self.free_basis)
+        return self.base.reduce(_weighted_squares, rest, w)
+
+    def restrict(self, columns: IndexArray) -> ProjectedDesign:
+        """Copy columns of the base; the basis stays."""
+        base, loadings = self.base.restrict(columns), self.loadings[:, columns]
+        left = np.zeros(0, dtype=np.intp)  # only the whole design knows where the unpenalised columns are
+        return ProjectedDesign(base, self.free_basis, self.mixing, loadings, self.vanishing[columns], left)
+
+    def rows(self, rows: IndexArray) -> ProjectedDesign:
+        """Copy rows of the base and of the basis."""
+        basis = self.base.select(self.free_basis, rows)
+        return ProjectedDesign(
+            self.base.rows(rows), basis, self.mixing, self.loadings, self.vanishing, self.free_columns
+        )
+
+    def largest_row(
+        self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
+    ) -> float:
+        """A bound on the largest weighted squared norm of a row, from those of the base and of the basis."""
+        if mean is not None or scale is not None:
+            raise ValueError("a projected design takes no mean or scale: standardise its base.")
+        spread = float(np.linalg.norm(self.loadings, 2)) ** 2 if self.loadings.size else 0.0
+        return 2.0 * (self.base.largest_row(w, constant) + spread * self.largest_basis_row(w))
+
+    def largest_basis_row(self, w: Handle) -> float:
+        """Largest weighted squared norm of a row of the basis; blocks of rows may count for more."""
+        return float(self.base.reduce(_largest_square, self.free_basis, w))
+
+    def columns(self, columns: IndexArray) -> Columns | None:
+        """Dense copies, with the basis projected out."""
+        if self.density < 1.0 and len(columns) * self.n_samples > _MOST_ENTRIES:
+            return None
+        base = self.base.columns(columns)
+        if base is None:
+            return None
+        At = base.dense(np.arange(len(columns)))
+        At -= self.loadings[:, columns].T @ np.asarray(self.free_basis).T
+        At[self.vanishing[columns]] = 0.0
+        return DenseColumns(At, self.passes, self.unit)
+
+    def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+        """Products of the base less those of the loadings: the basis is orthonormal."""
+        raw = self.base.gram(left, right, w) - self.loadings[:, left].T @ self.loadings[:, right]
+        return self._kept[left] * raw * self._kept[right].T
+
+    def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
+        """Compressed data of the base, by QR, with the unpenalised columns projected out of the few samples."""
+        data = self.base.compressed(Y, w, exact=True, center=center)
+        if data is None:
+            return None
+        Q = data.R[:, self.free_columns] @ self.mixing
+        R = (data.R - Q @ (Q.T @ data.R)) * self._kept.T
+        R -= Q @ (Q.T @ R)
+        return replace(data, R=R, gram=R.T @ R)
+
+    def input_coefficients(self, B: FloatArray, free: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Coefficients for the base's columns; ``free`` are those of the basis."""
+        B = B * self._kept
+        own = -(self.loadings @ B) if free is None else free - self.loadings @ B
+        B[self.free_columns] = self.mixing @ own
+        return self.base.input_coefficients(B)
+
+    def own_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients of the projected columns and of the basis."""
+        whole, _ = self.base.own_coefficients(B)
+        return whole * self._kept, self.loadings @ whole
+
+    def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
+        """Norms before the projection: products cancel that much."""
+        whole = np.sqrt(norms**2 + np.einsum("rj,rj->j", self.loadings, self.loadings))
+        return np.where(self.vanishing, 0.0, self.base.rounding_norms(whole, total_weight))
+
+
+def project_out(design: Design, columns: IndexArray, w: Handle) -> Design:
+    """Wrap ``design`` so that these columns are unpenalised; as it is where there are none."""
+    if len(columns) == 0:
+        return design
+    raw = design.restrict(columns).matmul(np.eye(len(columns)))
+    mixing = np.eye(len(columns))
+    basis = raw
+    for _ in range(_ORTHONORMAL_ROUNDS):
+        mixing = mixing @ _whitening(design.reduce(_weighted_products, basis, w))
+        basis = design.map(partial(_product, coefficients=mixing), raw)
+    loadings = design.rmatmul(design.map(np.multiply, basis, w)).T
+    vanishing = np.zeros(design.n_features, dtype=bool)
+    vanishing[columns] = True
+    projected = ProjectedDesign(design, basis, mixing, loadings, vanishing, columns)
+    left, whole = projected.column_norms(w), design.column_norms(w)
+    vanishing = vanishing | (left <= _DEPENDENT_RTOL * whole)
+    return ProjectedDesign(design, basis, mixing, loadings, vanishing, columns)
+
+
+def _whitening(G: FloatArray) -> FloatArray:
+    """``A`` with ``A^T G A = I`` on the directions that are not rounding."""
+    size = np.sqrt(np.maximum(np.diagonal(G), 0.0))
+    inverse = np.divide(1.0, size, out=np.zeros_like(size), where=size > EPS * size.max(initial=0.0))
+    values, vectors = np.linalg.eigh(inverse[:, None] * G * inverse)
+    kept = values > _RANK_RTOL * len(G)
+    return inverse[:, None] * vectors[:, kept] / np.sqrt(values[kept])
+
+
+def products(left: FloatArray, right: FloatArray) -> FloatArray:
+    """``left^T right``, a sum over samples."""
+    return left.T @ right
+
+
+def _product(Q: FloatArray, coefficients: FloatArray) -> FloatArray:
+    return Q @ coefficients
+
+
+def _minus_product(Z: FloatArray, Q: FloatArray, coefficients: FloatArray) -> FloatArray:
+    return Z - Q @ coefficients
+
+
+def _weighted_products(U: FloatArray, w: FloatArray) -> FloatArray:
+    return U.T @ (w * U)
+
+
+def _weighted_squares(U: FloatArray, w: FloatArray) -> FloatArray:
+    return (w * U * U).sum(axis=0)
+
+
+def _largest_square(Q: FloatArray, w: FloatArray) -> float:
+    """Largest ``w_i ||q_i||^2`` of some rows: added up over blocks it is still a bound."""
+    return float(np.max(w[:, 0] * np.einsum("ir,ir->i", Q, Q), initial=0.0))

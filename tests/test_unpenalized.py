@@ -1,0 +1,192 @@
+"""Unpenalised columns: the answer of an independent solver, dual points that are feasible, the null model."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import logsumexp
+
+import groupowl as go
+from groupowl.model import build_model
+from groupowl.screening import resolve_rule
+from groupowl.solvers import resolve_solver
+
+N, D, Q = 60, 25, 3
+FREE = np.array([3, 10, 17])
+LOSSES = ("squared", "multinomial")
+SOLVERS = {"auto": (go.WorkingSet(), 1e-10), "apgd": (go.APGD(restart="gradient"), 1e-9), "spgd": (go.SPGD(), 1e-4)}
+
+
+@cache
+def make_data(loss):
+    """Correlated groups; two unpenalised columns are nearly the same, and one explains much of the targets."""
+    rng = np.random.default_rng(0)
+    task = "regression" if loss == "squared" else "classification"
+    data = go.datasets.make_correlated_groups(N, D, Q, task=task, random_state=1)
+    X, Y = data.X.copy(), data.Y
+    X[:, 17] = 2.0 * X[:, 3] + 1e-3 * rng.standard_normal(N)
+    X[:, 5] += 3.0
+    if loss == "squared":
+        Y = Y + X[:, [10]] * [[1.0, -2.0, 3.0]]
+    return X, Y, rng.uniform(0.2, 2.0, N)
+
+
+def make_model(loss, *, fit_intercept=True, standardize=False, kind=np.asarray):
+    X, Y, weight = make_data(loss)
+    settings = {"fit_intercept": fit_intercept, "standardize": standardize, "sample_weight": weight}
+    return build_model(kind(X), Y, loss=loss, unpenalized=FREE, **settings)
+
+
+def solve(model, alpha, solver="auto", screening="safe", tol=None):
+    settings, usual = SOLVERS[solver]
+    sequence = model.sequence(resolve_solver(settings), tol=usual if tol is None else tol)
+    rng = np.random.default_rng(0)
+    rule = resolve_rule(screening)
+    return sequence.solve(model.sequence_weights, alpha, rule=rule, max_iter=20_000, callback=None, rng=rng)
+
+
+def scales(loss, standardize):
+    X, _, weight = make_data(loss)
+    w = weight / weight.sum()
+    return np.sqrt(w @ (X - w @ X) ** 2) if standardize else np.ones(D)
+
+
+def objective(loss, B, intercept, alpha, weights, scale):
+    """The documented objective, from its definition."""
+    X, Y, weight = make_data(loss)
+    w, Z = weight / weight.sum(), X @ B + intercept
+    penalised = np.delete(B * scale[:, None], FREE, axis=0)
+    norms = np.sort(np.linalg.norm(penalised, axis=1))[::-1]
+    if loss == "squared":
+        value = 0.5 * np.sum(w[:, None] * (Y - Z) ** 2)
+    else:
+        value = w @ (logsumexp(Z, axis=1) - np.sum(Y * Z, axis=1))
+    return value + alpha * norms @ weights
+
+
+def conic_minimum(loss, alpha, weights, scale, fit_intercept):
+    """The minimum by a conic solver, from the definition as well."""
+    X, Y, weight = make_data(loss)
+    w, penalised = weight / weight.sum(), np.delete(np.arange(D), FREE)
+    B, b = cp.Variable((D, Q)), cp.Variable((1, Q)) if fit_intercept else np.zeros((1, Q))
+    Z = X @ B + np.ones((N, 1)) @ b
+    norms = cp.norm(cp.multiply(scale[penalised][:, None], B[penalised]), 2, axis=1)
+    steps = alpha * (weights - np.append(weights[1:], 0.0))
+    penalty = sum(step * cp.sum_largest(norms, k + 1) for k, step in enumerate(steps) if step > 0)
+    if loss == "squared":
+        value = 0.5 * cp.sum(cp.multiply(np.repeat(w[:, None], Q, axis=1), cp.square(Y - Z)))
+    else:
+        value = cp.sum(cp.multiply(w, cp.log_sum_exp(Z, axis=1) - cp.sum(cp.multiply(Y, Z), axis=1)))
+    problem = cp.Problem(cp.Minimize(value + penalty))
+    problem.solve(solver="CLARABEL")
+    return problem.value
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_answer_is_that_of_a_conic_solver(loss, fit_intercept, standardize):
+    model = make_model(loss, fit_intercept=fit_intercept, standardize=standardize)
+    alpha, scale = 0.2 * model.alpha_max, scales(loss, standardize)
+    result = solve(model, alpha)
+    assert result.converged
+    found = objective(loss, result.B, result.intercept, alpha, model.weights, scale)
+    assert found == pytest.approx(result.primal, abs=1e-11)
+    minimum = conic_minimum(loss, alpha, model.weights, scale, fit_intercept)
+    assert minimum - result.dual >= -1e-10  # the conic solver's answer cannot be below the proved bound
+    assert found <= minimum + result.gap + 1e-10
+
+
+@pytest.mark.parametrize("kind", [np.asfortranarray, sp.csr_array, sp.csc_array, np.float32])
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_solvers_and_kinds_of_matrices_agree(loss, solver, kind):
+    expected = solve(make_model(loss), 0.2 * make_model(loss).alpha_max)
+    model = make_model(loss, kind=kind)
+    tol = 1e-5 if kind is np.float32 else SOLVERS[solver][1]
+    result = solve(model, 0.2 * make_model(loss).alpha_max, solver, tol=tol)
+    assert result.converged
+    slack = 2e-5 if kind is np.float32 else 1e-12  # the data themselves differ in single precision
+    assert result.dual <= expected.primal + slack
+    assert abs(result.primal - expected.primal) <= result.gap + expected.gap + slack
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(5))
+def test_dual_points_are_orthogonal_to_unpenalised_columns(loss, fit_intercept, seed):
+    """Wherever the coefficients are, the certificate's point is feasible: its dual value bounds the minimum."""
+    model = make_model(loss, fit_intercept=fit_intercept)
+    problem = model.problem.with_lam(0.1 * model.alpha_max * model.sequence_weights)
+    rng = np.random.default_rng(seed)
+    B = problem.null_coefficients()
+    B = B + 10.0 ** rng.uniform(-3, 1) * rng.standard_normal(B.shape)
+    B[FREE] = 0.0
+    certificate = problem.certify(B)
+    theta, X = certificate.theta, make_data(loss)[0]
+    basis = np.column_stack([X[:, FREE], np.ones(N)]) if fit_intercept else X[:, FREE]
+    size = np.linalg.norm(basis, axis=0)[:, None] * np.linalg.norm(theta) + 1e-300
+    assert np.abs(basis.T @ theta / size).max() < 1e-12
+    assert go.owl_dual_norm(np.delete(X, FREE, axis=1).T @ theta, problem.lam[:-3]) <= 1 + 1e-9
+    minimum = solve(model, 0.1 * model.alpha_max)
+    assert certificate.dual <= minimum.primal + 1e-12
+    assert certificate.gap >= certificate.primal - minimum.primal - 1e-12
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_nothing_penalised_is_selected_from_alpha_max_up(loss):
+    model = make_model(loss)
+    for factor in (1.0, 3.0):
+        result = solve(model, factor * model.alpha_max)
+        assert list(result.support) == list(FREE)
+        assert (result.gap, result.n_iter) == (0.0, 1)
+    below = solve(model, (1 - 1e-4) * model.alpha_max)
+    assert len(below.support) > len(FREE)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_screening_does_not_change_the_answer_and_spares_unpenalised_columns(loss):
+    model = make_model(loss)
+    screened, plain = (solve(model, 0.5 * model.alpha_max, screening=rule) for rule in ("safe", "none"))
+    assert np.isin(FREE, screened.active).all()
+    assert (screened.screened_at[FREE] == -1).all()
+    assert len(screened.active) < D
+    assert not screened.clusters[FREE].any()
+    assert abs(screened.primal - plain.primal) <= screened.gap + plain.gap
+    proved = np.setdiff1d(np.arange(D), screened.active)
+    assert not plain.B[proved].any()
+
+
+def test_least_squares_on_unpenalised_columns_is_the_null_model():
+    X, Y, weight = make_data("squared")
+    model = make_model("squared")
+    root = np.sqrt(weight / weight.sum())[:, None]
+    basis = np.column_stack([X[:, FREE], np.ones(N)])
+    coefficients = np.linalg.lstsq(root * basis, root * Y, rcond=None)[0]
+    assert model.null_loss == pytest.approx(0.5 * np.sum((root * (Y - basis @ coefficients)) ** 2), rel=1e-10)
+    result = solve(model, model.alpha_max)
+    np.testing.assert_allclose(result.B[FREE], coefficients[:-1], atol=1e-7 * np.abs(coefficients).max())
+
+
+def test_warm_start_with_coefficients_of_unpenalised_columns():
+    model = make_model("multinomial")
+    first = solve(model, 0.2 * model.alpha_max)
+    start = model.start(first.B.T, first.intercept)
+    sequence = model.sequence(resolve_solver("auto"), tol=1e-9, start=start)
+    rule = resolve_rule("safe")
+    again = sequence.solve(
+        model.sequence_weights, 0.2 * model.alpha_max, rule=rule, max_iter=100, callback=None, rng=None
+    )
+    assert (again.status, again.n_iter) == ("converged", 1)
+
+
+def test_columns_that_separate_the_classes_are_refused():
+    X, Y, _ = make_data("multinomial")
+    X = X.copy()
+    X[:, 0] = Y.argmax(axis=1)
+    with pytest.raises(ValueError, match="tell the classes apart"):
+        build_model(X, (Y[:, :1] == [[1.0, 0.0]]).astype(float), loss="multinomial", unpenalized=np.array([0]))
