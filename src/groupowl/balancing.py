@@ -8,7 +8,6 @@ product zero exactly, without leaving the domain of the conjugate, because it is
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -22,8 +21,10 @@ _MOST_HALVINGS = 40
 _DECREASE = 1e-4
 # Newton decrement, squared and relative to the loss of all samples, at which the last step is short enough.
 _SHORT = 1e-14
-# Directions whose curvature is below this, relatively, are flat: the tasks of a softmax have one.
-_FLAT_RTOL = 1e-13
+# The same below which one correction is enough for inner solves.
+_NEAR = 1e-4
+# Ridge relative to the largest curvature. Flat directions, of which the tasks of a softmax have one each, do not move.
+_FLAT_RTOL = 1e-12
 
 
 class Block:
@@ -52,8 +53,19 @@ class Block:
     def balanced(self, theta: Handle) -> Handle:
         """A dual point near ``theta`` with ``E^T theta = 0`` up to rounding."""
         theta, _ = self.minimised(theta)
-        for _ in range(2):  # the second removes what rounding left of the first
-            step, _ = self._newton_step(theta)
+        return self._corrected(theta, self._curvature(theta), times=3)  # the later ones remove what rounding left
+
+    def nearly_balanced(self, theta: Handle) -> Handle:
+        """The same to first order where ``theta`` is near already, for a fraction of the price."""
+        curvature = self._curvature(theta)
+        if self._newton_step(theta, curvature)[1] > _NEAR * self.total_weight:
+            return self.balanced(theta)
+        return self._corrected(theta, curvature, times=1)
+
+    def _corrected(self, theta: Handle, curvature: FloatArray, times: int) -> Handle:
+        """Steps along the tangent."""
+        for _ in range(times):
+            step, _ = self._newton_step(theta, curvature)
             theta = self.design.map(partial(self._tangent, step=step), theta, self.Y, self.w, self.basis)
         return theta
 
@@ -62,7 +74,7 @@ class Block:
         q = self.design.reduce(_sum_of_rows, theta).shape[0]
         moved = np.zeros((self.design.n_free_directions + self._has_constant, q))
         for _ in range(_MOST_STEPS):
-            step, decrement = self._newton_step(theta)
+            step, decrement = self._newton_step(theta, self._curvature(theta))
             if not decrement > _SHORT * self.total_weight:
                 break
             factor = self._step_length(theta, step, decrement)
@@ -76,11 +88,16 @@ class Block:
     def _has_constant(self) -> int:
         return int(self.basis is not self.design.free_basis)
 
-    def _newton_step(self, theta: Handle) -> tuple[FloatArray, float]:
+    def _curvature(self, theta: Handle) -> FloatArray:
+        """Second derivatives along E, with a ridge that makes flat directions harmless."""
+        H: FloatArray = self.design.reduce(self.loss.curvature_along, theta, self.Y, self.w, self.basis)
+        H[np.diag_indices(len(H))] += _FLAT_RTOL * float(np.diagonal(H).max(initial=0.0)) or 1.0
+        return H
+
+    def _newton_step(self, theta: Handle, curvature: FloatArray) -> tuple[FloatArray, float]:
         """Coefficients of E of the Newton step, and its decrement squared."""
         gradient = self.design.reduce(products, self.basis, theta)
-        curvature = self.design.reduce(self.loss.curvature_along, theta, self.Y, self.w, self.basis)
-        step = _flat_safe_solve(curvature, gradient.ravel()).reshape(gradient.shape)
+        step = np.linalg.solve(curvature, gradient.ravel()).reshape(gradient.shape)
         return step, float(np.vdot(step, gradient))
 
     def _step_length(self, theta: Handle, step: FloatArray, decrement: float) -> float:
@@ -102,14 +119,6 @@ class Block:
 
     def _change(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray, step: FloatArray) -> float:
         return self.loss.change(theta, Y, w, E @ step)
-
-
-def _flat_safe_solve(H: FloatArray, g: FloatArray) -> FloatArray:
-    """``H^+ g`` for a symmetric positive semi-definite matrix that may have flat directions."""
-    values, vectors = np.linalg.eigh(H)
-    curved = values > _FLAT_RTOL * values.max(initial=0.0)
-    V: Any = vectors[:, curved]
-    return V @ ((V.T @ g) / values[curved])
 
 
 def _with_constant(Q: FloatArray, value: float) -> FloatArray:

@@ -128,13 +128,12 @@ class MultinomialLoss:
     def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
         """``sum_i w_i e_i e_i^T`` times ``diag(p_i) - p_i p_i^T``."""
         P = np.maximum(Y - theta / w, 0.0)
-        n, q = P.shape
-        weighted = np.einsum("ir,ik->irk", E, np.sqrt(w) * P).reshape(n, -1)
+        (n, q), r = P.shape, E.shape[1]
+        weighted = (E[:, :, None] * (np.sqrt(w) * P)[:, None, :]).reshape(n, r * q)
         H: FloatArray = -(weighted.T @ weighted)
-        diagonal = np.einsum("ir,is,ik->rsk", E, E, w * P, optimize=True)
-        blocks = H.reshape(E.shape[1], q, E.shape[1], q)
+        blocks = H.reshape(r, q, r, q)
         for k in range(q):
-            blocks[:, k, :, k] += diagonal[:, :, k]
+            blocks[:, k, :, k] += E.T @ (w * P[:, k : k + 1] * E)
         return H
 
     def null_intercept(self, target_means: FloatArray) -> FloatArray:

@@ -98,6 +98,10 @@ class Problem(Objective):
         totals = self.design.reduce(self.loss.balance_totals, theta, Y, w)
         return self.design.map(partial(self.loss.balance, totals=totals), theta, Y, w)
 
+    def nearly_balanced(self, theta: Handle) -> Handle:
+        """The same, cheaper and less exact where there are unpenalised columns."""
+        return self._free_block.nearly_balanced(theta) if self.design.n_free_directions else self.balanced(theta)
+
     @cached_property
     def _free_block(self) -> Block:
         targets = self.targets

@@ -146,7 +146,7 @@ class WorkingSet:
         if columns is None:
             return ProblemOracle(problem.restrict(rows))
         targets = problem.targets
-        balance = problem.balanced if problem.n_free else None
+        balance = problem.nearly_balanced if problem.n_free else None
         return ColumnsOracle(columns, problem.loss, targets.Y, targets.w, balance)
 
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
