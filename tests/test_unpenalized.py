@@ -190,3 +190,23 @@ def test_columns_that_separate_the_classes_are_refused():
     X[:, 0] = Y.argmax(axis=1)
     with pytest.raises(ValueError, match="tell the classes apart"):
         build_model(X, (Y[:, :1] == [[1.0, 0.0]]).astype(float), loss="multinomial", unpenalized=np.array([0]))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_rows_of_classes_have_mean_zero(solver):
+    model = make_model("multinomial")
+    result = solve(model, 0.2 * model.alpha_max, solver)
+    assert np.abs(result.B.sum(axis=1)).max() < 1e-12 * np.abs(result.B).max() * Q
+    assert abs(result.intercept.sum()) < 1e-12 * np.abs(result.intercept).max() * Q
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_coefficients_that_overflow_prove_nothing(loss):
+    model = make_model(loss)
+    problem = model.problem.with_lam(0.1 * model.alpha_max * model.sequence_weights)
+    for value in (np.nan, np.inf, 1e200):
+        B = problem.null_coefficients()
+        B[0] = value
+        with np.errstate(all="ignore"):
+            certificate = problem.certify(B)
+        assert certificate.gap == np.inf

@@ -97,7 +97,10 @@ class Block:
     def _newton_step(self, theta: Handle, curvature: FloatArray) -> tuple[FloatArray, float]:
         """Coefficients of E of the Newton step, and its decrement squared."""
         gradient = self.design.reduce(products, self.basis, theta)
+        if not np.isfinite(curvature.sum() + gradient.sum()):  # the coefficients overflow: there is no step
+            return np.zeros_like(gradient), np.nan
         step = np.linalg.solve(curvature, gradient.ravel()).reshape(gradient.shape)
+        step = self.loss.canonical(step)  # rounding in flat directions, blown up
         return step, float(np.vdot(step, gradient))
 
     def _step_length(self, theta: Handle, step: FloatArray, decrement: float) -> float:
