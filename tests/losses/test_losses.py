@@ -567,3 +567,13 @@ def test_curvature_along_columns_is_the_derivative_of_their_products(loss):
     change = E.T @ (loss.moved_along_tangent(theta, Y, w, E @ step) - theta)
     np.testing.assert_allclose(-(H @ step.ravel()).reshape(step.shape), change, atol=1e-11)
     np.testing.assert_allclose(H, H.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [20.0, 30.0, 36.0])
+def test_small_multinomial_losses_have_all_their_digits(size):
+    """Odds of ``exp(-size)`` beside 1 are the loss itself, not what is left after adding 1."""
+    loss = MultinomialLoss()
+    Z, Y, w = np.array([[size, 0.0, 0.0], [0.0, size, 1.0]]), np.eye(3)[:2], np.array([[1.0], [3.0]])
+    expected = math.log1p(2 * math.exp(-size)) + 3 * math.log1p(math.exp(-size) + math.exp(1.0 - size))
+    assert loss.value(Z, Y, w) == pytest.approx(expected, rel=1e-13)
+    assert loss.value_and_dual_point(Z.copy(), Y, w)[0] == pytest.approx(expected, rel=1e-13)

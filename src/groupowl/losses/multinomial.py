@@ -16,6 +16,8 @@ _SIMPLEX_ATOL = 1e-9
 _TARGET_ATOL = 1e-5
 # A class without samples has its intercept at minus infinity; this stands in for its frequency.
 _TINY_FREQUENCY = 1e-300
+# Losses below this, per unit of weight, come from odds near 1, whose logarithms need all digits of what exceeds 1.
+_SMALL_LOSS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class MultinomialLoss:
     def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """``F(Z)``, as a sum of non-negative terms so that large predictors do not cancel."""
         below_top = Z.max(axis=1, keepdims=True) - Z
-        log_sums = np.log(np.exp(-below_top).sum(axis=1, keepdims=True))
-        return float(np.sum(w * (log_sums + np.sum(Y * below_top, axis=1, keepdims=True))))
+        odds = np.exp(-below_top)
+        return _value(odds, odds.sum(axis=1, keepdims=True), np.sum(Y * below_top, axis=1, keepdims=True), w)
 
     def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """``theta_i = w_i (y_i - softmax(z_i))``."""
@@ -61,7 +63,7 @@ class MultinomialLoss:
         products = np.sum(Y * Z, axis=1, keepdims=True)
         np.exp(Z, out=Z)
         sums = Z.sum(axis=1, keepdims=True)
-        value = float(np.sum(w * (np.log(sums) - products)))
+        value = _value(Z, sums, -products, w)
         Z /= sums
         np.subtract(Y, Z, out=Z)
         Z *= w
@@ -148,3 +150,13 @@ class MultinomialLoss:
     def cancelling_size(self, Z: FloatArray, w: FloatArray) -> float:
         """``sum_i w_i max_k |z_ik|``: differences of predictors carry their rounding."""
         return float(np.sum(w * np.abs(Z).max(axis=1, keepdims=True)))
+
+
+def _value(odds: FloatArray, sums: FloatArray, below_top: FloatArray, w: FloatArray) -> float:
+    """``sum_i w_i [log(sum of odds) + distance of the target's predictor from the top]``; the largest odds are 1."""
+    value = float(np.sum(w * (np.log(sums) + below_top)))
+    if value > _SMALL_LOSS * float(np.sum(w)):
+        return value
+    others = odds.copy()
+    np.put_along_axis(others, odds.argmax(axis=1, keepdims=True), 0.0, axis=1)
+    return float(np.sum(w * (np.log1p(others.sum(axis=1, keepdims=True)) + below_top)))
