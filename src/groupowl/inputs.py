@@ -21,9 +21,20 @@ def feature_names(X: Any) -> list[str] | None:
     return names if all(isinstance(name, str) for name in names) else None
 
 
-def is_text(values: Any) -> bool:
-    """Whether an array holds labels that are no numbers."""
-    return np.asarray(values).dtype.kind in "OUSb"
+def coefficient_columns(n_columns: int, names: Any = None) -> list[str]:
+    """Names of the columns of a frame of coefficients: ``coef``, or ``coef_<target or class>`` where there are more."""
+    if n_columns == 1:
+        return ["coef"]
+    return [f"coef_{name}" for name in (range(n_columns) if names is None else names)]
+
+
+def import_pandas(what: str) -> Any:
+    """The pandas module, or an error that says what needs it."""
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{what} needs pandas, which is not installed: pip install pandas.") from error
+    return pandas
 
 
 def encode_labels(y: Any, sample_weight: FloatArray | None = None) -> tuple[Any, FloatArray]:
@@ -54,7 +65,9 @@ def encode_labels(y: Any, sample_weight: FloatArray | None = None) -> tuple[Any,
             f"y has one class only, {classes[:1].tolist()}: classification needs at least two classes. "
             "Check the labels, or the samples of positive weight."
         )
-    return classes, (labels[:, None] == classes).astype(np.float64)
+    Y = (labels[:, None] == classes).astype(np.float64)
+    Y[~Y.any(axis=1), 0] = 1.0  # samples of weight zero whose class is not there: any class will do
+    return classes, Y
 
 
 def resolve_columns(argument: str, columns: Any, n_features: int, names: Iterable[str] | None) -> IndexArray:

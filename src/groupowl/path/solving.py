@@ -19,6 +19,7 @@ from ..solvers import (
     warn_unless_converged,
 )
 from ..weights import resolve_weights
+from .fitting import StopRequest, short_of_tolerance, warm_started
 
 
 def solve_path(
@@ -56,14 +57,9 @@ def solve_path(
     if len(factors) == 0 or factors.min() <= 0.0 or np.any(np.diff(factors) > 0):
         raise ValueError(f"strengths must be positive and must not increase, got {strengths!r}. {remedy}")
     sequence = Sequence(problem, resolved, problem.null_coefficients(), tol=tol, n_solves=len(factors))
-    settings = {"rule": rule, "max_iter": max_iter, "callback": callback, "rng": as_generator(random_state)}
-    results: list[SolveResult] = []
-    for i, factor in enumerate(factors):
-        results.append(sequence.solve(shape, factor, alpha_index=i, **settings))
-        if results[-1].status == "callback":
-            break
-    short = [i for i, result in enumerate(results) if not result.converged and result.status != "callback"]
-    if short:
-        prefix = f"{len(short)} of {len(factors)} strengths fell short of tol, the first at index {short[0]}. "
-        warn_unless_converged(results[short[0]], tol * problem.null_loss, tol, max_iter, prefix=prefix)
+    settings = {"rule": rule, "max_iter": max_iter, "rng": as_generator(random_state)}
+    solved = warm_started(sequence, shape, factors, StopRequest(callback), **settings)
+    results = [result for _, result in solved]
+    if short := short_of_tolerance(results, len(factors), "strengths"):
+        warn_unless_converged(short[0], tol * problem.null_loss, tol, max_iter, prefix=short[1])
     return results

@@ -1,0 +1,217 @@
+"""The public path function: from data as users give them to a path."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from .._checks import (
+    as_float_array,
+    check_finite,
+    check_sample_weight,
+    finite_number,
+    number_in,
+    numeric_array,
+    positive_integer,
+)
+from .._typing import FloatArray
+from ..designs import Design, as_design
+from ..inputs import encode_labels, feature_names, resolve_columns
+from ..losses import resolve_loss
+from ..model import Model, build_model
+from ..progress import combined, progress_callback
+from ..screening import resolve_rule
+from ..solvers import Callback, as_generator, check_callback, resolve_solver, warn_unless_converged
+from .fitting import fit_path, short_of_tolerance
+from .result import PathResult
+
+
+def group_owl_path(
+    X: Any,
+    y: Any,
+    *,
+    loss: Any = "squared",
+    weights: Any = "oscar",
+    alphas: Any = 100,
+    eps: float = 1e-3,
+    fit_intercept: bool = True,
+    standardize: bool = False,
+    sample_weight: Any = None,
+    unpenalized: Any = None,
+    tol: float = 1e-6,
+    max_iter: int = 10_000,
+    max_features: int | None = None,
+    solver: Any = "auto",
+    screening: str = "safe",
+    coef_init: Any = None,
+    random_state: Any = None,
+    verbose: int = 0,
+    callback: Callback | None = None,
+) -> PathResult:
+    """Solve a Group OWL model for many alphas, from the largest down, each from the solution before it.
+
+    For each alpha the objective is ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B_[j],:||_2``, where
+    the row of ``B`` with the j-th largest norm pays ``weights_j`` and ``W`` is the sum of the sample weights; squared
+    loss is ``1/(2 n) ||Y - X B||^2`` without sample weights. Coefficients, residuals, Gram matrices and sufficient
+    statistics carry over from one alpha to the next. The path ends early once 99.9 % of the deviance is explained.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        Data; float32 and float64 arrays are not copied, sparse data stay sparse.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Targets. For ``loss="multinomial"``: labels of any kind, one-hot rows or class probabilities.
+    loss : {"squared", "multinomial"} or Loss, default="squared"
+        ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
+    weights : str, array-like or callable, default="oscar"
+        Weight sequence: a name ("oscar", "linear", "constant", "bh", "gaussian", "chi"), one weight for each penalised
+        feature, or a function ``f(n_features, n_tasks=, n_samples=)``.
+    alphas : int or array-like, default=100
+        How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing; or positive
+        numbers, which are sorted downwards, each taken once: a path has one solution per alpha.
+    eps : float, default=1e-3
+        Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is never penalised.
+    standardize : bool, default=False
+        Whether to divide columns by their weighted standard deviation, implicitly; coefficients are on the scale of X.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative weights w; 2 is the same as the sample twice, 0 as no sample.
+    unpenalized : list of str or int, or mask, default=None
+        Columns that are not penalised, by name, by index or as a mask.
+    tol : float, default=1e-6
+        Each solve ends when its duality gap is at most ``tol`` times the loss of the model without penalised features.
+    max_iter : int, default=10000
+        Most proximal steps of each solve.
+    max_features : int, default=None
+        The path ends before the first alpha that selects more penalised features; that alpha is left out.
+    solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
+        "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
+    screening : {"safe", "paper", "none"}, default="safe"
+        Rule that removes rows proved to be zero. The answer is the same, the time is not.
+    coef_init : array-like of shape (n_targets, n_features) or (n_features,), default=None
+        Where the first solve starts; two classes have one row, as in the result.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of stochastic solvers.
+    verbose : int, default=0
+        1 shows a progress line, 2 a line for every certificate.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate; ``progress.alpha_index`` is the position on the path.
+        Returning True ends the path there: the solve in progress becomes the last point, as far as it has come.
+
+    Returns
+    -------
+    PathResult
+        The solutions with their certificates; see there for two classes.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Once, when solves stop before the gap meets the tolerance; ``statuses`` and ``dual_gaps`` say which.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 200, 3, random_state=0)
+    >>> path = go.group_owl_path(data.X, data.Y, alphas=20, eps=0.1)
+    >>> path.coefs.shape
+    (3, 200, 20)
+    >>> int(path.n_selected[0]), bool(path.n_selected[-1] > 0)
+    (0, True)
+    """
+    check_callback(callback)
+    resolved, rule = resolve_solver(solver), resolve_rule(screening)
+    tol, max_iter = finite_number("tol", tol, above=0.0), positive_integer("max_iter", max_iter)
+    limit = None if max_features is None else positive_integer("max_features", max_features)
+    names, design = feature_names(X), as_design(X)
+    Y, classes = _targets(y, loss, design, sample_weight)
+    model = build_model(
+        design,
+        Y,
+        loss=loss,
+        weights=weights,
+        fit_intercept=fit_intercept,
+        standardize=standardize,
+        sample_weight=sample_weight,
+        unpenalized=resolve_columns("unpenalized", unpenalized, design.n_features, names),
+    )
+    grid = resolve_alphas(alphas, eps, model)
+    goal = tol * model.null_loss
+    line = progress_callback(verbose, goal=goal, what="group_owl_path", n_alphas=len(grid))
+    try:
+        fit = fit_path(
+            model,
+            grid,
+            solver=resolved,
+            rule=rule,
+            tol=tol,
+            max_iter=max_iter,
+            rng=as_generator(random_state),
+            start=model.start(_all_columns(coef_init, classes)),
+            max_features=limit,
+            callback=combined(line, callback),
+            dtype=np.float32 if design.dtype == np.float32 else np.float64,
+        )
+    finally:
+        if line is not None:
+            line.close()
+    if short := short_of_tolerance(fit.points, len(fit.points), "alphas"):
+        warn_unless_converged(short[0], goal, tol, max_iter, prefix=short[1])
+    target_names = feature_names(y) if classes is None else None
+    return PathResult.from_fit(fit, model, feature_names=names, classes=classes, target_names=target_names)
+
+
+def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
+    """Falling alphas from their number, or from an array in any order."""
+    fraction = number_in("eps", eps, "(0, 1)")
+    if isinstance(alphas, numbers.Integral):
+        return model.alpha_grid(positive_integer("alphas", alphas), fraction)
+    if isinstance(alphas, str) or np.ndim(alphas) == 0:
+        raise TypeError(
+            f"alphas must be an integer, how many, or an array of positive numbers, got {alphas!r}. "
+            "Use a list for a single alpha, for example [0.1]."
+        )
+    values = as_float_array("alphas", alphas, ndim=(1,))
+    check_finite("alphas", values, remedy="Every alpha must be a finite number.")
+    if len(values) == 0 or values.min() <= 0.0:
+        shown = "none" if len(values) == 0 else f"{values.min():g}"
+        raise ValueError(f"alphas must be at least one positive number, got {shown}.")
+    return np.unique(values)[::-1]
+
+
+def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any, Any]:
+    """Numeric targets and, for classes, their labels."""
+    if hasattr(y, "toarray"):
+        numeric_array("y", y)  # which refuses it, with the remedy
+    values = np.asarray(y)
+    if resolve_loss(loss).name != "multinomial":
+        if values.dtype.kind in "OUS":
+            raise TypeError(
+                f"y holds labels (dtype {values.dtype}), but loss={loss!r} needs numbers. "
+                "Use loss='multinomial' for classes, or y.astype(float) for numbers stored as text."
+            )
+        return y, None
+    if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fiub":
+        columns = feature_names(y)
+        return y, np.arange(values.shape[1]) if columns is None else np.asarray(columns)
+    if values.dtype.kind == "f" and np.any(np.isfinite(values) & (values != np.round(values))):
+        raise ValueError(
+            "y holds fractions, but loss='multinomial' needs labels, or class probabilities of shape "
+            "(n_samples, n_classes). Use loss='squared' for a regression."
+        )
+    if len(values) != design.n_samples:
+        raise ValueError(f"X and y must have one row per sample: X has {design.n_samples} rows, y has {len(values)}.")
+    weight = None if sample_weight is None else check_sample_weight(sample_weight, design.n_samples)
+    classes, Y = encode_labels(y, weight)
+    return Y, classes
+
+
+def _all_columns(coef_init: Any, classes: Any) -> Any:
+    """Coefficients with a row for every class; two classes are given as the difference."""
+    if coef_init is None or classes is None or len(classes) != 2:
+        return coef_init
+    coef = as_float_array("coef_init", coef_init, ndim=(1, 2))
+    difference = coef if coef.ndim == 2 else coef[None]
+    return coef if len(difference) == 2 else np.concatenate([-0.5 * difference, 0.5 * difference])
