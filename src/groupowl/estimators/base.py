@@ -1,0 +1,401 @@
+"""What all estimators share: data as they come in, a model, a solve, and the fitted attributes they become.
+
+A fit computes everything into locals and sets attributes in one statement, :meth:`GroupOWLBase._store`: a fit that
+fails or is interrupted leaves an earlier one as it was.
+"""
+
+from __future__ import annotations
+
+import warnings
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._checks import IMPUTE, check_finite, check_sample_weight, count_message, finite_number, positive_integer
+from .._kernels import nonzero_rows
+from .._typing import BoolArray, FloatArray, IndexArray
+from ..inputs import feature_names, resolve_columns
+from ..model import Model, build_model
+from ..progress import progress_callback
+from ..relaxing import relaxed_coefficients
+from ..screening import Rule, resolve_rule
+from ..solvers import Solver, SolveResult, as_generator, resolve_solver
+from .certificate import FitCertificate, feature_states
+from .frames import coefficient_frame
+from .summary import summary_text
+from .verification import Verification, verify_fit
+
+_MATRIX_CHECKS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
+
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """Data of a fit after all checks.
+
+    Attributes
+    ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+        float32 or float64.
+    Y : ndarray of shape (n_samples, n_targets)
+        Targets; one-hot rows for classes.
+    sample_weight : ndarray of shape (n_samples,) or None
+        With the weights of classes multiplied in.
+    names : ndarray of str or None
+        Names of the features, where they have names.
+    unpenalized : ndarray of int
+        Columns that are not penalised.
+    classes : ndarray or None
+        Labels that the columns of Y stand for.
+    is_flat : bool
+        Whether y was one-dimensional.
+    target_names : ndarray of str or None
+        Names of the columns of y, where it was a frame.
+    """
+
+    X: Any
+    Y: FloatArray
+    sample_weight: FloatArray | None
+    names: Any
+    unpenalized: IndexArray
+    classes: Any
+    is_flat: bool
+    target_names: Any
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    @property
+    def dtype(self) -> Any:
+        """Precision of the fitted coefficients."""
+        return self.X.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """Parameters of an estimator that say how to solve, after all checks."""
+
+    solver: Solver
+    rule: Rule | None
+    tol: float
+    max_iter: int
+    rng: np.random.Generator
+
+
+class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Base of the estimators; a subclass adds what a kind of target needs, and a ``fit``.
+
+    A subclass has ``_loss`` and the methods ``_encode_targets``, ``_public_coefficients`` and
+    ``_inner_coefficients`` of :class:`~groupowl.estimators.regressor.RegressorMethods` or
+    :class:`~groupowl.estimators.classifier.ClassifierMethods`.
+    """
+
+    _loss: ClassVar[str]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # Fitting ----------------------------------------------------------------------------------------
+
+    def _settings(self) -> Settings:
+        """Check the parameters that do not depend on data."""
+        for name in ("fit_intercept", "standardize", "relaxed", "warm_start"):
+            if not isinstance(value := getattr(self, name, False), bool | np.bool_):
+                raise TypeError(f"{name} must be True or False, got {value!r}.")
+        return Settings(
+            resolve_solver(self.solver),
+            resolve_rule(self.screening),
+            finite_number("tol", self.tol, above=0.0),
+            positive_integer("max_iter", self.max_iter),
+            as_generator(self.random_state),
+        )
+
+    def _validate_fit(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True) -> FitData:
+        """Check the data of a fit and change nothing; with ``reset=False`` they must be like those of the fit."""
+        checked, names = _checked_matrix(self, X, reset)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None. Use fit(X, y).")
+        n_samples, n_features = checked.shape
+        weight = None if sample_weight is None else check_sample_weight(sample_weight, n_samples)
+        if weight is not None and not weight.any():
+            raise ValueError("sample_weight is all zero: at least one sample must have a positive weight.")
+        Y, classes, is_flat, weight = self._encode_targets(_target_array(y, n_samples), weight)
+        named = feature_names(y) if classes is None else None
+        if reset:
+            unpenalized = resolve_columns("unpenalized", self.unpenalized, n_features, names)
+        else:
+            unpenalized = self.unpenalized_
+        target_names = None if named is None else np.asarray(named, dtype=object)
+        return FitData(checked, Y, weight, names, unpenalized, classes, is_flat, target_names)
+
+    def _build_model(self, data: FitData, weights: Any = None) -> Model:
+        """Everything of the fit but alpha; ``weights`` is the parameter of this name by default."""
+        return build_model(
+            data.X,
+            data.Y,
+            loss=self._loss,
+            weights=self.weights if weights is None else weights,
+            fit_intercept=bool(self.fit_intercept),
+            standardize=bool(self.standardize),
+            sample_weight=data.sample_weight,
+            unpenalized=data.unpenalized,
+        )
+
+    def _solve(self, model: Model, alpha: float, settings: Settings, start: FloatArray | None = None) -> SolveResult:
+        """One solve, with a line of progress if the user asked for it."""
+        line = progress_callback(self.verbose, goal=settings.tol * model.null_loss, what=type(self).__name__)
+        try:
+            return model.sequence(settings.solver, tol=settings.tol, start=start).solve(
+                model.sequence_weights,
+                alpha,
+                rule=settings.rule,
+                max_iter=settings.max_iter,
+                callback=line,
+                rng=settings.rng,
+            )
+        finally:
+            if line is not None:
+                line.close()
+
+    def _store(self, data: FitData, model: Model, result: SolveResult, alpha: float, **more: Any) -> Self:
+        """Replace all fitted attributes at once; ``more`` are those that only some estimators have."""
+        fitted = self._fitted_attributes(data, model, result, alpha) | more
+        kept = {name: value for name, value in vars(self).items() if not _is_fitted_attribute(name)}
+        self.__dict__ = kept | fitted
+        return self
+
+    def _fitted_attributes(self, data: FitData, model: Model, result: SolveResult, alpha: float) -> dict[str, Any]:
+        coef, intercept = self._public_coefficients(result.B, result.intercept, data)
+        fitted: dict[str, Any] = {
+            "n_features_in_": data.n_features,
+            "alpha_": alpha,
+            "weights_": model.weights,
+            "unpenalized_": model.unpenalized,
+            "coef_": coef,
+            "intercept_": intercept,
+            "clusters_": result.clusters,
+            "dual_gap_": result.gap,
+            "n_iter_": result.n_iter,
+            "screened_fraction_": 1.0 - len(result.active) / data.n_features,
+            "solve_result_": replace(result, _theta=None),  # which would keep the data in memory
+        }
+        if data.names is not None:
+            fitted["feature_names_in_"] = data.names
+        if data.target_names is not None:
+            fitted["target_names_"] = data.target_names
+        if data.classes is not None:
+            fitted["classes_"] = data.classes
+        if self.relaxed:
+            relaxed = self._relaxed_coefficients(data, model, result)
+            fitted |= {"penalized_coef_": coef, "penalized_intercept_": intercept}
+            fitted["coef_"], fitted["intercept_"] = relaxed
+        return fitted
+
+    def _relaxed_coefficients(self, data: FitData, model: Model, result: SolveResult) -> tuple[Any, Any]:
+        B, intercept, ridge_decides = relaxed_coefficients(model, result.support)
+        if ridge_decides:
+            warnings.warn(
+                f"relaxed=True: without penalty the {len(result.support)} selected features fit the classes (almost) "
+                "perfectly, and the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature. "
+                "Raise alpha, or use relaxed=False.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return self._public_coefficients(B, intercept, data)
+
+    # What was fitted --------------------------------------------------------------------------------
+
+    def _penalized_coefficients(self) -> tuple[Any, Any]:
+        """Public coefficients and intercept that the certificates are about."""
+        if "penalized_coef_" in vars(self):
+            return self.penalized_coef_, self.penalized_intercept_
+        return self.coef_, self.intercept_
+
+    def _decision(self, X: Any) -> Any:
+        """``X B + b0`` with the public coefficients."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **_MATRIX_CHECKS)
+        return X @ self.coef_.T + self.intercept_
+
+    def _feature_labels(self) -> Any:
+        """Names of the features, or their indices."""
+        return getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+
+    @property
+    def sparse_coef_(self) -> Any:
+        """``coef_`` as a sparse array of shape (n_targets, n_features)."""
+        check_is_fitted(self)
+        return sp.csr_array(np.atleast_2d(self.coef_))
+
+    @property
+    def selected_features_(self) -> Any:
+        """Features with a coefficient that is not zero, ascending: names where there are names, else indices."""
+        check_is_fitted(self)
+        return self._feature_labels()[self.get_support(indices=True)]
+
+    def get_support(self, indices: bool = False) -> BoolArray | IndexArray:
+        """Features with a coefficient that is not zero, unpenalised ones included.
+
+        ``sklearn.feature_selection.SelectFromModel(estimator, threshold=1e-12)`` keeps the same features; its default
+        threshold, the mean of the coefficients' norms, drops small ones.
+
+        Parameters
+        ----------
+        indices : bool, default=False
+            Whether to return indices in place of a mask.
+
+        Returns
+        -------
+        ndarray
+            Mask of shape (n_features,), or ascending indices.
+        """
+        check_is_fitted(self)
+        mask = nonzero_rows(np.atleast_2d(self.coef_).T)
+        return np.flatnonzero(mask) if indices else mask
+
+    def coef_frame(self, *, sort: bool = False) -> Any:
+        """Coefficients as a pandas data frame, one row per feature.
+
+        Parameters
+        ----------
+        sort : bool, default=False
+            Whether to sort by falling norm in place of the order of the columns of X.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``feature``, ``cluster`` (0: not selected, or unpenalised), ``norm`` of the coefficients shown, ``state``
+            as in :meth:`certificate`, and the coefficients: ``coef``, or a column ``coef_<target or class>`` for
+            each where there are more.
+        """
+        check_is_fitted(self)
+        return coefficient_frame(self, sort=sort)
+
+    def certificate(self) -> FitCertificate:
+        """What is proved about each feature: selected, proved zero (and at which gap), or zero but not proved.
+
+        Returns
+        -------
+        FitCertificate
+            Prints a table; iterates over features; ``to_frame()`` makes a data frame.
+        """
+        check_is_fitted(self)
+        return FitCertificate.of(self)
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+        """Check the fit from scratch on the data it was made from.
+
+        Objective, duality gap and KKT residual are computed for the fitted coefficients on the full problem, without
+        anything that the fit stored, and compared with what it claims. Of a relaxed fit the penalised coefficients are
+        verified.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            The data of the fit. Others of the same shape make the result false; another number of features or
+            targets, other names or classes are an error.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets or labels of the fit.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights of the fit.
+
+        Returns
+        -------
+        Verification
+            True exactly when the fit holds; printed, it says why.
+        """
+        check_is_fitted(self)
+        data = self._validate_fit(X, y, sample_weight, reset=False)
+        if data.classes is not None and not np.array_equal(data.classes, self.classes_):
+            raise ValueError(
+                f"y has the classes {data.classes.tolist()}, but {type(self).__name__} was fitted with "
+                f"{self.classes_.tolist()}."
+            )
+        if data.Y.shape[1] != self.solve_result_.B.shape[1]:
+            raise ValueError(
+                f"y has {data.Y.shape[1]} targets, but {type(self).__name__} was fitted with "
+                f"{self.solve_result_.B.shape[1]}."
+            )
+        return verify_fit(self, data, self._build_model(data, self.weights_))
+
+    def summary(self) -> None:
+        """Print one page about the fit: objective, proof, selected features and their clusters."""
+        check_is_fitted(self)
+        print(summary_text(self))
+
+    def _states(self) -> Any:
+        return feature_states(self)
+
+    def _claimed_alpha(self, model: Model) -> float:
+        """The alpha that the parameters ask for on the data of the model."""
+        return model.resolve_alpha(self.alpha) if hasattr(self, "alpha") else self.alpha_
+
+
+# Checks -------------------------------------------------------------------------------------------------
+
+
+def _checked_matrix(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
+    """X as an array or sparse matrix of floats, and its names; the estimator stays as it is."""
+    scratch = copy(estimator)  # validation writes n_features_in_ and feature_names_in_ before all checks are done
+    try:
+        checked = validate_data(scratch, X, reset=reset, ensure_all_finite=False, **_MATRIX_CHECKS)
+    except ValueError as error:
+        if text := _text_columns(X):
+            raise ValueError(
+                f"X must hold real numbers, but {text} has text. Encode text or categories as numbers first (for "
+                "example with sklearn.preprocessing.OneHotEncoder)."
+            ) from error
+        raise
+    names = getattr(scratch, "feature_names_in_", None)
+    _check_finite_columns(checked, names)
+    return checked, names
+
+
+def _text_columns(X: Any) -> str:
+    """The columns of a frame that hold text, for a message; "X" for an array of text; empty if there are none."""
+    names = feature_names(X)
+    if names is None:
+        return "X" if not sp.issparse(X) and np.asarray(X).dtype.kind in "OUS" else ""
+    found = [repr(name) for name in names if np.asarray(X[name]).dtype.kind in "OUS"]
+    return f"column{'s' if len(found) > 1 else ''} {', '.join(found[:5])}" if found else ""
+
+
+def _check_finite_columns(X: Any, names: Any) -> None:
+    with np.errstate(all="ignore"):
+        entries: Any = X
+        total = np.sum(entries.data if sp.issparse(X) else entries, dtype=np.float64)
+    if np.isfinite(total):
+        return
+    if names is None or sp.issparse(X):
+        check_finite("X", X, remedy=IMPUTE)
+    elif (bad := np.count_nonzero(~np.isfinite(X), axis=0)).any():
+        raise ValueError(count_message("X", bad, IMPUTE, names))
+
+
+def _target_array(y: Any, n_samples: int) -> Any:
+    """Targets or labels as an array with one row per sample."""
+    if sp.issparse(y):
+        raise TypeError("y must be a dense array, got a sparse matrix; use y.toarray().")
+    values = np.asarray(y)
+    if values.ndim == 0:
+        raise ValueError(f"y must have one entry per sample, got {y!r}.")
+    if len(values) != n_samples:
+        raise ValueError(f"X and y must have one row per sample: X has {n_samples} rows, y has {len(values)}.")
+    return values
+
+
+def _is_fitted_attribute(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")

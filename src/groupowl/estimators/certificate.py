@@ -1,0 +1,157 @@
+"""What a fit proves about each feature."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._kernels import nonzero_rows
+from .._typing import FloatArray
+from ..inputs import import_pandas
+
+SELECTED = "selected"
+PROVED_ZERO = "proved zero"
+NOT_PROVED = "zero, not proved"
+UNPENALIZED = "unpenalized"
+#: All that a feature can be.
+STATES = (SELECTED, PROVED_ZERO, NOT_PROVED, UNPENALIZED)
+
+_SHOWN = 20
+
+
+def feature_states(estimator: Any) -> tuple[Any, FloatArray]:
+    """State of each feature in the penalised fit, and the gap of the certificate that proved it zero (else NaN)."""
+    result = estimator.solve_result_
+    coef = np.atleast_2d(estimator._penalized_coefficients()[0])
+    states = np.full(estimator.n_features_in_, NOT_PROVED, dtype=object)
+    states[result.screened_at >= 0] = PROVED_ZERO
+    states[nonzero_rows(coef.T)] = SELECTED
+    states[estimator.unpenalized_] = UNPENALIZED
+    gaps = np.full(len(states), np.nan)
+    proved = np.flatnonzero(states == PROVED_ZERO)
+    gaps[proved] = result.history.gap[result.screened_at[proved]]
+    return states, gaps
+
+
+@dataclass(frozen=True)
+class FeatureStatus:
+    """What is proved about one feature.
+
+    Attributes
+    ----------
+    feature : str or int
+        Its name, or its index where features have no names.
+    state : {"selected", "proved zero", "zero, not proved", "unpenalized"}
+        Selected: its coefficients are not zero. Proved zero: no solution of the problem has it.
+    gap : float or None
+        Duality gap of the certificate that proved it zero; None for other states.
+    """
+
+    feature: Any
+    state: str
+    gap: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FitCertificate:
+    """What a fit proves: of its objective, and of each feature.
+
+    Iterates over :class:`FeatureStatus`, in the order of the columns of X; an index gives one of them.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of its class.
+    alpha : float
+        Strength of the penalty.
+    objective : float
+        Objective of the penalised fit.
+    gap : float
+        Proved bound on ``objective - minimum``.
+    converged : bool
+        Whether the gap meets the tolerance.
+    features, states : ndarray of shape (n_features,)
+        Names or indices, and what is proved.
+    gaps : ndarray of shape (n_features,)
+        Gap of the certificate that proved a feature zero; NaN for other states.
+    """
+
+    estimator: str
+    alpha: float
+    objective: float
+    gap: float
+    converged: bool
+    features: Any
+    states: Any
+    gaps: FloatArray
+
+    @classmethod
+    def of(cls, estimator: Any) -> FitCertificate:
+        """The certificate of a fitted estimator."""
+        result = estimator.solve_result_
+        return cls(
+            type(estimator).__name__,
+            estimator.alpha_,
+            result.primal,
+            result.gap,
+            result.converged,
+            estimator._feature_labels(),
+            *feature_states(estimator),
+        )
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __getitem__(self, index: int) -> FeatureStatus:
+        feature, gap = self.features[index], float(self.gaps[index])
+        plain = feature.item() if isinstance(feature, np.generic) else feature
+        return FeatureStatus(plain, self.states[index], None if np.isnan(gap) else gap)
+
+    def __iter__(self) -> Iterator[FeatureStatus]:
+        return (self[j] for j in range(len(self)))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many features are in each state."""
+        found = Counter(self.states)
+        return {state: found[state] for state in STATES}
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with the columns feature, state and gap."""
+        pandas = import_pandas("FitCertificate.to_frame()")
+        return pandas.DataFrame({"feature": self.features, "state": self.states, "gap": self.gaps})
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{self.estimator} at alpha {self.alpha:.6g}: {len(self)} features",
+            f"  objective {self.objective:.10g}, proved within {self.gap:.3g} of the minimum"
+            + ("" if self.converged else " (not converged)"),
+            "  " + counts_text(self.counts),
+            *self._table(),
+        ]
+        return "\n".join(lines)
+
+    def _table(self) -> list[str]:
+        shown = [self[j] for j in np.argsort([STATES.index(state) for state in self.states], kind="stable")[:_SHOWN]]
+        width = max((len(str(item.feature)) for item in shown), default=0)
+        lines = [
+            f"    {item.feature!s:<{width}}  {item.state}" + (f" (gap {item.gap:.2g})" if item.gap is not None else "")
+            for item in shown
+        ]
+        if (more := len(self) - len(shown)) > 0:
+            lines.append(f"    ... {more} more: iterate over it, or to_frame()")
+        return lines
+
+
+def counts_text(counts: dict[str, int]) -> str:
+    """Numbers of features by state, in words; states that do not occur are left out, but for the first two."""
+    parts = [f"{counts[SELECTED]} selected", f"{counts[PROVED_ZERO]} proved zero"]
+    if counts[NOT_PROVED]:
+        parts.append(f"{counts[NOT_PROVED]} zero but not proved")
+    if counts[UNPENALIZED]:
+        parts.append(f"{counts[UNPENALIZED]} unpenalized")
+    return ", ".join(parts)

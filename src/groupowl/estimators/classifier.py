@@ -1,0 +1,267 @@
+"""Multinomial classification with the Group OWL penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from .._checks import finite_number
+from .._typing import FloatArray
+from ..inputs import encode_labels
+from .base import FitData
+from .single import SingleFit
+
+
+class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no types
+    """What classification adds to :class:`~groupowl.estimators.base.GroupOWLBase`."""
+
+    _loss: ClassVar[str] = "multinomial"
+
+    def _encode_targets(self, y: Any, weight: FloatArray | None) -> tuple[FloatArray, Any, bool, FloatArray | None]:
+        """One-hot targets, the classes, and sample weights with those of the classes multiplied in."""
+        labels = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
+        classes, Y = encode_labels(labels, weight)
+        check_classification_targets(labels)
+        factors = class_factors(self.class_weight, classes, Y, weight)
+        if factors is not None:
+            weight = (Y @ factors) * (1.0 if weight is None else weight)
+        return Y, classes, True, weight
+
+    def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:
+        """``coef_`` and ``intercept_`` in the shape and precision that users see; two classes have one row."""
+        coef = B.T
+        if len(data.classes) == 2:
+            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        return np.ascontiguousarray(coef, dtype=data.dtype), intercept.astype(data.dtype)
+
+    def _inner_coefficients(self, coef: Any, intercept: Any) -> tuple[FloatArray, FloatArray]:
+        """``B`` and intercept, a column for every class, from what users see."""
+        coef, offset = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
+        if len(self.classes_) == 2:
+            coef, offset = np.vstack([-coef, coef]) / 2.0, np.concatenate([-offset, offset]) / 2.0
+        return coef.T, offset
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Linear predictors.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            Unnormalised logarithms of the probabilities; for two classes the logarithm of the odds of the second.
+        """
+        scores = self._decision(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Any:
+        """Predict the most probable class.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self.decision_function(X)
+        chosen = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
+        return self.classes_[chosen]
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithms of the class probabilities.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        scores = self._decision(X)
+        if scores.shape[1] == 1:
+            scores = np.hstack([np.zeros_like(scores), scores])
+        return log_softmax(scores, axis=1)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``; rows sum to 1.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+
+def class_factors(class_weight: Any, classes: Any, Y: FloatArray, weight: FloatArray | None) -> FloatArray | None:
+    """Factor of the sample weights for each class; None where all are 1.
+
+    "balanced" gives every class the same total weight and leaves the sum over all samples as it is.
+    """
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = Y.sum(axis=0) if weight is None else weight @ Y
+        return totals.sum() / (len(classes) * totals)
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(f"class_weight must be None, 'balanced' or a dict of class: weight, got {class_weight!r}.")
+    known = classes.tolist()
+    if unknown := [label for label in class_weight if label not in known]:
+        raise ValueError(f"class_weight has the classes {unknown!r}, which y does not have. Classes of y: {known!r}.")
+    factors = [finite_number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), above=0.0) for label in known]
+    return np.array(factors)
+
+
+class GroupOWLClassifier(ClassifierMethods, SingleFit):
+    """Multinomial logistic regression that selects features for all classes together.
+
+    Minimises, over ``B`` of shape (n_features, n_classes) and the intercept ``b0``,
+
+        ``1/W sum_i w_i [log sum_k exp(z_ik) - z_{i,y_i}] + alpha sum_j weights_j ||B_[j],:||_2``
+
+    with ``z_i = x_i^T B + b0``, ``W = sum_i w_i`` and ``||B_[1],:|| >= ||B_[2],:|| >= ...``. All classes have a column
+    and rows of ``B`` have mean zero. With two classes ``coef_`` is the difference of the two columns, whose penalty is
+    ``alpha / sqrt(2)`` per ``|coef|``: ``alpha * sqrt(2)`` gives binary logistic SLOPE at ``alpha``.
+
+    Parameters
+    ----------
+    alpha : float or "auto", default="auto"
+        Strength of the penalty. "auto" is a tenth of the smallest alpha that selects nothing on these data (1 where
+        that is 0); the value used is ``alpha_``.
+    weights : str, array-like of shape (n_features,) or callable, default="oscar"
+        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
+        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is never penalised.
+    standardize : bool, default=False
+        Whether the penalty sees columns divided by their weighted standard deviation; ``coef_`` is on the scale of X.
+        Columns without variation get zero coefficients.
+    unpenalized : list of str or int, default=None
+        Columns that are always in the model and not penalised, by name or index.
+    solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
+        "auto" is for everyone; see :func:`groupowl.solve`.
+    screening : {"safe", "paper", "none"}, default="safe"
+        Rule that removes features proved to be zero. The answer is the same, the time is not.
+    tol : float, default=1e-6
+        The fit ends when the duality gap is at most ``tol`` times the loss of the null model (the intercept alone, or
+        zero without one).
+    max_iter : int, default=10000
+        Most proximal steps to take.
+    warm_start : bool, default=False
+        Whether a fit starts from the coefficients of the last one, where shapes and classes agree. The answer is the
+        same to ``tol``.
+    relaxed : bool, default=False
+        Whether to fit the selected features again without penalty (with a ridge of 1e-6 of the mean curvature, and a
+        warning where it decides). Certificates are about the penalised fit, which is kept in ``penalized_coef_`` and
+        ``penalized_intercept_``.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of stochastic solvers.
+    verbose : int, default=0
+        1 prints a line of progress, 2 a line for every certificate.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
+        same total weight.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Coefficients; float32 where X is.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        Intercept; zero when none is fitted.
+    sparse_coef_ : sparse array
+        ``coef_`` as a sparse array.
+    alpha_ : float
+        Strength used.
+    weights_ : ndarray of shape (n_penalized,)
+        Weight sequence used.
+    clusters_ : ndarray of int of shape (n_features,)
+        Features whose coefficients have the same norm share a number, from 1 by falling norm; 0 for features that are
+        not selected or not penalised.
+    selected_features_ : ndarray
+        Names (or indices) of the features with non-zero coefficients.
+    unpenalized_ : ndarray of int
+        Columns that are not penalised.
+    dual_gap_ : float
+        Proved bound on the distance of the objective from its minimum, in the units of the objective above.
+    n_iter_ : int
+        Proximal steps taken.
+    screened_fraction_ : float
+        Fraction of the features that are proved to be zero.
+    solve_result_ : SolveResult
+        Coefficients of all classes in double precision, certificate and history; its ``theta`` is not kept.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X had names.
+    penalized_coef_, penalized_intercept_ : ndarray
+        The penalised fit, with ``relaxed=True`` only.
+
+    See Also
+    --------
+    GroupOWLRegressor : The same for numbers.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 200, 3, random_state=0)
+    >>> labels = data.Y.argmax(axis=1)
+    >>> model = go.GroupOWLClassifier().fit(data.X, labels)
+    >>> model.coef_.shape, bool(model.verify(data.X, labels))
+    ((3, 200), True)
+    """
+
+    def __init__(
+        self,
+        alpha: Any = "auto",
+        *,
+        weights: Any = "oscar",
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        unpenalized: Any = None,
+        solver: Any = "auto",
+        screening: str = "safe",
+        tol: float = 1e-6,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        relaxed: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+        class_weight: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.weights = weights
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.unpenalized = unpenalized
+        self.solver = solver
+        self.screening = screening
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.relaxed = relaxed
+        self.random_state = random_state
+        self.verbose = verbose
+        self.class_weight = class_weight

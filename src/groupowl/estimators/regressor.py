@@ -1,0 +1,191 @@
+"""Multi-task regression with the Group OWL penalty."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from .._checks import finite_matrix
+from .._typing import FloatArray
+from .base import FitData
+from .single import SingleFit
+
+
+class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no types
+    """What regression adds to :class:`~groupowl.estimators.base.GroupOWLBase`."""
+
+    _loss: ClassVar[str] = "squared"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _encode_targets(self, y: Any, weight: FloatArray | None) -> tuple[FloatArray, Any, bool, FloatArray | None]:
+        """Targets as a matrix; neither classes nor other sample weights come of it."""
+        values = _as_numbers(y) if y.dtype.kind == "O" else y
+        Y = finite_matrix("y", values, remedy="Remove the samples without a target.")
+        if Y.shape[1] == 0:
+            raise ValueError(f"y is empty: its shape is {Y.shape}; at least one column is needed.")
+        return Y, None, np.ndim(values) == 1, weight
+
+    def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:
+        """``coef_`` and ``intercept_`` in the shape and precision that users see."""
+        coef, offset = np.ascontiguousarray(B.T, dtype=data.dtype), intercept.astype(data.dtype)
+        return (coef[0], offset[0]) if data.is_flat else (coef, offset)
+
+    def _inner_coefficients(self, coef: Any, intercept: Any) -> tuple[FloatArray, FloatArray]:
+        """``B`` and intercept from what users see."""
+        B = np.atleast_2d(np.asarray(coef, dtype=np.float64)).T
+        return B, np.atleast_1d(np.asarray(intercept, dtype=np.float64))
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predict the targets.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+            As the targets of the fit were.
+        """
+        return self._decision(X)
+
+
+def _as_numbers(values: Any) -> Any:
+    """An array of objects as numbers, or as it is where that is impossible."""
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        return values
+
+
+class GroupOWLRegressor(RegressorMethods, SingleFit):
+    """Linear regression for one or many targets that selects features for all of them together.
+
+    Minimises, over ``B`` of shape (n_features, n_targets) and the intercept ``b0``,
+
+        ``1/(2 W) sum_i w_i ||y_i - x_i^T B - b0||^2 + alpha sum_j weights_j ||B_[j],:||_2``
+
+    with ``W = sum_i w_i`` (the number of samples without sample weights) and ``||B_[1],:|| >= ||B_[2],:|| >= ...``.
+    With ``weights="constant"`` this is ``sklearn.linear_model.MultiTaskLasso``; with one target it is SLOPE (OWL).
+
+    Parameters
+    ----------
+    alpha : float or "auto", default="auto"
+        Strength of the penalty. "auto" is a tenth of the smallest alpha that selects nothing on these data (1 where
+        that is 0); the value used is ``alpha_``.
+    weights : str, array-like of shape (n_features,) or callable, default="oscar"
+        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
+        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is never penalised.
+    standardize : bool, default=False
+        Whether the penalty sees columns divided by their weighted standard deviation; ``coef_`` is on the scale of X.
+        Columns without variation get zero coefficients.
+    unpenalized : list of str or int, default=None
+        Columns that are always in the model and not penalised, by name or index.
+    solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
+        "auto" is for everyone; see :func:`groupowl.solve`.
+    screening : {"safe", "paper", "none"}, default="safe"
+        Rule that removes features proved to be zero. The answer is the same, the time is not.
+    tol : float, default=1e-6
+        The fit ends when the duality gap is at most ``tol`` times the loss of the null model (the intercept alone, or
+        zero without one).
+    max_iter : int, default=10000
+        Most proximal steps to take.
+    warm_start : bool, default=False
+        Whether a fit starts from the coefficients of the last one, where shapes agree. The answer is the same to
+        ``tol``.
+    relaxed : bool, default=False
+        Whether to fit the selected features again without penalty: least squares of minimum norm. Certificates are
+        about the penalised fit, which is kept in ``penalized_coef_`` and ``penalized_intercept_``.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of stochastic solvers.
+    verbose : int, default=0
+        1 prints a line of progress, 2 a line for every certificate.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_targets, n_features) or (n_features,)
+        Coefficients; 1-D when y was. float32 where X is.
+    intercept_ : ndarray of shape (n_targets,) or float
+        Intercept; zero when none is fitted.
+    sparse_coef_ : sparse array of shape (n_targets, n_features)
+        ``coef_`` as a sparse array.
+    alpha_ : float
+        Strength used.
+    weights_ : ndarray of shape (n_penalized,)
+        Weight sequence used.
+    clusters_ : ndarray of int of shape (n_features,)
+        Features whose coefficients have the same norm share a number, from 1 by falling norm; 0 for features that are
+        not selected or not penalised.
+    selected_features_ : ndarray
+        Names (or indices) of the features with non-zero coefficients.
+    unpenalized_ : ndarray of int
+        Columns that are not penalised.
+    dual_gap_ : float
+        Proved bound on the distance of the objective from its minimum, in the units of the objective above.
+    n_iter_ : int
+        Proximal steps taken.
+    screened_fraction_ : float
+        Fraction of the features that are proved to be zero.
+    solve_result_ : SolveResult
+        Coefficients in double precision, certificate and history; its ``theta`` is not kept.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X had names.
+    target_names_ : ndarray of str
+        Names of the targets, where y was a data frame.
+    penalized_coef_, penalized_intercept_ : ndarray
+        The penalised fit, with ``relaxed=True`` only.
+
+    See Also
+    --------
+    GroupOWLClassifier : The same for classes.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 200, 3, random_state=0)
+    >>> model = go.GroupOWLRegressor().fit(data.X, data.Y)
+    >>> model.coef_.shape, bool(model.verify(data.X, data.Y))
+    ((3, 200), True)
+    """
+
+    def __init__(
+        self,
+        alpha: Any = "auto",
+        *,
+        weights: Any = "oscar",
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        unpenalized: Any = None,
+        solver: Any = "auto",
+        screening: str = "safe",
+        tol: float = 1e-6,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        relaxed: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.weights = weights
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.unpenalized = unpenalized
+        self.solver = solver
+        self.screening = screening
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.relaxed = relaxed
+        self.random_state = random_state
+        self.verbose = verbose

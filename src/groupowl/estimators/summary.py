@@ -1,0 +1,68 @@
+"""One page about a fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .certificate import STATES, UNPENALIZED, counts_text
+
+_SHOWN = 25
+_LONGEST_NAME = 40
+
+
+def summary_text(estimator: Any) -> str:
+    """The text that ``summary()`` prints."""
+    return "\n".join([type(estimator).__name__, *_head(estimator), "", *_table(estimator)])
+
+
+def _head(estimator: Any) -> list[str]:
+    result = estimator.solve_result_
+    effort = f"{result.n_iter} steps, {result.n_passes:.1f} passes, {result.seconds:.3g} s"
+    states = estimator._states()[0]
+    coef = np.atleast_2d(estimator.coef_)
+    classes = getattr(estimator, "classes_", None)
+    kind = f"{len(coef)} target{'s' if len(coef) > 1 else ''}" if classes is None else f"{len(classes)} classes"
+    options = [
+        "with intercept" if estimator.fit_intercept else "without intercept",
+        *(["standardized"] if estimator.standardize else []),
+        *(["relaxed"] if estimator.relaxed else []),
+    ]
+    n_clusters = int(estimator.clusters_.max(initial=0))
+    return [
+        f"  data       {estimator.n_features_in_} features, {kind}, {', '.join(options)}",
+        f"  penalty    alpha {estimator.alpha_:.6g}, weights {_weights_text(estimator)}",
+        f"  objective  {result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
+        f"  solve      {result.status} after {effort}",
+        f"  features   {counts_text({state: int(np.sum(states == state)) for state in STATES})}",
+        f"  clusters   {n_clusters}",
+    ]
+
+
+def _weights_text(estimator: Any) -> str:
+    spec = estimator.weights
+    if isinstance(spec, str):
+        return repr(spec)
+    first, last = estimator.weights_[0], estimator.weights_[-1]
+    return f"from {first:.4g} down to {last:.4g}"
+
+
+def _table(estimator: Any) -> list[str]:
+    """Features in the model by falling norm, as many as fit a page."""
+    support = estimator.get_support(indices=True)
+    if len(support) == 0:
+        return ["  No feature is selected. A smaller alpha selects some."]
+    coef = np.atleast_2d(estimator.coef_)
+    norms = np.linalg.norm(coef[:, support].astype(np.float64), axis=0)
+    states, labels = estimator._states()[0], estimator._feature_labels()
+    shown = [int(support[i]) for i in np.argsort(-norms, kind="stable")[:_SHOWN]]
+    names = [str(labels[j])[:_LONGEST_NAME] for j in shown]
+    width = max(len("feature"), *(len(name) for name in names))
+    lines = [f"  {'feature':<{width}}  {'cluster':>7}  {'norm':>10}"]
+    for j, name in zip(shown, names, strict=True):
+        cluster = "-" if states[j] == UNPENALIZED else str(estimator.clusters_[j])
+        lines.append(f"  {name:<{width}}  {cluster:>7}  {np.linalg.norm(coef[:, j].astype(np.float64)):>10.4g}")
+    if (more := len(support) - len(shown)) > 0:
+        lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
+    return lines

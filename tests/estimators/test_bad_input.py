@@ -1,0 +1,193 @@
+"""Bad input of estimators: a clear message that names the argument, what was given and what to do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import DataConversionWarning
+
+from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((12, 4))
+Y = RNG.standard_normal((12, 2))
+LABELS = np.arange(12) % 3
+NAMED = pd.DataFrame(X, columns=["age", "sex", "dose", "site"])
+BOTH = [GroupOWLRegressor, GroupOWLClassifier]
+
+
+def spoiled(array, *places, value=np.nan):
+    copy = array.copy()
+    for place in places:
+        copy[place] = value
+    return copy
+
+
+# For both classes: settings, changes of the data, message.
+BAD_VALUES = {
+    "nan in X": (
+        {},
+        {"X": spoiled(X, (0, 1), (3, 1), (2, 3))},
+        r"X has 3 NaN or infinite entries in columns 1, 3\..*SimpleImputer",
+    ),
+    "inf in X": ({}, {"X": spoiled(X, (0, 2), value=np.inf)}, r"X has 1 NaN or infinite entry in column 2\."),
+    "nan in a frame": (
+        {},
+        {"X": pd.DataFrame(spoiled(X, (0, 2)), columns=NAMED.columns)},
+        r"X has 1 NaN or infinite entry in column 'dose'\. .*SimpleImputer",
+    ),
+    "nan in sparse X": ({}, {"X": sp.csr_array(spoiled(X, (5, 3)))}, r"X has 1 NaN or infinite entry in column 3\."),
+    "nan in float32 X": ({}, {"X": spoiled(X, (5, 3)).astype(np.float32)}, r"X has 1 NaN or infinite entry"),
+    "nan in sample_weight": ({}, {"sample_weight": spoiled(np.ones(12), 4)}, r"sample_weight has 1 NaN or infinite"),
+    "sample_weight length": ({}, {"sample_weight": np.ones(9)}, r"X has 12 rows, sample_weight has length 9"),
+    "sample_weight negative": (
+        {},
+        {"sample_weight": np.r_[-1.0, np.ones(11)]},
+        r"sample_weight must be non-negative, but sample_weight\[0\] is -1\.0",
+    ),
+    "sample_weight zero": ({}, {"sample_weight": np.zeros(12)}, r"sample_weight is all zero: at least one sample"),
+    "sample_weight matrix": ({}, {"sample_weight": np.ones((12, 1))}, r"sample_weight must be 1-dimensional"),
+    "rows differ": ({}, {"X": X[:7]}, r"X and y must have one row per sample: X has 7 rows, y has 12"),
+    "X flat": ({}, {"X": X[:, 0]}, r"Expected 2D array, got 1D array.*reshape"),
+    "no features": ({}, {"X": X[:, :0]}, r"0 feature\(s\) .* minimum of 1 is required"),
+    "no samples": ({}, {"X": X[:0]}, r"0 sample\(s\) .* minimum of 1 is required"),
+    "text": (
+        {},
+        {"X": pd.DataFrame({"age": X[:, 0], "town": ["a"] * 12})},
+        r"X must hold real numbers, but column 'town' has text\. Encode text .*OneHotEncoder",
+    ),
+    "text in an array": ({}, {"X": np.full((12, 2), "a", dtype=object)}, r"X must hold real numbers, but X has text"),
+    "complex": ({}, {"X": X + 1j}, r"Complex data not supported"),
+    "y missing": ({}, {"y": None}, r"requires y to be passed, but the target y is None"),
+    "y a number": ({}, {"y": 3.0}, r"y must have one entry per sample, got 3\.0"),
+    "overflow": ({}, {"X": 1e200 * X}, r"squared norm overflows.*Rescale"),
+    "alpha zero": ({"alpha": 0.0}, {}, r"alpha must be a finite number above 0, got 0\.0"),
+    "alpha negative": ({"alpha": -1}, {}, r"alpha must be a finite number above 0, got -1"),
+    "alpha nan": ({"alpha": np.nan}, {}, r"alpha must be a finite number above 0, got nan"),
+    "alpha text": ({"alpha": "best"}, {}, r"alpha must be a positive number or 'auto', got 'best'"),
+    "weights name": ({"weights": "slope"}, {}, r"weights must be one of 'oscar', 'linear', .*; got 'slope'"),
+    "weights length": ({"weights": [1.0, 0.5]}, {}, r"X has 4 columns, weights has length 2"),
+    "weights rise": ({"weights": [1.0, 0.5, 0.7, 0.1]}, {}, r"weights must be non-increasing, but weights\[2\] = 0\.7"),
+    "weights negative": ({"weights": [1.0, 0.5, 0.1, -0.1]}, {}, r"weights must be non-negative, but weights\[3\]"),
+    "weights zero": ({"weights": np.zeros(4)}, {}, r"weights is all zero"),
+    "solver": ({"solver": "newton"}, {}, r"solver must be one of 'auto', 'apgd'.*; got 'newton'"),
+    "screening": ({"screening": True}, {}, r"screening must be one of 'safe', 'paper', 'none'; got True"),
+    "max_iter": ({"max_iter": 0}, {}, r"max_iter must be at least 1, got 0"),
+    "tol": ({"tol": 0.0}, {}, r"tol must be a finite number above 0, got 0\.0"),
+    "random_state": ({"random_state": "x"}, {}, r"random_state must be a non-negative integer.*got 'x'"),
+    "unpenalized name": (
+        {"unpenalized": ["height"]},
+        {"X": NAMED},
+        r"unpenalized has the name 'height', which is no column of X\. Columns: 'age', 'sex', 'dose', 'site'",
+    ),
+    "unpenalized without names": ({"unpenalized": ["age"]}, {}, r"unpenalized has the name 'age', but X has no column"),
+    "unpenalized index": ({"unpenalized": [4]}, {}, r"unpenalized has the index 4, but X has 4 columns"),
+    "unpenalized everything": ({"unpenalized": [0, 1, 2, 3]}, {}, r"unpenalized has all 4 features"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_VALUES)
+@pytest.mark.parametrize("cls", BOTH)
+def test_bad_values(cls, name):
+    settings, changes, message = BAD_VALUES[name]
+    data = {"X": X, "y": Y if cls is GroupOWLRegressor else LABELS, **changes}
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        cls(**settings).fit(**data)
+
+
+BAD_TYPES = {
+    "max_iter": ({"max_iter": 10.5}, {}, r"max_iter must be an integer, got 10\.5 of type float"),
+    "tol": ({"tol": "small"}, {}, r"tol must be a number, got 'small' of type str"),
+    "alpha": ({"alpha": [0.1]}, {}, r"alpha must be a number, got \[0\.1\] of type list"),
+    "fit_intercept": ({"fit_intercept": "no"}, {}, r"fit_intercept must be True or False, got 'no'"),
+    "standardize": ({"standardize": 1}, {}, r"standardize must be True or False, got 1"),
+    "relaxed": ({"relaxed": "yes"}, {}, r"relaxed must be True or False, got 'yes'"),
+    "warm_start": ({"warm_start": None}, {}, r"warm_start must be True or False, got None"),
+    "verbose": ({"verbose": "loud"}, {}, r"verbose must be an integer, got 'loud'"),
+    "unpenalized": ({"unpenalized": [1.5]}, {}, r"unpenalized must hold names or indices of columns, got 1\.5"),
+    "sparse y": ({}, {"y": sp.csr_array(Y)}, r"y must be a dense array, got a sparse matrix"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TYPES)
+@pytest.mark.parametrize("cls", BOTH)
+def test_bad_types(cls, name):
+    settings, changes, message = BAD_TYPES[name]
+    data = {"X": X, "y": Y if cls is GroupOWLRegressor else LABELS, **changes}
+    with pytest.raises(TypeError, match=message):
+        cls(**settings).fit(**data)
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        (spoiled(Y, (0, 0)), ValueError, r"y has 1 NaN or infinite entry in column 0\. Remove the samples"),
+        (np.ones((12, 2, 2)), ValueError, r"y must be 1-dimensional or 2-dimensional, got an array of shape"),
+        (Y[:, :0], ValueError, r"y is empty: its shape is \(12, 0\)"),
+        (np.array(["a"] * 12), TypeError, r"y must hold real numbers, got dtype"),
+        (np.array(["a", 1] * 6, dtype=object), TypeError, r"y must hold real numbers, got dtype object"),
+        (1e200 * Y, ValueError, r"so large that the loss overflows"),
+    ],
+)
+def test_bad_targets(y, error, message):
+    with pytest.raises(error, match=message):
+        GroupOWLRegressor().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        (np.zeros(12), ValueError, r"y has one class only, \[0\.0\]: classification needs at least two classes"),
+        (np.full(12, "a"), ValueError, r"y has one class only, \['a'\]"),
+        (Y[:, 0], ValueError, r"Unknown label type: continuous"),
+        (np.eye(3)[LABELS], ValueError, r"y must be one label per sample, got an array of shape \(12, 3\)"),
+        (np.array([None] + ["a", "b"] * 5 + ["a"]), ValueError, r"y has 1 missing labels .* Remove the samples"),
+        (np.r_[np.nan, np.arange(11) % 2], ValueError, r"y has 1 missing labels"),
+        (np.array(["a", 1] * 6, dtype=object), TypeError, r"y mixes labels of different kinds \(int, str\)"),
+    ],
+)
+def test_bad_labels(y, error, message):
+    with pytest.raises(error, match=message):
+        GroupOWLClassifier().fit(X, y)
+
+
+def test_one_class_of_positive_weight():
+    with pytest.raises(ValueError, match=r"y has one class only, .* samples of positive weight"):
+        GroupOWLClassifier().fit(X, LABELS, sample_weight=(LABELS == 1).astype(float))
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [
+        ({0: 1.0, 7: 2.0}, r"class_weight has the classes \[7\], which y does not have\. Classes of y: \[0, 1, 2\]"),
+        ({0: -1.0}, r"class_weight\[0\] must be a finite number above 0, got -1\.0"),
+        ("even", r"class_weight must be None, 'balanced' or a dict of class: weight, got 'even'"),
+        ([1.0, 2.0, 3.0], r"class_weight must be None, 'balanced' or a dict"),
+    ],
+)
+def test_bad_class_weights(class_weight, message):
+    with pytest.raises(ValueError, match=message):
+        GroupOWLClassifier(class_weight=class_weight).fit(X, LABELS)
+
+
+def test_a_column_of_labels_is_one_label_per_sample_with_a_warning():
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        column = GroupOWLClassifier().fit(X, LABELS[:, None])
+    np.testing.assert_array_equal(column.coef_, GroupOWLClassifier().fit(X, LABELS).coef_)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_data_unlike_those_of_the_fit(cls):
+    y = Y if cls is GroupOWLRegressor else LABELS
+    model = cls().fit(NAMED, y)
+    methods = ["predict"] if cls is GroupOWLRegressor else ["predict", "predict_proba", "decision_function"]
+    for method in methods:
+        call = getattr(model, method)
+        with pytest.raises(ValueError, match=r"(?s)feature names.*unseen at fit time.*height"):
+            call(NAMED.rename(columns={"age": "height"}))
+        with pytest.raises(ValueError, match=r"(?s)feature names.*same order"):
+            call(NAMED[["sex", "age", "dose", "site"]])
+    with pytest.raises(ValueError, match=r"X has 3 features, but GroupOWL\w+ is expecting 4 features"):
+        cls().fit(X, y).predict(X[:, :3])
+    with pytest.raises(ValueError, match="contains NaN"):
+        cls().fit(X, y).predict(spoiled(X, (0, 0)))

@@ -1,0 +1,142 @@
+"""certificate, coef_frame and summary: what a person sees of a fit."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from estimator_support import labelled_data, regression_data
+from groupowl.estimators import FeatureStatus, GroupOWLClassifier, GroupOWLRegressor
+from groupowl.estimators.summary import summary_text
+
+STATES = {"selected", "proved zero", "zero, not proved", "unpenalized"}
+
+
+def fitted(**settings):
+    X, Y = regression_data(d=60)
+    names = [f"gene{j}" for j in range(60)]
+    return GroupOWLRegressor(**settings).fit(pd.DataFrame(X, columns=names), Y)
+
+
+def test_the_certificate_says_of_each_feature_what_is_proved():
+    model = fitted(unpenalized=["gene3"])
+    certificate = model.certificate()
+    result = model.solve_result_
+    assert len(certificate) == 60
+    assert sum(certificate.counts.values()) == 60
+    for j, status in enumerate(certificate):
+        assert isinstance(status, FeatureStatus)
+        assert status.feature == f"gene{j}"
+        nonzero = bool(model.coef_[:, j].any())
+        if j == 3:
+            assert status.state == "unpenalized"
+        elif nonzero:
+            assert status.state == "selected"
+        elif result.screened_at[j] >= 0:
+            assert status.state == "proved zero"
+            assert status.gap == result.history.gap[result.screened_at[j]]
+        else:
+            assert status.state == "zero, not proved"
+        assert (status.gap is None) == (status.state != "proved zero")
+    assert certificate.counts["proved zero"] > 0
+    assert (certificate.gap, certificate.objective) == (model.dual_gap_, result.primal)
+
+
+def test_what_is_proved_zero_is_zero_at_a_far_smaller_gap():
+    X, Y = regression_data(d=60)
+    certificate = GroupOWLRegressor(tol=1e-3).fit(X, Y).certificate()
+    alpha = GroupOWLRegressor().fit(X, Y).alpha_
+    exact = GroupOWLRegressor(alpha, screening="none", tol=1e-12).fit(X, Y)
+    norms = np.linalg.norm(exact.coef_, axis=0)
+    proved = certificate.states == "proved zero"
+    assert proved.any()
+    assert norms[proved].max() <= 1e-7 * norms.max()
+
+
+def test_without_screening_nothing_is_proved_zero():
+    counts = fitted(screening="none").certificate().counts
+    assert counts["proved zero"] == 0
+    assert counts["zero, not proved"] > 0
+
+
+def test_the_certificate_of_a_relaxed_fit_is_that_of_the_penalised_one():
+    assert list(fitted(relaxed=True).certificate().states) == list(fitted().certificate().states)
+
+
+def test_a_certificate_prints_and_becomes_a_frame():
+    model = fitted()
+    certificate = model.certificate()
+    text = repr(certificate)
+    assert text.startswith("GroupOWLRegressor at alpha")
+    assert f"{certificate.counts['selected']} selected, {certificate.counts['proved zero']} proved zero" in text
+    assert "40 more" in text
+    assert len(text.splitlines()) < 30
+    frame = certificate.to_frame()
+    assert list(frame.columns) == ["feature", "state", "gap"]
+    assert set(frame["state"]) <= STATES
+    assert certificate[0] == next(iter(certificate))
+    assert isinstance(GroupOWLRegressor().fit(*regression_data()).certificate()[4].feature, int)
+
+
+def test_the_frame_has_a_row_per_feature_and_a_column_per_task():
+    model = fitted()
+    frame = model.coef_frame()
+    assert list(frame.columns) == ["feature", "cluster", "norm", "state", "coef_0", "coef_1", "coef_2"]
+    np.testing.assert_array_equal(frame["feature"], model.feature_names_in_)
+    np.testing.assert_array_equal(frame[["coef_0", "coef_1", "coef_2"]].to_numpy().T, model.coef_)
+    np.testing.assert_allclose(frame["norm"], np.linalg.norm(model.coef_, axis=0))
+    np.testing.assert_array_equal(frame["cluster"], model.clusters_)
+    np.testing.assert_array_equal(frame["state"], model.certificate().states)
+    ordered = model.coef_frame(sort=True)
+    assert (np.diff(ordered["norm"]) <= 0).all()
+    assert sorted(ordered["feature"]) == sorted(frame["feature"])
+    assert list(ordered.index) == list(range(60))
+
+
+def test_columns_of_coefficients_have_the_names_of_classes():
+    X, y = labelled_data()
+    labels = np.array(["cat", "dog", "eel"])
+    assert list(GroupOWLClassifier().fit(X, labels[y]).coef_frame().columns)[4:] == [
+        "coef_cat",
+        "coef_dog",
+        "coef_eel",
+    ]
+    two = GroupOWLClassifier().fit(X, labels[np.minimum(y, 1)])
+    assert list(two.coef_frame().columns)[4:] == ["coef"]
+    X, Y = regression_data()
+    assert list(GroupOWLRegressor().fit(X, Y[:, 0]).coef_frame().columns)[4:] == ["coef"]
+
+
+def test_frames_say_what_to_install(monkeypatch):
+    model = fitted()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"coef_frame\(\) needs pandas.*pip install pandas"):
+        model.coef_frame()
+    with pytest.raises(ImportError, match=r"to_frame.* needs pandas"):
+        model.certificate().to_frame()
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"unpenalized": [0]}, {"relaxed": True}, {"weights": np.linspace(1, 0.5, 60)}]
+)
+def test_the_summary_is_one_page(settings, capsys):
+    model = fitted(**settings)
+    assert model.summary() is None
+    printed = capsys.readouterr().out
+    assert printed == summary_text(model) + "\n"
+    lines = printed.splitlines()
+    assert len(lines) <= 40
+    assert max(len(line) for line in lines) <= 120
+    assert f"{model.certificate().counts['selected']} selected" in printed
+    largest = model.coef_frame(sort=True)["feature"][0]
+    assert largest in lines[9]
+
+
+def test_the_summary_of_nothing_and_of_long_names(capsys):
+    X, Y = regression_data()
+    GroupOWLRegressor(1e3).fit(X, Y).summary()
+    assert "No feature is selected" in capsys.readouterr().out
+    frame = pd.DataFrame(X, columns=[f"{'long ' * 30}{j}" for j in range(30)])
+    GroupOWLRegressor().fit(frame, Y).summary()
+    assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= 120
