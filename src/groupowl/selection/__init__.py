@@ -1,0 +1,40 @@
+"""How alpha and the weight sequence are chosen: folds, scores, rules, information criteria."""
+
+from __future__ import annotations
+
+from .candidates import Candidate, Fitting, TrainingRows, TrainingStatistics, relaxed_candidates
+from .criteria import CRITERIA, EBIC_GAMMA, Evidence, Likelihood, criterion_path
+from .folds import Fold, check_folds
+from .rules import FOLD_RULES, choose, mean_scores, standard_errors
+from .scoring import LossScore, Score, StatisticsScore
+from .searching import FoldResult, FoldTask, run_fold
+from .statistics import FoldStatistics, fold_statistics, statistics_pay, with_statistics
+
+__all__ = [
+    "CRITERIA",
+    "EBIC_GAMMA",
+    "FOLD_RULES",
+    "Candidate",
+    "Evidence",
+    "Fitting",
+    "Fold",
+    "FoldResult",
+    "FoldStatistics",
+    "FoldTask",
+    "Likelihood",
+    "LossScore",
+    "Score",
+    "StatisticsScore",
+    "TrainingRows",
+    "TrainingStatistics",
+    "check_folds",
+    "choose",
+    "criterion_path",
+    "fold_statistics",
+    "mean_scores",
+    "relaxed_candidates",
+    "run_fold",
+    "standard_errors",
+    "statistics_pay",
+    "with_statistics",
+]

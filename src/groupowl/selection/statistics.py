@@ -1,0 +1,82 @@
+"""Squared loss with many samples: one pass makes the statistics of every fold, and no fold needs the data again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from .._typing import FloatArray
+from ..compression import compression_pays, is_compressible, needs_exactness, problem_of_statistics
+from ..gram import SufficientStatistics
+from ..model import Model
+from ..problem import Problem
+from ..solvers import Sequence, Solver
+from .folds import Fold, are_complements, are_partition
+
+
+@dataclass(frozen=True, eq=False)
+class FoldStatistics:
+    """Statistics of all samples, and of the test samples of each fold."""
+
+    total: SufficientStatistics
+    parts: list[SufficientStatistics]
+
+
+def statistics_pay(model: Model, solver: Solver, folds: list[Fold], n_solves: int) -> bool:
+    """Whether folds are best made by subtraction.
+
+    The solver must want statistics, each fold must train on all that it does not test, and the statistics of all folds
+    together must not be larger than the data.
+    """
+    n, d = model.problem.design.shape
+    setting = getattr(solver, "compress", False)
+    wanted = compression_pays(model.problem, n_solves) if setting == "auto" else bool(setting)
+    if not wanted or not is_compressible(model.problem) or len(model.unpenalized) or n < (len(folds) + 1) * d:
+        return False
+    return min(len(fold.train) for fold in folds) > d and are_complements(folds, n)
+
+
+def fold_statistics(X: Any, Y: FloatArray, sample_weight: FloatArray, folds: list[Fold]) -> FoldStatistics:
+    """Statistics in one pass over the data where every sample is tested once, in one more where that is not so."""
+    parts = [_statistics(X, Y, sample_weight, fold.test) for fold in folds]
+    present = np.flatnonzero(sample_weight)
+    if are_partition(folds, len(present)):
+        return FoldStatistics(reduce(add, parts), parts)
+    return FoldStatistics(_statistics(X, Y, sample_weight, present), parts)
+
+
+def _statistics(X: Any, Y: FloatArray, sample_weight: FloatArray, rows: Any) -> SufficientStatistics:
+    return SufficientStatistics.from_arrays(X[rows], Y[rows], sample_weight[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class ModelWithStatistics(Model):
+    """A model whose sufficient statistics are known, so that no solve has to make them.
+
+    Attributes
+    ----------
+    small : Problem
+        The same problem on statistics.
+    """
+
+    small: Problem
+
+    def sequence(self, solver: Solver, *, tol: float, n_solves: int = 1, start: FloatArray | None = None) -> Sequence:
+        """Solves on the statistics; where their rounding may forbid the proof asked for, the solver decides."""
+        if needs_exactness(tol):
+            return super().sequence(solver, tol=tol, n_solves=n_solves, start=start)
+        content: Any = solver
+        sequence = super().sequence(replace(content, compress=False), tol=tol, n_solves=n_solves, start=start)
+        sequence.small = self.small
+        return sequence
+
+
+def with_statistics(model: Model, total: SufficientStatistics, standardize: bool) -> ModelWithStatistics:
+    """The same model with its statistics."""
+    small = problem_of_statistics(total, fit_intercept=model.problem.fit_intercept, standardized=standardize)
+    small.design.passes = model.problem.design.passes  # one count for both
+    return ModelWithStatistics(model.problem, model.weights, model.unpenalized, small)

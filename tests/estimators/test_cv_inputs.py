@@ -1,0 +1,333 @@
+"""Cross-validated estimators: splitters, scorers, metadata, jobs, kinds of data, bad input."""
+
+from __future__ import annotations
+
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, make_scorer, mean_absolute_error, r2_score
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import groupowl as go
+from groupowl.estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
+
+
+def regression(n=30, d=5, q=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + 1.0
+    return X, X[:, :2] @ rng.standard_normal((2, q)) + rng.standard_normal((n, q))
+
+
+def classification(n=40, d=5, n_classes=3, seed=0):
+    X, y = make_classification(n, d, n_informative=3, n_redundant=0, n_classes=n_classes, random_state=seed)
+    return X, np.array(["ant", "bee", "cat", "dog"])[y]
+
+
+DATA = {
+    "regression": (GroupOWLRegressorCV, regression),
+    "tall": (GroupOWLRegressorCV, lambda: regression(200)),
+    "classification": (GroupOWLClassifierCV, classification),
+}
+
+
+# Folds --------------------------------------------------------------------------------------------------
+
+
+def test_groups_stay_together():
+    X, Y = regression()
+    groups = np.arange(len(X)) % 6
+    by_groups = GroupOWLRegressorCV(alphas=3, cv=GroupKFold(3)).fit(X, Y, groups=groups)
+    by_splits = GroupOWLRegressorCV(alphas=3, cv=list(GroupKFold(3).split(X, Y, groups))).fit(X, Y)
+    others = GroupOWLRegressorCV(alphas=3, cv=3).fit(X, Y)
+    np.testing.assert_array_equal(by_groups.score_path_, by_splits.score_path_)
+    assert not np.allclose(by_groups.score_path_, others.score_path_)
+
+
+def test_iterables_and_random_splits():
+    X, Y = regression()
+    splitter = ShuffleSplit(3, random_state=0)
+    listed, generated, given = (
+        GroupOWLRegressorCV(alphas=3, cv=cv).fit(X, Y).score_path_
+        for cv in (list(splitter.split(X)), splitter.split(X), splitter)
+    )
+    np.testing.assert_array_equal(listed, generated)
+    np.testing.assert_array_equal(listed, given)
+
+
+@pytest.mark.parametrize("kept", [["ant"], ["ant", "bee"]])
+def test_a_class_that_a_training_set_lacks(kept):
+    """Its probability is zero there, and the loss is finite, as scikit-learn computes it."""
+    X, y = classification()
+    train, everything = np.flatnonzero(np.isin(y, kept)), np.arange(len(y))
+    model = GroupOWLClassifierCV(alphas=3, eps=0.1, cv=[(train, everything), (everything, everything)]).fit(X, y)
+    named = clone(model).set_params(scoring="neg_log_loss").fit(X, y)
+    assert np.isfinite(model.score_path_).all()
+    assert model.score_path_[:, 0].max() < -5.0  # a sure error costs 36
+    np.testing.assert_allclose(model.score_path_, named.score_path_, rtol=1e-9)
+
+
+# Scoring ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["r2", "mean absolute error"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scorers_of_scikit_learn(name, weighted):
+    X, Y = regression()
+    weight = np.random.default_rng(0).uniform(0.1, 2.0, len(X)) if weighted else None
+    metric, sign = (r2_score, 1.0) if name == "r2" else (mean_absolute_error, -1.0)
+    scoring = "r2" if name == "r2" else make_scorer(mean_absolute_error, greater_is_better=False)
+    model = GroupOWLRegressorCV(alphas=[1.0, 0.1], cv=3, scoring=scoring).fit(X, Y, sample_weight=weight)
+    for f, (train, test) in enumerate(KFold(3).split(X)):
+        train_weight, test_weight = (None, None) if weight is None else (weight[train], weight[test])
+        for i, alpha in enumerate(model.alphas_):
+            single = GroupOWLRegressor(alpha).fit(X[train], Y[train], sample_weight=train_weight)
+            score = sign * metric(Y[test], single.predict(X[test]), sample_weight=test_weight)
+            assert model.score_path_[i, f] == pytest.approx(score, abs=0.05)  # folds are fitted to 1e-4 only
+    assert model.best_index_ == np.argmax(model.mean_score_path_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc_ovr", "neg_log_loss", "f1_macro"])
+def test_scorers_that_ask_for_labels_or_probabilities(scoring, n_classes):
+    X, y = classification(60, n_classes=n_classes)
+    model = GroupOWLClassifierCV(alphas=4, eps=0.05, scoring=scoring).fit(X, y)
+    assert np.isfinite(model.score_path_).all()
+    if scoring == "neg_log_loss":
+        default = GroupOWLClassifierCV(alphas=4, eps=0.05).fit(X, y)
+        np.testing.assert_allclose(model.score_path_, default.score_path_, rtol=1e-9)
+
+
+def test_a_callable_gets_a_fitted_estimator_arrays_and_labels():
+    X, y = classification()
+    seen = []
+
+    def scorer(estimator, X, y):
+        seen.append((type(estimator), X.shape, set(y.tolist()), estimator.tol))
+        return accuracy_score(y, estimator.predict(X))
+
+    model = GroupOWLClassifierCV(alphas=3, cv=4, scoring=scorer, tol=1e-5).fit(X, y)
+    named = GroupOWLClassifierCV(alphas=3, cv=4, scoring="accuracy", tol=1e-5).fit(X, y)
+    np.testing.assert_array_equal(model.score_path_, named.score_path_)
+    assert seen[0] == (GroupOWLClassifier, (10, 5), {"ant", "bee", "cat"}, 1e-5)
+
+
+def test_a_callable_without_sample_weight_is_called_without():
+    X, Y = regression()
+    model = GroupOWLRegressorCV(alphas=2, scoring=lambda estimator, X, y: float(len(y)))
+    assert (model.fit(X, Y, sample_weight=np.full(30, 0.5)).score_path_ == 6.0).all()
+
+
+def test_a_flat_target_stays_flat_for_scorers():
+    X, Y = regression()
+    shapes = set()
+
+    def scorer(estimator, X, y):
+        shapes.add((y.ndim, estimator.predict(X).ndim))
+        return 0.0
+
+    GroupOWLRegressorCV(alphas=2, scoring=scorer).fit(X, Y[:, 0])
+    assert shapes == {(1, 1)}
+
+
+# Data, jobs, progress -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["regression", "classification"])
+def test_unpenalized_columns_in_folds(kind):
+    estimator, make = DATA[kind]
+    X, y = make()
+    model = estimator(alphas=3, eps=0.2, cv=3, unpenalized=[4]).fit(X, y)
+    assert model.selection_frequency_[4] == 3
+    assert model.weights_.shape == (4,)
+    assert 4 in model.path_[0].support
+    assert model.verify(X, y)
+
+
+@pytest.mark.parametrize("kind", ["regression", "tall", "classification"])
+def test_sparse_data_give_the_same_scores(kind):
+    estimator, make = DATA[kind]
+    X, y = make()
+    X = X * (np.random.default_rng(0).random(X.shape) < 0.5)
+    for scoring in (None, "accuracy" if kind == "classification" else "r2"):
+        model = estimator(alphas=3, eps=0.1, cv=3, scoring=scoring)
+        dense, sparse = clone(model).fit(X, y), clone(model).fit(sp.csr_matrix(X), y)
+        np.testing.assert_allclose(dense.score_path_, sparse.score_path_, atol=0.02)
+        np.testing.assert_allclose(dense.coef_, sparse.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_two_jobs_give_the_answer_of_one(backend):
+    """With a stochastic solver and several sequences, with statistics, with a scorer."""
+    special = {"regression": {"solver": go.SPGD(), "weights": ["oscar", "constant"]}, "tall": {}}
+    for kind, (estimator, make) in DATA.items():
+        model = estimator(alphas=3, eps=0.1, cv=3, tol=1e-4, random_state=0)
+        model.set_params(**special.get(kind, {"scoring": "accuracy"}))
+        one = clone(model).fit(*make())
+        with joblib.parallel_config(backend):
+            two = clone(model).set_params(n_jobs=2).fit(*make())
+        np.testing.assert_array_equal(one.score_path_, two.score_path_)
+        np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+def test_float32_stays_float32():
+    X, Y = regression()
+    model = GroupOWLRegressorCV(alphas=3, tol=1e-4).fit(X.astype(np.float32), Y)
+    assert model.coef_.dtype == model.predict(X.astype(np.float32)).dtype == np.float32
+
+
+def test_progress_is_printed(capsys):
+    X, Y = regression()
+    GroupOWLRegressorCV(alphas=3, cv=3, verbose=1).fit(X, Y)
+    printed = capsys.readouterr().err
+    assert "GroupOWLRegressorCV: fold 3 of 3, 3 alphas" in printed
+    GroupOWLRegressorCV(alphas=3, cv=3).fit(X, Y)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_fits_that_fall_short_are_named_once():
+    X, y = classification()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        GroupOWLClassifierCV(alphas=5, cv=3, max_iter=1, tol=1e-9).fit(X, y)
+    messages = [str(item.message) for item in caught if item.category is ConvergenceWarning]
+    assert len(messages) == len(caught) == 2
+    assert "fits of the folds stopped short" in messages[0]
+    assert "alphas fell short of tol" in messages[1]
+    assert all(item.filename == __file__ for item in caught)
+
+
+# Metadata -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_groups_are_routed_to_the_splitter(routing):
+    X, Y = regression()
+    groups = np.arange(len(X)) % 6
+    model = GroupOWLRegressorCV(alphas=3, cv=GroupKFold(3)).fit(X, Y, groups=groups)
+    by_splits = GroupOWLRegressorCV(alphas=3, cv=list(GroupKFold(3).split(X, Y, groups))).fit(X, Y)
+    np.testing.assert_array_equal(model.score_path_, by_splits.score_path_)
+
+
+def test_sample_weight_is_routed_to_scorers_that_request_it(routing):
+    X, Y = regression()
+    weight = np.random.default_rng(0).uniform(0.1, 2.0, len(X))
+    without, with_weight = (
+        GroupOWLRegressorCV(alphas=3, scoring=make_scorer(r2_score).set_score_request(sample_weight=wanted))
+        .fit(X, Y, sample_weight=weight)
+        .score_path_
+        for wanted in (False, True)
+    )
+    assert not np.allclose(without, with_weight)
+    with sklearn.config_context(enable_metadata_routing=False):
+        plain = GroupOWLRegressorCV(alphas=3, scoring="r2").fit(X, Y, sample_weight=weight)
+    np.testing.assert_array_equal(with_weight, plain.score_path_)
+
+
+def test_the_default_score_needs_no_request(routing):
+    X, Y = regression()
+    weight = np.random.default_rng(0).uniform(0.1, 2.0, len(X))
+    routed = GroupOWLRegressorCV(alphas=3).fit(X, Y, sample_weight=weight)
+    with sklearn.config_context(enable_metadata_routing=False):
+        plain = GroupOWLRegressorCV(alphas=3).fit(X, Y, sample_weight=weight)
+    np.testing.assert_array_equal(routed.score_path_, plain.score_path_)
+
+
+def test_metadata_pass_through_a_pipeline(routing):
+    X, Y = regression()
+    groups, weight = np.arange(len(X)) % 6, np.random.default_rng(0).uniform(0.1, 2.0, len(X))
+    model = GroupOWLRegressorCV(alphas=3, cv=GroupKFold(3)).set_fit_request(sample_weight=True)
+    pipe = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model)
+    pipe.fit(X, Y, groups=groups, sample_weight=weight)
+    alone = clone(model).fit(StandardScaler().fit_transform(X), Y, groups=groups, sample_weight=weight)
+    np.testing.assert_array_equal(pipe[-1].score_path_, alone.score_path_)
+
+
+# Bad input ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"cv": 31}, ValueError, "cv=31 folds need at least as many samples of positive weight, got 30"),
+        ({"cv": 1}, ValueError, "cv must be at least 2 folds, got 1"),
+        ({"cv": "five"}, TypeError, "cv must be None, a number of folds"),
+        ({"cv": 2.5}, TypeError, "cv must be None, a number of folds"),
+        ({"cv": []}, ValueError, "no samples to score"),
+        ({"cv": GroupKFold(3)}, ValueError, "groups"),
+        ({"selection": "best"}, ValueError, "selection must be one of 'min', '1se', 'aic', 'bic', 'ebic'; got 'best'"),
+        ({"scoring": "speed"}, ValueError, "speed"),
+        ({"scoring": 3}, TypeError, "scoring must be None, the name of a scorer or a callable"),
+        ({"scoring": lambda estimator, X, y: "good"}, ValueError, "scoring must return a number, got 'good'"),
+        ({"scoring": lambda estimator, X, y: np.nan}, ValueError, "every mean score is NaN"),
+        ({"alphas": 0}, ValueError, "alphas must be at least 1"),
+        ({"alphas": [0.1, -1.0]}, ValueError, "alphas must be at least one positive number"),
+        ({"alphas": "many"}, TypeError, "alphas must be an integer"),
+        ({"eps": 2.0}, ValueError, "eps must lie in"),
+        ({"tol": 0.0}, ValueError, "tol must be"),
+        ({"weights": []}, ValueError, "weights is an empty list"),
+        ({"weights": ["oscar", "oskar"]}, ValueError, "weights must be one of"),
+        ({"unpenalized": ["age"]}, ValueError, "age"),
+        ({"relaxed": "yes"}, TypeError, "relaxed must be True or False"),
+    ],
+)
+def test_bad_settings_are_refused_and_an_earlier_fit_stays(settings, error, message):
+    X, Y = regression()
+    model = GroupOWLRegressorCV(alphas=2).fit(X, Y)
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    with pytest.raises(error, match=message):
+        model.set_params(**settings).fit(X[:, ::-1], Y)
+    after = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert before.keys() == after.keys()
+    assert all(before[name] is after[name] for name in before)
+
+
+def test_1se_with_one_split_is_refused():
+    X, Y = regression()
+    with pytest.raises(ValueError, match="at least two folds"):
+        GroupOWLRegressorCV(alphas=2, cv=[(np.arange(20), np.arange(20, 30))], selection="1se").fit(X, Y)
+
+
+def test_a_class_with_fewer_samples_than_folds():
+    X, y = classification(33, n_classes=2)
+    y[:3] = "cat"
+    with pytest.raises(ValueError, match="class 'cat' has 3 samples of positive weight, but 4 folds need"):
+        GroupOWLClassifierCV(alphas=2, cv=4).fit(X, y)
+    assert GroupOWLClassifierCV(alphas=2).fit(X, y).score_path_.shape == (2, 3)  # by default there are fewer folds
+    y[1:3] = "ant"
+    with pytest.raises(ValueError, match="class 'cat' has 1 sample of positive weight"):
+        GroupOWLClassifierCV(alphas=2).fit(X, y)
+    assert np.isfinite(GroupOWLClassifierCV(alphas=2, cv=KFold(3)).fit(X, y).score_path_).all()
+
+
+def test_one_class_and_one_sample():
+    X, _ = classification()
+    with pytest.raises(ValueError, match="one class"):
+        GroupOWLClassifierCV().fit(X, np.zeros(len(X)))
+    with pytest.raises(ValueError, match="at least 2 samples of positive weight, got n_samples = 1"):
+        GroupOWLRegressorCV().fit(X[:1], [1.0])
+
+
+def test_training_sets_without_weight_are_refused():
+    X, Y = regression()
+    with pytest.raises(ValueError, match="no training samples of positive weight"):
+        GroupOWLRegressorCV(alphas=2, cv=KFold(2)).fit(X, Y, sample_weight=np.arange(30) < 15)
+
+
+def test_unknown_metadata_are_refused():
+    X, Y = regression()
+    with pytest.raises(TypeError, match="unknown argument 'batch'"):
+        GroupOWLRegressorCV(alphas=2).fit(X, Y, batch=np.ones(len(X)))
