@@ -1,0 +1,120 @@
+"""A folder with a tree and its arrays, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zipfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+#: Goes up whenever earlier versions cannot read what is written.
+FORMAT_VERSION = 1
+
+_KIND = "groupowl model"
+_TREE, _ARRAYS = "model.json", "arrays.npz"
+
+
+def write_folder(folder: Path, content: Any, arrays: dict[str, Any]) -> Path:
+    """Write a tree and its arrays; replaces a folder of this kind."""
+    target = folder.resolve()
+    _check_target(target, folder)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = _beside(target)
+    fresh.mkdir()
+    try:
+        envelope = {"kind": _KIND, "format_version": FORMAT_VERSION, "groupowl_version": _version(), "content": content}
+        np.savez_compressed(fresh / _ARRAYS, **arrays)
+        (fresh / _TREE).write_text(json.dumps(envelope, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        _flush(fresh)
+        _put_in_place(fresh, target)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    return folder
+
+
+def read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """The tree and the arrays of a folder."""
+    envelope = _envelope(folder)
+    if envelope is None:
+        raise ValueError(f"{str(folder)!r} is no folder that groupowl's save has written: it has no {_TREE} of ours.")
+    found = envelope["format_version"]
+    if not isinstance(found, int) or found > FORMAT_VERSION:
+        raise ValueError(
+            f"{str(folder)!r} was written by groupowl {envelope.get('groupowl_version')} in format {found}; this "
+            f"version reads formats up to {FORMAT_VERSION}. Update groupowl."
+        )
+    try:
+        with (folder / _ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            return envelope["content"], dict(stored)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{str(folder)!r} is damaged: {_ARRAYS} cannot be read ({error}). Save again.") from error
+
+
+def _envelope(folder: Path) -> dict[str, Any] | None:
+    """What :data:`model.json` holds; None if it is not there or not ours."""
+    try:
+        envelope = json.loads((folder / _TREE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if not folder.exists():
+            raise FileNotFoundError(f"There is no folder {str(folder)!r}.") from None
+        return None
+    except (OSError, ValueError):
+        return None
+    is_ours = isinstance(envelope, dict) and envelope.get("kind") == _KIND
+    return envelope if is_ours and {"format_version", "content"} <= envelope.keys() else None
+
+
+def _check_target(target: Path, given: Path) -> None:
+    """Refuse to replace what save has not written."""
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise FileExistsError(f"{str(given)!r} is a file; save writes a folder. Give another name.")
+    names = {path.name for path in target.iterdir()}
+    others = sorted(names - {_TREE, _ARRAYS})
+    if names and (others or _envelope(target) is None):
+        found = f", for example {others[0]!r}" if others else ""
+        raise FileExistsError(
+            f"{str(given)!r} holds other files than those of a saved model{found}; they would be lost. "
+            "Give the name of a new folder."
+        )
+
+
+def _put_in_place(fresh: Path, target: Path) -> None:
+    """Rename the new folder to its name; an old one steps aside first, and comes back if that fails."""
+    if not target.exists():
+        os.rename(fresh, target)
+        return
+    old = _beside(target)
+    os.rename(target, old)
+    try:
+        os.rename(fresh, target)
+    except BaseException:
+        os.rename(old, target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _beside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{uuid4().hex[:12]}.part")
+
+
+def _flush(folder: Path) -> None:
+    """Make sure that the files are on the disk before the folder gets its name."""
+    for path in folder.iterdir():
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+
+
+def _version() -> str:
+    try:
+        return version("groupowl")
+    except PackageNotFoundError:  # run from its source without being installed
+        return "unknown"
