@@ -18,7 +18,7 @@ SOURCE = Path(groupowl.__file__).parent
 # layer do not see each other. "groupowl" is the package's __init__, which gathers the public names.
 LAYERS = [
     {"_typing"},
-    {"_kernels", "_checks"},
+    {"_kernels", "_checks", "versions"},
     {"inputs"},
     {"weights", "datasets"},
     {"penalty", "losses", "gram"},
@@ -231,7 +231,7 @@ def test_a_planted_violation_is_caught(tmp_path, name, text, message):
 
 LOADED_EXTRAS = """
 import sys
-import sklearn.base  # scikit-learn loads pandas where it is installed: not ours, so forget it again
+import sklearn.linear_model  # scikit-learn loads pandas and rich where they are installed: not ours, so forget them
 
 extras = {extras!r}
 for name in [name for name in sys.modules if name.partition(".")[0] in extras]:

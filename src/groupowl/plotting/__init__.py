@@ -1,0 +1,29 @@
+"""Pictures of fits, paths and solves. Needs Matplotlib (extra ``plot``).
+
+Displays follow scikit-learn: made by ``from_estimator`` or ``from_result``, with the numbers they draw as attributes,
+drawn again by ``plot``, on axes of your own with ``ax=``.
+"""
+
+from __future__ import annotations
+
+from .clusters import ClusterDisplay
+from .coefficient_path import CoefficientPathDisplay
+from .convergence import ConvergenceDisplay
+from .cross_validation import CrossValidationDisplay
+from .curves import plot_gap, plot_rows_kept
+from .heatmap import CoefficientHeatmapDisplay
+from .style import COLOURS, LINE_STYLES, MARKERS, label_log_axis
+
+__all__ = [
+    "COLOURS",
+    "LINE_STYLES",
+    "MARKERS",
+    "ClusterDisplay",
+    "CoefficientHeatmapDisplay",
+    "CoefficientPathDisplay",
+    "ConvergenceDisplay",
+    "CrossValidationDisplay",
+    "label_log_axis",
+    "plot_gap",
+    "plot_rows_kept",
+]

@@ -1,0 +1,110 @@
+"""Numbers and names for pictures, from whatever holds them: estimators, paths, results of solves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._typing import FloatArray, IndexArray
+from ..solvers import SolveResult
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The non-zero rows of coefficients: by cluster, the unpenalised ones (cluster 0) first, then by falling norm."""
+
+    features: IndexArray
+    names: list[str]
+    rows: FloatArray  # (n_selected, n_targets)
+    clusters: IndexArray
+    tasks: list[str]
+
+    @property
+    def norms(self) -> FloatArray:
+        """Norms of the rows."""
+        return np.linalg.norm(self.rows, axis=1)
+
+
+def selection_of_estimator(estimator: Any, feature_names: Any, task_names: Any) -> Selection:
+    """What a fitted estimator selected."""
+    check_is_fitted(estimator)
+    rows = np.atleast_2d(estimator.coef_).T.astype(np.float64)
+    features = np.flatnonzero(rows.any(axis=1))
+    names = feature_names if feature_names is not None else getattr(estimator, "feature_names_in_", None)
+    tasks = task_names if task_names is not None else _classes(estimator, rows.shape[1])
+    tasks = tasks if tasks is not None else getattr(estimator, "target_names_", None)
+    clusters = np.asarray(estimator.clusters_)[features]
+    return _sorted_selection(len(rows), features, rows[features], clusters, names, tasks)
+
+
+def selection_of_result(result: Any, feature_names: Any, task_names: Any) -> Selection:
+    """What a solve or one point of a path selected."""
+    if isinstance(result, SolveResult):
+        features = result.support
+        rows, clusters, count = result.B[features], result.clusters[features], len(result.B)
+    elif hasattr(result, "support") and hasattr(result, "rows"):
+        features, rows, clusters = (np.asarray(value) for value in (result.support, result.rows, result.clusters))
+        count = int(features.max(initial=-1)) + 1 if feature_names is None else len(feature_names)
+    else:
+        raise TypeError(
+            f"result must be a SolveResult or a point of a path (path[i]), got {type(result).__name__}. "
+            "Use from_estimator for estimators."
+        )
+    return _sorted_selection(count, features, rows, clusters, feature_names, task_names)
+
+
+def _sorted_selection(
+    n_features: int, features: IndexArray, rows: FloatArray, clusters: IndexArray, feature_names: Any, task_names: Any
+) -> Selection:
+    order = np.lexsort((features, -np.linalg.norm(rows, axis=1), clusters))
+    names = names_of(features[order], checked_names("feature_names", feature_names, n_features))
+    tasks = checked_names("task_names", task_names, rows.shape[1]) or _numbered_tasks(rows.shape[1])
+    return Selection(features[order], names, rows[order], clusters[order], tasks)
+
+
+def _numbered_tasks(count: int) -> list[str]:
+    return ["y"] if count == 1 else [f"task {k}" for k in range(count)]
+
+
+def checked_names(argument: str, names: Any, count: int) -> list[str] | None:
+    """Names as text, one for each; None stays None."""
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"{argument} must be a list of names, got {names!r}.")
+    listed = [str(name) for name in names]
+    if len(listed) != count:
+        raise ValueError(f"{argument} must have one name for each of the {count}, got {len(listed)} names.")
+    return listed
+
+
+def names_of(features: IndexArray, names: list[str] | None) -> list[str]:
+    """Names of some features; those without a name are called x0, x1, ... like scikit-learn's."""
+    return [f"x{j}" if names is None else names[j] for j in features]
+
+
+def _classes(estimator: Any, n_targets: int) -> list[str] | None:
+    """Names of the columns of coefficients of a classifier; of two classes the second has one."""
+    classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        return None
+    names = [str(label) for label in classes]
+    return names if len(names) == n_targets else names[-n_targets:]
+
+
+def public_rows(path: Any, point: Any) -> FloatArray:
+    """Non-zero rows at a point of a path; two classes become one difference, as in ``coef_``."""
+    is_binary = path.classes is not None and len(path.classes) == 2
+    return point.rows[:, 1:] - point.rows[:, :1] if is_binary else point.rows
+
+
+def fitted_attribute(estimator: Any, attribute: str, remedy: str) -> Any:
+    """An attribute that only some estimators have after ``fit``; the message says which."""
+    check_is_fitted(estimator)
+    if not hasattr(estimator, attribute):
+        raise TypeError(f"{type(estimator).__name__} has no {attribute}. {remedy}")
+    return getattr(estimator, attribute)

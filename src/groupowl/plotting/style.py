@@ -1,0 +1,252 @@
+"""What all pictures share: colours, axes to draw on, names that fit, and room for texts inside the axes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+#: Okabe and Ito's colours, told apart with every kind of colour vision; yellow is too faint for lines.
+COLOURS = ("#000000", "#E69F00", "#0072B2", "#CC79A7", "#009E73", "#D55E00", "#56B4E9")
+#: Dashes of curves.
+LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
+#: Marks at the end of a curve, where the solve stopped.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: What is drawn but not named.
+FAINT = "0.75"
+#: Lines that mark a choice, such as the chosen alpha.
+CHOSEN: dict[str, Any] = {"color": COLOURS[5], "linewidth": 1.4, "linestyle": (0, (4, 2))}
+
+#: Names are cut in the middle to so many characters, and to fewer where there is no room, down to the smaller number.
+LONGEST_NAME, SHORTEST_NAME = 28, 3
+SMALLEST_FONT, LARGEST_FONT = 5.0, 9.0  # points, for names of features and tasks
+#: Distance of lines of text in units of the font's size.
+LINE_HEIGHT = 1.35
+_POINTS_PER_INCH = 72.0
+_MOST_ROOM = 0.6  # of the height of axes, for a legend
+_FEW_TICKS = 4
+_LETTER_WIDTH = 0.6  # in units of the font's size
+_MOST_FOR_NAMES = 0.5  # of the width of axes
+_SPARE = 0.93  # of the room for names: widths of letters change a little with the resolution
+_APART = 6.0  # pixels between numbers or names side by side
+_IS_UNNAMED = re.compile(r"_child\d+")  # what Matplotlib calls artists without a label
+
+
+# Axes ---------------------------------------------------------------------------------------------------
+
+
+def new_axes(n_rows: int = 1, n_columns: int = 1, figsize: tuple[float, float] | None = None) -> Any:
+    """Axes of a new figure, an array of them where there are several."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError('Drawing needs Matplotlib; run: pip install "groupowl[plot]"') from error
+    return plt.subplots(n_rows, n_columns, figsize=figsize, layout="constrained")[1]
+
+
+def axes_to_draw_on(ax: Axes | None, figsize: tuple[float, float] | None = None) -> Axes:
+    """The axes that were given, or those of a new figure."""
+    if ax is None:
+        return new_axes(figsize=figsize)
+    from matplotlib.axes import Axes
+
+    if not isinstance(ax, Axes):
+        raise TypeError(f"ax must be a Matplotlib Axes, got {type(ax).__name__}. Use one of plt.subplots(), or None.")
+    return ax
+
+
+def lay_out(ax: Axes) -> None:
+    """Let the figure find its layout, so that sizes on screen can be measured."""
+    figure = ax.figure.canvas.figure
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
+
+
+def size_in_points(ax: Axes) -> tuple[float, float]:
+    """Width and height of the axes as they were laid out last."""
+    to_points = _POINTS_PER_INCH / ax.figure.dpi
+    return ax.bbox.width * to_points, ax.bbox.height * to_points
+
+
+def say(ax: Axes, sentence: str) -> None:
+    """A sentence in the middle of axes that have nothing else to show."""
+    middle: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "center"}
+    ax.text(0.5, 0.5, sentence, **middle, wrap=True, color="0.3", bbox={"facecolor": "white", "edgecolor": "none"})
+    ax.grid(visible=False)
+
+
+# Names --------------------------------------------------------------------------------------------------
+
+
+def shortened_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
+    """Names of at most so many characters: long ones lose their middle, or the beginning that all of them share."""
+    clean = [" ".join(name.split()) for name in names]  # a line break would reach into the neighbour's place
+    long = [name for name in clean if len(name) > longest]
+    shared = sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False)))
+    without_middle = [_without_middle(name, longest) for name in clean]
+    without_start = [name if len(name) <= longest else _from(name, shared, longest) for name in clean]
+    return max(without_middle, without_start, key=lambda candidate: len(set(candidate)))  # what tells more apart
+
+
+def _without_middle(name: str, longest: int) -> str:
+    tail = (longest - 1) // 2
+    return name if len(name) <= longest else f"{name[: longest - 1 - tail]}…{name[len(name) - tail :]}"
+
+
+def _from(name: str, start: int, longest: int) -> str:
+    rest = f"…{name[start:]}"
+    return rest if len(rest) <= longest else f"{rest[: longest - 1]}…"
+
+
+def name_in_legend(ax: Axes, artists: Sequence[Any], **settings: Any) -> Any:
+    """A legend with the artists' labels as they are: a $ is no mathematics, a leading _ no reason to leave one out."""
+    shown = [artist for artist in artists if not _IS_UNNAMED.fullmatch(artist.get_label())]
+    legend = ax.legend(shown, [str(i) for i in range(len(shown))], **settings)
+    for text, artist in zip(legend.get_texts(), shown, strict=True):
+        text.set_parse_math(False)
+        text.set_text(artist.get_label())
+    return legend
+
+
+def font_for(pitch: float) -> float:
+    """Size of the font for lines of text so many points apart."""
+    return float(np.clip(pitch / LINE_HEIGHT, SMALLEST_FONT, LARGEST_FONT))
+
+
+def most_lines(height: float) -> int:
+    """How many lines of text fit into a height in points."""
+    return max(int(height / (SMALLEST_FONT * LINE_HEIGHT)), 1)
+
+
+def name_rows(ax: Axes, positions: Sequence[float], names: Sequence[str], fontsize: float) -> None:
+    """Names beside the rows of a picture, cut where there is no room for them."""
+    _name_ticks(ax, 0, positions, names, fontsize=fontsize)
+
+
+def name_columns(ax: Axes, positions: Sequence[float], names: Sequence[str], fontsize: float) -> None:
+    """Names below the columns of a picture, upright where they would touch, and cut where there is no room for them."""
+    _name_ticks(ax, 1, positions, names, fontsize=fontsize)
+    if _touching(ax.get_xticklabels()):
+        _name_ticks(ax, 1, positions, names, fontsize=fontsize, rotation=90)
+
+
+def _name_ticks(ax: Axes, side: int, positions: Sequence[float], names: Sequence[str], **settings: Any) -> None:
+    """Ticks with names to the left of the axes (side 0) or below them (side 1)."""
+    axis = (ax.yaxis, ax.xaxis)[side]
+    has_engine = ax.figure.canvas.figure.get_layout_engine() is not None  # which makes room for names
+    letters = _MOST_FOR_NAMES * size_in_points(ax)[side] / (_LETTER_WIDTH * settings["fontsize"])
+    longest = int(np.clip(letters, SHORTEST_NAME, LONGEST_NAME))
+    while True:
+        labels = shortened_names(names, longest)
+        axis.set_ticks(positions, labels, parse_math=False, **settings)  # a $ in a name is a dollar
+        axis.set_tick_params(length=0)
+        lay_out(ax)
+        edge = ax.bbox.min[side]
+        room = _SPARE * (edge - _outer_edge(ax, side))
+        needed = edge - min(label.get_window_extent().min[side] for label in axis.get_ticklabels())
+        if has_engine or needed <= room or longest == SHORTEST_NAME:
+            return
+        longest = max(min(longest - 1, int(longest * room / needed)), SHORTEST_NAME)
+
+
+def _outer_edge(ax: Axes, side: int) -> float:
+    """Where the room beside (side 0) or below (1) the axes begins, in pixels: at a neighbour or the figure's edge."""
+    along = 1 - side
+    box, boxes = ax.bbox, [other.bbox for other in ax.figure.canvas.figure.axes if other is not ax]
+    facing = [other for other in boxes if other.min[along] < box.max[along] and box.min[along] < other.max[along]]
+    return max((other.max[side] for other in facing if other.max[side] <= box.min[side]), default=0.0)
+
+
+def _touching(texts: Sequence[Any]) -> bool:
+    """Whether texts side by side are less than a small distance apart."""
+    boxes = sorted((text.get_window_extent() for text in texts), key=lambda box: box.x0)
+    return any(right.x0 - left.x1 < _APART for left, right in pairwise(boxes))
+
+
+# Room ---------------------------------------------------------------------------------------------------
+
+
+def widest(ax: Axes, artists: Iterable[Any]) -> float:
+    """Width of the widest artist as a fraction of the width of the axes."""
+    width = ax.bbox.width
+    return max((artist.get_window_extent().width / width for artist in artists), default=0.0)
+
+
+def clear_legend(ax: Axes, artists: Sequence[Any]) -> None:
+    """A legend that hides none of the lines: where there is no place for it, the axes get room at their bottom."""
+    settings: dict[str, Any] = {"fontsize": LARGEST_FONT, "framealpha": 1.0, "borderaxespad": 0.3}
+    legend = name_in_legend(ax, artists, loc="best", **settings)
+    lay_out(ax)
+    points = np.concatenate([ax.transData.transform(line.get_xydata()) for line in ax.get_lines() if _is_curve(line)])
+    box = legend.get_window_extent()
+    if ((box.min <= points) & (points <= box.max)).all(axis=1).any():
+        bottom, top = ax.get_ylim()
+        share = min(box.height / ax.bbox.height + 0.05, _MOST_ROOM)
+        ax.set_ylim(top - (top - bottom) / (1.0 - share), top)
+        legend.set_loc("lower center")
+
+
+def _is_curve(line: Any) -> bool:
+    """Whether a line is drawn in the units of the data, unlike one across the axes."""
+    return line.get_transform() == line.axes.transData
+
+
+# Numbers along axes -------------------------------------------------------------------------------------
+
+
+def thin_ticks(ax: Axes) -> None:
+    """Fewer numbers below the axes until they keep apart."""
+    for bins in (4, 3, 2):
+        if not _touching(_in_view(ax)):
+            return
+        ax.locator_params(axis="x", nbins=bins)
+
+
+def _in_view(ax: Axes) -> list[Any]:
+    """Texts of the ticks below the axes that are drawn."""
+    low, high = sorted(ax.get_xlim())
+    return [text for text in ax.get_xticklabels() if low <= text.get_position()[0] <= high]
+
+
+def label_log_axis(axis: Axis) -> None:
+    """Plain numbers (50, not 5 x 10^1) on a logarithmic axis: 1, 2, 5, 10, powers of ten where it is long, else all."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = sorted(axis.get_view_interval())
+    subs = range(1, 10) if high < 5 * low else (1.0, 2.0, 5.0) if high < 1e3 * low else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def alpha_axis(ax: Axes, alphas: Any) -> None:
+    """A logarithmic axis with the largest alpha on the left."""
+    largest, smallest = float(np.max(alphas)), float(np.min(alphas))
+    if largest < 1.05 * smallest:  # one alpha only
+        largest, smallest = 1.5 * largest, smallest / 1.5
+    ax.set_xscale("log")
+    ax.set_xlim(largest, smallest)
+    ax.set_xlabel("alpha")
+    ax.minorticks_off()
+    number_alphas(ax, largest, smallest)
+
+
+def number_alphas(ax: Axes, largest: float, smallest: float) -> None:
+    """As many round numbers between two alphas as fit below the axes as they are."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    lay_out(ax)
+    for subs in (range(1, 10), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+        numbers = LogLocator(subs=subs, numticks=100).tick_values(smallest, largest)
+        ax.set_xticks([number for number in numbers if smallest <= number <= largest])
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
+        if not _touching(ax.get_xticklabels()):
+            return
+    ax.set_xticks(ax.get_xticks()[:: -(-len(ax.get_xticks()) // _FEW_TICKS)])
