@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_READY := $(VENV)/.ready-demo
 TEST_READY := $(VENV)/.ready-test
+DOCS_READY := $(VENV)/.ready-docs
 WORKERS ?= auto
 BENCH_VENV := .venv-bench
 BENCH_BIN := $(BENCH_VENV)/bin
@@ -12,7 +13,7 @@ BENCH_READY := $(BENCH_VENV)/.ready
 ADELIE_VENV := .venv-bench-adelie
 BENCH_ARGS ?=
 
-.PHONY: demo test test-long bench lint types unit clean
+.PHONY: demo test test-long bench docs lint types unit clean
 
 demo: $(DEMO_READY)
 	$(BIN)/groupowl demo --out demo
@@ -32,6 +33,11 @@ unit: $(TEST_READY)
 
 test-long: $(TEST_READY)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
+
+# A site that needs no network, in docs/_build/html; whatever Sphinx warns of is an error.
+docs: $(DOCS_READY)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 # groupowl against its peers, in an environment of its own; make bench BENCH_ARGS="--quick" for ten minutes.
 bench: $(BENCH_READY)
@@ -58,5 +64,10 @@ $(TEST_READY): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $(DEMO_READY) $@
 
+$(DOCS_READY): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(ADELIE_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH_VENV) $(ADELIE_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache \
+		docs/_build docs/api/generated
