@@ -17,7 +17,7 @@ import groupowl as go
 from groupowl.estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
 from groupowl.path import group_owl_path
 
-FOLD_TOL = "groupowl.estimators.cv._FOLD_TOL"
+FOLD_TOL = "groupowl.estimators.choosing._FOLD_TOL"
 ESTIMATORS = {"regression": GroupOWLRegressorCV, "classification": GroupOWLClassifierCV}
 
 
