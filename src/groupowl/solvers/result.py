@@ -109,7 +109,7 @@ class SolveResult:
     seconds : float
         Wall time.
     history : History
-        One row per certificate.
+        One row per certificate; its ``n_active`` and ``n_nonzero`` count penalised rows only.
     """
 
     B: FloatArray
