@@ -61,3 +61,24 @@ def test_rounding_of_statistics_is_not_forgotten():
     )
     assert result.status == "precision"
     assert result.gap > 1e-12 * model.null_loss
+
+
+@pytest.mark.parametrize("column", ["X", "Y"])
+def test_subtraction_of_much_larger_samples_is_not_trusted(column):
+    """What is left after 1e8 was taken off carries the rounding of 1e8: the gap says so, and the minimum is inside."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    Y = X[:, :1] + 0.1 * rng.standard_normal((60, 1))
+    removed = np.arange(40, 60)
+    (X if column == "X" else Y)[removed] += 1e8
+    statistics = go.SufficientStatistics.from_arrays
+    left = statistics(X, Y) - statistics(X[removed], Y[removed])
+    assert not left.is_reliable()
+    assert statistics(X[:40], Y[:40]).is_reliable()
+    model = build_model(X[:40], Y[:40])
+    alpha = 0.01 * model.alpha_max
+    expected = solve(model, alpha)
+    known = Model(problem_of_statistics(left, fit_intercept=True), model.weights, model.unpenalized)
+    found = solve(known, alpha)
+    assert found.primal - found.gap <= expected.primal
+    assert not expected.B[found.screened_at >= 0].any()

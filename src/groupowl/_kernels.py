@@ -53,6 +53,11 @@ def column_sums(T: FloatArray) -> FloatArray:
     return T.sum(axis=0)
 
 
+def inverse_weighted_square(theta: FloatArray, w: FloatArray) -> float:
+    """``sum_i ||theta_i||^2 / w_i``, a sum over samples."""
+    return float(np.sum(theta * theta / w))
+
+
 def exceeds_rounding(spread: FloatArray, mean: FloatArray) -> BoolArray:
     """Columns that vary by more than rounding, by their standard deviations; all others count as constant."""
     return spread > _CONSTANT_RTOL * np.abs(mean)
@@ -155,6 +160,8 @@ def last_argmax_cut(upper: FloatArray, lam: FloatArray) -> int:
     """
     m = len(upper)
     excess = np.concatenate([[0.0], np.cumsum(upper - lam)])
+    if not np.isfinite(excess[-1]):  # nothing is known, so nothing is cut
+        return m
     size = np.concatenate([[0.0], np.cumsum(upper) + np.cumsum(lam)])
     return int(np.flatnonzero(excess >= excess.max() - EPS * m * size)[-1])
 

@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from ._kernels import inverse_weighted_square
 from ._typing import FloatArray, Handle
 from .designs import Design, products
 from .losses import Loss
@@ -21,6 +22,8 @@ _MOST_HALVINGS = 40
 _DECREASE = 1e-4
 # Newton decrement, squared and relative to the loss of all samples, at which the last step is short enough.
 _SHORT = 1e-14
+# What is left of ``E^T theta``, relative to the norm of theta, that is no more than rounding.
+_IMBALANCE = 1e-11
 # The same below which one correction is enough for inner solves.
 _NEAR = 1e-4
 # Ridge relative to the largest curvature. Flat directions, of which the tasks of a softmax have one each, do not move.
@@ -53,7 +56,12 @@ class Block:
     def balanced(self, theta: Handle) -> Handle:
         """A dual point near ``theta`` with ``E^T theta = 0`` up to rounding."""
         theta, _ = self.minimised(theta)
-        return self._corrected(theta, self._curvature(theta), times=3)  # the later ones remove what rounding left
+        theta = self._corrected(theta, self._curvature(theta), times=3)  # the later ones remove what rounding left
+        left = float(np.linalg.norm(self.design.reduce(products, self.basis, theta)))
+        norm = float(np.sqrt(self.design.reduce(inverse_weighted_square, theta, self.w)))
+        if left <= _IMBALANCE * norm:
+            return theta
+        return self.design.map(np.zeros_like, theta)  # feasible, and proves little
 
     def nearly_balanced(self, theta: Handle) -> Handle:
         """The same to first order where ``theta`` is near already, for a fraction of the price."""

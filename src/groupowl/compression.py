@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ._kernels import exceeds_rounding, owl_gauge
+from ._kernels import owl_gauge
 from .designs import CompressedDesign, GramCache
 from .gram import SufficientStatistics
 from .losses import resolve_loss
@@ -74,8 +74,9 @@ def problem_of_statistics(
     factors = np.ones(statistics.n_features)
     if fit_intercept or standardized:
         deviation = np.sqrt(np.diagonal(statistics.gram) / statistics.total_weight)
-        varies = exceeds_rounding(deviation, statistics.x_mean)
-        factors = np.where(varies, 1.0 / np.where(varies & standardized, deviation, 1.0), 0.0)
+        varies = statistics.varying()[0]
+        scales = varies & standardized & (deviation > 0.0)
+        factors = np.where(varies, 1.0 / np.where(scales, deviation, 1.0), 0.0)
     data = data.scaled(factors)
     design = CompressedDesign.of(data, factors=factors)
     w = np.ones((design.n_samples, 1))
@@ -85,7 +86,7 @@ def problem_of_statistics(
         data.T,
         w,
         1.0,
-        norm=np.sqrt(square),
+        norm=float(np.linalg.norm(data.y_size)),
         center=data.y_mean,
         null_intercept=nothing,
         null_loss=0.5 * square,

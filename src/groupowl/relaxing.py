@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, cg
@@ -19,12 +21,19 @@ _DECIDES_RTOL = 1e-2
 # More entries than this are not copied to a dense matrix; the Gram matrix of the columns does, less exactly.
 _MOST_ENTRIES = 1 << 24
 _NEWTON_STEPS = 100
+# Ridge relative to the largest curvature; directions that are flat do not move.
+_FLAT_RTOL = 1e-12
 _MOST_HALVINGS = 40
+# Larger Newton systems are not formed, nor those that cost more operations; conjugate gradients do.
+_LARGEST_SYSTEM = 2000
+_MOST_WORK = 4e9
 # Squared Newton decrement, relative to the loss, at which the minimum is reached.
 _DECREMENT_RTOL = 1e-15
 
 
-def relaxed_coefficients(model: Model, support: IndexArray) -> tuple[FloatArray, FloatArray, bool]:
+def relaxed_coefficients(
+    model: Model, support: IndexArray, *, judge: bool = True
+) -> tuple[FloatArray, FloatArray, bool]:
     """Fit the features of the support without penalty.
 
     Squared loss: least squares, of minimum norm where columns are collinear. Multinomial: Newton's method with a ridge
@@ -36,6 +45,8 @@ def relaxed_coefficients(model: Model, support: IndexArray) -> tuple[FloatArray,
         Data and loss.
     support : ndarray of int
         Features to fit; unpenalised ones are always fitted.
+    judge : bool, default=True
+        Whether to find out if the ridge decides, which takes another fit.
 
     Returns
     -------
@@ -54,7 +65,7 @@ def relaxed_coefficients(model: Model, support: IndexArray) -> tuple[FloatArray,
             if len(rows):
                 coefficients[rows] = _least_squares(problem, rows)
             return *problem.to_input(coefficients), False
-        coefficients, ridge_decides = _RidgedFit(problem, rows).solve()
+        coefficients, ridge_decides = _RidgedFit(problem, rows).solve(judge)
         return *problem.to_input(coefficients), ridge_decides
 
 
@@ -91,17 +102,19 @@ class _RidgedFit:
         self.Y, self.w = problem.targets.Y, problem.targets.w
         self.is_ridged = np.arange(len(self.rows)) < len(rows)
 
-    def solve(self) -> tuple[FloatArray, bool]:
-        """Coefficients of the whole problem, and whether the ridge decides them."""
+    def solve(self, judge: bool) -> tuple[FloatArray, bool]:
+        """Coefficients of the whole problem, and whether the ridge decides them, if that is to be judged."""
         coefficients = self.problem.null_coefficients()
         if len(self.rows) == self.problem.n_free:
             return coefficients, False
         start = coefficients[self.rows]
         ridge = _RIDGE * self._mean_curvature(start)
         V = self._minimum(start, ridge)
+        coefficients[self.rows] = V
+        if not judge:
+            return coefficients, False
         freer = self._minimum(V, 0.1 * ridge)
         moved = np.linalg.norm(self.columns.predict(freer - V))
-        coefficients[self.rows] = V
         return coefficients, bool(moved > _DECIDES_RTOL * np.linalg.norm(self.columns.predict(V)))
 
     def _mean_curvature(self, V: FloatArray) -> float:
@@ -148,6 +161,24 @@ class _RidgedFit:
         return V, value, False
 
     def _newton_direction(self, theta: FloatArray, descent: FloatArray, ridge: FloatArray) -> FloatArray:
+        size = descent.size
+        if size <= _LARGEST_SYSTEM and float(size) ** 2 * len(self.Y) <= _MOST_WORK:
+            return self._direct_solution(theta, descent, ridge)
+        return self._iterative_solution(theta, descent, ridge)
+
+    @cached_property
+    def _dense(self) -> FloatArray:
+        return np.ascontiguousarray(self.columns.dense(np.arange(len(self.rows))).T)
+
+    def _direct_solution(self, theta: FloatArray, descent: FloatArray, ridge: FloatArray) -> FloatArray:
+        """From the Hessian itself, with a trace of a ridge in its flat directions."""
+        H = self.problem.loss.curvature_along(theta, self.Y, self.w, self._dense)
+        shift = np.repeat(ridge[:, 0], descent.shape[1]) + _FLAT_RTOL * float(np.diagonal(H).max(initial=0.0))
+        H[np.diag_indices(len(H))] += np.where(shift > 0.0, shift, 1.0)
+        solution = np.asarray(np.linalg.solve(H, descent.ravel()), dtype=np.float64)
+        return self.problem.loss.canonical(solution.reshape(descent.shape))
+
+    def _iterative_solution(self, theta: FloatArray, descent: FloatArray, ridge: FloatArray) -> FloatArray:
         """Conjugate gradients: the softmax does not see the mean over classes, so the Hessian is singular."""
         loss, shape = self.problem.loss, descent.shape
 

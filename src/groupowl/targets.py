@@ -24,7 +24,8 @@ class Targets:
     Y: Handle  # centred where the loss removes its intercept that way
     w: Handle  # (n, 1), positive
     total_weight: float
-    norm: float  # sqrt(sum_i w_i ||y_i||^2)
+    #: ``sqrt(sum_i w_i ||y_i||^2)``, or more where errors of what was taken off are larger: rounding scales with it.
+    norm: float
     center: FloatArray  # what was taken off Y
     null_intercept: FloatArray  # of the model without features, for Y as it is here
     null_loss: float
@@ -79,6 +80,7 @@ def summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_inte
                 "finite optimum. Penalise them, or leave out those that encode the labels."
             )
     norm = float(np.sqrt(design.reduce(_weighted_squares, Y, w).sum()))
+    norm = float(np.hypot(norm, design.free_condition * np.linalg.norm(free_center)))
     return Targets(Y, w, total, norm, center, null_intercept, null_loss, free_center, null_free)
 
 

@@ -6,6 +6,7 @@ The largest row of ``B`` pays the first weight. Estimators and paths multiply a 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -174,10 +175,21 @@ _NAMED: dict[str, Callable[[int, int, int], FloatArray]] = {
 def resolve_weights(spec: Any, *, n_features: int, n_tasks: int, n_samples: int) -> FloatArray:
     """Weights from a name, an array (used as it is) or ``f(n_features, n_tasks=, n_samples=)``."""
     if callable(spec):
-        spec = spec(n_features, n_tasks=n_tasks, n_samples=n_samples)
+        spec = spec(n_features, **_accepted(spec, n_tasks=n_tasks, n_samples=n_samples))
     if isinstance(spec, str):
         return lookup("weights", spec, _NAMED)(n_features, n_tasks, n_samples)
     return check_sequence("weights", spec, n_features)
+
+
+def _accepted(function: Any, **arguments: int) -> dict[str, int]:
+    """Those of the arguments that a function takes by name; all where it does not say."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # built-in functions may have no signature
+        return arguments
+    if any(item.kind is item.VAR_KEYWORD for item in parameters.values()):
+        return arguments
+    return {name: value for name, value in arguments.items() if name in parameters}
 
 
 def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:

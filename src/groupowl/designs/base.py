@@ -5,15 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.linalg import qr, solve_triangular
 
+from .._kernels import EPS
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData, SufficientStatistics, compress_qr
 
 if TYPE_CHECKING:
     from .columns import Columns
+
+# Directions whose squared length is below this, in a Gram matrix of columns of norm 1, are rounding.
+_RANK_RTOL = 1e-13
+# Rounds of orthonormalisation: the first finds the directions, the others remove what rounding left.
+_ORTHONORMAL_ROUNDS = 3
 
 
 @dataclass
@@ -39,6 +47,8 @@ class Design(ABC):
     #: Orthonormal basis of the unpenalised columns, a sample-space handle (n_samples, rank), and their indices.
     free_basis: Handle = None
     free_columns: IndexArray = np.zeros(0, dtype=np.intp)
+    #: Error of the basis relative to that of the columns.
+    free_condition: float = 1.0
     #: Whether rows are samples; if not, they only have the same squared loss, and a constant means nothing.
     rows_are_samples: bool = True
 
@@ -79,6 +89,18 @@ class Design(ABC):
     @abstractmethod
     def select(self, samples: Handle, rows: IndexArray) -> Handle:
         """The given rows of a sample-space array, for use with ``self.rows(rows)``."""
+
+    def orthonormal(self, U: Handle, w: Handle) -> tuple[Handle, FloatArray]:
+        """``Q = U A`` with ``Q^T diag(w) Q = I`` that spans the columns of ``U``, and ``A``.
+
+        By their Gram matrix, which cannot see directions shorter than the root of the precision.
+        """
+        mixing = np.eye(self.reduce(_weighted_products, U, w).shape[0])
+        basis = U
+        for _ in range(_ORTHONORMAL_ROUNDS):
+            mixing = mixing @ _whitening(self.reduce(_weighted_products, basis, w))
+            basis = self.map(partial(_product, coefficients=mixing), U)
+        return basis, mixing
 
     # Columns and rows -------------------------------------------------------------------------------
 
@@ -183,6 +205,18 @@ class LocalDesign(Design):
         """Index the array."""
         return samples[rows]
 
+    def orthonormal(self, U: Handle, w: Handle) -> tuple[Handle, FloatArray]:
+        """By a QR factorisation with pivoting, which sees all directions that are more than rounding."""
+        root = np.sqrt(w)
+        size = np.linalg.norm(root * U, axis=0)
+        scaled = root * U / np.where(size > 0.0, size, 1.0)
+        Q, R, order = qr(scaled, mode="economic", pivoting=True)
+        diagonal = np.abs(np.diagonal(R))
+        rank = int(np.count_nonzero(diagonal > rounding_rtol(len(U)) * diagonal.max(initial=0.0)))
+        mixing = np.zeros((len(size), rank))
+        mixing[order[:rank]] = solve_triangular(R[:rank, :rank], np.eye(rank)) / size[order[:rank], None]
+        return Q[:, :rank] / root, mixing
+
 
 class WrappedDesign(Design):
     """A design that changes the columns of another and leaves sample space to it."""
@@ -209,3 +243,29 @@ class WrappedDesign(Design):
     def select(self, samples: Handle, rows: IndexArray) -> Handle:
         """Select rows of a sample-space array, as the base does."""
         return self.base.select(samples, rows)
+
+    def orthonormal(self, U: Handle, w: Handle) -> tuple[Handle, FloatArray]:
+        """Orthonormal columns, as the base makes them."""
+        return self.base.orthonormal(U, w)
+
+
+def rounding_rtol(n_samples: int) -> float:
+    """What is left of a column by projections, relative to its norm, and nothing but rounding."""
+    return 64.0 * EPS * float(np.sqrt(n_samples))
+
+
+def _whitening(G: FloatArray) -> FloatArray:
+    """``A`` with ``A^T G A = I`` on the directions that are not rounding."""
+    size = np.sqrt(np.maximum(np.diagonal(G), 0.0))
+    inverse = np.divide(1.0, size, out=np.zeros_like(size), where=size > EPS * size.max(initial=0.0))
+    values, vectors = np.linalg.eigh(inverse[:, None] * G * inverse)
+    kept = values > _RANK_RTOL * len(G)
+    return inverse[:, None] * vectors[:, kept] / np.sqrt(values[kept])
+
+
+def _weighted_products(U: FloatArray, w: FloatArray) -> FloatArray:
+    return U.T @ (w * U)
+
+
+def _product(Q: FloatArray, coefficients: FloatArray) -> FloatArray:
+    return Q @ coefficients

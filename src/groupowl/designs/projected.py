@@ -7,20 +7,13 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from .._kernels import EPS
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..gram import CompressedData
-from .base import Design, WrappedDesign
+from .base import Design, WrappedDesign, rounding_rtol
 from .columns import Columns, DenseColumns
 
-# Directions of the unpenalised columns, scaled to norm 1, whose squared length is below this are rounding.
-_RANK_RTOL = 1e-13
-# Rounds of orthonormalisation: the first finds the directions, the others remove what rounding left.
-_ORTHONORMAL_ROUNDS = 3
 # Columns of which less than this is left by the projection are looked at again, one by one.
 _SUSPECT = 1e-5
-# What is left of a column below this, relatively, is rounding: the column counts as one of the unpenalised.
-_DEPENDENT_RTOL = 1e-10
 # Working sets of sparse data are made dense up to so many entries (a gigabyte); larger ones stay with the design.
 _MOST_ENTRIES = 1 << 27
 
@@ -45,6 +38,8 @@ class ProjectedDesign(WrappedDesign):
         Columns in the span of Q, unpenalised or not.
     unpenalised : ndarray of int
         Columns U.
+    condition : float
+        Error of the basis relative to that of the unpenalised columns.
     """
 
     def __init__(
@@ -55,6 +50,7 @@ class ProjectedDesign(WrappedDesign):
         loadings: FloatArray,
         vanishing: BoolArray,
         unpenalised: IndexArray,
+        condition: float = 1.0,
     ) -> None:
         self.base = base
         self.free_basis = basis
@@ -62,6 +58,7 @@ class ProjectedDesign(WrappedDesign):
         self.loadings = loadings
         self.vanishing = vanishing
         self.free_columns = unpenalised
+        self.free_condition = condition
         self.shape, self.dtype = base.shape, base.dtype
         self.passes, self.unit = base.passes, base.unit
 
@@ -112,14 +109,14 @@ class ProjectedDesign(WrappedDesign):
         """Copy columns of the base; the basis stays."""
         base, loadings = self.base.restrict(columns), self.loadings[:, columns]
         left = np.zeros(0, dtype=np.intp)  # only the whole design knows where the unpenalised columns are
-        return ProjectedDesign(base, self.free_basis, self.mixing, loadings, self.vanishing[columns], left)
+        gone = self.vanishing[columns]
+        return ProjectedDesign(base, self.free_basis, self.mixing, loadings, gone, left, self.free_condition)
 
     def rows(self, rows: IndexArray) -> ProjectedDesign:
         """Copy rows of the base and of the basis."""
         basis = self.base.select(self.free_basis, rows)
-        return ProjectedDesign(
-            self.base.rows(rows), basis, self.mixing, self.loadings, self.vanishing, self.free_columns
-        )
+        parts = self.mixing, self.loadings, self.vanishing, self.free_columns, self.free_condition
+        return ProjectedDesign(self.base.rows(rows), basis, *parts)
 
     def largest_row(
         self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
@@ -159,7 +156,7 @@ class ProjectedDesign(WrappedDesign):
         Q = data.R[:, self.free_columns] @ self.mixing
         R = (data.R - Q @ (Q.T @ data.R)) * self._kept.T
         R -= Q @ (Q.T @ R)
-        return replace(data, R=R, gram=R.T @ R)
+        return replace(data, R=R, gram=R.T @ R, x_size=data.x_size * self._kept[:, 0])
 
     def input_coefficients(self, B: FloatArray, free: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Coefficients for the base's columns; ``free`` are those of the basis."""
@@ -175,7 +172,8 @@ class ProjectedDesign(WrappedDesign):
 
     def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
         """Norms before the projection: products cancel that much."""
-        whole = np.sqrt(norms**2 + np.einsum("rj,rj->j", self.loadings, self.loadings))
+        explained = self.free_condition**2 * np.einsum("rj,rj->j", self.loadings, self.loadings)
+        whole = np.sqrt(norms**2 + explained)
         return np.where(self.vanishing, 0.0, self.base.rounding_norms(whole, total_weight))
 
 
@@ -183,28 +181,17 @@ def project_out(design: Design, columns: IndexArray, w: Handle) -> Design:
     """Wrap ``design`` so that these columns are unpenalised; as it is where there are none."""
     if len(columns) == 0:
         return design
-    raw = design.restrict(columns).matmul(np.eye(len(columns)))
-    mixing = np.eye(len(columns))
-    basis = raw
-    for _ in range(_ORTHONORMAL_ROUNDS):
-        mixing = mixing @ _whitening(design.reduce(_weighted_products, basis, w))
-        basis = design.map(partial(_product, coefficients=mixing), raw)
+    basis, mixing = design.orthonormal(design.restrict(columns).matmul(np.eye(len(columns))), w)
     loadings = design.rmatmul(design.map(np.multiply, basis, w)).T
     vanishing = np.zeros(design.n_features, dtype=bool)
     vanishing[columns] = True
-    projected = ProjectedDesign(design, basis, mixing, loadings, vanishing, columns)
-    left, whole = projected.column_norms(w), design.column_norms(w)
-    vanishing = vanishing | (left <= _DEPENDENT_RTOL * whole)
-    return ProjectedDesign(design, basis, mixing, loadings, vanishing, columns)
-
-
-def _whitening(G: FloatArray) -> FloatArray:
-    """``A`` with ``A^T G A = I`` on the directions that are not rounding."""
-    size = np.sqrt(np.maximum(np.diagonal(G), 0.0))
-    inverse = np.divide(1.0, size, out=np.zeros_like(size), where=size > EPS * size.max(initial=0.0))
-    values, vectors = np.linalg.eigh(inverse[:, None] * G * inverse)
-    kept = values > _RANK_RTOL * len(G)
-    return inverse[:, None] * vectors[:, kept] / np.sqrt(values[kept])
+    whole = design.column_norms(w)
+    # How far errors of the unpenalised columns, relative to their norms, can turn the basis.
+    condition = float(np.linalg.norm(whole[columns, None] * mixing, 2)) if mixing.size else 1.0
+    projected = ProjectedDesign(design, basis, mixing, loadings, vanishing, columns, condition)
+    left = projected.column_norms(w)
+    vanishing = vanishing | (left <= rounding_rtol(design.n_samples) * whole)
+    return ProjectedDesign(design, basis, mixing, loadings, vanishing, columns, condition)
 
 
 def products(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -212,16 +199,8 @@ def products(left: FloatArray, right: FloatArray) -> FloatArray:
     return left.T @ right
 
 
-def _product(Q: FloatArray, coefficients: FloatArray) -> FloatArray:
-    return Q @ coefficients
-
-
 def _minus_product(Z: FloatArray, Q: FloatArray, coefficients: FloatArray) -> FloatArray:
     return Z - Q @ coefficients
-
-
-def _weighted_products(U: FloatArray, w: FloatArray) -> FloatArray:
-    return U.T @ (w * U)
 
 
 def _weighted_squares(U: FloatArray, w: FloatArray) -> FloatArray:

@@ -101,11 +101,11 @@ class StandardizedDesign(WrappedDesign):
         return np.sqrt(norms**2 + total_weight * (self.inverse_scale * self.mean) ** 2)
 
 
-def standardize(design: Design, w: Handle, *, center: bool, scale: bool) -> Design:
+def standardize(design: Design, w: Handle, *, center: bool, scale: bool, unscaled: IndexArray | None = None) -> Design:
     """Wrap ``design`` so that its columns have weighted mean 0 (``center``) and deviation 1 (``scale``).
 
     The deviation is about the mean (ddof 0) whether or not columns are centred. Columns without variation
-    become exact zeros when they are centred or scaled.
+    become exact zeros when they are centred or scaled, but for those that are ``unscaled``, which are centred at most.
     """
     if not (center or scale):
         return design
@@ -116,4 +116,6 @@ def standardize(design: Design, w: Handle, *, center: bool, scale: bool) -> Desi
     inverse_scale = np.where(varies, 1.0, 0.0)
     if scale:
         inverse_scale[varies] = 1.0 / deviation[varies]
+    if unscaled is not None:
+        inverse_scale[unscaled] = varies[unscaled] if center else 1.0
     return StandardizedDesign(design, mean if center else np.zeros_like(mean), inverse_scale)

@@ -339,10 +339,6 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
     def _states(self) -> Any:
         return feature_states(self)
 
-    def _claimed_alpha(self, model: Model) -> float:
-        """The alpha that the parameters ask for on the data of the model."""
-        return model.resolve_alpha(self.alpha) if hasattr(self, "alpha") else self.alpha_
-
 
 # Checks -------------------------------------------------------------------------------------------------
 
@@ -368,7 +364,7 @@ def _text_columns(X: Any) -> str:
     """The columns of a frame that hold text, for a message; "X" for an array of text; empty if there are none."""
     names = feature_names(X)
     if names is None:
-        return "X" if not sp.issparse(X) and np.asarray(X).dtype.kind in "OUS" else ""
+        return "X" if X is not None and not sp.issparse(X) and np.asarray(X).dtype.kind in "OUS" else ""
     found = [repr(name) for name in names if np.asarray(X[name]).dtype.kind in "OUS"]
     return f"column{'s' if len(found) > 1 else ''} {', '.join(found[:5])}" if found else ""
 

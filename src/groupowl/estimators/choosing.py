@@ -19,7 +19,7 @@ from .._typing import FloatArray, IndexArray
 from ..designs import as_design
 from ..model import Model
 from ..path import PathFit, PathResult, resolve_alphas
-from ..path.fitting import short_of_tolerance
+from ..path.fitting import MAX_DEVIANCE, short_of_tolerance
 from ..progress import progress_callback
 from ..selection import (
     CRITERIA,
@@ -58,8 +58,6 @@ _FOLD_TOL = 1e-4
 # The last fit is one of hundreds: some more digits cost next to nothing, and leave less to chance than the gap allows.
 _POLISH_FACTOR = 1e-3
 _POLISH_STEPS = 500
-# A grid that the estimator made ends where this share of the deviance is explained, as that of group_owl_path.
-_MAX_DEVIANCE = 0.999
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +126,7 @@ class CrossValidatedFit(GroupOWLBase):
             When fits on all data, or fits of folds, fall short of their tolerance.
         """
         self._check_selection()
-        settings, scorer = self._settings(), resolve_scorer(self.scoring)
+        settings, scorer = self._settings(), resolve_scorer(self.scoring, self._loss)
         splitter_params, scorer_params = self._routed_params(scorer, sample_weight, params)
         data = self._validate_fit(X, y, sample_weight)
         weight = check_sample_weight(sample_weight, data.n_samples)
@@ -210,7 +208,7 @@ class CrossValidatedFit(GroupOWLBase):
 
     def _full_paths(self, job: _Job, models: list[Model], grids: list[FloatArray]) -> list[PathFit]:
         """The path of each model on all data; a grid of our own ends where the deviance is explained."""
-        max_deviance = _MAX_DEVIANCE if isinstance(self.alphas, numbers.Integral) else None
+        max_deviance = MAX_DEVIANCE if isinstance(self.alphas, numbers.Integral) else None
         arguments = [
             (job.fitting, model, grid, seed, max_deviance, self.verbose, type(self).__name__)
             for model, grid, seed in zip(models, grids, _seeds(job, len(models)), strict=True)
@@ -289,7 +287,7 @@ class CrossValidatedFit(GroupOWLBase):
     def _judged(self, job: _Job, model: Model, path: PathFit) -> _Searched:
         likelihood = Likelihood(
             loss=job.fitting.loss,
-            n_samples=float(job.fit_weight.sum()),
+            n_samples=float(job.weight.sum()),
             n_columns=job.data.Y.shape[1],
             n_penalized=len(model.weights),
             null_loss=model.null_loss,
@@ -303,7 +301,9 @@ class CrossValidatedFit(GroupOWLBase):
     def _final_fit(self, model: Model, alpha: float, settings: Settings) -> SolveResult:
         """The fit that the chosen alpha alone would give, and then some more digits where they are to be had."""
         result = self._solve(model, alpha, settings)
-        finer = replace(settings, tol=_POLISH_FACTOR * settings.tol, max_iter=_POLISH_STEPS)
+        if not result.converged:
+            return result
+        finer = replace(settings, tol=_POLISH_FACTOR * settings.tol, max_iter=min(_POLISH_STEPS, settings.max_iter))
         polished = self._solve(model, alpha, finer, model.start(result.B.T, result.intercept))
         if polished.gap >= result.gap or polished.B[result.screened_at >= 0].any():
             return result
@@ -348,7 +348,8 @@ def _statistics(job: _Job, model: Model, folds: list[Fold], n_alphas: int) -> Fo
     """Statistics of all folds where they pay; a relaxed fit needs columns that rounding has not touched."""
     if job.fitting.relaxed or not statistics_pay(model, job.settings.solver, folds, n_alphas):
         return None
-    return fold_statistics(job.data.X, job.data.Y, job.weight, folds)
+    found = fold_statistics(job.data.X, job.data.Y, job.weight, folds)
+    return found if all((found.total - part).is_reliable() for part in found.parts) else None
 
 
 def _full_path(

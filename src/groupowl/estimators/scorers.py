@@ -8,16 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.metrics import get_scorer
 
 from .._typing import FloatArray, IndexArray
 from ..selection import Candidate
 from .base import FitData, GroupOWLBase
 
+# Names of scores that the loss of a model gives itself, classes that a fold does not have included.
+_OWN_SCORES = {"squared": "neg_mean_squared_error", "multinomial": "neg_log_loss"}
 
-def resolve_scorer(scoring: Any) -> Any:
+
+def resolve_scorer(scoring: Any, loss: str | None = None) -> Any:
     """A scorer from its name or itself; None for the loss of the model."""
-    if scoring is None:
+    is_own = isinstance(scoring, str) and loss is not None and scoring == _OWN_SCORES.get(loss)
+    if scoring is None or (is_own and not get_config()["enable_metadata_routing"]):
         return None
     if isinstance(scoring, str):
         return get_scorer(scoring)
@@ -74,7 +79,13 @@ class ScorerScore:
     def _score(self, candidate: Candidate, X: Any, y: Any, params: dict[str, Any]) -> float:
         B = candidate.coef(self.data.n_features)
         adopt_coefficients(self.estimator, B, candidate.intercept, self.data)
-        value = self.scorer(self.estimator, X, y, **params)
+        try:
+            value = self.scorer(self.estimator, X, y, **params)
+        except ValueError as error:
+            raise ValueError(
+                f"scoring={self.scorer!r} failed on a fold with {len(self.rows)} test samples: {error} "
+                "Choose another scoring, or folds that have all classes."
+            ) from error
         if not isinstance(value, numbers.Real):
             raise ValueError(f"scoring must return a number, got {value!r} of type {type(value).__name__}.")
         return float(value)

@@ -25,7 +25,8 @@ class SingleFit(GroupOWLBase):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets, or one label per sample for classification.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; 2 is the same as the sample twice, 0 as no sample.
+            Non-negative weights; 2 is the same as the sample twice, 0 as no sample. Weight sequences that depend on the
+            number of samples ("gaussian", functions) count rows.
 
         Returns
         -------

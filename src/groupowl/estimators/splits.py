@@ -18,6 +18,11 @@ _DEFAULT_FOLDS = 5
 
 def make_folds(cv: Any, X: Any, y: Any, classes: Any, sample_weight: FloatArray, params: dict[str, Any]) -> list[Fold]:
     """Folds of the samples of positive weight; ``params`` are for a splitter, and no others take any."""
+    if params.get("groups") is not None and not hasattr(cv, "split"):
+        raise ValueError(
+            f"groups were given, but cv={cv!r} does not keep groups together. "
+            "Use a splitter that does, for example cv=sklearn.model_selection.GroupKFold()."
+        )
     if cv is None or isinstance(cv, numbers.Integral):
         return check_folds(_default_splits(cv, y, classes, sample_weight), sample_weight)
     if hasattr(cv, "split") and not isinstance(cv, str):

@@ -108,11 +108,12 @@ class _Check:
             self.problem.from_input(self.B, self.intercept) if self.is_finite else self.problem.null_coefficients()
         )
         self.goal = float(estimator.tol) * model.null_loss
+        self.certificate = self.problem.certify(self.coefficients)
         self.allowance = self._rounding_allowance()
 
     def verification(self) -> Verification:
         """All numbers, and what they mean."""
-        certificate = self.problem.certify(self.coefficients)
+        certificate = self.certificate
         objective = self._objective()
         lower = certificate.primal - certificate.gap  # of the minimum, whatever the coefficients
         if self.is_finite and not objective - lower <= self.goal + self.allowance:
@@ -159,10 +160,16 @@ class _Check:
 
     def _rounding_allowance(self) -> float:
         """What rounding the coefficients to their precision changes in objective and dual value."""
+        residual = self.certificate.residual
+        if residual is None:  # nothing is known of coefficients that overflow
+            return 0.0
         unit = _ROUNDINGS * float(np.finfo(np.asarray(self.coef).dtype).eps)
-        size = self.problem.targets.norm + self.problem.reach(self.coefficients)
-        moved = unit * (size + float(np.linalg.norm(self.intercept)))
-        return moved * (size + moved)
+        moved = unit * (residual.reach + float(np.linalg.norm(self.intercept)))
+        # The loss changes with the predictor as fast as the norm of its gradient says, and a little more by curvature.
+        penalty = unit * self.problem.penalty_value(self.coefficients)
+        curvature = self.problem.loss.curvature
+        slope = min(residual.norm, np.sqrt(2.0 * curvature * self.model.null_loss))  # of a fit it is not larger
+        return float(penalty + moved * (slope + curvature * moved))
 
     def _sharper_bound(self) -> float:
         """A lower bound on the minimum from a solve of its own, without screening, that starts at the coefficients.
@@ -190,14 +197,19 @@ class _Check:
 
     def _proved_zero(self, certificate: Certificate) -> Any:
         everything = np.arange(self.problem.n_rows)
-        proved = np.ones(len(everything), dtype=bool)
+        proved = np.zeros(len(everything), dtype=bool)
+        if not np.isfinite(certificate.gap):  # nothing is
+            return proved
+        proved[:] = True
         proved[safe_rows(self.problem, certificate, everything, extended_rule)] = False
         return proved
 
     # Findings ---------------------------------------------------------------------------------------
 
     def _alpha_finding(self) -> Finding:
-        asked = self.estimator._claimed_alpha(self.model)
+        if not hasattr(self.estimator, "alpha"):
+            return Finding(True, f"alpha_ = {self.alpha:.6g}, as it was chosen; the choice is not checked")
+        asked = self.model.resolve_alpha(self.estimator.alpha)
         holds = bool(abs(asked - self.alpha) <= _ALPHA_RTOL * abs(asked))
         if holds:
             return Finding(True, f"alpha_ = {self.alpha:.6g} is what the parameters ask for on these data")
@@ -212,6 +224,8 @@ class _Check:
     def _gap_finding(self, gap: float) -> Finding:
         holds = bool(gap <= self.goal + self.allowance)
         bound = f"tol * null loss = {self.goal:.3g}"
+        if gap > self.goal:
+            bound += f" and {self.allowance:.3g} for rounding"
         if holds:
             return Finding(True, f"duality gap {gap:.3g}, at most {bound}: nothing is better by more than this")
         return Finding(False, f"duality gap {gap:.3g}, above {bound}: these coefficients are not proved optimal")

@@ -12,13 +12,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._kernels import EPS, exceeds_rounding
-from .._typing import FloatArray, IndexArray
+from .._typing import BoolArray, FloatArray, IndexArray
 from .compressed import CompressedData, Moments, factorize
 from .samples import NO_SAMPLES, OVERFLOW, check_samples, is_sparse
 
 # Rows of one product: few, because sums of equal terms lose digits in proportion to their length, but enough for the
 # product to cost more than merging its result. The columns of sparse data have shorter sums.
 _DENSE_ROWS, _SPARSE_ROWS = 1 << 10, 1 << 15
+
+# Errors below this, relative to a variance, leave its column reliable.
+_RELIABLE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,14 +175,28 @@ class SufficientStatistics:
             x_size=self.x_size[chosen],
         )
 
+    def varying(self) -> tuple[BoolArray, BoolArray]:
+        """Columns of X and Y that vary by more than rounding, or of which rounding errors do not allow to tell."""
+        return self._varies(np.diagonal(self.gram), self.x_mean, self.x_size), self._varies(
+            self.yy, self.y_mean, self.y_size
+        )
+
+    def _varies(self, squares: FloatArray, mean: FloatArray, size: FloatArray) -> BoolArray:
+        known = exceeds_rounding(np.sqrt(squares / self.total_weight), mean)
+        return known | exceeds_rounding(np.sqrt(self.error / self.total_weight) * size, mean)
+
+    def is_reliable(self) -> bool:
+        """Whether rounding errors are small beside the variance of every column."""
+        x_errors, y_errors = (self.error * size**2 for size in (self.x_size, self.y_size))
+        return bool(np.all(x_errors <= _RELIABLE * np.diagonal(self.gram)) and np.all(y_errors <= _RELIABLE * self.yy))
+
     def moments(self, center: bool = True) -> Moments:
         """Second moments about the means, or about zero for a model without intercept.
 
         About the means, columns that vary by rounding only are exact zeros.
         """
         if center:
-            x_varies = exceeds_rounding(np.sqrt(np.diagonal(self.gram) / self.total_weight), self.x_mean)
-            y_varies = exceeds_rounding(np.sqrt(self.yy / self.total_weight), self.y_mean)
+            x_varies, y_varies = self.varying()
             gram = self.gram if x_varies.all() else self.gram * np.outer(x_varies, x_varies)
             xy, yy = self.xy * np.outer(x_varies, y_varies), self.yy * y_varies
             return Moments(gram, xy, yy, self.x_size * x_varies, self.y_size * y_varies, self.error)

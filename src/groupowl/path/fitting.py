@@ -14,6 +14,9 @@ from ..model import Model
 from ..screening import Rule
 from ..solvers import Callback, Progress, Sequence, Solver, SolveResult
 
+#: A path ends where this share of the deviance is explained.
+MAX_DEVIANCE = 0.999
+
 
 @dataclass(frozen=True, eq=False)
 class PathPoint:
@@ -98,7 +101,7 @@ def fit_path(
     rng: np.random.Generator | None = None,
     start: FloatArray | None = None,
     max_features: int | None = None,
-    max_deviance: float | None = 0.999,
+    max_deviance: float | None = MAX_DEVIANCE,
     callback: Callback | None = None,
     dtype: Any = np.float64,
 ) -> PathFit:

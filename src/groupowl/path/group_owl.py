@@ -24,7 +24,7 @@ from ..model import Model, build_model
 from ..progress import combined, progress_callback
 from ..screening import resolve_rule
 from ..solvers import Callback, as_generator, check_callback, resolve_solver, warn_unless_converged
-from .fitting import fit_path, short_of_tolerance
+from .fitting import MAX_DEVIANCE, fit_path, short_of_tolerance
 from .result import PathResult
 
 
@@ -55,7 +55,8 @@ def group_owl_path(
     For each alpha the objective is ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B_[j],:||_2``, where
     the row of ``B`` with the j-th largest norm pays ``weights_j`` and ``W`` is the sum of the sample weights; squared
     loss is ``1/(2 n) ||Y - X B||^2`` without sample weights. Coefficients, residuals, Gram matrices and sufficient
-    statistics carry over from one alpha to the next. The path ends early once 99.9 % of the deviance is explained.
+    statistics carry over from one alpha to the next. A grid of alphas that is made here ends early once 99.9 % of the
+    deviance is explained.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def group_owl_path(
         feature, or a function ``f(n_features, n_tasks=, n_samples=)``.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing; or positive
-        numbers, which are sorted downwards, each taken once: a path has one solution per alpha.
+        numbers, which are sorted downwards and all fitted, each once: a path has one solution per alpha.
     eps : float, default=1e-3
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     fit_intercept : bool, default=True
@@ -151,6 +152,7 @@ def group_owl_path(
             rng=as_generator(random_state),
             start=model.start(_all_columns(coef_init, classes)),
             max_features=limit,
+            max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
             callback=combined(line, callback),
             dtype=np.float32 if design.dtype == np.float32 else np.float64,
         )

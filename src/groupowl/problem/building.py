@@ -44,7 +44,7 @@ def build_problem(
     if len(present) < design.n_samples:  # samples of weight zero are not there
         design, Y, weight = design.rows(present), Y[present], weight[present]
     w = design.samples(weight[:, None])
-    design = standardize(design, w, center=fit_intercept, scale=standardized)
+    design = standardize(design, w, center=fit_intercept, scale=standardized, unscaled=unpenalized)
     if unpenalized is not None:
         design = project_out(design, unpenalized, w)
     targets = summarise_targets(design, resolved, design.samples(Y), w, fit_intercept)

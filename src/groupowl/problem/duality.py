@@ -7,7 +7,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from .._kernels import EPS, owl_gauge, unit_norms
+from .._kernels import EPS, inverse_weighted_square, owl_gauge, unit_norms
 from .._typing import FloatArray, Handle
 from ..balancing import Block
 from .certificate import Certificate, Residual
@@ -57,7 +57,7 @@ class Problem(Objective):
             theta=theta,
             descent=None if self.n_free else C,  # balancing by the mean does not move products with centred columns
             pulls=pulls,
-            norm=float(np.sqrt(self.design.reduce(_inverse_weighted_square, theta, w))),
+            norm=float(np.sqrt(self.design.reduce(inverse_weighted_square, theta, w))),
             totals=self.design.reduce(self.loss.ray_totals, theta, Y, w),
             loss=self.loss_value(Z),
             reach=reach,
@@ -71,8 +71,11 @@ class Problem(Objective):
         theta = self.design.map(partial(np.multiply, scale), residual.theta)
         correlations, theta_norm = abs(scale) * residual.pulls, abs(scale) * residual.norm
         if gauge <= 1.0 and self._is_null(B):
-            # The gradient at the null model lies in the dual ball: optimal, and no difference to round.
-            return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, residual=residual)
+            # The gradient at the null model lies in the dual ball: optimal, and no difference to round, but for what
+            # rounding does to the basis of unpenalised columns.
+            free = self.design.n_free_directions > 0
+            gap = self._rounding(residual, primal, primal, theta_norm) if free else 0.0
+            return Certificate(theta, correlations, theta_norm, primal, primal, gap, gap, residual=residual)
         dual = float(self.design.reduce(self.loss.dual_value, theta, self.targets.Y, self.targets.w))
         # <theta, Y> and ||theta||^2 for theta = s (Y - X B), each with the error of its products.
         product_error = self.product_error * (abs(scale) + 0.5 * scale * scale) * residual.reach * residual.reach
@@ -148,7 +151,3 @@ class Problem(Objective):
                 break
             factor *= 1.0 + 32 * EPS
         return factor
-
-
-def _inverse_weighted_square(theta: FloatArray, w: FloatArray) -> float:
-    return float(np.sum(theta * theta / w))

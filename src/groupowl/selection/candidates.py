@@ -107,7 +107,7 @@ def relaxed_candidates(model: Model, candidates: list[Candidate]) -> list[Candid
     for candidate in candidates:
         key = candidate.support.tobytes()
         if key not in known:
-            B, intercept, _ = relaxed_coefficients(model, candidate.support)
+            B, intercept, _ = relaxed_coefficients(model, candidate.support, judge=False)
             known[key] = Candidate(candidate.support, B[candidate.support], intercept)
     return [known[candidate.support.tobytes()] for candidate in candidates]
 
