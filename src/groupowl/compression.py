@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ._kernels import owl_gauge
+from ._typing import FloatArray
 from .designs import CompressedDesign, GramCache
 from .gram import SufficientStatistics
 from .losses import resolve_loss
@@ -113,7 +114,9 @@ def needs_exactness(tol: float) -> bool:
     return tol < _GRAM_TOLERANCE
 
 
-def is_nearly_null(problem: Problem) -> bool:
-    """Whether rounding decides if anything is selected: then the data themselves must tell."""
-    pulls = problem.residual(problem.null_coefficients()).pulls
-    return owl_gauge(pulls, problem.lam) <= 1.0 + _NULL_RTOL
+def is_nearly_null(null_pulls: FloatArray, lam: FloatArray) -> bool:
+    """Whether rounding decides if these weights select anything: then the data themselves must tell.
+
+    ``null_pulls`` are those of the model without features.
+    """
+    return owl_gauge(null_pulls, lam) <= 1.0 + _NULL_RTOL

@@ -172,7 +172,7 @@ class TrainingStatistics:
 def _fit(fitting: Fitting, model: Model, alphas: FloatArray, seed: int) -> TrainedPath:
     sequence = model.sequence(fitting.solver, tol=fitting.tol, n_solves=len(alphas))
     follower = Follower(model, sequence, fitting.tol * model.null_loss, fitting.rule, fitting.max_iter)
-    steps = list(follower.follow(alphas, np.random.default_rng(seed)))
+    steps = follower.follow(alphas, np.random.default_rng(seed))
     candidates = [Candidate.of(step.B, step.intercept) for step in steps]
     if fitting.relaxed:
         candidates = relaxed_candidates(model, candidates)

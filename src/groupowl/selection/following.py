@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from .._typing import FloatArray
 from ..model import Model
 from ..screening import Rule
 from ..solvers import Sequence
+from ..solvers.sequence import Extrapolation
 
-# After guesses that failed in a row, so many alphas are solved before the next guess.
-_LONGEST_WAIT = 16
+# Alphas from one solve to the next, at first and at most.
+_FIRST_STRIDE = 4
+_LONGEST_STRIDE = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +30,9 @@ class Step:
 class Follower:
     """Follows falling alphas on a model.
 
-    The line through the last two solutions is often as good as the next one: its duality gap says so for the price of
-    one certificate. Where the gap is above the goal, the alpha is solved.
+    Only some of them are solved. On the line between two solutions coefficients are often as good as a solve would
+    make them: their duality gap says so for the price of one certificate. Where it is above the goal, the alpha is
+    solved after all, lines become shorter, and the next solves lie closer together.
     """
 
     def __init__(self, model: Model, sequence: Sequence, goal: float, rule: Rule | None, max_iter: int) -> None:
@@ -37,32 +40,53 @@ class Follower:
         self.sequence = sequence
         self.goal = goal
         self.settings = {"rule": rule, "max_iter": max_iter}
-        self._misses = self._wait = 0
 
-    def follow(self, alphas: FloatArray, rng: np.random.Generator) -> Iterator[Step]:
+    def follow(self, alphas: FloatArray, rng: np.random.Generator) -> list[Step]:
         """A step for each alpha."""
-        for alpha in alphas.tolist():
-            guess = self._proved_guess(alpha)
-            if guess is not None:
-                yield Step(*self.model.problem.to_input(guess), True)
-                continue
-            result = self.sequence.solve(self.model.sequence_weights, alpha, rng=rng, **self.settings)
-            yield Step(result.B, result.intercept, result.converged)
+        self.alphas, self.rng = alphas, rng
+        self.coefficients: list[Any] = [None] * len(alphas)  # in the scale of the problem
+        self.steps: list[Any] = [None] * len(alphas)
+        self._solve(0)
+        last, stride = 0, _FIRST_STRIDE
+        while last < len(alphas) - 1:
+            first, last = last, min(last + stride, len(alphas) - 1)
+            self._solve(last)
+            stride = min(2 * stride, _LONGEST_STRIDE) if self._fill(first, last) else max(stride // 2, 1)
+        return self.steps
+
+    def _solve(self, i: int) -> None:
+        result = self.sequence.solve(self.model.sequence_weights, self.alphas[i], rng=self.rng, **self.settings)
+        self.coefficients[i] = self.sequence.B
+        self.steps[i] = Step(result.B, result.intercept, result.converged)
+
+    def _fill(self, first: int, last: int) -> bool:
+        """Steps between two that are there, the middle one first; whether all of them lie on the line."""
+        if last - first < 2:
+            return True
+        middle = (first + last) // 2
+        on_line = self._take_from_line(first, middle, last)
+        if not on_line:
+            self._solve_between(middle)
+        halves = [self._fill(first, middle), self._fill(middle, last)]
+        return on_line and all(halves)
 
     @np.errstate(all="ignore")  # a gap that is not finite is no proof
-    def _proved_guess(self, alpha: float) -> FloatArray | None:
+    def _take_from_line(self, first: int, i: int, last: int) -> bool:
+        """Take the coefficients on the line between two steps if their gap allows it."""
+        alphas = self.alphas
+        share = (alphas[i] - alphas[first]) / (alphas[last] - alphas[first])
+        guess = (1.0 - share) * self.coefficients[first] + share * self.coefficients[last]
+        self.coefficients[i] = guess
+        problem = self.sequence.small.with_lam(alphas[i] * self.model.sequence_weights)
+        if not problem.certify(guess).gap <= self.goal:
+            return False
+        self.steps[i] = Step(*self.model.problem.to_input(guess), True)
+        return True
+
+    def _solve_between(self, i: int) -> None:
+        """Solve from the coefficients on the line; the sequence then goes on as if that had not been."""
         sequence = self.sequence
-        guess = sequence.line.at(alpha) if self._wait == 0 else None
-        self._wait = max(self._wait - 1, 0)
-        if guess is None:
-            return None
-        problem = sequence.small.with_lam(alpha * self.model.sequence_weights)
-        certificate = problem.certify(guess)
-        if not certificate.gap <= self.goal:
-            self._misses += 1
-            self._wait = min(2**self._misses, _LONGEST_WAIT)
-            return None
-        self._misses = 0
-        sequence.B, sequence.residual, sequence.source = guess, certificate.residual, problem
-        sequence.line.add(alpha, guess)
-        return guess
+        kept = sequence.B, sequence.residual, sequence.source, sequence.line
+        sequence.B, sequence.residual, sequence.line = self.coefficients[i], None, Extrapolation()
+        self._solve(i)
+        sequence.B, sequence.residual, sequence.source, sequence.line = kept

@@ -42,6 +42,7 @@ class Sequence:
         self.residual: Residual | None = None
         self.source: Problem | None = None  # the problem that the residual belongs to
         self.line = Extrapolation()
+        self._pulls: tuple[Problem, FloatArray] | None = None
         self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
         if self._wants_compression(n_solves):
             self.small = compress(problem, exact=needs_exactness(tol)) or problem
@@ -57,7 +58,7 @@ class Sequence:
         lam = strength * weights
         guess = self.line.at(strength)
         chosen = self.small.with_lam(lam)
-        if chosen.design is not self.problem.design and is_nearly_null(chosen):
+        if chosen.design is not self.problem.design and is_nearly_null(self._null_pulls(), lam):
             chosen = self.problem.with_lam(lam)
         result = self._run(chosen, guess, **settings)
         if result.status == "precision" and chosen.product_error > 0.0:  # the Gram matrix is not exact enough
@@ -71,6 +72,12 @@ class Sequence:
             )
         self.line.add(strength, self.B)
         return result
+
+    def _null_pulls(self) -> FloatArray:
+        """Those of the model without features, the same for all weights."""
+        if self._pulls is None or self._pulls[0] is not self.small:
+            self._pulls = self.small, self.small.residual(self.small.null_coefficients()).pulls
+        return self._pulls[1]
 
     def _run(self, chosen: Problem, guess: FloatArray | None, **settings: Any) -> SolveResult:
         origin = chosen if chosen.design is self.problem.design else self.problem.with_lam(chosen.lam)
