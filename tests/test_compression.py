@@ -79,6 +79,8 @@ def test_subtraction_of_much_larger_samples_is_not_trusted(column):
     alpha = 0.01 * model.alpha_max
     expected = solve(model, alpha)
     known = Model(problem_of_statistics(left, fit_intercept=True), model.weights, model.unpenalized)
+    null = known.problem.certify(known.problem.null_coefficients())
+    assert abs(null.primal - model.null_loss) <= null.rounding
     found = solve(known, alpha)
     assert found.primal - found.gap <= expected.primal
     assert not expected.B[found.screened_at >= 0].any()

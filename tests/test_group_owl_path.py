@@ -553,3 +553,14 @@ def test_bad_input(name):
     case = case_of()
     with pytest.raises(kind, match=message):
         group_owl_path(**{"X": case.X, "y": case.Y, "alphas": 3, **changes})
+
+
+def test_alphas_that_are_given_are_all_fitted():
+    """Only a grid of our own ends where the deviance is explained."""
+    data = go.datasets.make_correlated_groups(20, 40, 2, random_state=0)
+    top = group_owl_path(data.X, data.Y, alphas=1).alpha_max
+    alphas = top * np.geomspace(1.0, 1e-6, 8)
+    path = group_owl_path(data.X, data.Y, alphas=alphas, tol=1e-4)
+    assert len(path) == 8
+    assert path.deviance_ratio[-2] > 0.999
+    assert len(group_owl_path(data.X, data.Y, alphas=8, eps=1e-6, tol=1e-4)) < 8

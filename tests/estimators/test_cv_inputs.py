@@ -331,3 +331,23 @@ def test_unknown_metadata_are_refused():
     X, Y = regression()
     with pytest.raises(TypeError, match="unknown argument 'batch'"):
         GroupOWLRegressorCV(alphas=2).fit(X, Y, batch=np.ones(len(X)))
+
+
+@pytest.mark.parametrize("cv", [None, 3, [(range(40), range(40, 60))]])
+def test_groups_need_a_splitter_that_keeps_them(cv):
+    data = go.datasets.make_correlated_groups(60, 10, 2, random_state=0)
+    with pytest.raises(ValueError, match=r"does not keep groups together.*GroupKFold"):
+        go.GroupOWLRegressorCV(alphas=3, cv=cv).fit(data.X, data.Y, groups=np.arange(60) % 4)
+
+
+def test_criteria_count_samples_and_not_class_weights():
+    data = go.datasets.make_correlated_groups(60, 10, 3, task="classification", random_state=0)
+    labels = data.Y.argmax(axis=1)
+    chosen = [
+        go.GroupOWLClassifierCV(alphas=10, eps=0.05, selection="bic", class_weight=dict.fromkeys(range(3), size))
+        .fit(data.X, labels)
+        .criterion_path_
+        for size in (1e-3, 1.0, 100.0)
+    ]
+    np.testing.assert_allclose(chosen[0], chosen[1], rtol=1e-6)
+    np.testing.assert_allclose(chosen[2], chosen[1], rtol=1e-6)
