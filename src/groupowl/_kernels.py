@@ -58,6 +58,13 @@ def inverse_weighted_square(theta: FloatArray, w: FloatArray) -> float:
     return float(np.sum(theta * theta / w))
 
 
+def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``a + b`` rounded, and exactly what rounding took off (Knuth)."""
+    rounded = a + b
+    second = rounded - a
+    return rounded, (a - (rounded - second)) + (b - second)
+
+
 def exceeds_rounding(spread: FloatArray, mean: FloatArray) -> BoolArray:
     """Columns that vary by more than rounding, by their standard deviations; all others count as constant."""
     return spread > _CONSTANT_RTOL * np.abs(mean)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._kernels import EPS, exceeds_rounding
+from .._kernels import EPS, exceeds_rounding, two_sum
 from .._typing import BoolArray, FloatArray, IndexArray
 from .compressed import CompressedData, Moments, factorize
 from .samples import NO_SAMPLES, OVERFLOW, check_samples, is_sparse
@@ -130,8 +130,8 @@ class SufficientStatistics:
         dx = (other.x_mean - self.x_mean) + (other.x_rest - self.x_rest)
         dy = (other.y_mean - self.y_mean) + (other.y_rest - self.y_rest)
         share = sign * other.total_weight / total
-        x_mean, x_rest = _two_sum(self.x_mean, self.x_rest + share * dx)
-        y_mean, y_rest = _two_sum(self.y_mean, self.y_rest + share * dy)
+        x_mean, x_rest = two_sum(self.x_mean, self.x_rest + share * dx)
+        y_mean, y_rest = two_sum(self.y_mean, self.y_rest + share * dy)
         root = math.sqrt(abs(share) * self.total_weight)
         dx, dy = root * dx, root * dy
         grow = sign > 0
@@ -248,8 +248,8 @@ def _block_statistics(X: Any, Y: FloatArray, w: FloatArray) -> SufficientStatist
     x_squares, y_squares = np.diagonal(gram), np.sum(tasks * tasks, axis=1)
     dx, dy = V.T @ root / math.sqrt(total), np.sum(tasks * root, axis=1) / math.sqrt(total)
     n_terms = int(np.bincount(V.indices).max(initial=0)) if is_sparse(V) else len(w)
-    x_mean, x_rest = _two_sum(x_center, dx / math.sqrt(total))
-    y_mean, y_rest = _two_sum(y_center, dy / math.sqrt(total))
+    x_mean, x_rest = two_sum(x_center, dx / math.sqrt(total))
+    y_mean, y_rest = two_sum(y_center, dy / math.sqrt(total))
     return SufficientStatistics(
         len(w), total, x_mean, y_mean, x_rest, y_rest,
         gram=gram - np.outer(dx, dx),
@@ -301,10 +301,3 @@ def _statistics_of_blocks(blocks: Iterable[tuple[Any, ...]]) -> Iterator[Suffici
         if not isinstance(block, tuple | list) or len(block) not in (2, 3):
             raise TypeError(f"block {number} must be (X, Y) or (X, Y, sample_weight), got {type(block).__name__}.")
         yield from _statistics_of_samples(f" of block {number}", *block)
-
-
-def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """``a + b`` rounded, and exactly what rounding took off (Knuth)."""
-    rounded = a + b
-    second = rounded - a
-    return rounded, (a - (rounded - second)) + (b - second)

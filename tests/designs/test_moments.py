@@ -1,0 +1,88 @@
+"""Moments of columns block by block: the same as from all samples at once, exact for constant columns."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from groupowl.designs import as_design
+from groupowl.designs.moments import ColumnMoments, block_moments
+
+MAKERS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "float32": lambda A: A.astype(np.float32),
+    "csr": sp.csr_array,
+    "csc": sp.csc_array,
+}
+
+
+def make_table(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, 6)) * (rng.random((n, 6)) < 0.7)
+    A[:, 1], A[:, 2], A[:, 3] = 2.3, 0.0, A[:, 3] + 1e6
+    return A.astype(np.float32).astype(float), rng.uniform(0.1, 3.0, (n, 1))
+
+
+def moments_of_blocks(X, w, cuts):
+    parts = np.split(np.arange(len(w)), cuts)
+    return reduce(add, (block_moments(as_design(X[rows]), w[rows]) for rows in parts))
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("cuts", [[], [1], [17, 200, 399], list(range(1, 400))], ids=["one", "two", "four", "each row"])
+def test_blocks_add_up(make, cuts):
+    A, w = make_table()
+    found = moments_of_blocks(make(A), w, cuts)
+    mean = (w * A).sum(axis=0) / w.sum()
+    assert found.total_weight == pytest.approx(w.sum(), rel=1e-14)
+    np.testing.assert_allclose(found.means, mean, rtol=1e-14, atol=1e-15)
+    deviation = np.sqrt((w * (A - mean) ** 2).sum(axis=0))
+    np.testing.assert_allclose(found.norms(found.means), deviation, rtol=1e-11, atol=1e-13)
+    for center in (None, np.linspace(-3.0, 5.0, 6)):
+        expected = np.sqrt((w * (A - (0.0 if center is None else center)) ** 2).sum(axis=0))
+        np.testing.assert_allclose(found.norms(center), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("make", [np.ascontiguousarray, np.asfortranarray], ids=["C", "F"])
+def test_constant_columns_are_exact(make):
+    """Whatever the offset and the number of blocks, where all of the blocks know their mean exactly."""
+    constants = np.array([1e8 + 0.1, -1e15, 1 / 3, 1e-300, 0.0])
+    A = np.tile(constants, (1000, 1))
+    w = np.random.default_rng(0).uniform(0.1, 1.0, (1000, 1))
+    found = moments_of_blocks(make(A), w, np.arange(7, 1000, 7))
+    np.testing.assert_array_equal(found.means, constants)
+    assert not found.squares.any()
+    assert not found.norms(found.means).any()
+
+
+def test_many_blocks_keep_a_small_spread_on_a_large_offset():
+    A = (1e8 + np.arange(5000) % 2 * 1e-6)[:, None]
+    w = np.full((5000, 1), 1 / 5000)
+    found = moments_of_blocks(A, w, np.arange(1, 5000))
+    spread = np.ptp(A) / 2
+    assert found.norms(found.means)[0] == pytest.approx(spread, rel=1e-3)
+    assert found.means[0] - 1e8 == pytest.approx(spread, abs=2e-8)
+
+
+def test_blocks_without_samples_change_nothing():
+    A, w = make_table()
+    empty = block_moments(as_design(np.ones((1, 6))).rows(np.zeros(0, dtype=np.intp)), w[:0])
+    whole = block_moments(as_design(A), w)
+    for found in (empty + whole, whole + empty):
+        np.testing.assert_array_equal(found.means, whole.means)
+        np.testing.assert_array_equal(found.squares, whole.squares)
+    assert (empty + empty).total_weight == 0.0
+
+
+def test_columns_side_by_side():
+    A, w = make_table()
+    whole = block_moments(as_design(A), w)
+    parts = [block_moments(as_design(A[:, columns]), w) for columns in (slice(0, 2), slice(2, 6))]
+    found = ColumnMoments.side_by_side(parts)
+    np.testing.assert_allclose(found.means, whole.means, rtol=1e-14)
+    np.testing.assert_allclose(found.norms(), whole.norms(), rtol=1e-14)
