@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import check_sample_weight, finite_matrix, finite_number, finite_vector
+from ._checks import finite_matrix, finite_number, finite_vector
 from ._typing import FloatArray, IndexArray
 from .designs import as_design
 from .problem import LATER, Problem, build_problem
@@ -105,9 +105,6 @@ def build_model(
 ) -> Model:
     """Check data and make the model; ``Y`` is numeric (one-hot for classes), ``unpenalized`` indices of columns."""
     design = as_design(X)
-    weight = check_sample_weight(sample_weight, design.n_samples)
-    if (total := float(weight.sum())) > 0.0:
-        weight = weight / total
     free = np.zeros(0, dtype=np.intp) if unpenalized is None else unpenalized
     problem = build_problem(
         design,
@@ -115,9 +112,10 @@ def build_model(
         LATER,
         loss=loss,
         fit_intercept=fit_intercept,
-        sample_weight=weight,
+        sample_weight=sample_weight,
         standardized=standardize,
         unpenalized=free,
+        total_weight=1.0,
     )
     sequence = resolve_weights(
         weights,

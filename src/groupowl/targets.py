@@ -52,19 +52,20 @@ def summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_inte
 
     The basis of unpenalised columns is the design's.
     """
-    total = float(design.reduce(np.sum, w))
-    n_tasks = len(design.reduce(weighted_sums, Y, w))
+    total, sums = design.reduce_all((np.sum, w), (weighted_sums, Y, w))
+    total, n_tasks = float(total), len(sums)
     center, null_intercept = np.zeros(n_tasks), np.zeros(n_tasks)
     free_center = null_free = np.zeros((design.n_free_directions, n_tasks))
     if fit_intercept and loss.centers_targets:
         Y, center = _center_targets(design, Y, w, total)
     elif fit_intercept:
-        null_intercept = loss.null_intercept(design.reduce(weighted_sums, Y, w) / total)
-    constant_loss = float(design.reduce(partial(_constant_predictor_value, loss, null_intercept), Y, w))
-    null_loss = constant_loss
+        null_intercept = loss.null_intercept(sums / total)
+    constant_value = partial(_constant_predictor_value, loss, null_intercept)
+    constant_loss, squares = design.reduce_all((constant_value, Y, w), (_weighted_squares, Y, w))
+    null_loss = constant_loss = float(constant_loss)
     if design.n_free_directions and loss.centers_targets:
         Y, free_center = _project_targets(design, Y, w)
-        null_loss = float(design.reduce(partial(_constant_predictor_value, loss, null_intercept), Y, w))
+        null_loss, squares = design.reduce_all((constant_value, Y, w), (_weighted_squares, Y, w))
     elif design.n_free_directions:
         block = Block(design, loss, Y, w, total, fit_intercept)
         theta = design.map(partial(_constant_dual_point, loss, null_intercept), Y, w)
@@ -79,9 +80,8 @@ def summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_inte
                 "unpenalized columns tell the classes apart without an error, so that their coefficients have no "
                 "finite optimum. Penalise them, or leave out those that encode the labels."
             )
-    norm = float(np.sqrt(design.reduce(_weighted_squares, Y, w).sum()))
-    norm = float(np.hypot(norm, design.free_condition * np.linalg.norm(free_center)))
-    return Targets(Y, w, total, norm, center, null_intercept, null_loss, free_center, null_free)
+    norm = float(np.hypot(np.sqrt(squares.sum()), design.free_condition * np.linalg.norm(free_center)))
+    return Targets(Y, w, total, norm, center, null_intercept, float(null_loss), free_center, null_free)
 
 
 def _project_targets(design: Design, Y: Handle, w: Handle) -> tuple[Handle, FloatArray]:
@@ -99,14 +99,23 @@ def _project_targets(design: Design, Y: Handle, w: Handle) -> tuple[Handle, Floa
 
 def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple[Handle, FloatArray]:
     """Targets less their weighted means, and the means; constant columns become exact zeros."""
-    center = np.zeros(design.reduce(weighted_sums, Y, w).shape)
+    means = []
     for _ in range(2):  # the second round removes what rounding left of a large offset
-        mean = design.reduce(weighted_sums, Y, w) / total
-        Y = design.map(partial(np.add, -mean), Y)
-        center = center + mean
-    spread = np.sqrt(design.reduce(_weighted_squares, Y, w) / total)
-    varies = exceeds_rounding(spread, center).astype(np.float64)
+        mean = (partial(_weighted_means, total=total), Y, w)
+        means.append(mean)
+        Y = design.map(_shifted, Y, mean=design.total(*mean))
+    first, second, squares = design.reduce_all(*means, (_weighted_squares, Y, w))
+    center = first + second
+    varies = exceeds_rounding(np.sqrt(squares / total), center).astype(np.float64)
     return design.map(partial(np.multiply, varies), Y), center
+
+
+def _weighted_means(Y: FloatArray, w: FloatArray, total: float) -> FloatArray:
+    return weighted_sums(Y, w) / total
+
+
+def _shifted(Y: FloatArray, mean: FloatArray) -> FloatArray:
+    return Y - mean
 
 
 def _minus_product(Y: FloatArray, Q: FloatArray, coefficients: FloatArray) -> FloatArray:

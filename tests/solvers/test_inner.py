@@ -11,7 +11,8 @@ from groupowl._kernels import cluster_labels, cluster_starts, owl_value, unit_no
 from groupowl.designs.columns import DenseColumns, SparseColumns
 from groupowl.losses import MultinomialLoss, SquaredLoss
 from groupowl.problem import build_problem
-from groupowl.solvers.inner import ColumnsOracle, Goal, GramOracle, ProblemOracle, curvature, minimise
+from groupowl.solvers.inner import ColumnsOracle, Goal, GramOracle, ProblemOracle, minimise
+from groupowl.solvers.inner import oracles as oracle_module
 from groupowl.solvers.inner.curvature import CurvatureNewton, _Model
 from groupowl.solvers.inner.descent import accelerated, barzilai_borwein, first_iterate
 from groupowl.solvers.inner.newton import (
@@ -233,8 +234,8 @@ def test_clusters_that_would_turn_round_become_zero():
 @pytest.mark.parametrize("shape", ["oscar", "constant"])
 def test_models_of_the_curvature_reach_the_minimum(monkeypatch, shape, sparse, fit_intercept):
     """From far away, with some of the samples; steps along which the objective falls."""
-    monkeypatch.setattr(curvature, "_LEAST_SAMPLES", 60)
-    monkeypatch.setattr(curvature, "_SAMPLES_PER_COLUMN", 1)
+    monkeypatch.setattr(oracle_module, "_LEAST_SAMPLES", 60)
+    monkeypatch.setattr(oracle_module, "_SAMPLES_PER_COLUMN", 1)
     density = 0.08 if sparse else 0.5
     case = make_case(65, n=80, d=25, q=3, loss="multinomial", shape=shape, fraction=0.1, sparse=sparse, density=density,
                      fit_intercept=fit_intercept, weighted=True)  # fmt: skip
@@ -244,9 +245,9 @@ def test_models_of_the_curvature_reach_the_minimum(monkeypatch, shape, sparse, f
     tight = 1e-9 * problem.null_loss
     iterate = first_iterate(oracle, problem.null_coefficients(), problem.lam)
     iterate = barzilai_borwein(oracle, iterate, problem.lam, goal=Goal(tight, tight), max_steps=5)
-    method = CurvatureNewton(oracle, problem.lam, Goal(tight, tight), minimise)
+    method = CurvatureNewton(oracle, problem.lam, Goal(tight, tight), minimise, 3)
     done = method.run(iterate, 200)
-    assert len(method.samples) < 80
+    assert len(method.metric.samples) < 80
     assert done.gap <= tight
     assert done.steps < 100
     assert done.objective - minimum <= 2 * tight
@@ -259,7 +260,7 @@ def curvature_method(n=60, fraction=0.1):
     oracle, tight = oracles[1], 1e-9 * problem.null_loss
     iterate = first_iterate(oracle, start, problem.lam)
     iterate = barzilai_borwein(oracle, iterate, problem.lam, goal=Goal(tight, tight), max_steps=5)
-    return CurvatureNewton(oracle, problem.lam, Goal(tight, tight), minimise), iterate
+    return CurvatureNewton(oracle, problem.lam, Goal(tight, tight), minimise, 3), iterate
 
 
 def test_samples_of_the_curvature_stand_for_all_of_them(monkeypatch):
@@ -267,20 +268,37 @@ def test_samples_of_the_curvature_stand_for_all_of_them(monkeypatch):
     method, iterate = curvature_method(n=200)
     rows = np.arange(25)
     everything = method._metric(iterate.point, rows)
-    monkeypatch.setattr(curvature, "_LEAST_SAMPLES", 40)
-    monkeypatch.setattr(curvature, "_SAMPLES_PER_COLUMN", 1)
+    monkeypatch.setattr(oracle_module, "_LEAST_SAMPLES", 40)
+    monkeypatch.setattr(oracle_module, "_SAMPLES_PER_COLUMN", 1)
     make, total, draws = np.random.default_rng, np.zeros_like(everything), 200
     for seed in range(draws):
         monkeypatch.setattr(np.random, "default_rng", lambda _, seed=seed: make(seed))
-        method.drawn_for = 0
+        method.metric.drawn_for = 0
         sampled = method._metric(iterate.point, rows)
-        assert 20 < len(method.samples) < 60
+        assert 20 < len(method.metric.samples) < 60
         assert np.all(np.diagonal(sampled) >= 0.49 * np.diagonal(everything))
         total += sampled / draws
     off = ~np.eye(25, dtype=bool)
     scale = np.sqrt(np.outer(np.diagonal(everything), np.diagonal(everything)))
     assert np.abs((total - everything) / scale)[off].max() < 0.08
     assert np.abs(np.diagonal(total) / np.diagonal(everything) - 1.0).max() < 0.15
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("unpenalized", [(), (2, 7)])
+def test_the_curvature_of_a_problem_is_that_of_its_columns(fit_intercept, unpenalized):
+    """Where samples are elsewhere, as where they are here; any rows, the unpenalised ones among them."""
+    case = make_case(66, n=70, d=12, q=3, loss="multinomial", weighted=True)
+    problem = build_problem(
+        case.X, case.Y, case.lam, loss="multinomial", fit_intercept=fit_intercept, sample_weight=case.sample_weight,
+        standardized=True, unpenalized=np.array(unpenalized, dtype=np.intp) if unpenalized else None,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    B = 0.1 * rng.standard_normal((12 + problem.n_free, 3))
+    far, local = oracles_of(problem, np.arange(12), B)[1]
+    for rows in (np.arange(len(B)), np.r_[1, 4, np.arange(12, len(B))], np.array([0, 3])):
+        expected = local.metric().at(local.trial(None, B, None), rows)
+        np.testing.assert_allclose(far.metric().at(far.trial(None, B, None), rows), expected, rtol=1e-10, atol=1e-12)
 
 
 def test_models_keep_to_their_work():

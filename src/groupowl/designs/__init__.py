@@ -8,10 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
-from .base import Design, LocalDesign, PassCounter, WrappedDesign
+from .base import Design, LocalDesign, PassCounter, Sum, WrappedDesign
 from .columns import Columns, DenseColumns, GramCache, SparseColumns
 from .compressed import CompressedDesign
 from .dense import DenseDesign, dense_storage
+from .distributed import DaskDesign, is_dask
 from .projected import ProjectedDesign, products, project_out
 from .sparse import SparseDesign
 from .standardized import StandardizedDesign, standardize
@@ -19,6 +20,7 @@ from .standardized import StandardizedDesign, standardize
 __all__ = [
     "Columns",
     "CompressedDesign",
+    "DaskDesign",
     "DenseColumns",
     "DenseDesign",
     "Design",
@@ -29,8 +31,10 @@ __all__ = [
     "SparseColumns",
     "SparseDesign",
     "StandardizedDesign",
+    "Sum",
     "WrappedDesign",
     "as_design",
+    "is_dask",
     "products",
     "project_out",
     "standardize",
@@ -41,6 +45,8 @@ def as_design(X: Any) -> Design:
     """The design of any supported matrix, checked: a design itself, a sparse matrix or an array."""
     if isinstance(X, Design):
         return X
+    if is_dask(X):
+        return DaskDesign(X)
     if sp.issparse(X):
         return _sparse_design(X)
     return _dense_design(X)

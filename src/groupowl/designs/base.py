@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
+from .._checks import check_sample_weight, check_targets
 from .._kernels import EPS
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData, SufficientStatistics, compress_qr
 
 if TYPE_CHECKING:
     from .columns import Columns
+
+#: A sum over samples: a function and the sample-space arrays that it takes.
+Sum = tuple[Any, ...]
+
+NO_WEIGHT = "sample_weight is all zero: at least one sample must have a positive weight."
 
 # Directions whose squared length is below this, in a Gram matrix of columns of norm 1, are rounding.
 _RANK_RTOL = 1e-13
@@ -79,12 +85,56 @@ class Design(ABC):
         """Adopt an array with one row per sample."""
 
     @abstractmethod
-    def map(self, function: Callable[..., FloatArray], *samples: Handle) -> Handle:
-        """Apply a row-wise function of arrays."""
+    def map(self, function: Callable[..., FloatArray], *samples: Handle, **totals: Any) -> Handle:
+        """Apply a row-wise function of arrays; ``totals`` are further arguments that :meth:`total` gave."""
 
     @abstractmethod
     def reduce(self, function: Callable[..., Any], *samples: Handle) -> Any:
         """Sum over blocks of rows of a function of arrays."""
+
+    def reduce_all(self, *sums: Sum) -> list[Any]:
+        """Several such sums, at once where that saves a journey to the samples."""
+        return [self.reduce(function, *samples) for function, *samples in sums]
+
+    def total(self, function: Callable[..., Any], *samples: Handle) -> Any:
+        """The same for use by :meth:`map` only: where samples live elsewhere, it stays there."""
+        return self.reduce(function, *samples)
+
+    def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
+        """``X^T T`` and sums over samples, all at once where that saves a journey to the samples."""
+        return self.rmatmul(T), self.reduce_all(*sums)
+
+    def adopt(
+        self,
+        Y: Any,
+        sample_weight: Any,
+        check: Callable[[FloatArray], FloatArray],
+        total_weight: float | None = None,
+    ) -> tuple[Design, Handle, Handle]:
+        """Targets (n, n_tasks) and weights (n, 1) as users give them, checked, with the design of these samples.
+
+        Samples of weight zero are not there. ``check`` refuses targets that the loss cannot use. Weights are scaled to
+        ``total_weight`` if that is given.
+        """
+        Y = check(check_targets(Y, self.n_samples))
+        weight = check_sample_weight(sample_weight, self.n_samples)
+        present = np.flatnonzero(weight)
+        if len(present) == 0:
+            raise ValueError(NO_WEIGHT)
+        if total_weight is not None:
+            weight = weight * (total_weight / weight.sum())
+        if len(present) == self.n_samples:
+            return self, self.samples(Y), self.samples(weight[:, None])
+        design = self.rows(present)
+        return design, design.samples(Y[present]), design.samples(weight[present, None])
+
+    def gather(self, samples: Handle) -> FloatArray:
+        """A sample-space array in this process; only for designs that :meth:`brought_near` brings there."""
+        raise NotImplementedError(f"{type(self).__name__} does not gather sample-space arrays")
+
+    def exported(self, samples: Handle) -> Any:
+        """A sample-space array as users get it."""
+        return samples
 
     @abstractmethod
     def select(self, samples: Handle, rows: IndexArray) -> Handle:
@@ -130,6 +180,15 @@ class Design(ABC):
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``."""
 
+    def gram_and_sums(
+        self, left: IndexArray, right: IndexArray, w: Handle
+    ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        """The same with the weighted sums of the columns ``left`` and ``right``, and the sum of the weights."""
+        total = float(self.reduce(np.sum, w))
+        left_sums = total * self.restrict(left).column_means(w)
+        right_sums = left_sums if right is left else total * self.restrict(right).column_means(w)
+        return self.gram(left, right, w), left_sums, right_sums, total
+
     @property
     def density(self) -> float:
         """Work of a product relative to one with a dense matrix of this shape."""
@@ -138,6 +197,13 @@ class Design(ABC):
     def columns(self, columns: IndexArray) -> Columns | None:
         """Copies of some columns as local arrays, or None where samples live elsewhere."""
         return None
+
+    def brought_near(self, columns: IndexArray, n_tasks: int) -> Design | None:
+        """Some columns as a design in this process, where moving them there costs less than solving where they are."""
+        return None
+
+    #: What a sum over samples costs besides its operations, in operations: a journey to where the samples are.
+    journey: float = 0.0
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
         """Few samples with the same squared loss for targets ``Y``, in one pass; None where that is not to be had.
@@ -193,9 +259,9 @@ class LocalDesign(Design):
         """Adopt an array: it is its own handle."""
         return np.asarray(values, dtype=np.float64)
 
-    def map(self, function: Callable[..., FloatArray], *samples: Handle) -> Handle:
+    def map(self, function: Callable[..., FloatArray], *samples: Handle, **totals: Any) -> Handle:
         """Apply the function to whole arrays."""
-        return function(*samples)
+        return function(*samples, **totals)
 
     def reduce(self, function: Callable[..., Any], *samples: Handle) -> Any:
         """Apply the function to whole arrays: one block."""
@@ -232,13 +298,34 @@ class WrappedDesign(Design):
         """Adopt an array, as the base does."""
         return self.base.samples(values)
 
-    def map(self, function: Callable[..., FloatArray], *samples: Handle) -> Handle:
+    def map(self, function: Callable[..., FloatArray], *samples: Handle, **totals: Any) -> Handle:
         """Apply a row-wise function, as the base does."""
-        return self.base.map(function, *samples)
+        return self.base.map(function, *samples, **totals)
 
     def reduce(self, function: Callable[..., Any], *samples: Handle) -> Any:
         """Sum a function over blocks of rows, as the base does."""
         return self.base.reduce(function, *samples)
+
+    def reduce_all(self, *sums: Sum) -> list[Any]:
+        """Sum functions over blocks of rows, as the base does."""
+        return self.base.reduce_all(*sums)
+
+    def total(self, function: Callable[..., Any], *samples: Handle) -> Any:
+        """Sum a function for use by :meth:`map`, as the base does."""
+        return self.base.total(function, *samples)
+
+    def gather(self, samples: Handle) -> FloatArray:
+        """Gather a sample-space array, as the base does."""
+        return self.base.gather(samples)
+
+    def exported(self, samples: Handle) -> Any:
+        """Export a sample-space array, as the base does."""
+        return self.base.exported(samples)
+
+    @property
+    def journey(self) -> float:  # type: ignore[override]  # an attribute where it is constant
+        """That of the base."""
+        return self.base.journey
 
     def select(self, samples: Handle, rows: IndexArray) -> Handle:
         """Select rows of a sample-space array, as the base does."""

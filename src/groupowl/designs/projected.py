@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..gram import CompressedData
-from .base import Design, WrappedDesign, rounding_rtol
+from .base import Design, Sum, WrappedDesign, rounding_rtol
 from .columns import Columns, DenseColumns
 
 # Columns of which less than this is left by the projection are looked at again, one by one.
@@ -79,7 +80,12 @@ class ProjectedDesign(WrappedDesign):
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T`` of the base, less the loadings times ``Q^T T``."""
-        return self._kept * (self.base.rmatmul(T) - self.loadings.T @ self.base.reduce(products, self.free_basis, T))
+        return self.evaluate(T)[0]
+
+    def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
+        """``X^T T`` as :meth:`rmatmul`, with ``Q^T T`` among the other sums."""
+        C, (explained, *others) = self.base.evaluate(T, (products, self.free_basis, T), *sums)
+        return self._kept * (C - self.loadings.T @ explained), others
 
     def column_means(self, w: Handle) -> FloatArray:
         """Weighted mean of each column."""
@@ -107,10 +113,17 @@ class ProjectedDesign(WrappedDesign):
 
     def restrict(self, columns: IndexArray) -> ProjectedDesign:
         """Copy columns of the base; the basis stays."""
-        base, loadings = self.base.restrict(columns), self.loadings[:, columns]
+        return self._restricted(self.base.restrict(columns), columns, self.free_basis)
+
+    def brought_near(self, columns: IndexArray, n_tasks: int) -> Design | None:
+        """Columns of the base, and the basis."""
+        base = self.base.brought_near(columns, n_tasks)
+        return None if base is None else self._restricted(base, columns, self.base.gather(self.free_basis))
+
+    def _restricted(self, base: Design, columns: IndexArray, basis: Handle) -> ProjectedDesign:
         left = np.zeros(0, dtype=np.intp)  # only the whole design knows where the unpenalised columns are
-        gone = self.vanishing[columns]
-        return ProjectedDesign(base, self.free_basis, self.mixing, loadings, gone, left, self.free_condition)
+        loadings, gone = self.loadings[:, columns], self.vanishing[columns]
+        return ProjectedDesign(base, basis, self.mixing, loadings, gone, left, self.free_condition)
 
     def rows(self, rows: IndexArray) -> ProjectedDesign:
         """Copy rows of the base and of the basis."""

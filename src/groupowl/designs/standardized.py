@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._kernels import column_sums, divide_rows, exceeds_rounding
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData
-from .base import Design, WrappedDesign
+from .base import Design, Sum, WrappedDesign
 from .columns import Columns, center_products
 
 
@@ -30,8 +32,12 @@ class StandardizedDesign(WrappedDesign):
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T`` of the base, less the means times the column sums of ``T``."""
-        sums = self.base.reduce(column_sums, T)
-        return self.inverse_scale[:, None] * (self.base.rmatmul(T) - np.outer(self.mean, sums))
+        return self.evaluate(T)[0]
+
+    def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
+        """``X^T T`` as :meth:`rmatmul`, with the column sums that it needs among the other sums."""
+        C, (columns, *others) = self.base.evaluate(T, (column_sums, T), *sums)
+        return self.inverse_scale[:, None] * (C - np.outer(self.mean, columns)), others
 
     def column_means(self, w: Handle) -> FloatArray:
         """Weighted mean of each standardised column."""
@@ -70,15 +76,18 @@ class StandardizedDesign(WrappedDesign):
         base = self.base.columns(columns)
         return None if base is None else base.standardized(self.mean[columns], self.inverse_scale[columns])
 
+    def brought_near(self, columns: IndexArray, n_tasks: int) -> Design | None:
+        """Columns of the base, with their means and scales."""
+        base = self.base.brought_near(columns, n_tasks)
+        return None if base is None else StandardizedDesign(base, self.mean[columns], self.inverse_scale[columns])
+
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right`` with means and scales applied."""
         left_columns = self.columns(left)
         right_columns = left_columns if right is left else self.columns(right)
         if type(left_columns) is type(right_columns) and left_columns is not None:
             return left_columns.gram(right_columns, w)
-        total = float(self.base.reduce(np.sum, w))
-        left_sums, right_sums = (total * self.base.restrict(part).column_means(w) for part in (left, right))
-        raw = self.base.gram(left, right, w)
+        raw, left_sums, right_sums, total = self.base.gram_and_sums(left, right, w)
         centred = center_products(raw, self.mean[left], left_sums, self.mean[right], right_sums, total)
         return self.inverse_scale[left, None] * centred * self.inverse_scale[right]
 

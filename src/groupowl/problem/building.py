@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_sample_weight, check_targets
 from .._typing import FloatArray, IndexArray
 from ..designs import GramCache, as_design, project_out, standardize
 from ..losses import resolve_loss
@@ -29,25 +28,22 @@ def build_problem(
     sample_weight: Any = None,
     standardized: bool = False,
     unpenalized: IndexArray | None = None,
+    total_weight: float | None = None,
 ) -> Problem:
-    """Check data as users give them and make the problem; :data:`LATER` weights follow by :meth:`Problem.with_lam`."""
+    """Check data as users give them and make the problem; :data:`LATER` weights follow by :meth:`Problem.with_lam`.
+
+    Sample weights are scaled to ``total_weight`` if that is given.
+    """
     resolved = resolve_loss(loss)
     if not isinstance(fit_intercept, bool | np.bool_):
         raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
     design = as_design(X)
-    Y = resolved.check_targets(check_targets(Y, design.n_samples))
-    weight = check_sample_weight(sample_weight, design.n_samples)
     lam = np.ones(design.n_features) if lam is LATER else check_sequence("lam", lam, design.n_features)
-    present = np.flatnonzero(weight)
-    if len(present) == 0:
-        raise ValueError("sample_weight is all zero: at least one sample must have a positive weight.")
-    if len(present) < design.n_samples:  # samples of weight zero are not there
-        design, Y, weight = design.rows(present), Y[present], weight[present]
-    w = design.samples(weight[:, None])
+    design, Y, w = design.adopt(Y, sample_weight, resolved.check_targets, total_weight)
     design = standardize(design, w, center=fit_intercept, scale=standardized, unscaled=unpenalized)
     if unpenalized is not None:
         design = project_out(design, unpenalized, w)
-    targets = summarise_targets(design, resolved, design.samples(Y), w, fit_intercept)
+    targets = summarise_targets(design, resolved, Y, w, fit_intercept)
     norms = design.column_norms(w)
     _check_magnitude(norms, targets)
     free_scale = intercept_scale = 0.0

@@ -48,7 +48,13 @@ class Problem(Objective):
         Y, w = self.targets.Y, self.targets.w
         Z = self.predictor(B) if Z is None else Z
         theta = self.balanced(self.dual_point(Z))
-        C = self.design.rmatmul(theta)
+        C, (square, totals, loss, cancelling) = self.design.evaluate(
+            theta,
+            (inverse_weighted_square, theta, w),
+            (self.loss.ray_totals, theta, Y, w),
+            (self.loss.value, Z, Y, w),
+            (self.loss.cancelling_size, Z, w),
+        )
         reach = self.targets.norm + cancelled + self.reach(B)
         pulls = unit_norms(C)
         if self.product_error > 0.0:  # upper bounds where products are not exact
@@ -57,11 +63,11 @@ class Problem(Objective):
             theta=theta,
             descent=None if self.n_free else C,  # balancing by the mean does not move products with centred columns
             pulls=pulls,
-            norm=float(np.sqrt(self.design.reduce(inverse_weighted_square, theta, w))),
-            totals=self.design.reduce(self.loss.ray_totals, theta, Y, w),
-            loss=self.loss_value(Z),
+            norm=float(np.sqrt(square)),
+            totals=totals,
+            loss=float(loss),
             reach=reach,
-            cancelling=float(self.design.reduce(self.loss.cancelling_size, Z, w)),
+            cancelling=float(cancelling),
         )
 
     def _certificate_at(self, B: FloatArray, residual: Residual, primal: float) -> Certificate:
@@ -98,8 +104,8 @@ class Problem(Objective):
         if not (self.fit_intercept and self.design.rows_are_samples):
             return theta
         Y, w = self.targets.Y, self.targets.w
-        totals = self.design.reduce(self.loss.balance_totals, theta, Y, w)
-        return self.design.map(partial(self.loss.balance, totals=totals), theta, Y, w)
+        totals = self.design.total(self.loss.balance_totals, theta, Y, w)
+        return self.design.map(self.loss.balance, theta, Y, w, totals=totals)
 
     def nearly_balanced(self, theta: Handle) -> Handle:
         """The same, cheaper and less exact where there are unpenalised columns."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from .._kernels import EPS, column_sums, owl_value, prox_units, unit_norms
 from .._typing import FloatArray, Handle, IndexArray
-from ..designs import Columns, Design, GramCache, products
+from ..designs import Columns, Design, GramCache, Sum, products
 from ..losses import Loss
 from ..targets import Targets, weighted_sums
 from .spectrum import lanczos_estimate, power_estimate
@@ -101,9 +101,12 @@ class Objective:
 
     def restrict(self, keep: IndexArray) -> Self:
         """The same on the rows ``keep``; rows that are zero take the smallest weights with them."""
+        return self._on(self.design.restrict(keep), keep)
+
+    def _on(self, design: Design, keep: IndexArray) -> Self:
         return replace(
             self,
-            design=self.design.restrict(keep),
+            design=design,
             lam=self.lam[: len(keep)],
             norms=self.norms[keep],
             rounding_norms=self.rounding_norms[keep],
@@ -203,6 +206,12 @@ class Objective:
         """Minus the gradient of the loss in the coefficients, one product."""
         return self._correlate(self.dual_point(Z))
 
+    def loss_and_descent(self, Z: Handle) -> tuple[float, FloatArray]:
+        """``F(Z)`` and minus its gradient in the coefficients, at once."""
+        theta = self.dual_point(Z)
+        C, (loss,) = self._evaluate(theta, (self.loss.value, Z, self.targets.Y, self.targets.w))
+        return float(loss), C
+
     def batch_descent_change(self, rows: IndexArray, B: FloatArray, theta: Handle) -> FloatArray:
         """Unbiased estimate of the change of the descent direction from ``theta`` to ``B``, out of some samples.
 
@@ -222,12 +231,19 @@ class Objective:
         return P
 
     def _correlate(self, theta: Handle) -> FloatArray:
-        C = self.design.rmatmul(theta)
+        return self._evaluate(theta)[0]
+
+    def _evaluate(self, theta: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
+        """Products of all columns with ``theta``, those of the unpenalised block last, and sums over samples."""
+        free: list[tuple[float, Sum]] = []
         if self.n_free_rows:
-            C = np.vstack([C, self.free_scale * self.design.reduce(products, self.design.free_basis, theta)])
+            free.append((self.free_scale, (products, self.design.free_basis, theta)))
         if self.intercept_scale:
-            C = np.vstack([C, self.intercept_scale * self.design.reduce(column_sums, theta)])
-        return C
+            free.append((self.intercept_scale, (column_sums, theta)))
+        C, found = self.design.evaluate(theta, *(part for _, part in free), *sums)
+        if free:
+            C = np.vstack([C, *(scale * part for (scale, _), part in zip(free, found, strict=False))])
+        return C, found[len(free) :]
 
     # Working sets ------------------------------------------------------------------------------------
 
@@ -242,7 +258,40 @@ class Objective:
             columns = columns.with_columns(self.free_scale * self.design.free_basis)
         return columns.with_constant(self.intercept_scale) if columns is not None and self.intercept_scale else columns
 
+    def brought_near(self, rows: IndexArray) -> Self | None:
+        """The problem on these rows in this process, where samples are far and moving the columns is cheaper."""
+        design = self.design.brought_near(rows, self.targets.n_tasks)
+        if design is None:
+            return None
+        Y, w = (self.design.gather(samples) for samples in (self.targets.Y, self.targets.w))
+        return replace(self._on(design, rows), targets=replace(self.targets, Y=Y, w=w))
+
     # Curvature --------------------------------------------------------------------------------------
+
+    def curvature_gram(self, Z: Handle, rows: IndexArray) -> FloatArray | None:
+        """``X_rows^T diag(h) X_rows`` with ``h`` the mean curvature over the tasks of each sample at a predictor.
+
+        Rows may be those of the unpenalised block. None where there is no curvature left.
+        """
+        design, Y, w = self.design, self.targets.Y, self.targets.w
+        h = design.map(self.loss.curvatures, self.dual_point(Z), Y, w)
+        if not 0.0 < float(design.reduce(np.sum, h)) < np.inf:
+            return None
+        penalised, free = rows[rows < self.n_rows], rows[rows >= self.n_rows] - self.n_rows
+        M = design.gram(penalised, penalised, h)
+        if len(free) == 0:
+            return M
+        E = design.map(partial(_free_columns, scales=self._free_scales()), w, *self._free_handles())
+        weighted = design.map(np.multiply, E, h)
+        cross, (corner,) = design.evaluate(weighted, (products, E, weighted))
+        right = cross[np.ix_(penalised, free)]
+        return np.block([[M, right], [right.T, corner[np.ix_(free, free)]]])
+
+    def _free_handles(self) -> tuple[Handle, ...]:
+        return (self.design.free_basis,) if self.n_free_rows else ()
+
+    def _free_scales(self) -> tuple[float, float]:
+        return self.free_scale if self.n_free_rows else 0.0, self.intercept_scale
 
     def move_curvature(self, Z_from: Handle, Z_to: Handle, move: FloatArray) -> float:
         """``ell ||sqrt(w) (Z_to - Z_from)||^2 / ||move||^2``: curvature the loss can have along a move."""
@@ -286,6 +335,14 @@ class Objective:
     def _normal_product(self, v: FloatArray) -> FloatArray:
         Z = self.design.matmul(v.reshape(-1, 1))
         return self.design.rmatmul(self.design.map(np.multiply, Z, self.targets.w))[:, 0]
+
+
+def _free_columns(w: FloatArray, *basis: FloatArray, scales: tuple[float, float]) -> FloatArray:
+    """Columns of the unpenalised block: the basis where there is one, and the constant."""
+    parts = [scales[0] * Q for Q in basis]
+    if scales[1]:
+        parts.append(np.full_like(w, scales[1]))
+    return np.hstack(parts)
 
 
 def _plus_product(Z: FloatArray, Q: FloatArray, coefficients: FloatArray) -> FloatArray:

@@ -334,5 +334,9 @@ class Run:
             status=status,
             seconds=time.perf_counter() - self._started,
             history=History.from_rows(self.rows),
-            _theta=lambda: certificate.theta if self.origin is self.full else self.origin.certify(B).theta,
+            _theta=lambda: self._exported_theta(B, certificate),
         )
+
+    def _exported_theta(self, B: FloatArray, certificate: Certificate) -> Any:
+        theta = certificate.theta if self.origin is self.full else self.origin.certify(B).theta
+        return self.origin.design.exported(theta)

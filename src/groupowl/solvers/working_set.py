@@ -144,7 +144,11 @@ class WorkingSet:
             return GramOracle(problem.gram(rows), B, residual.descent[rows], residual.loss, float(residual.totals[0]))
         columns = problem.columns(rows)
         if columns is None:
-            return ProblemOracle(problem.restrict(rows))
+            near = problem.brought_near(rows)
+            columns = None if near is None else near.columns(np.arange(len(rows)))
+            if near is None or columns is None:
+                return ProblemOracle(problem.restrict(rows))
+            problem = near
         targets = problem.targets
         balance = problem.nearly_balanced if problem.n_free else None
         return ColumnsOracle(columns, problem.loss, targets.Y, targets.w, balance)

@@ -18,7 +18,17 @@ from ..._typing import FloatArray
 from .curvature import CurvatureNewton
 from .descent import Goal, Iterate, accelerated, barzilai_borwein, first_iterate
 from .newton import ProximalNewton, newton_cost, pattern_step
-from .oracles import ColumnsOracle, GramOracle, Oracle, ProblemOracle, QuadraticOracle, as_quadratic, columns_cost
+from .oracles import (
+    ColumnsOracle,
+    CurvedOracle,
+    GramOracle,
+    Oracle,
+    ProblemOracle,
+    QuadraticOracle,
+    as_curved,
+    as_quadratic,
+    columns_cost,
+)
 
 __all__ = ["ColumnsOracle", "Goal", "GramOracle", "Iterate", "Oracle", "ProblemOracle", "columns_cost", "minimise"]
 
@@ -110,7 +120,7 @@ class _Minimisation:
         self.pattern: Any = ()  # non-zero rows at the last look
         self.gram = oracle if isinstance(oracle, GramOracle) and second_order else None
         self.quadratic = as_quadratic(oracle) if second_order else None
-        self.curved = oracle if isinstance(oracle, ColumnsOracle) and self.quadratic is None and second_order else None
+        self.curved = as_curved(oracle) if second_order else None
         self.block = _FIRST_STEPS if self.gram is None else _SHORT_BLOCK
         clusters = len(lam) > 0 and lam[0] != lam[-1]
         self.pattern_turn = _Turn(_PATTERN_PATIENCE, _PATTERN_RISE)
@@ -185,9 +195,9 @@ class _Minimisation:
         self.newton_turn.over(iterate, helped=False)
         return iterate
 
-    def _curvature_steps(self, oracle: ColumnsOracle, iterate: Iterate) -> Iterate:
+    def _curvature_steps(self, oracle: CurvedOracle, iterate: Iterate) -> Iterate:
         turn, before, gap = self.curvature_turn, iterate.steps, iterate.gap
-        method = CurvatureNewton(oracle, self.lam, self.goal, minimise, turn.effort)
+        method = CurvatureNewton(oracle, self.lam, self.goal, minimise, iterate.point.B.shape[1], turn.effort)
         if not turn.comes(before, self.step_cost, method.price(iterate.point)):
             return iterate
         work = _CURVATURE_WORK * (before - turn.since) * self.step_cost

@@ -19,7 +19,7 @@ from ..._kernels import EPS, TINY, kkt_rows, nonzero_rows, unit_norms
 from ..._typing import FloatArray, IndexArray
 from .descent import Goal, Iterate
 from .newton import LARGEST_SYSTEM
-from .oracles import STEP_OVERHEAD, ColumnsOracle, GramOracle, Oracle, Point, penalty_of
+from .oracles import STEP_OVERHEAD, CurvedOracle, GramOracle, Oracle, Point, penalty_of
 
 
 class ModelSolver(Protocol):
@@ -39,11 +39,6 @@ class ModelSolver(Protocol):
         ...
 
 
-# Samples behind M: at least so many, and so many times the number of columns.
-_LEAST_SAMPLES = 2000
-_SAMPLES_PER_COLUMN = 8
-# The diagonal of M is at least this part of what all samples gave when some were drawn.
-_LEAST_SHARE = 0.5
 # M plus this times its diagonal is safely positive.
 _RIDGE = 1e-10
 # Accuracy of a model's minimum relative to its gap at the start, and to that of the problem.
@@ -62,10 +57,6 @@ _SIGMA_RANGE = 0.05, 50.0
 _HALVING_STEPS = 12
 # An end whose gap is so many times that of the best point is not taken.
 _WORSE = 2.0
-
-
-def _sample_count(size: int) -> int:
-    return max(_LEAST_SAMPLES, _SAMPLES_PER_COLUMN * size)
 
 
 def _model_step_cost(size: int, n_tasks: int) -> float:
@@ -113,21 +104,25 @@ class _Model:
 class CurvatureNewton:
     """The method of this module on one working set; :meth:`price` and :meth:`run` are all that others need.
 
-    Models have the non-zero rows, and those that could be non-zero by the optimality conditions. Their M comes from a
-    sample of the samples, by curvature, where there are many; its diagonal is at least what all of them would give,
-    or nearly: no column is taken for flat because its entries were not drawn.
+    Models have the non-zero rows, and those that could be non-zero by the optimality conditions.
     """
 
     def __init__(
-        self, oracle: ColumnsOracle, lam: FloatArray, goal: Goal, solve: ModelSolver, effort: float = 1.0
+        self,
+        oracle: CurvedOracle,
+        lam: FloatArray,
+        goal: Goal,
+        solve: ModelSolver,
+        n_tasks: int,
+        effort: float = 1.0,
     ) -> None:
         self.oracle = oracle
         self.lam = lam
         self.goal = goal
         self.solve = solve
-        self.n_tasks = oracle.Y.shape[1]
-        self.allowance = effort * oracle.step_cost(self.n_tasks)
-        self.drawn_for = 0  # rows of the model for which samples were drawn
+        self.n_tasks = n_tasks
+        self.metric = oracle.metric()
+        self.allowance = effort * oracle.step_cost(n_tasks)
         self.work_left = np.inf
 
     def price(self, point: Point) -> float:
@@ -135,10 +130,9 @@ class CurvatureNewton:
         size = len(self._rows(point))
         if not 0 < size <= LARGEST_SYSTEM:
             return np.inf
-        oracle = self.oracle
-        share = min(1.0, _sample_count(size) / len(oracle.Y))
-        metric = share * oracle.columns.gram_work * (size / oracle.columns.n_columns) ** 2 + size**3
-        return metric + _LIKELY_MODEL_STEPS * _model_step_cost(size, self.n_tasks) + oracle.step_cost(self.n_tasks)
+        metric = self.metric.work(size) + size**3
+        steps = _LIKELY_MODEL_STEPS * _model_step_cost(size, self.n_tasks)
+        return metric + steps + self.oracle.step_cost(self.n_tasks)
 
     def run(self, iterate: Iterate, max_steps: int, work: float = np.inf) -> Iterate:
         """Steps from the iterate until the gap on the working set meets the goal or nothing helps any more.
@@ -175,32 +169,15 @@ class CurvatureNewton:
         return np.flatnonzero(candidates)
 
     def _metric(self, point: Point, rows: IndexArray) -> FloatArray | None:
-        """M at a point; None where no sample has any curvature left."""
-        oracle = self.oracle
-        h = oracle.loss.curvatures(point.samples, oracle.Y, oracle.w)
-        if not 0.0 < float(h.sum()) < np.inf:
+        """M at a point, safely positive; None where no sample has any curvature left."""
+        M = self.metric.at(point, rows)
+        if M is None:
             return None
-        if len(rows) > 2 * self.drawn_for:
-            self._draw_samples(h, len(rows))
-        columns = self.columns if len(rows) == len(point.B) else self.columns.chosen(rows)
-        M = columns.gram(columns, h[self.samples] * self.factors)
-        diagonal = np.maximum(np.diagonal(M), float(h.sum()) * self.least[rows])
+        diagonal = np.diagonal(M)
         if not 0.0 < (size := float(diagonal.mean())) < np.inf:
             return None
         M[np.diag_indices(len(M))] = (1.0 + _RIDGE) * diagonal + EPS * size
         return M
-
-    def _draw_samples(self, h: FloatArray, size: int) -> None:
-        """Samples for M, those of large curvature first, and the inverse of their chances; all where there are few."""
-        n, count = len(h), _sample_count(size)
-        self.samples, self.factors, self.columns = np.arange(n), np.ones((n, 1)), self.oracle.columns
-        self.drawn_for, self.least = size, np.zeros(self.oracle.columns.n_columns)
-        if count < n:
-            chances = np.minimum(1.0, 0.5 * count * (h / h.sum() + 1.0 / n))
-            self.samples = np.flatnonzero(np.random.default_rng(0).random(n) < chances[:, 0])
-            self.factors = 1.0 / chances[self.samples]
-            self.columns = self.oracle.columns.sampled(self.samples)
-            self.least = _LEAST_SHARE * self.oracle.columns.norms(h) ** 2 / float(h.sum())
 
     def _step(self, iterate: Iterate, rows: IndexArray, M: FloatArray, sigma: float) -> Iterate | None:
         """The minimum of a model that promises no more than it holds; None where there is none."""

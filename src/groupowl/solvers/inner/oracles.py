@@ -21,6 +21,11 @@ from ...problem import Problem
 STEP_OVERHEAD = 5e5
 # The same for the loss of one entry of the predictor.
 _LOSS_COST = 100.0
+# Samples behind a metric: at least so many, and so many times the number of columns.
+_LEAST_SAMPLES = 2000
+_SAMPLES_PER_COLUMN = 8
+# Its diagonal is at least this part of what all samples gave when some were drawn.
+_LEAST_SHARE = 0.5
 
 
 class Point:
@@ -64,6 +69,26 @@ class Oracle(Protocol):
 
     def scales(self) -> FloatArray:
         """Inverse norms of the columns, one per row of the coefficients."""
+        ...
+
+
+class Metric(Protocol):
+    """The matrix ``X_W^T diag(h) X_W`` on a working set, ``h`` the mean curvature over the tasks of each sample."""
+
+    def at(self, point: Point, rows: IndexArray) -> FloatArray | None:
+        """Its block of these rows at a point, to be overwritten; None where no sample has any curvature left."""
+        ...
+
+    def work(self, size: int) -> float:
+        """Floating-point operations of a block of so many rows."""
+        ...
+
+
+class CurvedOracle(Oracle, Protocol):
+    """A loss whose curvature changes from point to point."""
+
+    def metric(self) -> Metric:
+        """The curvature of the loss on this working set."""
         ...
 
 
@@ -261,6 +286,10 @@ class ColumnsOracle:
         """Two products with the columns, and the loss."""
         return (2.0 * self.columns.work + _LOSS_COST * len(self.Y)) * n_tasks + STEP_OVERHEAD
 
+    def metric(self) -> Metric:
+        """From some of the samples."""
+        return _SampledMetric(self)
+
 
 class ProblemOracle:
     """Any loss on any design: products and sample space stay with the restricted problem."""
@@ -270,19 +299,16 @@ class ProblemOracle:
 
     def start(self, B: FloatArray) -> Point:
         """Evaluate at ``B``."""
-        point = self.trial(None, B, None)
-        point.descent = self.complete(point)
-        return point
+        return self.trial(None, B, None)
 
     def trial(self, point: Point | None, B: FloatArray, move: FloatArray | None) -> Point:
-        """One product for the predictor."""
+        """Value and gradient at once: where samples are far, the journey is what costs."""
         Z = self.problem.predictor(B)
-        return Point(B, self.problem.loss_value(Z), None, Z)
+        return Point(B, *self.problem.loss_and_descent(Z), Z)
 
     def complete(self, point: Point) -> FloatArray:
-        """One product for the gradient."""
-        if point.descent is None:
-            point.descent = self.problem.descent(point.samples)
+        """Known already."""
+        assert point.descent is not None
         return point.descent
 
     def curvature(self, move: FloatArray) -> float:
@@ -301,8 +327,75 @@ class ProblemOracle:
         return _inverse(np.concatenate([problem.norms, np.full(problem.n_free, constant)]))
 
     def step_cost(self, n_tasks: int) -> float:
-        """Two products with the columns, and the loss."""
-        return columns_cost(self.problem, self.problem.n_rows) * n_tasks + STEP_OVERHEAD
+        """Two products with the columns, the loss, and the journey."""
+        return columns_cost(self.problem, self.problem.n_rows) * n_tasks + STEP_OVERHEAD + self.problem.design.journey
+
+    def metric(self) -> Metric:
+        """By the problem's design."""
+        return _ProblemMetric(self.problem)
+
+
+class _ProblemMetric:
+    """From all samples, where they are."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def at(self, point: Point, rows: IndexArray) -> FloatArray | None:
+        """All rows of the problem have a product each."""
+        return self.problem.curvature_gram(point.samples, rows)
+
+    def work(self, size: int) -> float:
+        """A Gram matrix, and the journey."""
+        design = self.problem.design
+        return 2.0 * design.density * design.n_samples * size**2 + 2.0 * design.journey
+
+
+class _SampledMetric:
+    """From a sample of the samples, by curvature, where there are many.
+
+    Its diagonal is at least what all of them would give, or nearly: no column is taken for flat because its entries
+    were not drawn.
+    """
+
+    def __init__(self, oracle: ColumnsOracle) -> None:
+        self.oracle = oracle
+        self.drawn_for = 0  # rows for which samples were drawn
+
+    def work(self, size: int) -> float:
+        """Of the samples that would be drawn."""
+        columns = self.oracle.columns
+        share = min(1.0, _sample_count(size) / len(self.oracle.Y))
+        return share * columns.gram_work * (size / columns.n_columns) ** 2
+
+    def at(self, point: Point, rows: IndexArray) -> FloatArray | None:
+        """Samples are drawn anew when the rows have doubled."""
+        oracle = self.oracle
+        h = oracle.loss.curvatures(point.samples, oracle.Y, oracle.w)
+        if not 0.0 < float(h.sum()) < np.inf:
+            return None
+        if len(rows) > 2 * self.drawn_for:
+            self._draw_samples(h, len(rows))
+        columns = self.columns if len(rows) == len(point.B) else self.columns.chosen(rows)
+        M = columns.gram(columns, h[self.samples] * self.factors)
+        M[np.diag_indices(len(M))] = np.maximum(np.diagonal(M), float(h.sum()) * self.least[rows])
+        return M
+
+    def _draw_samples(self, h: FloatArray, size: int) -> None:
+        """Samples of large curvature first, and the inverse of their chances; all where there are few."""
+        n, count = len(h), _sample_count(size)
+        self.samples, self.factors, self.columns = np.arange(n), np.ones((n, 1)), self.oracle.columns
+        self.drawn_for, self.least = size, np.zeros(self.oracle.columns.n_columns)
+        if count < n:
+            chances = np.minimum(1.0, 0.5 * count * (h / h.sum() + 1.0 / n))
+            self.samples = np.flatnonzero(np.random.default_rng(0).random(n) < chances[:, 0])
+            self.factors = 1.0 / chances[self.samples]
+            self.columns = self.oracle.columns.sampled(self.samples)
+            self.least = _LEAST_SHARE * self.oracle.columns.norms(h) ** 2 / float(h.sum())
+
+
+def _sample_count(size: int) -> int:
+    return max(_LEAST_SAMPLES, _SAMPLES_PER_COLUMN * size)
 
 
 def as_quadratic(oracle: Oracle) -> QuadraticOracle | None:
@@ -321,6 +414,14 @@ def _inverse_of_sum(G: FloatArray, diagonal: FloatArray) -> FloatArray:
         return np.asarray(np.linalg.inv(G), dtype=np.float64)
     except np.linalg.LinAlgError:
         return np.zeros_like(G)
+
+
+def as_curved(oracle: Oracle) -> CurvedOracle | None:
+    """The oracle itself if the curvature of its loss changes."""
+    loss = oracle.loss if isinstance(oracle, ColumnsOracle) else None
+    if isinstance(oracle, ProblemOracle):
+        loss = oracle.problem.loss
+    return None if loss is None or loss.name == "squared" else oracle  # type: ignore[return-value]
 
 
 def columns_cost(problem: Problem, n_columns: int) -> float:
