@@ -41,6 +41,8 @@ class ProjectedDesign(WrappedDesign):
         Columns U.
     condition : float
         Error of the basis relative to that of the unpenalised columns.
+    weights : handle of shape (n_samples, 1)
+        The weights w in which the basis is orthonormal.
     """
 
     def __init__(
@@ -52,8 +54,10 @@ class ProjectedDesign(WrappedDesign):
         vanishing: BoolArray,
         unpenalised: IndexArray,
         condition: float = 1.0,
+        weights: Handle = None,
     ) -> None:
         self.base = base
+        self.weights = weights
         self.free_basis = basis
         self.mixing = mixing
         self.loadings = loadings
@@ -123,7 +127,8 @@ class ProjectedDesign(WrappedDesign):
     def _restricted(self, base: Design, columns: IndexArray, basis: Handle) -> ProjectedDesign:
         left = np.zeros(0, dtype=np.intp)  # only the whole design knows where the unpenalised columns are
         loadings, gone = self.loadings[:, columns], self.vanishing[columns]
-        return ProjectedDesign(base, basis, self.mixing, loadings, gone, left, self.free_condition)
+        weights = self.weights if basis is self.free_basis else None
+        return ProjectedDesign(base, basis, self.mixing, loadings, gone, left, self.free_condition, weights)
 
     def rows(self, rows: IndexArray) -> ProjectedDesign:
         """Copy rows of the base and of the basis."""
@@ -157,8 +162,14 @@ class ProjectedDesign(WrappedDesign):
         return DenseColumns(At, self.passes, self.unit)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
-        """Products of the base less those of the loadings: the basis is orthonormal."""
-        raw = self.base.gram(left, right, w) - self.loadings[:, left].T @ self.loadings[:, right]
+        """Products of the base less those of the loadings, where the basis is orthonormal; else all four products."""
+        raw, L_left, L_right = self.base.gram(left, right, w), self.loadings[:, left], self.loadings[:, right]
+        if w is self.weights:
+            raw = raw - L_left.T @ L_right
+        else:
+            weighted = self.base.map(np.multiply, self.free_basis, w)
+            loadings, (square,) = self.base.evaluate(weighted, (products, self.free_basis, weighted))
+            raw = raw - L_left.T @ loadings[right].T - loadings[left] @ L_right + L_left.T @ square @ L_right
         return self._kept[left] * raw * self._kept[right].T
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
@@ -201,10 +212,10 @@ def project_out(design: Design, columns: IndexArray, w: Handle) -> Design:
     whole = design.column_norms(w)
     # How far errors of the unpenalised columns, relative to their norms, can turn the basis.
     condition = float(np.linalg.norm(whole[columns, None] * mixing, 2)) if mixing.size else 1.0
-    projected = ProjectedDesign(design, basis, mixing, loadings, vanishing, columns, condition)
+    projected = ProjectedDesign(design, basis, mixing, loadings, vanishing, columns, condition, w)
     left = projected.column_norms(w)
     vanishing = vanishing | (left <= rounding_rtol(design.n_samples) * whole)
-    return ProjectedDesign(design, basis, mixing, loadings, vanishing, columns, condition)
+    return ProjectedDesign(design, basis, mixing, loadings, vanishing, columns, condition, w)
 
 
 def products(left: FloatArray, right: FloatArray) -> FloatArray:
