@@ -14,6 +14,7 @@ import groupowl as go
 from groupowl.model import build_model
 from groupowl.screening import resolve_rule
 from groupowl.solvers import resolve_solver
+from support import make_case
 
 N, D, Q = 60, 25, 3
 FREE = np.array([3, 10, 17])
@@ -281,3 +282,24 @@ def test_targets_that_unpenalised_columns_explain_count_in_rounding():
     alpha = 0.3 * exact.alpha_max
     found, expected = solve(model, alpha, tol=1e-9), solve(exact, alpha, tol=1e-9)
     assert abs(found.primal - expected.primal) <= found.gap + expected.gap
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_unpenalised_coefficients_are_solved_to_machine_precision(fit_intercept, sparse):
+    """However loose the tolerance, the gradient along unpenalised columns and the constant vanishes."""
+    case = make_case(78, n=90, d=30, q=3, loss="multinomial", sparse=sparse, weighted=True, fraction=0.3)
+    free = [2, 11]
+    fit = go.group_owl_path(
+        case.X, case.Y, loss="multinomial", alphas=[0.02], tol=1e-3, fit_intercept=fit_intercept,
+        sample_weight=case.sample_weight, unpenalized=free,
+    )  # fmt: skip
+    X = np.asarray(case.X.toarray() if sparse else case.X)
+    Z = X @ fit.coefs[:, :, 0].T + fit.intercepts[:, 0]
+    P = np.exp(Z - Z.max(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    weight = case.sample_weight / case.sample_weight.sum()
+    rest = weight[:, None] * (P - case.Y)
+    assert np.abs(X[:, free].T @ rest).max() <= 1e-11
+    if fit_intercept:
+        assert np.abs(rest.sum(axis=0)).max() <= 1e-11

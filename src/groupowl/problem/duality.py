@@ -111,6 +111,15 @@ class Problem(Objective):
         """The same, cheaper and less exact where there are unpenalised columns."""
         return self._free_block.nearly_balanced(theta) if self.design.n_free_directions else self.balanced(theta)
 
+    def with_best_free_rows(self, B: FloatArray) -> FloatArray:
+        """The same penalised rows with the unpenalised ones where the loss is smallest."""
+        _, moved = self._free_block.minimised(self.dual_point(self.predictor(B)))
+        B, end = B.copy(), self.n_rows + self.n_free_rows
+        B[self.n_rows : end] += moved[: self.n_free_rows] / self.free_scale
+        if self.intercept_scale:
+            B[end:] += self._free_block.constant_value * moved[self.n_free_rows :] / self.intercept_scale
+        return B
+
     @cached_property
     def _free_block(self) -> Block:
         targets = self.targets

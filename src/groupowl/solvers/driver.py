@@ -304,6 +304,14 @@ class Run:
         B[proved_zero] = 0.0
         return B, self.full.certify(B)
 
+    def _with_best_free_rows(self, B: FloatArray, certificate: Certificate) -> tuple[FloatArray, Certificate]:
+        """Unpenalised coefficients to machine precision: inner solves stop as soon as the gap allows."""
+        if not self.full.n_free_rows or not np.isfinite(certificate.primal):
+            return B, certificate
+        better = self.full.with_best_free_rows(B)
+        found = self.full.certify(better, best=certificate)
+        return (better, found) if found.gap <= max(certificate.gap, self.goal) else (B, certificate)
+
     def _after_last_test(self, B: FloatArray, certificate: Certificate) -> tuple[FloatArray, Certificate]:
         """Test the rows with the certificate of the answer itself; dropping them never raises its objective."""
         proved = self.screened.test_full(certificate)
@@ -316,7 +324,7 @@ class Run:
 
     def _result(self, status: str) -> SolveResult:
         proved = self.final if status == "converged" else None
-        B, certificate = self._after_last_test(*(proved or self._full_answer()))
+        B, certificate = self._after_last_test(*self._with_best_free_rows(*(proved or self._full_answer())))
         self.answer = Answer(B, certificate.residual)
         B_input, intercept = self.origin.to_input(B)
         self.screened_at[self.origin.design.free_columns] = -1  # removed because they are unpenalised, not zero
