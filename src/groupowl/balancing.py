@@ -92,6 +92,13 @@ class Block:
             theta = self.design.map(partial(self._moved, step=factor * step), theta, self.Y, self.w, self.basis)
         return theta, moved
 
+    def best_move(self, theta: Handle) -> FloatArray:
+        """Coefficients of E that lead from any predictor to where the loss is smallest along E, to the last digits."""
+        theta, moved = self.minimised(theta)
+        step, decrement = self._newton_step(theta, self._curvature(theta))
+        # So near, a whole step squares the error, while the change of the loss is too small to be measured.
+        return moved + step if decrement <= _SHORT * self.total_weight else moved
+
     @property
     def _has_constant(self) -> int:
         return int(self.basis is not self.design.free_basis)

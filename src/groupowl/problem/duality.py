@@ -113,7 +113,7 @@ class Problem(Objective):
 
     def with_best_free_rows(self, B: FloatArray) -> FloatArray:
         """The same penalised rows with the unpenalised ones where the loss is smallest."""
-        _, moved = self._free_block.minimised(self.dual_point(self.predictor(B)))
+        moved = self._free_block.best_move(self.dual_point(self.predictor(B)))
         B, end = B.copy(), self.n_rows + self.n_free_rows
         B[self.n_rows : end] += moved[: self.n_free_rows] / self.free_scale
         if self.intercept_scale:
