@@ -1,7 +1,10 @@
 """Bad input: a clear error that names the argument, what was given and what to do."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 
@@ -71,7 +74,14 @@ BAD_VALUES = {
     "no samples": ({"X": X[:0], "Y": Y[:0]}, r"X is empty: its shape is \(0, 4\)"),
     "no features": ({"X": X[:, :0], "lam": []}, r"X is empty: its shape is \(10, 0\)"),
     "no targets": ({"Y": Y[:, :0]}, r"Y is empty: its shape is \(10, 0\)"),
-    "ragged": ({"X": [[1.0, 2.0], [1.0]]}, r"X cannot be read as a rectangular array"),
+    "ragged": (
+        {"X": [[1.0, 2.0], [1.0, 2.0], [1.0]]},
+        r"X cannot be read as a rectangular array of numbers: row 1 has length 2, row 2 has 1\. All rows must",
+    ),
+    "named targets": (
+        {"Y": pd.DataFrame(spoiled(Y, (0, 1)), columns=["cost", "yield"])},
+        r"Y has 1 NaN or infinite entry in column 'yield'\.",
+    ),
     "B_init shape": ({"B_init": np.ones((4, 3))}, r"B_init must have shape \(4, 2\) .* got \(4, 3\)"),
     "B_init nan": ({"B_init": np.full((4, 2), np.nan)}, r"B_init has 8 NaN or infinite entries"),
     "intercept without one": ({"intercept_init": [1.0, 1.0]}, r"intercept_init was given but fit_intercept is False"),
@@ -89,7 +99,7 @@ def test_bad_values(name):
 BAD_TYPES = {
     "object X": (
         {"X": np.array([["a", 1], ["b", 2]], dtype=object)},
-        r"X must hold real numbers, got dtype object\. Encode text",
+        r"X must hold real numbers, but column 0 has text \('a' in row 0\)\. Encode text",
     ),
     "text Y": ({"Y": np.array(["a"] * 10)}, r"Y must hold real numbers, got dtype"),
     "complex X": ({"X": X + 1j}, r"X must hold real numbers, got dtype complex128"),
@@ -101,7 +111,22 @@ BAD_TYPES = {
     "max_iter": ({"max_iter": 10.5}, r"max_iter must be an integer, got 10\.5 of type float"),
     "tol": ({"tol": "small"}, r"tol must be a number, got 'small' of type str"),
     "callback": ({"callback": 3}, r"callback must be callable, got 3"),
-    "dates": ({"X": np.full((10, 4), np.datetime64("2020-01-01"))}, r"X must hold real numbers, got dtype datetime64"),
+    "dates": (
+        {"X": np.full((10, 4), np.datetime64("2020-01-01"))},
+        r"X must hold real numbers, got dtype datetime64\[D\]\. Turn dates into numbers first",
+    ),
+    "dates in a frame": (
+        {"X": pd.DataFrame({"a": X[:, 0], "day": pd.date_range("2020", periods=10)})},
+        r"X must hold real numbers, but column 'day' has dates \(datetime64\[\w+\]\)\. Turn dates",
+    ),
+    "dates in polars": (
+        {"X": pl.DataFrame({"a": X[:, 0], "day": [datetime.date(2020, 1, 1)] * 10})},
+        r"X must hold real numbers, but column 'day' has dates \(Date\)\. Turn dates",
+    ),
+    "numbers as objects": (
+        {"X": X.astype(object)},
+        r"X must hold real numbers, got dtype object\. .*become real ones by \.astype\(float\)",
+    ),
 }
 
 
@@ -126,7 +151,10 @@ def test_unknown_weights_are_refused_with_the_known_ones():
         ),
         ({"X": 1e200 * X, "fit_intercept": True}, "squared norm overflows"),
         ({"Y": 1e200 * Y}, "Y or sample_weight is so large that the loss overflows"),
-        ({"sample_weight": np.full(10, 1e308)}, "overflow"),
+        (
+            {"sample_weight": np.full(10, 1e308)},
+            r"sample_weight is so large that its sum overflows: its largest entry is 1e\+308\. Use smaller weights",
+        ),
     ],
 )
 def test_data_that_overflow_are_refused_without_warnings(changes, message):

@@ -421,8 +421,12 @@ def test_indexing():
     for empty in (slice(5, 5), slice(None, None, -1)):
         with pytest.raises(ValueError, match="at least one alpha and a positive step"):
             path[empty]
-    with pytest.raises(IndexError):
-        path[8]
+    assert path[np.int64(1)] is path.points[1]
+    for index in (8, -9):
+        with pytest.raises(IndexError, match=rf"the path has 8 alphas, .* indices run from -8 to 7, got {index}\."):
+            path[index]
+    with pytest.raises(TypeError, match=r"the path has 8 alphas: an index must be an integer, got 0\.1 of type float"):
+        path[0.1]
     stopped = path_of(case_of(), callback=lambda progress: progress.alpha_index == 2)
     assert (stopped[1:].stopped_because, stopped[:2].stopped_because) == ("callback", "end")
 
@@ -533,6 +537,20 @@ BAD = {
     "coef_init": ({"coef_init": np.ones((60, 3))}, ValueError, r"coef_init must have shape \(3, 60\)"),
     "unpenalized": ({"unpenalized": ["age"]}, ValueError, "unpenalized has the name 'age', but X has no column names"),
     "text": ({"y": np.array(["a", "b"] * 20)}, TypeError, "y holds labels .*loss='squared' needs numbers.*multinomial"),
+    "no X": ({"X": None}, TypeError, "X must be an array of numbers, got None"),
+    "no y": ({"y": None}, TypeError, "y must be an array of numbers, got None"),
+    "ragged y": ({"y": [[1.0, 2.0]] * 39 + [[1.0]]}, ValueError, "y cannot be read as a rectangular array"),
+    "dates": (
+        {"X": pd.DataFrame({"age": np.ones(40), "day": pd.date_range("2020", periods=40)})},
+        TypeError,
+        "X must hold real numbers, but column 'day' has dates",
+    ),
+    "a name twice": (
+        {"X": pd.DataFrame(np.ones((40, 3)), columns=["a", "b", "a"]), "unpenalized": ["a"]},
+        ValueError,
+        r"unpenalized has the name 'a', which 2 columns of X have: \[0, 2\]",
+    ),
+    "sample_weight": ({"sample_weight": np.full(40, 1e308)}, ValueError, "sample_weight is so large that its sum"),
     "short y": ({"y": np.ones(39)}, ValueError, "X has 40 rows, Y has 39"),
     "short labels": (
         {"y": ["a", "b"] * 19, "loss": "multinomial", "sample_weight": np.ones(40)},

@@ -1,5 +1,6 @@
 """What is saved comes back equal; what cannot be saved says why; folders are whole or not there."""
 
+import io
 import json
 import os
 import sys
@@ -294,12 +295,21 @@ def test_what_is_not_ours_is_refused(tmp_path):
         load(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="is no folder that groupowl's save has written"):
         load(tmp_path)
-    (tmp_path / "model.json").write_text("not JSON")
-    with pytest.raises(ValueError, match="is no folder that groupowl's save has written"):
+    (tmp_path / "model.json").write_text("[1, 2]")
+    with pytest.raises(ValueError, match=r"is no folder that groupowl's save has written: its model\.json is not ours"):
         load(tmp_path)
-    file = tmp_path / "model.json"
-    with pytest.raises(ValueError, match="is no folder that groupowl's save has written"):
-        load(file)
+    with pytest.raises(ValueError, match=r"is a file, but load reads model\.json and arrays\.npz together\. Give it"):
+        load(tmp_path / "model.json")
+    with pytest.raises(TypeError, match="folder must be a str or a Path, got None of type NoneType"):
+        load(None)
+
+
+def test_a_tree_that_is_cut_off_is_damaged(tmp_path):
+    folder = save(history(), tmp_path / "model")
+    text = (folder / "model.json").read_text()
+    (folder / "model.json").write_text(text[: len(text) // 2])
+    with pytest.raises(ValueError, match=r"is damaged: model\.json cannot be read \(.*\)\. Save again"):
+        load(folder)
 
 
 DAMAGED = [
@@ -308,6 +318,9 @@ DAMAGED = [
     {"$": "estimator", "class": "Pipeline", "params": {}, "fitted": {}},
     {"$": "array", "name": "array_99"},
     {"$": "call"},
+    {"$": "objects", "shape": [3], "items": [1, 2]},
+    {"$": "dict", "pairs": [[1, 2, 3]]},
+    {"$": "record", "class": "History", "fields": []},
 ]
 
 
@@ -319,12 +332,61 @@ def test_unknown_classes_and_damaged_trees_are_refused(content, tmp_path):
         load(folder)
 
 
-@pytest.mark.parametrize("spoil", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:100])])
-def test_damaged_arrays_are_refused(spoil, tmp_path):
+def other_bits(content):
+    """The data of the first array with all bits turned, as a bad disk might."""
+    start = content.index(b"array_0.npy") + 20
+    return content[:start] + bytes(255 - byte for byte in content[start : start + 60]) + content[start + 60 :]
+
+
+def plain_array(_):
+    stream = io.BytesIO()
+    np.save(stream, np.ones(3))
+    return stream.getvalue()
+
+
+SPOILED = {
+    "empty": lambda content: b"",
+    "one byte": lambda content: content[:1],
+    "cut off early": lambda content: content[:100],
+    "cut off late": lambda content: content[:-5],
+    "other bits": other_bits,
+    "no archive": lambda content: b"something else",
+    "one array": plain_array,
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_damaged_arrays_are_refused(name, tmp_path):
     folder = save(history(), tmp_path / "model")
-    spoil(folder / "arrays.npz")
+    file = folder / "arrays.npz"
+    file.write_bytes(SPOILED[name](file.read_bytes()))
+    with pytest.raises(ValueError, match=r"is damaged: arrays\.npz cannot be read \(\w+: .*\)\. Save again"):
+        load(folder)
+
+
+def test_missing_arrays_are_refused(tmp_path):
+    folder = save(history(), tmp_path / "model")
+    (folder / "arrays.npz").unlink()
     with pytest.raises(ValueError, match=r"is damaged: arrays\.npz cannot be read"):
         load(folder)
+
+
+def test_any_damage_to_the_arrays_is_an_error_of_ours_or_none(tmp_path):
+    """Bytes changed at random: what loads is what was saved, and what does not says why."""
+    saved = history()
+    folder = save(saved, tmp_path / "model")
+    file, rng = folder / "arrays.npz", np.random.default_rng(0)
+    content, refused = file.read_bytes(), 0
+    for place in rng.integers(len(content), size=200):
+        changed = bytearray(content)
+        changed[place] ^= int(rng.integers(1, 256))
+        file.write_bytes(bytes(changed))
+        try:
+            assert_same(load(folder), saved)
+        except ValueError as error:
+            assert "is damaged" in str(error)  # noqa: PT017
+            refused += 1
+    assert refused > 100
 
 
 class Marker:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numbers
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from ._frames import column_names, complain_of_dates, complain_of_entries
 from ._typing import FloatArray
 
 #: What to do about NaN and infinity in X.
@@ -82,16 +84,36 @@ def numeric_array(argument: str, values: Any) -> FloatArray:
         raise TypeError(f"{argument} must be a dense array, got a sparse matrix; use {argument}.toarray().")
     if np.ma.isMaskedArray(values):
         raise TypeError(f"{argument} is a masked array, and masks are not supported; fill it in first.")
-    try:
-        array = np.asarray(values)
-    except ValueError as error:  # rows of unequal length
-        raise ValueError(f"{argument} cannot be read as a rectangular array of numbers: {error}") from error
+    array = rectangular_array(argument, values)
+    is_frame = column_names(values) is not None
+    if dates := complain_of_dates(argument, values if is_frame else array):
+        raise TypeError(dates)
+    if array.dtype.kind in "OUS":
+        entries = complain_of_entries(argument, values if is_frame else array)
+        advice = f"Encode text as numbers first; numbers of dtype {array.dtype} become real ones by .astype(float)."
+        raise TypeError(entries or f"{argument} must hold real numbers, got dtype {array.dtype}. {advice}")
     if array.dtype.kind not in _REAL_KINDS:
-        advice = " Encode text or categories as numbers first (for example with sklearn.preprocessing.OneHotEncoder)."
-        raise TypeError(
-            f"{argument} must hold real numbers, got dtype {array.dtype}.{advice if array.dtype.kind in 'OUS' else ''}"
-        )
+        raise TypeError(f"{argument} must hold real numbers, got dtype {array.dtype}.")
     return array
+
+
+def rectangular_array(argument: str, values: Any) -> Any:
+    """``values`` as an array of any kind; nested lists must have rows of one length."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(
+            f"{argument} cannot be read as a rectangular array of numbers: {_unequal_rows(values) or error}"
+        ) from error
+
+
+def _unequal_rows(values: Any) -> str:
+    """The first row of nested lists that is not as long as the one before it, in words; empty if there is none."""
+    lengths = [len(row) if hasattr(row, "__len__") else 1 for row in values]
+    for i in range(1, len(lengths)):
+        if lengths[i] != lengths[i - 1]:
+            return f"row {i - 1} has length {lengths[i - 1]}, row {i} has {lengths[i]}. All rows must have one length."
+    return ""
 
 
 def sparse_array(argument: str, matrix: Any) -> Any:
@@ -107,8 +129,8 @@ def sparse_array(argument: str, matrix: Any) -> Any:
     return array
 
 
-def check_finite(argument: str, values: Any, *, remedy: str) -> None:
-    """Refuse NaN and infinity in an array or sparse array, with their number and columns."""
+def check_finite(argument: str, values: Any, *, remedy: str, names: Iterable[Any] | None = None) -> None:
+    """Refuse NaN and infinity in an array or sparse array, with their number and columns, by name where there are."""
     is_sparse = sp.issparse(values)
     bad = ~np.isfinite(values.data if is_sparse else values)
     if not bad.any():
@@ -117,13 +139,13 @@ def check_finite(argument: str, values: Any, *, remedy: str) -> None:
         per_column = np.bincount(values.tocoo().col[bad], minlength=values.shape[1])
     else:
         per_column = bad.reshape(len(bad), -1).sum(axis=0) if bad.ndim else np.ones(1, dtype=np.intp)
-    raise ValueError(count_message(argument, per_column, remedy))
+    raise ValueError(count_message(argument, per_column, remedy, names))
 
 
-def finite_matrix(argument: str, values: Any, *, remedy: str) -> FloatArray:
+def finite_matrix(argument: str, values: Any, *, remedy: str, names: Iterable[Any] | None = None) -> FloatArray:
     """``values`` as a finite matrix; a 1-D array is one column."""
     array = as_float_array(argument, values, ndim=(1, 2))
-    check_finite(argument, array, remedy=remedy)
+    check_finite(argument, array, remedy=remedy, names=names)
     return array if array.ndim == 2 else array[:, None]
 
 
@@ -150,6 +172,22 @@ def nonnegative_weights(argument: str, values: Any, length: int, *, per: str, wh
         i = int(np.argmin(weights))
         raise ValueError(f"{argument}{where} must be non-negative, but {argument}[{i}] is {float(weights[i])!r}.")
     return weights
+
+
+def position_in(argument: str, index: Any, length: int, what: str) -> int:
+    """``index`` of one of so many things as an integer; negative ones count from the end."""
+    try:
+        position = operator.index(index)
+    except TypeError:
+        raise TypeError(
+            f"{argument} has {length} {what}: an index must be an integer, got {index!r} of type "
+            f"{type(index).__name__}."
+        ) from None
+    if not -length <= position < length:
+        raise IndexError(
+            f"{argument} has {length} {what}, so that indices run from {-length} to {length - 1}, got {position}."
+        )
+    return position
 
 
 def count_message(
@@ -188,14 +226,27 @@ def check_targets(Y: Any, n_samples: int, where: str = "") -> FloatArray:
             f"X and Y{where} must have one row per sample: X has {n_samples} rows, Y has {len(array)} "
             f"(shape {array.shape})."
         )
-    check_finite(f"Y{where}", array, remedy="Remove the samples without a target.")
+    check_finite(f"Y{where}", array, remedy="Remove the samples without a target.", names=column_names(Y))
     if 0 in array.shape[1:]:
         raise ValueError(f"Y{where} is empty: its shape is {array.shape}; at least one column is needed.")
     return array if array.ndim == 2 else array[:, None]
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, where: str = "") -> FloatArray:
-    """Finite, non-negative weights, one per sample; ones by default. All of them may be zero."""
+    """Finite, non-negative weights with a finite sum, one per sample; ones by default. All of them may be zero."""
     if sample_weight is None:
         return np.ones(n_samples)
-    return nonnegative_weights("sample_weight", sample_weight, n_samples, per="sample", where=where)
+    weight = nonnegative_weights("sample_weight", sample_weight, n_samples, per="sample", where=where)
+    check_weight_sum(f"sample_weight{where}", weight)
+    return weight
+
+
+def check_weight_sum(argument: str, weight: FloatArray) -> None:
+    """Refuse weights whose sum leaves the range of floating-point numbers."""
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not np.isfinite(total):
+        raise ValueError(
+            f"{argument} is so large that its sum overflows: its largest entry is {float(weight.max())!r}. "
+            "Use smaller weights, for example all of them divided by the largest."
+        )

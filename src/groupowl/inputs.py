@@ -79,24 +79,16 @@ def resolve_columns(argument: str, columns: Any, n_features: int, names: Iterabl
         if len(given) != n_features:
             raise ValueError(f"{argument} as a mask must have one entry per feature: {n_features}, got {len(given)}.")
         given = list(np.flatnonzero(given))
-    known = None if names is None else {name: j for j, name in enumerate(names)}
+    known = None if names is None else list(names)
     found = sorted({_column_index(argument, item, n_features, known) for item in given})
     if n_features and len(found) == n_features:
         raise ValueError(f"{argument} has all {n_features} features: at least one must be penalised.")
     return np.array(found, dtype=np.intp)
 
 
-def _column_index(argument: str, item: Any, n_features: int, known: dict[str, int] | None) -> int:
+def _column_index(argument: str, item: Any, n_features: int, known: list[str] | None) -> int:
     if isinstance(item, str):
-        if known is None:
-            raise ValueError(
-                f"{argument} has the name {item!r}, but X has no column names. Give X as a data frame, or an index."
-            )
-        if item not in known:
-            listed = ", ".join(repr(name) for name in list(known)[:_SHOWN])
-            more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-            raise ValueError(f"{argument} has the name {item!r}, which is no column of X. Columns: {listed}{more}.")
-        return known[item]
+        return _named_column(argument, item, known)
     if isinstance(item, bool) or not isinstance(item, int | np.integer):
         raise TypeError(
             f"{argument} must hold names or indices of columns, got {item!r} of type {type(item).__name__}."
@@ -104,3 +96,21 @@ def _column_index(argument: str, item: Any, n_features: int, known: dict[str, in
     if not -n_features <= item < n_features:
         raise ValueError(f"{argument} has the index {item!r}, but X has {n_features} columns.")
     return int(item) % n_features
+
+
+def _named_column(argument: str, name: str, known: list[str] | None) -> int:
+    if known is None:
+        raise ValueError(
+            f"{argument} has the name {name!r}, but X has no column names. Give X as a data frame, or an index."
+        )
+    found = [j for j, other in enumerate(known) if other == name]
+    if not found:
+        listed = ", ".join(repr(other) for other in known[:_SHOWN])
+        more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+        raise ValueError(f"{argument} has the name {name!r}, which is no column of X. Columns: {listed}{more}.")
+    if len(found) > 1:
+        raise ValueError(
+            f"{argument} has the name {name!r}, which {len(found)} columns of X have: {found}. Rename them, or give "
+            "the index of the one that is meant."
+        )
+    return found[0]

@@ -1,7 +1,10 @@
 """Bad input of estimators: a clear message that names the argument, what was given and what to do."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import DataConversionWarning
@@ -54,9 +57,39 @@ BAD_VALUES = {
     "text": (
         {},
         {"X": pd.DataFrame({"age": X[:, 0], "town": ["a"] * 12})},
-        r"X must hold real numbers, but column 'town' has text\. Encode text .*OneHotEncoder",
+        r"X must hold real numbers, but column 'town' has text \('a' in row 0\)\. Encode text .*OneHotEncoder",
     ),
-    "text in an array": ({}, {"X": np.full((12, 2), "a", dtype=object)}, r"X must hold real numbers, but X has text"),
+    "text in an array": (
+        {},
+        {"X": np.array([["a", 1.0, "b"]] * 12, dtype=object)},
+        r"X must hold real numbers, but columns 0, 2 have text \('a' in row 0\)",
+    ),
+    "lists in a frame": (
+        {},
+        {"X": NAMED.astype(object).assign(dose=[[1, 2]] * 12)},
+        r"X must hold real numbers, but column 'dose' has entries of type list \(\[1, 2\] in row 0\)\. Every entry",
+    ),
+    "ragged X": (
+        {},
+        {"X": [[1.0, 2.0]] * 11 + [[1.0]]},
+        r"X cannot be read as a rectangular array of numbers: row 10 has length 2, row 11 has 1\. All rows",
+    ),
+    "ragged y": ({}, {"y": [[1.0, 2.0]] * 11 + [[1.0]]}, r"y cannot be read as a rectangular array of numbers: row 10"),
+    "names twice": (
+        {},
+        {"X": NAMED.set_axis(["age", "sex", "sex", "site"], axis=1)},
+        r"X has 2 columns of the name 'sex', columns 1, 2, and names must be unique\. Rename them",
+    ),
+    "names twice, unpenalized": (
+        {"unpenalized": ["sex"]},
+        {"X": NAMED.set_axis(["age", "sex", "sex", "site"], axis=1)},
+        r"X has 2 columns of the name 'sex', columns 1, 2",
+    ),
+    "sample_weight large": (
+        {},
+        {"sample_weight": np.full(12, 1e308)},
+        r"sample_weight is so large that its sum overflows: its largest entry is 1e\+308\. Use smaller weights",
+    ),
     "complex": ({}, {"X": X + 1j}, r"Complex data not supported"),
     "y missing": ({}, {"y": None}, r"requires y to be passed, but the target y is None"),
     "y a number": ({}, {"y": 3.0}, r"y must have one entry per sample, got 3\.0"),
@@ -105,6 +138,32 @@ BAD_TYPES = {
     "warm_start": ({"warm_start": None}, {}, r"warm_start must be True or False, got None"),
     "verbose": ({"verbose": "loud"}, {}, r"verbose must be an integer, got 'loud'"),
     "unpenalized": ({"unpenalized": [1.5]}, {}, r"unpenalized must hold names or indices of columns, got 1\.5"),
+    "X missing": ({}, {"X": None}, r"X is None\. Give the data as an array of shape \(n_samples, n_features\)"),
+    "dates": (
+        {},
+        {"X": NAMED.assign(day=pd.date_range("2020", periods=12), time=pd.to_timedelta(np.arange(12), "D"))},
+        r"X must hold real numbers, but columns 'day', 'time' have dates \(datetime64\[\w+\]\)\. Turn dates",
+    ),
+    "nothing but dates": (
+        {},
+        {"X": pd.DataFrame({"day": pd.date_range("2020", periods=12)})},
+        r"X must hold real numbers, but column 'day' has dates",
+    ),
+    "periods": (
+        {},
+        {"X": NAMED.assign(day=pd.period_range("2020", periods=12))},
+        r"X must hold real numbers, but column 'day' has dates \(Period\('2020-01-01', 'D'\) in row 0\)\. Turn dates",
+    ),
+    "dates in polars": (
+        {},
+        {"X": pl.DataFrame({"age": X[:, 0], "day": [datetime.date(2020, 1, 1)] * 12})},
+        r"X must hold real numbers, but column 'day' has dates \(Date\)",
+    ),
+    "an array of dates": (
+        {},
+        {"X": np.full((12, 2), np.datetime64("2020-01-01"))},
+        r"X must hold real numbers, got dtype datetime64\[D\]\. Turn dates into numbers first",
+    ),
     "sparse y": ({}, {"y": sp.csr_array(Y)}, r"y must be a dense array, got a sparse matrix"),
 }
 
@@ -122,10 +181,15 @@ def test_bad_types(cls, name):
     ("y", "error", "message"),
     [
         (spoiled(Y, (0, 0)), ValueError, r"y has 1 NaN or infinite entry in column 0\. Remove the samples"),
+        (
+            pd.DataFrame(spoiled(Y, (0, 1)), columns=["cost", "yield"]),
+            ValueError,
+            r"y has 1 NaN or infinite entry in column 'yield'\. Remove the samples",
+        ),
         (np.ones((12, 2, 2)), ValueError, r"y must be 1-dimensional or 2-dimensional, got an array of shape"),
         (Y[:, :0], ValueError, r"y is empty: its shape is \(12, 0\)"),
         (np.array(["a"] * 12), TypeError, r"y must hold real numbers, got dtype"),
-        (np.array(["a", 1] * 6, dtype=object), TypeError, r"y must hold real numbers, got dtype object"),
+        (np.array(["a", 1] * 6, dtype=object), TypeError, r"y must hold real numbers, got dtype object\. Encode text"),
         (1e200 * Y, ValueError, r"so large that the loss overflows"),
     ],
 )
@@ -170,6 +234,11 @@ def test_bad_class_weights(class_weight, message):
         GroupOWLClassifier(class_weight=class_weight).fit(X, LABELS)
 
 
+def test_class_weights_that_overflow_with_sample_weights():
+    with pytest.raises(ValueError, match=r"sample_weight times class_weight is so large that its sum overflows"):
+        GroupOWLClassifier(class_weight={0: 1e200}).fit(X, LABELS, sample_weight=np.full(12, 1e150))
+
+
 def test_a_column_of_labels_is_one_label_per_sample_with_a_warning():
     with pytest.warns(DataConversionWarning, match="column-vector"):
         column = GroupOWLClassifier().fit(X, LABELS[:, None])
@@ -189,5 +258,9 @@ def test_data_unlike_those_of_the_fit(cls):
             call(NAMED[["sex", "age", "dose", "site"]])
     with pytest.raises(ValueError, match=r"X has 3 features, but GroupOWL\w+ is expecting 4 features"):
         cls().fit(X, y).predict(X[:, :3])
-    with pytest.raises(ValueError, match="contains NaN"):
-        cls().fit(X, y).predict(spoiled(X, (0, 0)))
+    with pytest.raises(ValueError, match=r"X has 1 NaN or infinite entry in column 'sex'\. .*SimpleImputer"):
+        model.predict(NAMED.assign(sex=spoiled(X[:, 1], 3)))
+    with pytest.raises(TypeError, match=r"column 'sex' has dates"):
+        model.predict(NAMED.assign(sex=pd.date_range("2020", periods=12)))
+    with pytest.raises(TypeError, match=r"X is None\. Give the data"):
+        model.predict(None)

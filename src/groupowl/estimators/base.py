@@ -7,16 +7,15 @@ fails or is interrupted leaves an earlier one as it was.
 from __future__ import annotations
 
 import warnings
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .._checks import IMPUTE, check_finite, check_sample_weight, count_message, finite_number, positive_integer
+from .._checks import check_sample_weight, finite_number, positive_integer
 from .._kernels import nonzero_rows
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..inputs import feature_names, resolve_columns
@@ -26,60 +25,10 @@ from ..relaxing import relaxed_coefficients
 from ..screening import Rule, resolve_rule
 from ..solvers import Solver, SolveResult, as_generator, resolve_solver
 from .certificate import FitCertificate, feature_states
+from .data import FitData, checked_matrix, target_array
 from .frames import coefficient_frame
 from .summary import summary_text
 from .verification import Verification, verify_fit
-
-_MATRIX_CHECKS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
-
-
-@dataclass(frozen=True, eq=False)
-class FitData:
-    """Data of a fit after all checks.
-
-    Attributes
-    ----------
-    X : ndarray or sparse matrix of shape (n_samples, n_features)
-        float32 or float64.
-    Y : ndarray of shape (n_samples, n_targets)
-        Targets; one-hot rows for classes.
-    sample_weight : ndarray of shape (n_samples,) or None
-        With the weights of classes multiplied in.
-    names : ndarray of str or None
-        Names of the features, where they have names.
-    unpenalized : ndarray of int
-        Columns that are not penalised.
-    classes : ndarray or None
-        Labels that the columns of Y stand for.
-    is_flat : bool
-        Whether y was one-dimensional.
-    target_names : ndarray of str or None
-        Names of the columns of y, where it was a frame.
-    """
-
-    X: Any
-    Y: FloatArray
-    sample_weight: FloatArray | None
-    names: Any
-    unpenalized: IndexArray
-    classes: Any
-    is_flat: bool
-    target_names: Any
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples."""
-        return int(self.X.shape[0])
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return int(self.X.shape[1])
-
-    @property
-    def dtype(self) -> Any:
-        """Precision of the fitted coefficients."""
-        return self.X.dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,20 +74,20 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
     def _validate_fit(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True) -> FitData:
         """Check the data of a fit and change nothing; with ``reset=False`` they must be like those of the fit."""
-        checked, names = _checked_matrix(self, X, reset)
+        checked, names = checked_matrix(self, X, reset=reset)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None. Use fit(X, y).")
         n_samples, n_features = checked.shape
         weight = None if sample_weight is None else check_sample_weight(sample_weight, n_samples)
         if weight is not None and not weight.any():
             raise ValueError("sample_weight is all zero: at least one sample must have a positive weight.")
-        Y, classes, is_flat, weight = self._encode_targets(_target_array(y, n_samples), weight)
-        named = feature_names(y) if classes is None else None
+        named = feature_names(y)
+        Y, classes, is_flat, weight = self._encode_targets(target_array(y, n_samples), named, weight)
         if reset:
             unpenalized = resolve_columns("unpenalized", self.unpenalized, n_features, names)
         else:
             unpenalized = self.unpenalized_
-        target_names = None if named is None else np.asarray(named, dtype=object)
+        target_names = None if named is None or classes is not None else np.asarray(named, dtype=object)
         return FitData(checked, Y, weight, names, unpenalized, classes, is_flat, target_names)
 
     def _build_model(self, data: FitData, weights: Any = None) -> Model:
@@ -154,9 +103,12 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             unpenalized=data.unpenalized,
         )
 
-    def _solve(self, model: Model, alpha: float, settings: Settings, start: FloatArray | None = None) -> SolveResult:
-        """One solve, with a line of progress if the user asked for it."""
-        line = progress_callback(self.verbose, goal=settings.tol * model.null_loss, what=type(self).__name__)
+    def _solve(
+        self, model: Model, alpha: float, settings: Settings, start: FloatArray | None = None, *, what: str = ""
+    ) -> SolveResult:
+        """One solve, with a line of progress, about ``what``, if the user asked for it."""
+        goal = settings.tol * model.null_loss
+        line = progress_callback(self.verbose, goal=goal, what=what or type(self).__name__)
         try:
             return model.sequence(settings.solver, tol=settings.tol, start=start).solve(
                 model.sequence_weights,
@@ -227,8 +179,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
     def _decision(self, X: Any) -> Any:
         """``X B + b0`` with the public coefficients."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **_MATRIX_CHECKS)
-        return X @ self.coef_.T + self.intercept_
+        return checked_matrix(self, X, reset=False)[0] @ self.coef_.T + self.intercept_
 
     def _feature_labels(self) -> Any:
         """Names of the features, or their indices."""
@@ -338,59 +289,6 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
     def _states(self) -> Any:
         return feature_states(self)
-
-
-# Checks -------------------------------------------------------------------------------------------------
-
-
-def _checked_matrix(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
-    """X as an array or sparse matrix of floats, and its names; the estimator stays as it is."""
-    scratch = copy(estimator)  # validation writes n_features_in_ and feature_names_in_ before all checks are done
-    try:
-        checked = validate_data(scratch, X, reset=reset, ensure_all_finite=False, **_MATRIX_CHECKS)
-    except ValueError as error:
-        if text := _text_columns(X):
-            raise ValueError(
-                f"X must hold real numbers, but {text} has text. Encode text or categories as numbers first (for "
-                "example with sklearn.preprocessing.OneHotEncoder)."
-            ) from error
-        raise
-    names = getattr(scratch, "feature_names_in_", None)
-    _check_finite_columns(checked, names)
-    return checked, names
-
-
-def _text_columns(X: Any) -> str:
-    """The columns of a frame that hold text, for a message; "X" for an array of text; empty if there are none."""
-    names = feature_names(X)
-    if names is None:
-        return "X" if X is not None and not sp.issparse(X) and np.asarray(X).dtype.kind in "OUS" else ""
-    found = [repr(name) for name in names if np.asarray(X[name]).dtype.kind in "OUS"]
-    return f"column{'s' if len(found) > 1 else ''} {', '.join(found[:5])}" if found else ""
-
-
-def _check_finite_columns(X: Any, names: Any) -> None:
-    with np.errstate(all="ignore"):
-        entries: Any = X
-        total = np.sum(entries.data if sp.issparse(X) else entries, dtype=np.float64)
-    if np.isfinite(total):
-        return
-    if names is None or sp.issparse(X):
-        check_finite("X", X, remedy=IMPUTE)
-    elif (bad := np.count_nonzero(~np.isfinite(X), axis=0)).any():
-        raise ValueError(count_message("X", bad, IMPUTE, names))
-
-
-def _target_array(y: Any, n_samples: int) -> Any:
-    """Targets or labels as an array with one row per sample."""
-    if sp.issparse(y):
-        raise TypeError("y must be a dense array, got a sparse matrix; use y.toarray().")
-    values = np.asarray(y)
-    if values.ndim == 0:
-        raise ValueError(f"y must have one entry per sample, got {y!r}.")
-    if len(values) != n_samples:
-        raise ValueError(f"X and y must have one row per sample: X has {n_samples} rows, y has {len(values)}.")
-    return values
 
 
 def _is_fitted_attribute(name: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import position_in
 from .._kernels import nonzero_rows
 from .._typing import FloatArray
 from ..inputs import import_pandas
@@ -107,9 +108,10 @@ class FitCertificate:
         return len(self.states)
 
     def __getitem__(self, index: int) -> FeatureStatus:
-        feature, gap = self.features[index], float(self.gaps[index])
+        j = position_in("the certificate", index, len(self), "features")
+        feature, gap = self.features[j], float(self.gaps[j])
         plain = feature.item() if isinstance(feature, np.generic) else feature
-        return FeatureStatus(plain, self.states[index], None if np.isnan(gap) else gap)
+        return FeatureStatus(plain, self.states[j], None if np.isnan(gap) else gap)
 
     def __iter__(self) -> Iterator[FeatureStatus]:
         return (self[j] for j in range(len(self)))

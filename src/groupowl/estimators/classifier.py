@@ -11,10 +11,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .._checks import finite_number
+from .._checks import check_weight_sum, finite_number
 from .._typing import FloatArray
 from ..inputs import encode_labels
-from .base import FitData
+from .data import FitData
 from .single import SingleFit
 
 
@@ -23,14 +23,18 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
 
     _loss: ClassVar[str] = "multinomial"
 
-    def _encode_targets(self, y: Any, weight: FloatArray | None) -> tuple[FloatArray, Any, bool, FloatArray | None]:
+    def _encode_targets(
+        self, y: Any, names: Any, weight: FloatArray | None
+    ) -> tuple[FloatArray, Any, bool, FloatArray | None]:
         """One-hot targets, the classes, and sample weights with those of the classes multiplied in."""
         labels = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
         classes, Y = encode_labels(labels, weight)
         check_classification_targets(labels)
         factors = class_factors(self.class_weight, classes, Y, weight)
         if factors is not None:
-            weight = (Y @ factors) * (1.0 if weight is None else weight)
+            with np.errstate(over="ignore"):
+                weight = (Y @ factors) * (1.0 if weight is None else weight)
+            check_weight_sum("sample_weight times class_weight", weight)
         return Y, classes, True, weight
 
     def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:

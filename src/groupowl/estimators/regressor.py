@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 
 from .._checks import finite_matrix
 from .._typing import FloatArray
-from .base import FitData
+from .data import FitData
 from .single import SingleFit
 
 
@@ -23,10 +23,12 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         tags.target_tags.multi_output = True
         return tags
 
-    def _encode_targets(self, y: Any, weight: FloatArray | None) -> tuple[FloatArray, Any, bool, FloatArray | None]:
+    def _encode_targets(
+        self, y: Any, names: Any, weight: FloatArray | None
+    ) -> tuple[FloatArray, Any, bool, FloatArray | None]:
         """Targets as a matrix; neither classes nor other sample weights come of it."""
         values = _as_numbers(y) if y.dtype.kind == "O" else y
-        Y = finite_matrix("y", values, remedy="Remove the samples without a target.")
+        Y = finite_matrix("y", values, remedy="Remove the samples without a target.", names=names)
         if Y.shape[1] == 0:
             raise ValueError(f"y is empty: its shape is {Y.shape}; at least one column is needed.")
         return Y, None, np.ndim(values) == 1, weight

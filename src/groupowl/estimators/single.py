@@ -9,7 +9,8 @@ import numpy as np
 from .._typing import FloatArray
 from ..model import Model
 from ..solvers import warn_unless_converged
-from .base import FitData, GroupOWLBase
+from .base import GroupOWLBase
+from .data import FitData
 
 
 class SingleFit(GroupOWLBase):

@@ -17,7 +17,7 @@ from ..screening import extended_rule, safe_rows
 from ..solvers import WorkingSet
 
 if TYPE_CHECKING:
-    from .base import FitData
+    from .data import FitData
 
 # Relative difference of two computations of the same alpha.
 _ALPHA_RTOL = 1e-9

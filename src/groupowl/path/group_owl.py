@@ -15,6 +15,7 @@ from .._checks import (
     number_in,
     numeric_array,
     positive_integer,
+    rectangular_array,
 )
 from .._typing import FloatArray
 from ..designs import Design, as_design
@@ -185,9 +186,9 @@ def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
 
 def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any, Any]:
     """Numeric targets and, for classes, their labels."""
-    if hasattr(y, "toarray"):
+    if y is None or hasattr(y, "toarray"):
         numeric_array("y", y)  # which refuses it, with the remedy
-    values = np.asarray(y)
+    values = rectangular_array("y", y)
     if resolve_loss(loss).name != "multinomial":
         if values.dtype.kind in "OUS":
             raise TypeError(

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from .._checks import finite_number
+from .._checks import finite_number, position_in
 from .._kernels import unit_norms
 from .._typing import FloatArray, IndexArray
 from ..inputs import coefficient_columns, import_pandas
@@ -115,7 +115,7 @@ class PathResult:
 
     def __getitem__(self, index: int | slice) -> PathPoint | PathResult:
         if not isinstance(index, slice):
-            return self.points[index]
+            return self.points[position_in("the path", index, len(self), "alphas")]
         points = self.points[index]
         if not points or (index.step or 1) < 0:
             raise ValueError(f"a part of a path needs at least one alpha and a positive step, got {index}.")

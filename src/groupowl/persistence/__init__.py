@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -65,5 +66,7 @@ def load(folder: Any) -> Any:
     estimator, PathResult, SolveResult or History
         What was saved, with equal parameters, attributes and predictions.
     """
+    if not isinstance(folder, str | os.PathLike):
+        raise TypeError(f"folder must be a str or a Path, got {folder!r} of type {type(folder).__name__}.")
     content, arrays = read_folder(Path(folder))
     return Decoder(arrays, str(folder)).decode(content)

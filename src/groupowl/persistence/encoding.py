@@ -124,8 +124,8 @@ class Decoder:
         self.source = source
         self._makers: dict[str, Callable[[dict[str, Any]], Any]] = {
             "float": lambda node: float(node["value"]),
-            "tuple": lambda node: tuple(self.decode(node["items"])),
-            "dict": lambda node: {self.decode(key): self.decode(item) for key, item in node["pairs"]},
+            "tuple": lambda node: tuple(self._decode(node["items"])),
+            "dict": lambda node: {self._decode(key): self._decode(item) for key, item in node["pairs"]},
             "array": lambda node: self.arrays[node["name"]],
             "scalar": lambda node: self.arrays[node["name"]][()],
             "objects": self._decode_objects,
@@ -135,26 +135,27 @@ class Decoder:
         }
 
     def decode(self, node: Any) -> Any:
-        """The value of a tree."""
-        if isinstance(node, list):
-            return [self.decode(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        if _TAG not in node:
-            return self._decode_named(node)
+        """The value of a whole tree, or an error that says that it is damaged."""
         try:
-            return self._makers[node[_TAG]](node)
-        except (KeyError, TypeError) as error:
+            return self._decode(node)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"{self.source!r} is damaged: {type(error).__name__} {error}. Save the model again."
             ) from error
 
+    def _decode(self, node: Any) -> Any:
+        if isinstance(node, list):
+            return [self._decode(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        return self._makers[node[_TAG]](node) if _TAG in node else self._decode_named(node)
+
     def _decode_named(self, node: dict[str, Any]) -> dict[str, Any]:
-        return {name: self.decode(item) for name, item in node.items()}
+        return {name: self._decode(item) for name, item in node.items()}
 
     def _decode_objects(self, node: dict[str, Any]) -> Any:
         array = np.empty(len(node["items"]), dtype=object)
-        array[:] = self.decode(node["items"])
+        array[:] = self._decode(node["items"])
         return array.reshape(node["shape"])
 
     def _decode_estimator(self, node: dict[str, Any]) -> Any:

@@ -41,9 +41,7 @@ def write_folder(folder: Path, content: Any, arrays: dict[str, Any]) -> Path:
 
 def read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
     """The tree and the arrays of a folder."""
-    envelope = _envelope(folder)
-    if envelope is None:
-        raise ValueError(f"{str(folder)!r} is no folder that groupowl's save has written: it has no {_TREE} of ours.")
+    envelope = _read_envelope(folder)
     found = envelope["format_version"]
     if not isinstance(found, int) or found > FORMAT_VERSION:
         raise ValueError(
@@ -51,24 +49,60 @@ def read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
             f"version reads formats up to {FORMAT_VERSION}. Update groupowl."
         )
     try:
-        with (folder / _ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return envelope["content"], dict(stored)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{str(folder)!r} is damaged: {_ARRAYS} cannot be read ({error}). Save again.") from error
+        with (folder / _ARRAYS).open("rb") as file:
+            return envelope["content"], _read_arrays(file)
+    except Exception as error:  # a damaged archive makes zipfile, zlib and NumPy raise almost anything
+        raise ValueError(
+            f"{str(folder)!r} is damaged: {_ARRAYS} cannot be read ({type(error).__name__}: {error}). Save again."
+        ) from error
 
 
-def _envelope(folder: Path) -> dict[str, Any] | None:
-    """What :data:`model.json` holds; None if it is not there or not ours."""
+def _read_arrays(file: Any) -> dict[str, Any]:
+    if not zipfile.is_zipfile(file):  # which NumPy would take for something else
+        raise ValueError("it is no zip archive, or cut off")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as stored:
+        return dict(stored)
+
+
+def _read_envelope(folder: Path) -> dict[str, Any]:
+    """What :data:`model.json` holds, or an error that says why there is nothing to read."""
+    if not folder.exists():
+        raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
+    if not folder.is_dir():
+        raise ValueError(
+            f"{str(folder)!r} is a file, but load reads {_TREE} and {_ARRAYS} together. Give it the folder that save "
+            "has written."
+        )
     try:
-        envelope = json.loads((folder / _TREE).read_text(encoding="utf-8"))
+        text = (folder / _TREE).read_text(encoding="utf-8")
     except FileNotFoundError:
-        if not folder.exists():
-            raise FileNotFoundError(f"There is no folder {str(folder)!r}.") from None
-        return None
-    except (OSError, ValueError):
-        return None
+        raise ValueError(
+            f"{str(folder)!r} is no folder that groupowl's save has written: it has no {_TREE}. Give it one that has."
+        ) from None
+    try:
+        envelope = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{str(folder)!r} is damaged: {_TREE} cannot be read ({error}). Save again.") from error
+    if not _is_ours(envelope):
+        raise ValueError(
+            f"{str(folder)!r} is no folder that groupowl's save has written: its {_TREE} is not ours. Give it one that "
+            "is."
+        )
+    return dict(envelope)
+
+
+def _is_ours(envelope: Any) -> bool:
     is_ours = isinstance(envelope, dict) and envelope.get("kind") == _KIND
-    return envelope if is_ours and {"format_version", "content"} <= envelope.keys() else None
+    return is_ours and {"format_version", "content"} <= envelope.keys()
+
+
+def _holds_envelope(folder: Path) -> bool:
+    """Whether a folder has a :data:`model.json` that save has written."""
+    try:
+        return _is_ours(json.loads((folder / _TREE).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return False
 
 
 def _check_target(target: Path, given: Path) -> None:
@@ -79,7 +113,7 @@ def _check_target(target: Path, given: Path) -> None:
         raise FileExistsError(f"{str(given)!r} is a file; save writes a folder. Give another name.")
     names = {path.name for path in target.iterdir()}
     others = sorted(names - {_TREE, _ARRAYS})
-    if names and (others or _envelope(target) is None):
+    if names and (others or not _holds_envelope(target)):
         found = f", for example {others[0]!r}" if others else ""
         raise FileExistsError(
             f"{str(given)!r} holds other files than those of a saved model{found}; they would be lost. "

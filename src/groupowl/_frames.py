@@ -1,0 +1,111 @@
+"""Columns of data frames, and of arrays of objects: what in them is no number, in words."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+
+_SHOWN = 5
+_LONGEST_ENTRY = 40
+
+_TEXT, _DATES = "text", "dates"
+_REMEDIES = {
+    _TEXT: "Encode text or categories as numbers first (for example with sklearn.preprocessing.OneHotEncoder).",
+    _DATES: "Turn dates into numbers first, for example the days since the first of them.",
+}
+_OTHER_REMEDY = "Every entry must be a number: take those columns out, or convert them first."
+
+
+def column_names(X: Any) -> list[Any] | None:
+    """Names of the columns of a pandas or polars frame, of whatever kind; None for anything else."""
+    names = getattr(X, "columns", None)
+    return None if names is None or not hasattr(X, "dtypes") else list(names)
+
+
+def repeated_name(names: list[Any]) -> tuple[Any, list[int]] | None:
+    """The first name that several columns have, and these columns."""
+    if len(set(names)) == len(names):
+        return None
+    name = next(name for j, name in enumerate(names) if name in names[:j])
+    return name, [j for j, other in enumerate(names) if other == name]
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Some rows of an array, a sparse matrix or a frame, as the same kind of thing."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def list_columns(columns: list[int], names: list[Any] | None) -> str:
+    """Some columns by name, or index, in words."""
+    listed = ", ".join(str(j) if names is None else repr(names[j]) for j in columns[:_SHOWN])
+    more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
+    return f"column{'s' if len(columns) > 1 else ''} {listed}{more}"
+
+
+def complain_of_dates(argument: str, X: Any) -> str | None:
+    """What to say of a frame or an array that has dates, which NumPy would take for numbers; None if there are none."""
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
+        return f"{argument} must hold real numbers, got dtype {X.dtype}. {_REMEDIES[_DATES]}"
+    if (names := column_names(X)) is None:
+        return None
+    dtypes = list(X.dtypes)
+    columns = [j for j, dtype in enumerate(dtypes) if _is_date(dtype)]
+    return _sentence(argument, columns, names, _DATES, str(dtypes[columns[0]])) if columns else None
+
+
+def complain_of_entries(argument: str, X: Any) -> str | None:
+    """What to say of columns with entries that cannot be converted to numbers; None if there are none."""
+    names = column_names(X)
+    if names is None and not (isinstance(X, np.ndarray) and X.ndim == 2):
+        return None
+    n_columns = X.shape[1] if names is None else len(names)
+    kinds = {j: kind for j in range(n_columns) if (kind := _foreign_kind(_column(X, j))) is not None}
+    if not kinds:
+        return None
+    first, example = next(iter(kinds.values()))
+    columns = [j for j, (kind, _) in kinds.items() if kind == first]
+    return _sentence(argument, columns, names, first, example)
+
+
+def _sentence(argument: str, columns: list[int], names: list[Any] | None, kind: str, example: str) -> str:
+    has = "have" if len(columns) > 1 else "has"
+    remedy = _REMEDIES.get(kind, _OTHER_REMEDY)
+    return f"{argument} must hold real numbers, but {list_columns(columns, names)} {has} {kind} ({example}). {remedy}"
+
+
+def _column(X: Any, j: int) -> Any:
+    """By position: several columns may have the same name."""
+    return X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
+
+
+def _is_date(dtype: Any) -> bool:
+    """Of pandas, whose dtypes have a kind, or of polars."""
+    is_temporal = getattr(dtype, "is_temporal", None)
+    return getattr(dtype, "kind", "") in ("M", "m") or (is_temporal is not None and bool(is_temporal()))
+
+
+def _foreign_kind(column: Any) -> tuple[str, str] | None:
+    """What kind of thing in a column is no number, and the first of them; None if there is nothing."""
+    values = np.asarray(column)
+    if values.dtype.kind in "fiubc":
+        return None
+    for i, entry in enumerate(values.tolist() if values.dtype.kind in "US" else values):
+        try:
+            float(entry)
+        except (TypeError, ValueError):
+            shown = repr(entry)
+            if len(shown) > _LONGEST_ENTRY:
+                shown = shown[:_LONGEST_ENTRY] + "..."
+            return _kind(entry), f"{shown} in row {i}"
+    return None
+
+
+def _kind(entry: Any) -> str:
+    if isinstance(entry, str | bytes):
+        return _TEXT
+    dates = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+    if isinstance(entry, dates) or type(entry).__name__ == "Period":
+        return _DATES
+    return f"entries of type {type(entry).__name__}"
