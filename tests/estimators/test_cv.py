@@ -17,7 +17,7 @@ import groupowl as go
 from groupowl.estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
 from groupowl.path import group_owl_path
 
-FOLD_TOL = "groupowl.estimators.choosing._FOLD_TOL"
+FOLD_TOL = "groupowl.estimators.by_folds._FOLD_TOL"
 ESTIMATORS = {"regression": GroupOWLRegressorCV, "classification": GroupOWLClassifierCV}
 
 
@@ -299,6 +299,19 @@ def test_criteria_of_a_classification_by_hand():
         deviance = 2 * len(y) * log_loss(y, single.predict_proba(X))
         by_hand.append(deviance + log(len(y)) * (np.sum(sizes * (2 - 1) + 1) + 2))
     np.testing.assert_allclose(model.criterion_path_, by_hand, rtol=1e-5)
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+def test_collinear_unpenalized_columns_count_once(loss, relaxed):
+    """The criterion sees the rank of the unpenalised columns, beside the intercept, not their number."""
+    X, y = regression(60, 6, 3) if loss == "squared" else classification(60, n_classes=3)
+    estimator = GroupOWLRegressorCV if loss == "squared" else GroupOWLClassifierCV
+    more = np.column_stack([X[:, 0], 2.0 * X[:, 0] - 1.0, np.ones(len(X))])  # the constant is the intercept's
+    settings = {"selection": "aic", "alphas": [0.1, 0.05], "tol": 1e-10, "relaxed": relaxed}
+    one = estimator(unpenalized=[0], **settings).fit(X, y)
+    several = estimator(unpenalized=[0, *range(X.shape[1], X.shape[1] + 3)], **settings).fit(np.hstack([X, more]), y)
+    np.testing.assert_allclose(several.criterion_path_, one.criterion_path_, atol=1e-5)
 
 
 def test_a_relaxed_criterion_judges_the_relaxed_fit():

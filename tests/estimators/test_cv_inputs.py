@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import time
 import warnings
 
 import joblib
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
@@ -120,6 +124,75 @@ def test_a_callable_gets_a_fitted_estimator_arrays_and_labels():
     assert seen[0] == (GroupOWLClassifier, (10, 5), {"ant", "bee", "cat"}, 1e-5)
 
 
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_a_scorer_gets_what_a_fit_would_have_given_it(kind):
+    """Names, alpha and weights of the fit, a frame where X is one, and an estimator of its own each time."""
+    X, Y = regression()
+    frame, targets = kind(dict(zip("abcde", X.T, strict=True))), pd.DataFrame(Y, columns=["cost", "yield"])
+    seen = []
+
+    def scorer(estimator, X, y):
+        assert isinstance(X, kind)
+        seen.append(estimator)
+        return r2_score(y, estimator.predict(X))
+
+    settings = {"alphas": [0.5, 0.1], "cv": 3, "unpenalized": ["e"], "weights": ["oscar", "constant"]}
+    model = GroupOWLRegressorCV(scoring=scorer, **settings).fit(frame, targets)
+    assert len({id(estimator) for estimator in seen}) == len(seen) == 2 * 3 * 2
+    first, last = seen[0], seen[-1]
+    assert (first.alpha_, first.alpha, last.alpha_) == (0.5, 0.5, 0.1)
+    assert list(first.feature_names_in_) == list("abcde")
+    assert list(first.target_names_) == ["cost", "yield"]
+    assert list(first.unpenalized_) == [4]
+    assert "e" in first.selected_features_
+    np.testing.assert_array_equal(first.weights_, model.search_results_[0]["weights"])
+    np.testing.assert_array_equal(last.weights, np.ones(4))
+    assert not np.array_equal(first.coef_, last.coef_)
+    named = GroupOWLRegressorCV(scoring="r2", **settings).fit(frame, targets)
+    np.testing.assert_array_equal(named.score_path_, model.score_path_)
+
+
+def test_an_estimator_for_scorers_is_that_of_a_fit_to_the_fold():
+    X, Y = regression()
+    seen = []
+
+    def scorer(estimator, X, y):
+        seen.append(estimator)
+        return 0.0
+
+    GroupOWLRegressorCV(alphas=[0.2], cv=[(np.arange(20), np.arange(20, 30))], scoring=scorer).fit(X, Y)
+    direct = GroupOWLRegressor(0.2).fit(X[:20], Y[:20])
+    shared = {name for name in vars(seen[0]) if name.endswith("_")}
+    assert shared >= {"alpha_", "coef_", "intercept_", "n_features_in_", "unpenalized_", "weights_"}
+    assert shared <= vars(direct).keys()
+    np.testing.assert_allclose(seen[0].coef_, direct.coef_, atol=0.05)  # folds are fitted to 1e-4 only
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_score_may_be_an_array_of_one_number(shape):
+    X, Y = regression()
+    model = GroupOWLRegressorCV(alphas=2, scoring=lambda estimator, X, y: np.full(shape, 7.0)).fit(X, Y)
+    assert (model.score_path_ == 7.0).all()
+
+
+def test_sequences_share_no_estimator_between_threads():
+    """Folds are scored for several sequences at a time, each with coefficients of its own."""
+    X, y = classification(60)
+
+    def scorer(estimator, X, y):
+        before = estimator.coef_.copy()
+        time.sleep(0.002)
+        assert np.array_equal(before, estimator.coef_)
+        return accuracy_score(y, estimator.predict(X))
+
+    model = GroupOWLClassifierCV(alphas=4, eps=0.05, cv=2, scoring=scorer, weights=["oscar", "constant", "bh"])
+    one = clone(model).fit(X, y)
+    with joblib.parallel_config("threading"):
+        many = clone(model).set_params(n_jobs=6).fit(X, y)
+    for found, expected in zip(many.search_results_, one.search_results_, strict=True):
+        np.testing.assert_array_equal(found["score_path"], expected["score_path"])
+
+
 def test_a_callable_without_sample_weight_is_called_without():
     X, Y = regression()
     model = GroupOWLRegressorCV(alphas=2, scoring=lambda estimator, X, y: float(len(y)))
@@ -188,9 +261,61 @@ def test_progress_is_printed(capsys):
     X, Y = regression()
     GroupOWLRegressorCV(alphas=3, cv=3, verbose=1).fit(X, Y)
     printed = capsys.readouterr().err
-    assert "GroupOWLRegressorCV: fold 3 of 3, 3 alphas" in printed
+    lines = printed.splitlines()
+    name = "GroupOWLRegressorCV"
+    assert lines[0].startswith(f"{name}, all data: alpha 3 of 3, ")
+    assert [line.partition(": ")[0] for line in lines[1:4]] == [f"{name}, fold {f}/3" for f in (1, 2, 3)]
+    assert all(re.fullmatch(r"3 alphas, \d+\.\d s", line.partition(": ")[2]) for line in lines[1:4])
+    assert lines[4].startswith(f"{name}, final fit: ")
+    assert lines[5].startswith(f"{name}, final fit, more digits: ")
     GroupOWLRegressorCV(alphas=3, cv=3).fit(X, Y)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("selection", ["min", "bic"])
+def test_progress_says_which_weights(selection, capsys):
+    X, Y = regression()
+    weights = ["oscar", np.ones(5), "bh"]
+    GroupOWLRegressorCV(alphas=3, cv=2, verbose=1, weights=weights, selection=selection).fit(X, Y)
+    parts = [line.partition(": ")[0].split(", ", 1)[1] for line in capsys.readouterr().err.splitlines()]
+    names = ["weights 1/3 (oscar)", "weights 2/3", "weights 3/3 (bh)"]
+    expected = [f"{name}, all data" for name in names]
+    if selection == "min":
+        expected += [f"{name}, fold {f}/2" for name in names for f in (1, 2)]
+    assert parts == [*expected, "final fit", "final fit, more digits"]
+
+
+@pytest.mark.parametrize("sample_weight", [1e-320, 1e300])
+@pytest.mark.parametrize("kind", ["regression", "tall"])
+def test_only_ratios_of_sample_weights_matter(kind, sample_weight):
+    estimator, make = DATA[kind]
+    X, Y = make()
+    plain = estimator(alphas=3, cv=3).fit(X, Y)
+    scaled = estimator(alphas=3, cv=3).fit(X, Y, sample_weight=np.full(len(X), sample_weight))
+    np.testing.assert_allclose(scaled.score_path_, plain.score_path_, rtol=1e-6)
+
+
+def test_a_sample_that_outweighs_all_others():
+    X, Y = regression(200)
+    weight = np.r_[1e20, np.ones(199)]
+    model = GroupOWLRegressorCV(alphas=[0.5, 0.1], cv=3).fit(X, Y, sample_weight=weight)
+    train, test = next(KFold(3).split(X))  # trains without that sample, and then nothing else is tested
+    for i, alpha in enumerate(model.alphas_):
+        single = GroupOWLRegressor(alpha).fit(X[train], Y[train])
+        score = -np.mean((Y[test[0]] - single.predict(X[test[:1]])) ** 2)
+        assert model.score_path_[i, 0] == pytest.approx(score, rel=0.05)  # folds are fitted to 1e-4 only
+
+
+@pytest.mark.parametrize("kind", ["regression", "tall"])
+def test_targets_whose_scores_nearly_overflow(kind):
+    """Squares of the scores overflow, and no warning says so: neither the scores nor their errors do."""
+    estimator, make = DATA[kind]
+    X, Y = make()
+    model = estimator(alphas=3, cv=3, selection="1se")
+    large, plain = clone(model).fit(X, 2.0**500 * Y), clone(model).fit(X, Y)
+    np.testing.assert_allclose(large.score_path_, 2.0**1000 * plain.score_path_, rtol=1e-4)
+    np.testing.assert_allclose(large.std_error_path_, 2.0**1000 * plain.std_error_path_, rtol=1e-3)
+    assert large.best_index_ == plain.best_index_
 
 
 def test_fits_that_fall_short_are_named_once():
@@ -271,6 +396,18 @@ def test_metadata_pass_through_a_pipeline(routing):
         ({"selection": "best"}, ValueError, "selection must be one of 'min', '1se', 'aic', 'bic', 'ebic'; got 'best'"),
         ({"scoring": "speed"}, ValueError, "speed"),
         ({"scoring": 3}, TypeError, "scoring must be None, the name of a scorer or a callable"),
+        (
+            {"scoring": r2_score},
+            ValueError,
+            r"scoring=r2_score is a function of targets and predictions.*Use sklearn.metrics.make_scorer\(r2_score\)",
+        ),
+        ({"scoring": len}, TypeError, r"scoring=<built-in function len> failed on a fold.*a scorer\(estimator, X, y\)"),
+        ({"scoring": lambda estimator: 1.0}, TypeError, r"scoring=.* failed on a fold with 6 test samples: .*argument"),
+        (
+            {"scoring": lambda estimator, X, y: np.ones(2)},
+            ValueError,
+            r"scoring must return a number, got array\(\[1\., 1\.\]\) of type ndarray",
+        ),
         ({"scoring": lambda estimator, X, y: "good"}, ValueError, "scoring must return a number, got 'good'"),
         ({"scoring": lambda estimator, X, y: np.nan}, ValueError, "every mean score is NaN"),
         ({"alphas": 0}, ValueError, "alphas must be at least 1"),

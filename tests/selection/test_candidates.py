@@ -33,7 +33,7 @@ def test_an_absent_class_has_probability_zero_and_a_finite_loss(kept):
         P /= P.sum(axis=1, keepdims=True)
         assert (P[:, np.setdiff1d(np.arange(3), kept)] == 0.0).all()
         np.testing.assert_allclose(P[:, kept].sum(axis=1), 1.0)
-        score = LossScore("multinomial", design, Y, weight, np.arange(len(X)))([candidate])[0]
+        score = LossScore("multinomial", design, Y, weight, np.arange(len(X)))([candidate], np.ones(1), np.ones(4))[0]
         assert score == pytest.approx(-log_loss(labels, P, labels=[0, 1, 2]), rel=1e-10)
         assert np.isfinite(score)
 
@@ -56,5 +56,5 @@ def test_log_loss_is_clipped_as_scikit_learn_does():
     P = np.exp(Z - Z.max(axis=1, keepdims=True))
     P /= P.sum(axis=1, keepdims=True)
     weight = np.random.default_rng(2).uniform(0.1, 2.0, len(X))
-    score = LossScore("multinomial", as_design(X), Y, weight, np.arange(len(X)))([sure])[0]
+    score = LossScore("multinomial", as_design(X), Y, weight, np.arange(len(X)))([sure], np.ones(1), np.ones(4))[0]
     assert score == pytest.approx(-log_loss(labels, P, sample_weight=weight), rel=1e-10)

@@ -74,7 +74,8 @@ def test_fits_and_scores_by_subtraction_are_those_from_data(fit_intercept, stand
             error = np.average((difference[fold.train] ** 2).sum(axis=1), weights=weight[fold.train])
             assert np.sqrt(error) <= 2.0 * np.sqrt(2.0 * fitting.tol * np.average((Y**2).sum(axis=1)))
         score, from_part = LossScore("squared", design, Y, weight, fold.test), StatisticsScore(part)
-        np.testing.assert_allclose(from_part(rows.candidates), score(rows.candidates), rtol=1e-9)
+        arguments = rows.candidates, alphas, model.weights
+        np.testing.assert_allclose(from_part(*arguments), score(*arguments), rtol=1e-9)
 
 
 def test_a_fold_that_tests_everything_but_little_is_still_exact():
@@ -137,4 +138,12 @@ def test_scores_from_statistics_for_any_coefficients():
     candidate = Candidate(np.array([1, 4]), rng.standard_normal((2, Q)), rng.standard_normal(Q))
     errors = (Y - X @ candidate.coef(D) - candidate.intercept) ** 2
     by_hand = np.average(errors.mean(axis=1), weights=weight)
-    assert StatisticsScore(part)([candidate])[0] == pytest.approx(-by_hand, rel=1e-12)
+    assert StatisticsScore(part)([candidate], np.ones(1), np.ones(D))[0] == pytest.approx(-by_hand, rel=1e-12)
+
+
+def test_a_test_sample_that_outweighs_all_others_leaves_nothing_to_subtract_from():
+    X, Y, weight = make_data()
+    folds = make_folds(weight)
+    assert fold_statistics(X, Y, weight, folds).are_reliable()
+    weight[folds[1].test[0]] = 1e17
+    assert not fold_statistics(X, Y, weight, folds).are_reliable()

@@ -19,6 +19,25 @@ def test_standard_error_is_that_of_a_mean_of_folds():
     np.testing.assert_allclose(standard_errors(scores), by_hand)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_scores_of_any_size_have_means_and_standard_errors(size):
+    """Their squares leave the range of floating-point numbers, what is asked for does not."""
+    scores = np.random.default_rng(0).standard_normal((4, 5))
+    np.testing.assert_allclose(standard_errors(size * scores), size * standard_errors(scores), rtol=1e-12)
+    weights = np.arange(1.0, 6.0)
+    expected = size * mean_scores(scores, weights)
+    np.testing.assert_allclose(mean_scores(size * scores, 1e300 * weights), expected, rtol=1e-12)
+
+
+def test_infinite_scores_pass_without_a_warning():
+    scores = np.array([[-np.inf, -1.0, -2.0], [-1.0, -1.0, -2.0], [0.0, 0.0, 0.0]])
+    means, errors = mean_scores(scores, np.ones(3)), standard_errors(scores)
+    assert means[0] == -np.inf
+    assert errors[2] == 0.0
+    assert choose("min", means, errors) == 2
+    assert choose("1se", means[:2], errors[:2]) == 1
+
+
 def test_one_fold_has_no_standard_error():
     assert np.isnan(standard_errors(np.ones((3, 1)))).all()
 

@@ -74,18 +74,19 @@ class Likelihood:
         variance = 2.0 * max(loss, EPS * self.null_loss, _SMALLEST) / self.n_columns
         return float(self.n_samples * self.n_columns * (np.log(2.0 * np.pi * variance) + 1.0))
 
-    def shrunken_freedom(self, clusters: IndexArray, n_unpenalized: int, fit_intercept: bool) -> int:
+    def shrunken_freedom(self, clusters: IndexArray, n_free: int, fit_intercept: bool) -> int:
         """Degrees of freedom of a penalised fit: the rows of a cluster share their norm.
 
-        A cluster of m rows has ``m (q - 1) + 1``; intercepts and unpenalised features are free.
+        A cluster of m rows has ``m (q - 1) + 1``; intercepts and unpenalised features are free. ``n_free`` is the rank
+        of the latter, beside the intercept: collinear columns have as many parameters as directions.
         """
         q = self.n_free_columns
         sizes = np.bincount(clusters[clusters > 0])[1:]
-        return int(np.sum(sizes[sizes > 0] * (q - 1) + 1)) + q * (n_unpenalized + fit_intercept)
+        return int(np.sum(sizes[sizes > 0] * (q - 1) + 1)) + q * (n_free + fit_intercept)
 
-    def relaxed_freedom(self, n_selected: int, n_unpenalized: int, fit_intercept: bool) -> int:
+    def relaxed_freedom(self, n_selected: int, n_free: int, fit_intercept: bool) -> int:
         """Degrees of freedom of a fit that is free on its support."""
-        return self.n_free_columns * (n_selected + n_unpenalized + fit_intercept)
+        return self.n_free_columns * (n_selected + n_free + fit_intercept)
 
 
 def criterion_path(name: str, likelihood: Likelihood, fits: list[Evidence]) -> FloatArray:

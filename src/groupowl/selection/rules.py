@@ -10,19 +10,26 @@ from .._typing import FloatArray
 FOLD_RULES = ("min", "1se")
 
 
+@np.errstate(all="ignore")  # scores that are not finite have means that are not
 def mean_scores(scores: FloatArray, fold_weights: FloatArray) -> FloatArray:
     """Mean over folds for each alpha, weighted by the weight of the test samples."""
-    return scores @ (fold_weights / fold_weights.sum())
+    shares = fold_weights / fold_weights.max()
+    return scores @ (shares / shares.sum())
 
 
+@np.errstate(all="ignore")
 def standard_errors(scores: FloatArray) -> FloatArray:
     """Standard deviation over folds (ddof 1) divided by the root of their number; NaN for a single fold."""
     n_alphas, n_folds = scores.shape
     if n_folds < 2:
         return np.full(n_alphas, np.nan)
-    return np.std(scores, axis=1, ddof=1) / np.sqrt(n_folds)
+    size = np.abs(scores).max(axis=1, keepdims=True)
+    size[(size == 0.0) | ~np.isfinite(size)] = 1.0
+    deviations = size[:, 0] * np.std(scores / size, axis=1, ddof=1)  # squares of large scores would overflow
+    return deviations / np.sqrt(n_folds)
 
 
+@np.errstate(all="ignore")
 def choose(selection: str, means: FloatArray, errors: FloatArray) -> int:
     """Index of the chosen alpha; alphas fall, and of equal scores the largest alpha counts.
 

@@ -21,8 +21,8 @@ _LEAST_PROBABILITY = EPS
 class Score(Protocol):
     """Test samples that give each candidate a number; higher is better."""
 
-    def __call__(self, candidates: list[Candidate]) -> FloatArray:
-        """A score for each candidate."""
+    def __call__(self, candidates: list[Candidate], alphas: FloatArray, weights: FloatArray) -> FloatArray:
+        """A score for each candidate, fitted at these alphas with this weight sequence."""
         ...
 
 
@@ -36,7 +36,8 @@ class LossScore:
     sample_weight: FloatArray
     rows: IndexArray
 
-    def __call__(self, candidates: list[Candidate]) -> FloatArray:
+    @np.errstate(all="ignore")  # a score that overflows is infinite
+    def __call__(self, candidates: list[Candidate], alphas: FloatArray, weights: FloatArray) -> FloatArray:
         """Score by one product with the test samples for each candidate."""
         design = self.design.rows(self.rows)
         weight = self.sample_weight[self.rows]
@@ -53,7 +54,8 @@ class StatisticsScore:
 
     part: SufficientStatistics
 
-    def __call__(self, candidates: list[Candidate]) -> FloatArray:
+    @np.errstate(all="ignore")  # a score that overflows is infinite
+    def __call__(self, candidates: list[Candidate], alphas: FloatArray, weights: FloatArray) -> FloatArray:
         """Score without a look at the data."""
         return -np.array([mean_squared_error(self.part, candidate) for candidate in candidates])
 

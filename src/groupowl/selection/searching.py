@@ -42,6 +42,6 @@ def run_fold(task: FoldTask, fitting: Fitting, weights: FloatArray, alphas: Floa
     """Fit the path of a fold and score it."""
     started = time.perf_counter()
     path = task.training.fit(fitting, weights, alphas, seed)
-    scores = task.score(path.candidates)
+    scores = task.score(path.candidates, alphas, weights)
     supports = [candidate.support for candidate in path.candidates]
     return FoldResult(scores, supports, path.n_short, time.perf_counter() - started)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._kernels import EPS
 from .._typing import FloatArray
 from ..compression import compression_pays, is_compressible, needs_exactness, problem_of_statistics
 from ..gram import SufficientStatistics
@@ -24,6 +25,14 @@ class FoldStatistics:
 
     total: SufficientStatistics
     parts: list[SufficientStatistics]
+
+    def are_reliable(self) -> bool:
+        """Whether each fold leaves enough to train on, beside the rounding of what is taken off."""
+        return all(self._leaves_weight(part) and (self.total - part).is_reliable() for part in self.parts)
+
+    def _leaves_weight(self, part: SufficientStatistics) -> bool:
+        """False where the weight of the test samples swallows that of all others."""
+        return self.total.total_weight - part.total_weight > EPS * self.total.total_weight
 
 
 def statistics_pay(model: Model, solver: Solver, folds: list[Fold], n_solves: int) -> bool:
