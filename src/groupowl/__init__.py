@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import datasets, weights
+from .designs import MemmapDesign
 from .estimators import (
     FeatureStatus,
     FitCertificate,
@@ -35,6 +36,7 @@ __all__ = [
     "GroupOWLRegressor",
     "GroupOWLRegressorCV",
     "History",
+    "MemmapDesign",
     "PathPoint",
     "PathResult",
     "Progress",

@@ -16,7 +16,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from groupowl.designs import Design, as_design, standardize
+from groupowl.designs import Design, MemmapDesign, as_design, standardize
+from storage_support import STORAGES
 
 EPS = np.finfo(float).eps
 N, D = 24, 13
@@ -100,6 +101,7 @@ INPUTS = {
     "duplicates coo_matrix": lambda A: coo_duplicates(A, sp.coo_matrix),
     "lil": sp.lil_array,
     "bsr": sp.bsr_array,
+    **{f"on disk: {kind}": lambda A, store=store: MemmapDesign(store(A)) for kind, store in STORAGES.items()},
 }
 WRAPPERS = {
     "plain": (False, False),
@@ -123,6 +125,7 @@ def _long_indices(X):
 
 
 def to_dense(X):
+    X = X.X.read_rows(slice(0, X.n_samples)) if isinstance(X, MemmapDesign) else X
     return (X.toarray() if sp.issparse(X) else np.asarray(X)).astype(np.float64)
 
 
@@ -181,6 +184,8 @@ def _small_blocks(request, monkeypatch):
     if request.cls is TestContract:
         monkeypatch.setattr("groupowl.designs.dense._BLOCK_ENTRIES", 60)
         monkeypatch.setattr("groupowl.designs.sparse._BLOCK_ENTRIES", 40)
+        monkeypatch.setattr("groupowl.designs.stored._LARGEST_BUFFER", 400)
+        monkeypatch.setattr("groupowl.designs.storage.columns._GATHER_BYTES", 200)
 
 
 @pytest.mark.parametrize(("kind", "wrapper"), CASES)
@@ -355,7 +360,7 @@ class TestContract:
             if sp.issparse(X):
                 stored = [np.array(value) for name, value in sorted(vars(X).items()) if isinstance(value, np.ndarray)]
                 return [*stored, X.toarray()]
-            return [np.array(X)]
+            return [to_dense(X) if isinstance(X, Design) else np.array(X)]
 
         X = INPUTS[kind](table(np.random.default_rng(0)))
         before = state(X)

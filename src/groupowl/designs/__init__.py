@@ -13,11 +13,16 @@ from .columns import Columns, DenseColumns, GramCache, SparseColumns
 from .compressed import CompressedDesign
 from .dense import DenseDesign, dense_storage
 from .distributed import DaskDesign, is_dask
+from .moments import ColumnMoments, block_moments
 from .projected import ProjectedDesign, products, project_out
 from .sparse import SparseDesign
 from .standardized import StandardizedDesign, standardize
+from .storage import Storage, default_max_memory, is_stored, open_storage, parse_memory
+from .storage.flat import why_not_flat
+from .stored import MemmapDesign
 
 __all__ = [
+    "ColumnMoments",
     "Columns",
     "CompressedDesign",
     "DaskDesign",
@@ -26,6 +31,7 @@ __all__ = [
     "Design",
     "GramCache",
     "LocalDesign",
+    "MemmapDesign",
     "PassCounter",
     "ProjectedDesign",
     "SparseColumns",
@@ -34,22 +40,57 @@ __all__ = [
     "Sum",
     "WrappedDesign",
     "as_design",
+    "block_moments",
     "is_dask",
+    "is_stored",
+    "open_matrix",
     "products",
     "project_out",
     "standardize",
 ]
 
 
+# Matrices on disk smaller than this part of max_memory are read into memory.
+_SMALL_SHARE = 8
+
+
 def as_design(X: Any) -> Design:
-    """The design of any supported matrix, checked: a design itself, a sparse matrix or an array."""
+    """The design of any supported matrix, checked.
+
+    X is a design itself, a sparse matrix, an array, or a matrix on disk: a path, a memory map, an HDF5 dataset or a
+    Zarr array. The last are read into memory, or looked at through their map, if they are small.
+    """
     if isinstance(X, Design):
         return X
     if is_dask(X):
         return DaskDesign(X)
     if sp.issparse(X):
         return _sparse_design(X)
-    return _dense_design(X)
+    if isinstance(X, np.memmap):  # which joblib hands to its workers: usually small
+        small = X.nbytes * _SMALL_SHARE <= default_max_memory()
+        return _dense_design(X) if small or X.ndim != 2 or why_not_flat(X) is not None else MemmapDesign(X)
+    return open_matrix(X) if is_stored(X) else _dense_design(X)
+
+
+def open_matrix(source: Any, max_memory: Any = None) -> Design:
+    """The design of a matrix on disk: in memory if it takes less than an eighth of ``max_memory`` there.
+
+    See :class:`MemmapDesign` for what the source may be. The design has ``feature_names`` where the source has names.
+    """
+    storage = open_storage(source)
+    if storage.column_bytes * storage.shape[1] * _SMALL_SHARE > parse_memory(max_memory):
+        return MemmapDesign(storage, max_memory)
+    return _in_memory(storage)
+
+
+def _in_memory(storage: Storage) -> Design:
+    matrix = storage.read_rows(slice(0, storage.shape[0]))
+    try:
+        design = as_design(matrix)
+    except ValueError as error:
+        raise ValueError(f"{storage.label}: {error}") from error
+    design.feature_names = storage.feature_names
+    return design
 
 
 def _dense_design(X: Any) -> DenseDesign:

@@ -55,6 +55,8 @@ class Design(ABC):
     free_columns: IndexArray = np.zeros(0, dtype=np.intp)
     #: Error of the basis relative to that of the columns.
     free_condition: float = 1.0
+    #: Names of the columns, where their source has them.
+    feature_names: list[str] | None = None
     #: Whether rows are samples; if not, they only have the same squared loss, and a constant means nothing.
     rows_are_samples: bool = True
 
@@ -170,6 +172,10 @@ class Design(ABC):
     def rows(self, rows: IndexArray) -> Design:
         """A design of its own with a copy of these rows."""
 
+    def shuffled(self, rng: np.random.Generator) -> IndexArray:
+        """All rows in an order that is as good as random for :meth:`rows`, and cheap to read."""
+        return rng.permutation(self.n_samples)
+
     @abstractmethod
     def largest_row(
         self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
@@ -194,8 +200,13 @@ class Design(ABC):
         """Work of a product relative to one with a dense matrix of this shape."""
         return 1.0
 
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether the design keeps the columns it was asked for, so that others should not."""
+        return False
+
     def columns(self, columns: IndexArray) -> Columns | None:
-        """Copies of some columns as local arrays, or None where samples live elsewhere."""
+        """Copies of some columns as local arrays, or None where samples live elsewhere or copies do not fit."""
         return None
 
     def brought_near(self, columns: IndexArray, n_tasks: int) -> Design | None:
@@ -255,6 +266,16 @@ class LocalDesign(Design):
             return compress_qr(self.X, Y, w[:, 0], center=center)
         return SufficientStatistics.from_arrays(self.X, Y, w[:, 0]).compress(center)
 
+    @abstractmethod
+    def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
+        """``||(x_i - mean) * scale||^2`` of each row; a sum over columns."""
+
+    def largest_row(
+        self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
+    ) -> float:
+        """Largest weighted squared norm of a row, after centring and scaling."""
+        return float(np.max(w[:, 0] * (constant + self.row_squares(mean, scale))))
+
     def samples(self, values: Any) -> Handle:
         """Adopt an array: it is its own handle."""
         return np.asarray(values, dtype=np.float64)
@@ -293,6 +314,15 @@ class WrappedDesign(Design):
     def density(self) -> float:
         """That of the base."""
         return self.base.density
+
+    @property
+    def keeps_columns(self) -> bool:
+        """As the base does."""
+        return self.base.keeps_columns
+
+    def shuffled(self, rng: np.random.Generator) -> IndexArray:
+        """As the base likes them."""
+        return self.base.shuffled(rng)
 
     def samples(self, values: Any) -> Handle:
         """Adopt an array, as the base does."""

@@ -143,7 +143,9 @@ class DenseColumns:
 
     def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> DenseColumns:
         """Centred and scaled as they are."""
-        return DenseColumns((self.At - mean[:, None]) * inverse_scale[:, None], self.passes, self.unit)
+        At = self.At - mean[:, None]
+        At *= inverse_scale[:, None]
+        return DenseColumns(At, self.passes, self.unit)
 
     def with_constant(self, value: float) -> DenseColumns:
         """One more row of ``At``."""
@@ -316,7 +318,7 @@ class GramCache:
         """Products of new columns with all known ones, from copies as long as those are dense and few."""
         design = self.design
         few = len(known) <= max(_MOST_COPIES * design.n_features, _FEW_ENTRIES / design.n_samples)
-        if self.copies is not None and few:
+        if self.copies is not None and few and not design.keeps_columns:
             columns = design.columns(new)
             if isinstance(columns, DenseColumns):
                 self.copies.append(columns)

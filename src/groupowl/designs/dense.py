@@ -14,6 +14,9 @@ from .columns import DenseColumns
 
 # Entries converted to double precision at a time: one megabyte, which stays in cache.
 _BLOCK_ENTRIES = 1 << 17
+# Rows or columns so long that fewer than the first number fit are cut, so that the second number does: products of
+# single lines are slow.
+_LEAST_LINES, _LINES = 4, 16
 # Below this fraction of non-zero rows of B, gathering their columns beats reading all of X.
 _GATHER_FRACTION = {"C": 0.1, "F": 0.4}
 
@@ -39,11 +42,14 @@ class DenseDesign(LocalDesign):
         n, d = X.shape
         by_rows = self._order == "C"
         length, width = (n, d) if by_rows else (d, n)
-        stride = max(1, _BLOCK_ENTRIES // max(width, 1))
+        span = max(1, width if _LEAST_LINES * width <= _BLOCK_ENTRIES else _BLOCK_ENTRIES // _LINES)
+        stride = max(1, _BLOCK_ENTRIES // span)
         for start in range(0, length, stride):
             piece = slice(start, min(start + stride, length))
-            rows, columns = (piece, slice(0, d)) if by_rows else (slice(0, n), piece)
-            yield rows, columns, X[rows, columns].astype(np.float64, copy=False)
+            for first in range(0, width, span):
+                across = slice(first, min(first + span, width))
+                rows, columns = (piece, across) if by_rows else (across, piece)
+                yield rows, columns, X[rows, columns].astype(np.float64, copy=False)
 
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
         """``X B + 1 offset^T``, over the columns with a non-zero row of ``B`` when they are few."""
@@ -112,16 +118,14 @@ class DenseDesign(LocalDesign):
         """Copy rows."""
         return DenseDesign(self.X[rows], self.passes, self.unit * len(rows) / self.n_samples)
 
-    def largest_row(
-        self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
-    ) -> float:
-        """Largest weighted squared norm of a row, after centring and scaling."""
-        squares = np.full(self.n_samples, constant)
+    def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
+        """Squared norms of the rows, after centring and scaling."""
+        squares = np.zeros(self.n_samples)
         for rows, columns, block in self.blocks():
             centred = block if mean is None else block - mean[columns]
             scaled = centred if scale is None else centred * scale[columns]
             squares[rows] += np.einsum("ij,ij->i", scaled, scaled)
-        return float(np.max(w[:, 0] * squares))
+        return squares
 
     def columns(self, columns: IndexArray) -> DenseColumns:
         """Copy columns; all of them in order are not copied where X is stored by columns in double precision."""

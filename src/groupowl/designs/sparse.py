@@ -111,17 +111,15 @@ class SparseDesign(LocalDesign):
         """Copy rows."""
         return SparseDesign(self.X[rows], self.passes, self.unit * len(rows) / self.n_samples)
 
-    def largest_row(
-        self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
-    ) -> float:
-        """Largest weighted squared norm of a row; entries that are not stored count as zeros."""
+    def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
+        """Squared norms of the rows, after centring and scaling; entries that are not stored count as zeros."""
         rows, columns, values = self._entries()
         mean = np.zeros(self.n_features) if mean is None else mean
         scale = np.ones(self.n_features) if scale is None else scale
         # A row of zeros has the norm of the mean; each stored entry changes one term of it.
         changes = scale[columns] ** 2 * values * (values - 2.0 * mean[columns])
         squares = float(np.sum((mean * scale) ** 2)) + np.bincount(rows, weights=changes, minlength=self.n_samples)
-        return float(np.max(w[:, 0] * (constant + np.maximum(squares, 0.0))))
+        return np.maximum(squares, 0.0)
 
     @property
     def density(self) -> float:

@@ -83,8 +83,8 @@ class StandardizedDesign(WrappedDesign):
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right`` with means and scales applied."""
-        left_columns = self.columns(left)
-        right_columns = left_columns if right is left else self.columns(right)
+        left_columns = None if self.keeps_columns else self.columns(left)
+        right_columns = left_columns if right is left or left_columns is None else self.columns(right)
         if type(left_columns) is type(right_columns) and left_columns is not None:
             return left_columns.gram(right_columns, w)
         raw, left_sums, right_sums, total = self.base.gram_and_sums(left, right, w)

@@ -6,7 +6,7 @@ Statistics of disjoint samples add up and can be taken off again; :meth:`Suffici
 
 from __future__ import annotations
 
-from .compressed import CompressedData, Moments, compress_qr
+from .compressed import CompressedData, Moments, compress_blocks, compress_qr
 from .statistics import SufficientStatistics
 
-__all__ = ["CompressedData", "Moments", "SufficientStatistics", "compress_qr"]
+__all__ = ["CompressedData", "Moments", "SufficientStatistics", "compress_blocks", "compress_qr"]

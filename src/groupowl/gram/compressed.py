@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from .._kernels import EPS, exceeds_rounding
 from .._typing import FloatArray
-from .samples import NO_SAMPLES, OVERFLOW, Samples, check_samples, is_sparse
+from .samples import NO_SAMPLES, OVERFLOW, check_samples, is_sparse
 
 # Entries of a block of [X, Y] that is factorised at a time.
 _QR_ENTRIES = 1 << 18
@@ -148,50 +148,72 @@ def compress_qr(X: Any, Y: Any, sample_weight: Any = None, center: bool = True) 
     CompressedData
         ``R`` is upper triangular, and the last ``n_tasks`` rows of ``T`` are what X cannot explain of Y.
     """
-    samples = check_samples("", X, Y, sample_weight)
-    n_features, w = samples.X.shape[1], samples.w
-    n_present, total = int(np.count_nonzero(w)), math.fsum(w)
-    if n_present == 0:
-        raise ValueError(NO_SAMPLES)
-    means = _joint_means(samples, total) if center else np.zeros(n_features + samples.Y.shape[1])
-    factor = _triangular_factor(samples, means, center)
-    sizes = np.linalg.norm(factor, axis=0)
+    return compress_blocks(lambda: [(X, Y, sample_weight)], center)
+
+
+@np.errstate(all="ignore")  # what overflows is refused at the end
+def compress_blocks(blocks: Callable[[], Iterable[tuple[Any, ...]]], center: bool = True) -> CompressedData:
+    """The same for samples that come in blocks ``(X, Y, sample_weight)``, read once, and once before if centred."""
+    means = _joint_means(_joint_pieces(blocks())) if center else None
+    factor, weights, n_features = _triangular_factor(_joint_pieces(blocks()), means)
+    total, sizes = math.fsum(weights), np.linalg.norm(factor, axis=0)
     if not np.isfinite(total + np.sum(sizes**2)):
         raise ValueError(OVERFLOW)
-    if center:
+    if means is None:
+        means = np.zeros(len(sizes))
+    else:
         varies = exceeds_rounding(sizes / math.sqrt(total), means)
         factor, sizes = factor * varies, sizes * varies
     R, T = (np.ascontiguousarray(part) for part in np.split(factor, [n_features], axis=1))
     x_size, y_size = np.split(sizes, [n_features])
     x_mean, y_mean = np.split(means, [n_features])
-    return CompressedData(R, T, R.T @ R, x_size, y_size, x_mean, y_mean, total, n_present, error=0.0)
+    return CompressedData(R, T, R.T @ R, x_size, y_size, x_mean, y_mean, total, len(weights), error=0.0)
 
 
-def _joint_pieces(samples: Samples) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Dense blocks of [X, Y] and their weights, tall enough for a QR factorisation not to repeat much work."""
-    width = samples.X.shape[1] + samples.Y.shape[1]
-    for X, Y, w in samples.pieces(max(4 * width, _QR_ENTRIES // width)):
-        yield np.hstack([X.toarray() if is_sparse(X) else X, Y]), w
+class _Piece(NamedTuple):
+    values: FloatArray  # [X, Y], dense
+    w: FloatArray
+    n_features: int
 
 
-def _joint_means(samples: Samples, total: float) -> FloatArray:
+def _joint_pieces(blocks: Iterable[tuple[Any, ...]]) -> Iterator[_Piece]:
+    """Dense pieces of [X, Y], tall enough for a QR factorisation not to repeat much work."""
+    n_samples = 0
+    for block in blocks:
+        samples = check_samples("", *block)
+        n_features = samples.X.shape[1]
+        width = n_features + samples.Y.shape[1]
+        for X, Y, w in samples.pieces(max(4 * width, _QR_ENTRIES // width)):
+            n_samples += len(w)
+            yield _Piece(np.hstack([X.toarray() if is_sparse(X) else X, Y]), w, n_features)
+    if n_samples == 0:
+        raise ValueError(NO_SAMPLES)
+
+
+def _joint_means(pieces: Iterable[_Piece]) -> FloatArray:
     """Means of [X, Y], summed about the first sample: exact for constant columns."""
     first: Any = None
     sums: Any = 0.0
-    for block, w in _joint_pieces(samples):
-        first = block[0] if first is None else first
-        sums = sums + w @ (block - first)
-    return first + sums / total
+    totals: list[float] = []
+    for values, w, _ in pieces:
+        first = values[0] if first is None else first
+        sums = sums + w @ (values - first)
+        totals.append(math.fsum(w))
+    return first + sums / math.fsum(totals)
 
 
-def _triangular_factor(samples: Samples, shift: FloatArray, center: bool) -> FloatArray:
-    """Square R of the QR factorisation of the weighted [X, Y] less ``shift``, orthogonal to the constant if centred."""
-    factor = np.zeros((0, center + len(shift)))
-    for block, w in _joint_pieces(samples):
+def _triangular_factor(pieces: Iterable[_Piece], means: FloatArray | None) -> tuple[FloatArray, FloatArray, int]:
+    """Square R of the QR factorisation of the weighted [X, Y], centred if there are means; weights; columns of X."""
+    factor: Any = None
+    weights: list[FloatArray] = []
+    center, n_features = means is not None, 0
+    for values, w, width in pieces:
+        weights.append(w)
+        n_features = width
         root = np.sqrt(w)[:, None]
-        # The constant comes first, and what follows is made orthogonal to it: centred, whatever the shift rounds to.
-        rows = [root, root * (block - shift)] if center else [root * (block - shift)]
-        factor = np.asarray(np.linalg.qr(np.vstack([factor, np.hstack(rows)]), mode="r"))
-    square = np.zeros((len(shift), len(shift)))
+        # The constant comes first, and what follows is made orthogonal to it: centred, whatever the means round to.
+        rows = root * values if means is None else np.hstack([root, root * (values - means)])
+        factor = np.asarray(np.linalg.qr(rows if factor is None else np.vstack([factor, rows]), mode="r"))
+    square = np.zeros((factor.shape[1] - center,) * 2)
     square[: len(factor) - center] = factor[center:, center:]
-    return square
+    return square, np.concatenate(weights), n_features

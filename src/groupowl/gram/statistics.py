@@ -20,6 +20,10 @@ from .samples import NO_SAMPLES, OVERFLOW, check_samples, is_sparse
 # product to cost more than merging its result. The columns of sparse data have shorter sums.
 _DENSE_ROWS, _SPARSE_ROWS = 1 << 10, 1 << 15
 
+# Sums of as many parts are merged at a time: more of them in memory at once with a smaller number, more error with a
+# larger one.
+_MERGE_BASE = 8
+
 # Errors below this, relative to a variance, leave its column reliable.
 _RELIABLE = 1e-6
 
@@ -277,17 +281,20 @@ def _about_zero(X: Any, root: FloatArray) -> tuple[FloatArray, Any]:
 
 
 def _merge_pairwise(parts: Iterable[SufficientStatistics]) -> SufficientStatistics:
-    """Sum of all parts, like a binary counter: errors and memory grow with the logarithm of their number."""
-    stack: list[tuple[int, SufficientStatistics]] = []
+    """Sum of all parts, like a counter to a small base: errors and memory grow with the logarithm of their number."""
+    stack: list[tuple[int, int, SufficientStatistics]] = []  # rank, how many parts of that rank, their sum
     for part in parts:
-        rank = 0
+        rank, count = 0, 1
         while stack and stack[-1][0] == rank:
-            part = stack.pop()[1] + part
-            rank += 1
-        stack.append((rank, part))
+            _, others, sum_of_others = stack.pop()
+            part, count = sum_of_others + part, others + 1
+            if count < _MERGE_BASE:
+                break
+            rank, count = rank + 1, 1
+        stack.append((rank, count, part))
     if not stack:
         raise ValueError(NO_SAMPLES)
-    return reduce(SufficientStatistics.__add__, [part for _, part in reversed(stack)])
+    return reduce(SufficientStatistics.__add__, [part for _, _, part in reversed(stack)])
 
 
 def _statistics_of_samples(where: str, *block: Any) -> Iterator[SufficientStatistics]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._checks import finite_number, lookup, positive_integer
 from .._typing import FloatArray, Handle, IndexArray
+from ..designs import Design
 from ..problem import Certificate, Problem
 from .driver import SteppingSolver
 
@@ -114,18 +115,18 @@ class SPGD(SteppingSolver):
     def _inner_steps(self, problem: Problem, state: _State, descent: FloatArray) -> FloatArray:
         B, step = state.B, state.step
         theta = problem.dual_point(state.Z)
-        for rows in self._batches(problem.design.n_samples, state.rng):
+        for rows in self._batches(problem.design, state.rng):
             direction = descent + problem.batch_descent_change(rows, B, theta)
             B = problem.prox(B + step * direction, step)
         return B
 
-    def _batches(self, n: int, rng: np.random.Generator) -> Iterator[IndexArray]:
+    def _batches(self, design: Design, rng: np.random.Generator) -> Iterator[IndexArray]:
         """Batches without replacement; the samples are shuffled anew whenever all were used."""
-        size = self._batch_size(n)
+        n, size = design.n_samples, self._batch_size(design.n_samples)
         starts = range(0, n, size)
         left = len(starts) if self.inner_steps is None else self.inner_steps
         while left > 0:
-            order = rng.permutation(n)
+            order = design.shuffled(rng)
             for start in starts[:left]:
                 yield np.sort(order[start : start + size])  # sorted: memory is read in order
             left -= len(starts)

@@ -1,0 +1,117 @@
+"""``.npz`` files with one matrix: dense, or sparse as SciPy writes it. Read as a whole, so best as small blocks."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._typing import IndexArray
+from .base import FileState, Storage
+from .flat import read_header
+
+_INDEX_BYTES = 8  # of a stored entry beside its value, at most
+
+
+class NpzFile(Storage):
+    """The one matrix in a ``.npz`` file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state = FileState.of(path)
+        try:
+            headers = _headers(path)
+            self.is_sparse = {"format", "shape", "data"} <= set(headers)
+            if self.is_sparse:
+                with np.load(path) as file:
+                    shape = tuple(int(size) for size in file["shape"])
+                raw = headers["data"][1]
+                self.n_stored = int(np.prod(headers["data"][0]))
+            else:
+                self.name, (shape, raw) = _only_array(path, headers)
+                self.n_stored = int(np.prod(shape))
+        except (zipfile.BadZipFile, OSError, KeyError, EOFError) as error:
+            raise ValueError(f"{path} is no .npz file that can be read: {error}. Write or copy it again.") from error
+        super().__init__(str(path), shape, raw)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrix in memory as it is stored."""
+        return self.n_stored * (self.raw.itemsize + (_INDEX_BYTES if self.is_sparse else 0))
+
+    @property
+    def least_bytes(self) -> int:
+        """All of it, and a copy while it is converted."""
+        return 2 * self.nbytes
+
+    @property
+    def entry_bytes(self) -> int:
+        """Of an entry, stored or not, on average; sparse blocks are taken apart into indices and values."""
+        if not self.is_sparse:
+            return super().entry_bytes
+        return max(1, int(5 * self.density * (self.dtype.itemsize + _INDEX_BYTES)))
+
+    @property
+    def density(self) -> float:
+        """Fraction of entries that are stored."""
+        return self.n_stored / max(self.shape[0] * self.shape[1], 1)
+
+    @property
+    def column_bytes(self) -> float:
+        """Bytes of a column in memory, on average."""
+        if not self.is_sparse:
+            return super().column_bytes
+        return self.density * self.shape[0] * (self.dtype.itemsize + _INDEX_BYTES)
+
+    def runs(self, max_bytes: int) -> IndexArray:
+        """One: the file is read as a whole anyway."""
+        return np.array([0, self.shape[0]])
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The matrix."""
+        self.state.check()
+        try:
+            matrix = self._load()
+        except (zipfile.BadZipFile, OSError, ValueError, EOFError, zlib.error) as error:
+            raise RuntimeError(f"{self.label} cannot be read: {error}. Write or copy it again.") from error
+        self.count(self.nbytes)
+        yield matrix
+
+    def _load(self) -> Any:
+        if not self.is_sparse:
+            with np.load(self.path) as file:
+                return file[self.name].astype(self.dtype, copy=False)
+        matrix = sp.csr_array(sp.load_npz(self.path)).astype(self.dtype, copy=False)
+        matrix.sum_duplicates()
+        return matrix
+
+    def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
+        """Rows of the matrix."""
+        return source[rows] if columns is None else source[rows][:, columns]
+
+
+def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape and dtype of every array in the file, without reading them."""
+    found = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            with archive.open(member) as file:
+                shape, _, raw = read_header(path, file)
+            found[member.removesuffix(".npy")] = (shape, raw)
+    return found
+
+
+def _only_array(path: Path, headers: dict[str, Any]) -> tuple[str, Any]:
+    if len(headers) != 1:
+        listed = ", ".join(repr(name) for name in headers) or "none"
+        raise ValueError(
+            f"{path} must hold one array or one sparse matrix of SciPy, but it has these arrays: {listed}."
+        )
+    return next(iter(headers.items()))
