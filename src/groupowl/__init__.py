@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import datasets, weights
-from .designs import MemmapDesign
+from .designs import DaskDesign, MemmapDesign
 from .estimators import (
     FeatureStatus,
     FitCertificate,
@@ -28,6 +28,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "APGD",
     "SPGD",
+    "DaskDesign",
     "FeatureStatus",
     "FitCertificate",
     "GroupOWL",

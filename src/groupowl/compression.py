@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +12,9 @@ from ._typing import FloatArray
 from .designs import CompressedDesign, GramCache
 from .gram import SufficientStatistics
 from .losses import resolve_loss
-from .problem import Problem
+from .problem import LATER, Problem, build_problem
 from .targets import Targets
+from .weights import check_sequence
 
 # Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorisation is worth its price.
 _GRAM_TOLERANCE = 1e-8
@@ -63,15 +65,42 @@ def compress(problem: Problem, *, exact: bool) -> Problem | None:
     )
 
 
+def build_problem_of_data(X: Any, Y: Any, lam: Any, *, total_weight: float | None = None, **settings: Any) -> Problem:
+    """The problem of data as :func:`~groupowl.problem.build_problem` makes it, or of their sufficient statistics."""
+    if not isinstance(X, SufficientStatistics):
+        return build_problem(X, Y, lam, total_weight=total_weight, **settings)
+    if Y is not None or settings.get("sample_weight") is not None:
+        given = "y" if Y is not None else "sample_weight"
+        raise ValueError(
+            f"X is SufficientStatistics, which know targets and weights already: leave {given} out (None)."
+        )
+    if resolve_loss(settings.get("loss", "squared")).name != "squared":
+        raise ValueError("SufficientStatistics serve loss='squared' only: other losses need the samples themselves.")
+    if (unpenalized := settings.get("unpenalized")) is not None and len(unpenalized):
+        raise ValueError("unpenalized columns need the samples themselves, not SufficientStatistics.")
+    problem = problem_of_statistics(
+        X,
+        fit_intercept=settings.get("fit_intercept", False),
+        standardized=settings.get("standardized", False),
+        total_weight=X.total_weight if total_weight is None else total_weight,
+    )
+    return problem if lam is LATER else problem.with_lam(check_sequence("lam", lam, problem.n_rows))
+
+
+def n_samples_of(X: Any, problem: Problem) -> int:
+    """Samples behind a problem, however few rows stand for them."""
+    return X.n_samples if isinstance(X, SufficientStatistics) else problem.design.n_samples
+
+
 def problem_of_statistics(
-    statistics: SufficientStatistics, *, fit_intercept: bool, standardized: bool = False
+    statistics: SufficientStatistics, *, fit_intercept: bool, standardized: bool = False, total_weight: float = 1.0
 ) -> Problem:
-    """The squared-loss problem of samples that are known by their statistics only, with weights that sum to 1.
+    """The squared-loss problem of samples that are known by their statistics only, with weights of this sum.
 
     Its OWL weights follow by :meth:`~groupowl.problem.Problem.with_lam`. Certificates allow for the rounding of the
     statistics.
     """
-    data = statistics.compress(fit_intercept).weighted(1.0 / statistics.total_weight)
+    data = statistics.compress(fit_intercept).weighted(total_weight / statistics.total_weight)
     factors = np.ones(statistics.n_features)
     if fit_intercept or standardized:
         deviation = np.sqrt(np.diagonal(statistics.gram) / statistics.total_weight)
@@ -86,7 +115,7 @@ def problem_of_statistics(
     targets = Targets(
         data.T,
         w,
-        1.0,
+        total_weight,
         norm=float(np.linalg.norm(data.y_size)),
         center=data.y_mean,
         null_intercept=nothing,

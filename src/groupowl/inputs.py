@@ -42,6 +42,13 @@ def encode_labels(y: Any, sample_weight: FloatArray | None = None) -> tuple[Any,
 
     A class whose samples all have weight zero is not there.
     """
+    labels = check_labels(y)
+    classes = classes_of(distinct_labels(labels if sample_weight is None else labels[sample_weight > 0]))
+    return classes, one_hot(labels, classes)
+
+
+def check_labels(y: Any) -> Any:
+    """One label per sample, none of them missing."""
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -52,22 +59,35 @@ def encode_labels(y: Any, sample_weight: FloatArray | None = None) -> tuple[Any,
         raise ValueError(
             f"y has {int(missing.sum())} missing labels (None or NaN). Remove the samples without a label."
         )
-    present = labels if sample_weight is None else labels[sample_weight > 0]
+    return labels
+
+
+def distinct_labels(labels: Any) -> Any:
+    """The labels that occur, sorted."""
     try:
-        classes = np.unique(present)
+        return np.unique(labels)
     except TypeError as error:
         kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
         raise TypeError(
             f"y mixes labels of different kinds ({kinds}). Use one kind, for example y.astype(str)."
         ) from error
-    if len(classes) < 2:
+
+
+def classes_of(labels: Any) -> Any:
+    """The distinct labels of all samples, if they are at least two."""
+    if len(labels) < 2:
         raise ValueError(
-            f"y has one class only, {classes[:1].tolist()}: classification needs at least two classes. "
+            f"y has one class only, {labels[:1].tolist()}: classification needs at least two classes. "
             "Check the labels, or the samples of positive weight."
         )
+    return labels
+
+
+def one_hot(labels: Any, classes: Any) -> FloatArray:
+    """A column for each class; samples of weight zero whose class is not there have any class."""
     Y = (labels[:, None] == classes).astype(np.float64)
-    Y[~Y.any(axis=1), 0] = 1.0  # samples of weight zero whose class is not there: any class will do
-    return classes, Y
+    Y[~Y.any(axis=1), 0] = 1.0
+    return Y
 
 
 def resolve_columns(argument: str, columns: Any, n_features: int, names: Iterable[str] | None) -> IndexArray:

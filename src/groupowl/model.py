@@ -13,8 +13,10 @@ import numpy as np
 
 from ._checks import finite_matrix, finite_number, finite_vector
 from ._typing import FloatArray, IndexArray
+from .compression import build_problem_of_data, n_samples_of
 from .designs import as_design
-from .problem import LATER, Problem, build_problem
+from .gram import SufficientStatistics
+from .problem import LATER, Problem
 from .solvers import Sequence, Solver
 from .weights import resolve_weights
 
@@ -104,10 +106,10 @@ def build_model(
     unpenalized: IndexArray | None = None,
 ) -> Model:
     """Check data and make the model; ``Y`` is numeric (one-hot for classes), ``unpenalized`` indices of columns."""
-    design = as_design(X)
+    data = X if isinstance(X, SufficientStatistics) else as_design(X)
     free = np.zeros(0, dtype=np.intp) if unpenalized is None else unpenalized
-    problem = build_problem(
-        design,
+    problem = build_problem_of_data(
+        data,
         Y,
         LATER,
         loss=loss,
@@ -119,8 +121,8 @@ def build_model(
     )
     sequence = resolve_weights(
         weights,
-        n_features=design.n_features - len(free),
+        n_features=problem.n_rows - len(free),
         n_tasks=problem.targets.n_tasks,
-        n_samples=problem.design.n_samples,
+        n_samples=n_samples_of(data, problem),
     )
     return Model(problem, sequence, free)

@@ -12,7 +12,7 @@ from .base import Design, LocalDesign, PassCounter, Sum, WrappedDesign
 from .columns import Columns, DenseColumns, GramCache, SparseColumns
 from .compressed import CompressedDesign
 from .dense import DenseDesign, dense_storage
-from .distributed import DaskDesign, is_dask
+from .distributed import DaskDesign, encode_labels_of_blocks, is_dask, row_chunks, row_wise
 from .moments import ColumnMoments, block_moments
 from .projected import ProjectedDesign, products, project_out
 from .sparse import SparseDesign
@@ -41,11 +41,14 @@ __all__ = [
     "WrappedDesign",
     "as_design",
     "block_moments",
+    "encode_labels_of_blocks",
     "is_dask",
     "is_stored",
     "open_matrix",
     "products",
     "project_out",
+    "row_chunks",
+    "row_wise",
     "standardize",
 ]
 

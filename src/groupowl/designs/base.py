@@ -14,7 +14,7 @@ from scipy.linalg import qr, solve_triangular
 from .._checks import check_sample_weight, check_targets
 from .._kernels import EPS
 from .._typing import FloatArray, Handle, IndexArray
-from ..gram import CompressedData, SufficientStatistics, compress_qr
+from ..gram import CompressedData, SufficientStatistics, compress_qr, statistics_of_parts
 
 if TYPE_CHECKING:
     from .columns import Columns
@@ -134,8 +134,8 @@ class Design(ABC):
         """A sample-space array in this process; only for designs that :meth:`brought_near` brings there."""
         raise NotImplementedError(f"{type(self).__name__} does not gather sample-space arrays")
 
-    def exported(self, samples: Handle) -> Any:
-        """A sample-space array as users get it."""
+    def exported(self, samples: Handle, width: int | None = None) -> Any:
+        """A sample-space array, of so many columns if that is known, as users get it."""
         return samples
 
     @abstractmethod
@@ -223,6 +223,10 @@ class Design(ABC):
         """
         return None
 
+    def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
+        """Sufficient statistics of disjoint parts of the samples, in one pass; samples of a negative part have none."""
+        raise NotImplementedError(f"{type(self).__name__} has no statistics of its own")
+
     @property
     def n_free_directions(self) -> int:
         """Columns of the basis of the unpenalised columns."""
@@ -275,6 +279,11 @@ class LocalDesign(Design):
     ) -> float:
         """Largest weighted squared norm of a row, after centring and scaling."""
         return float(np.max(w[:, 0] * (constant + self.row_squares(mean, scale))))
+
+    def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
+        """Of all samples at once."""
+        self.charge(self.n_features)
+        return statistics_of_parts([(self.X, Y, w[:, 0], parts)], n_parts)
 
     def samples(self, values: Any) -> Handle:
         """Adopt an array: it is its own handle."""
@@ -348,9 +357,9 @@ class WrappedDesign(Design):
         """Gather a sample-space array, as the base does."""
         return self.base.gather(samples)
 
-    def exported(self, samples: Handle) -> Any:
+    def exported(self, samples: Handle, width: int | None = None) -> Any:
         """Export a sample-space array, as the base does."""
-        return self.base.exported(samples)
+        return self.base.exported(samples, width)
 
     @property
     def journey(self) -> float:  # type: ignore[override]  # an attribute where it is constant

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 from .._checks import IMPUTE, check_data_shape, check_finite, check_sample_weight, check_targets
 from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
-from ..gram import CompressedData, SufficientStatistics
+from ..gram import NO_SAMPLES, CompressedData, SufficientStatistics
+from ..inputs import check_labels, classes_of, distinct_labels, one_hot
 from .base import NO_WEIGHT, Design, LocalDesign, PassCounter, Sum
 from .dense import DenseDesign, dense_storage
 from .moments import ColumnMoments, block_moments
@@ -216,11 +217,12 @@ class DaskDesign(Design):
         """Move a sample-space array here, once."""
         return samples.gathered()
 
-    def exported(self, samples: Handle) -> Any:
+    def exported(self, samples: Handle, width: int | None = None) -> Any:
         """A dask.array."""
         import dask.array as da
 
-        width = int(_computed([samples], [self._apply(np.shape, samples).parts[0]])[0][1])
+        if width is None:
+            width = int(_computed([samples], [self._apply(np.shape, samples).parts[0]])[0][1])
         shapes = ((size, width) for size in self.sizes)
         parts = [da.from_delayed(part, shape, np.float64) for part, shape in zip(samples.parts, shapes, strict=True)]
         return da.concatenate(parts)
@@ -295,6 +297,17 @@ class DaskDesign(Design):
     def statistics(self, Y: Handle, w: Handle) -> SufficientStatistics:
         """Sufficient statistics of all samples, in one pass."""
         return _computed([self.X, Y, w], [self._sum(_block_statistics, self.X, Y, w)])[0]
+
+    def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
+        """All parts in one task graph; of each block the workers make statistics of every part that it has."""
+        self.charge(self.n_features)
+        kind = np.int8 if n_parts < 128 else np.int32
+        labels = self.samples(np.asarray(parts, dtype=kind)[:, None])
+        blocks = self._apply(_block_statistics_of_parts, self.X, Y, w, labels, n_parts=n_parts).parts
+        found = _computed([self.X, Y, w], [_tree(_added_where_present, blocks)])[0]
+        if any(part is None for part in found):
+            raise ValueError(NO_SAMPLES)
+        return list(found)
 
 
 _NO_SINGLE_SAMPLES = (
@@ -430,6 +443,18 @@ def _block_statistics(block: Any, Y: FloatArray, w: FloatArray) -> SufficientSta
     return SufficientStatistics.from_arrays(_local(block).X, Y, w[:, 0])
 
 
+def _block_statistics_of_parts(block: Any, Y: FloatArray, w: FloatArray, labels: Any, n_parts: int) -> list[Any]:
+    X, found = _local(block).X, []
+    for part in range(n_parts):
+        rows = np.flatnonzero(labels[:, 0] == part)
+        found.append(SufficientStatistics.from_arrays(X[rows], Y[rows], w[rows, 0]) if len(rows) else None)
+    return found
+
+
+def _added_where_present(first: list[Any], second: list[Any]) -> list[Any]:
+    return [b if a is None else a if b is None else a + b for a, b in zip(first, second, strict=True)]
+
+
 def _checked_targets(block: Any, number: int, check: Callable[[FloatArray], FloatArray]) -> FloatArray:
     where = f" in block {number}"
     Y = check_targets(block, len(block), where)
@@ -507,6 +532,61 @@ def _as_row_chunks(
             )
         values = values.rechunk({0: tuple(sizes)})
     return values, names
+
+
+def row_wise(function: Callable[..., Any], array: Any, dtype: Any, width: int | None) -> Any:
+    """Apply a row-wise function to a local array, or to a Dask array when it is needed.
+
+    The result has so many columns; None means one dimension.
+    """
+    if not is_dask(array):
+        return function(array)
+    if width is None:
+        return array.map_blocks(function, dtype=dtype, drop_axis=1)
+    return array.map_blocks(function, dtype=dtype, chunks=(array.chunks[0], (width,)))
+
+
+def row_chunks(name: str, values: Any) -> tuple[Any, list[str] | None]:
+    """A Dask array of one or two dimensions with known sizes, and the names of its columns, if it has any."""
+    array, names = _as_row_chunks(name, values, ndim=None)
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} must have one or two dimensions, got a Dask array of shape {array.shape}.")
+    return array, names
+
+
+def encode_labels_of_blocks(y: Any, sample_weight: Any = None) -> tuple[Any, Any]:
+    """Classes, sorted, and one-hot targets as a Dask array, for labels on a cluster: one pass over the labels.
+
+    A class whose samples all have weight zero is not there.
+    """
+    labels, _ = row_chunks("y", y)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.ndim != 1:
+        raise ValueError(f"y must be one label per sample, got a Dask array of shape {labels.shape}.")
+    blocks, sizes = _blocks_of(labels)
+    weights = Blocks([None] * len(sizes), kept=True)
+    if sample_weight is not None:
+        weights = _blocks_of(_as_row_chunks("sample_weight", sample_weight, ndim=1, sizes=sizes)[0])[0]
+    classes = classes_of(_computed([], [_tree(_united, _mapped(_block_classes, blocks, weights))])[0])
+    encode = partial(one_hot, classes=classes)
+    chunks = labels.chunks[0], (len(classes),)
+    return classes, labels.map_blocks(encode, dtype=np.float64, new_axis=1, chunks=chunks)
+
+
+def _mapped(function: Callable[..., Any], *handles: Blocks) -> list[Any]:
+    from dask import delayed
+
+    call = delayed(function, pure=False)
+    return [call(*block) for block in zip(*(handle.parts for handle in handles), strict=True)]
+
+
+def _block_classes(labels: Any, weight: Any) -> Any:
+    present = check_labels(labels)
+    return distinct_labels(present if weight is None else present[np.asarray(weight) > 0])
+
+
+def _united(first: Any, second: Any) -> Any:
+    return distinct_labels(np.concatenate([first, second]))
 
 
 def _megabytes(array: Any) -> str:

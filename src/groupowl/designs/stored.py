@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from .._checks import IMPUTE, count_message
 from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
-from ..gram import CompressedData, SufficientStatistics, compress_blocks
+from ..gram import CompressedData, SufficientStatistics, compress_blocks, statistics_of_parts
 from .base import LocalDesign, PassCounter
 from .columns import SPARSE_SLOWDOWN, Columns, DenseColumns
 from .dense import DenseDesign
@@ -408,6 +408,13 @@ class MemmapDesign(LocalDesign):
         if exact:
             return compress_blocks(blocks, center=center)
         return SufficientStatistics.from_blocks(blocks()).compress(center)
+
+    def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
+        """One pass, whatever the number of parts."""
+        self._store.cache.clear()
+        self.charge(self.n_features)
+        bands = self.X.bands(self._store.buffer, self._chosen)
+        return statistics_of_parts(((X, Y[rows], w[rows, 0], parts[rows]) for rows, _, X in bands), n_parts)
 
 
 def as_local(matrix: Any, passes: PassCounter | None = None, unit: float = 0.0) -> LocalDesign:

@@ -18,6 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import check_sample_weight, finite_number, positive_integer
 from .._kernels import nonzero_rows
 from .._typing import BoolArray, FloatArray, IndexArray
+from ..designs import DaskDesign, Design, row_chunks
+from ..gram import SufficientStatistics
 from ..inputs import feature_names, resolve_columns
 from ..model import Model, build_model
 from ..progress import progress_callback
@@ -25,7 +27,7 @@ from ..relaxing import relaxed_coefficients
 from ..screening import Rule, resolve_rule
 from ..solvers import Solver, SolveResult, as_generator, resolve_solver
 from .certificate import FitCertificate, feature_states
-from .data import FitData, checked_matrix, target_array
+from .data import FitData, checked_matrix, summarised_data, target_array
 from .frames import coefficient_frame
 from .summary import summary_text
 from .verification import Verification, verify_fit
@@ -74,21 +76,36 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
     def _validate_fit(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True) -> FitData:
         """Check the data of a fit and change nothing; with ``reset=False`` they must be like those of the fit."""
+        if isinstance(X, SufficientStatistics):
+            if self._loss != "squared":
+                raise ValueError(f"{type(self).__name__} needs the samples themselves, not SufficientStatistics.")
+            return summarised_data(self, X, y, sample_weight, reset=reset)
         checked, names = checked_matrix(self, X, reset=reset)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None. Use fit(X, y).")
         n_samples, n_features = checked.shape
+        if isinstance(checked, DaskDesign):
+            return self._distributed_data(checked, names, y, sample_weight, reset=reset)
         weight = None if sample_weight is None else check_sample_weight(sample_weight, n_samples)
         if weight is not None and not weight.any():
             raise ValueError("sample_weight is all zero: at least one sample must have a positive weight.")
         named = feature_names(y)
         Y, classes, is_flat, weight = self._encode_targets(target_array(y, n_samples), named, weight)
-        if reset:
-            unpenalized = resolve_columns("unpenalized", self.unpenalized, n_features, names)
-        else:
-            unpenalized = self.unpenalized_
+        unpenalized = self._unpenalized_columns(n_features, names, reset)
         target_names = None if named is None or classes is not None else np.asarray(named, dtype=object)
         return FitData(checked, Y, weight, names, unpenalized, classes, is_flat, target_names)
+
+    def _unpenalized_columns(self, n_features: int, names: Any, reset: bool) -> IndexArray:
+        return resolve_columns("unpenalized", self.unpenalized, n_features, names) if reset else self.unpenalized_
+
+    def _distributed_data(self, X: DaskDesign, names: Any, y: Any, sample_weight: Any, *, reset: bool) -> FitData:
+        """Data on a cluster, whose entries are checked there, block by block."""
+        array, named = row_chunks("y", y)
+        weight = None if sample_weight is None else row_chunks("sample_weight", sample_weight)[0]
+        Y, classes, is_flat, weight = self._encode_distributed_targets(array, weight)
+        unpenalized = self._unpenalized_columns(X.n_features, names, reset)
+        target_names = None if named is None or classes is not None else np.asarray(named, dtype=object)
+        return FitData(X, Y, weight, names, unpenalized, classes, is_flat, target_names)
 
     def _build_model(self, data: FitData, weights: Any = None) -> Model:
         """Everything of the fit but alpha; ``weights`` is the parameter of this name by default."""
@@ -177,9 +194,15 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         return self.coef_, self.intercept_
 
     def _decision(self, X: Any) -> Any:
-        """``X B + b0`` with the public coefficients."""
+        """``X B + b0`` with the public coefficients; a Dask array for data on a cluster."""
         check_is_fitted(self)
-        return checked_matrix(self, X, reset=False)[0] @ self.coef_.T + self.intercept_
+        checked = checked_matrix(self, X, reset=False)[0]
+        if not isinstance(checked, Design):
+            return checked @ self.coef_.T + self.intercept_
+        coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+        Z = checked.matmul(coef.T.astype(np.float64), intercept.astype(np.float64))
+        scores = checked.exported(Z, len(coef)).astype(self.coef_.dtype)
+        return scores[:, 0] if self.coef_.ndim == 1 else scores
 
     def _feature_labels(self) -> Any:
         """Names of the features, or their indices."""
@@ -246,7 +269,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         check_is_fitted(self)
         return FitCertificate.of(self)
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
         """Check the fit from scratch on the data it was made from.
 
         Objective, duality gap and KKT residual are computed for the fitted coefficients on the full problem, without
@@ -275,9 +298,9 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
                 f"y has the classes {data.classes.tolist()}, but {type(self).__name__} was fitted with "
                 f"{self.classes_.tolist()}."
             )
-        if data.Y.shape[1] != self.solve_result_.B.shape[1]:
+        if data.n_targets != self.solve_result_.B.shape[1]:
             raise ValueError(
-                f"y has {data.Y.shape[1]} targets, but {type(self).__name__} was fitted with "
+                f"y has {data.n_targets} targets, but {type(self).__name__} was fitted with "
                 f"{self.solve_result_.B.shape[1]}."
             )
         return verify_fit(self, data, self._build_model(data, self.weights_))

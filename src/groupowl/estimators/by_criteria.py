@@ -21,7 +21,7 @@ def _judged(job: Job, model: Model, path: PathFit) -> Searched:
     likelihood = Likelihood(
         loss=job.fitting.loss,
         n_samples=float(job.weight.sum()),
-        n_columns=job.data.Y.shape[1],
+        n_columns=job.data.n_targets,
         n_penalized=len(model.weights),
         null_loss=model.null_loss,
     )

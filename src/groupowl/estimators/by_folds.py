@@ -26,6 +26,7 @@ from ..selection import (
     StatisticsScore,
     TrainingRows,
     TrainingStatistics,
+    are_complements,
     choose,
     fold_statistics,
     mean_scores,
@@ -41,9 +42,22 @@ from .searching import Job, Searched, full_paths
 _FOLD_TOL = 1e-4
 
 
-def search_folds(job: Job, models: list[Model], grids: list[FloatArray], folds: list[Fold]) -> list[Searched]:
-    """Fit and score all folds with each weight sequence, and choose an alpha for each."""
-    statistics = _statistics(job, models[0], folds, len(grids[0]))
+def search_folds(
+    job: Job,
+    models: list[Model],
+    grids: list[FloatArray],
+    folds: list[Fold],
+    statistics: FoldStatistics | None = None,
+) -> list[Searched]:
+    """Fit and score all folds with each weight sequence, and choose an alpha for each.
+
+    Folds that are known by their statistics only are given as such.
+    """
+    fold_weights = np.array([job.weight[fold.test].sum() for fold in folds])
+    if statistics is None:
+        statistics = _statistics(job, models[0], folds, len(grids[0]))
+    else:
+        fold_weights = np.array([part.total_weight for part in statistics.parts])
     if statistics is not None:
         models = [with_statistics(model, statistics.total, job.fitting.standardize) for model in models]
     paths = full_paths(job, models, grids)
@@ -56,9 +70,8 @@ def search_folds(job: Job, models: list[Model], grids: list[FloatArray], folds: 
         for f, task in enumerate(tasks)
     )
     _warn_of_short_folds(results, fitting)
-    fold_weights = np.array([job.weight[fold.test].sum() for fold in folds])
     return [
-        _searched(job, model, path, results[i * len(folds) : (i + 1) * len(folds)], fold_weights)
+        _searched(job, model, path, results[i * len(tasks) : (i + 1) * len(tasks)], fold_weights)
         for i, (model, path) in enumerate(zip(models, paths, strict=True))
     ]
 
@@ -99,11 +112,25 @@ def _tasks(job: Job, folds: list[Fold], statistics: FoldStatistics | None) -> li
 
 def _statistics(job: Job, model: Model, folds: list[Fold], n_alphas: int) -> FoldStatistics | None:
     """Statistics of all folds where they pay; a relaxed fit needs columns that rounding has not touched."""
-    if job.fitting.relaxed or not statistics_pay(model, job.settings.solver, folds, n_alphas):
+    data = job.data
+    forced = data.is_distributed
+    if not forced and (job.fitting.relaxed or not statistics_pay(model, job.settings.solver, folds, n_alphas)):
         return None
+    if forced and not are_complements(folds, int(np.count_nonzero(job.weight))):
+        raise ValueError(
+            "cv must train each fold on all samples that it does not test, as KFold does: on a Dask cluster the "
+            "statistics of what is left are those of all samples less those of the fold."
+        )
     weight = job.weight / job.weight.max()  # only ratios count, and products of the largest weights may overflow
-    found = fold_statistics(job.data.X, job.data.Y, weight, folds)
-    return found if found.are_reliable() else None
+    found = fold_statistics(data.X, data.Y, weight, folds)
+    if found.are_reliable():
+        return found
+    if forced:
+        raise ValueError(
+            "the statistics of some folds are lost in the rounding of those of all samples: the sizes of the samples "
+            "are too different. Rescale X and y, shuffle the samples, or use data in memory."
+        )
+    return None
 
 
 def _label(job: Job, sequence: int, fold: int, n_folds: int) -> str:

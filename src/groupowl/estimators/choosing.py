@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import Any, Self
 
 import numpy as np
@@ -12,10 +14,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from .._checks import check_sample_weight
 from .._frames import column_names
+from .._typing import FloatArray
+from ..designs import Design
+from ..gram import SufficientStatistics
 from ..model import Model
 from ..path import PathResult, resolve_alphas
 from ..path.fitting import short_of_tolerance
-from ..selection import CRITERIA, FOLD_RULES, Fitting
+from ..selection import CRITERIA, FOLD_RULES, Fitting, FoldStatistics
 from ..solvers import SolveResult, warn_unless_converged
 from ..weights import resolve_weights
 from .base import GroupOWLBase, Settings
@@ -36,13 +41,15 @@ class CrossValidatedFit(GroupOWLBase):
 
     _single: Any
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
         """Choose alpha and fit the model to all data.
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Data. float32 stays float32, sparse data stay sparse.
+        X : array-like, data frame, sparse matrix or design of shape (n_samples, n_features), or statistics
+            Data. float32 stays float32, sparse data stay sparse. A matrix on disk, or a Dask array or data frame
+            (regression without ``scoring``, or an information criterion). A list of SufficientStatistics, one for
+            each fold, needs no more: not ``y``, nor ``cv``.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets, or one label per sample for classification.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -65,12 +72,15 @@ class CrossValidatedFit(GroupOWLBase):
         self._check_selection()
         settings, scorer = self._settings(), resolve_scorer(self.scoring, self._loss)
         splitter_params, scorer_params = self._routed_params(scorer, sample_weight, params)
+        X, parts = _joined_statistics(X)
         data = self._validate_fit(X, y, sample_weight)
+        if self.selection not in CRITERIA:
+            _check_folds_possible(data, scorer, parts, self._loss, relaxed=self.relaxed)
         job = Job(
             estimator=self,
             data=data,
             given_X=data.X if column_names(X) is None else X,
-            weight=check_sample_weight(sample_weight, data.n_samples),
+            weight=_local_weights(data, sample_weight),
             y=_plain_targets(data, y),
             settings=settings,
             fitting=self._fitting(data, settings),
@@ -82,8 +92,11 @@ class CrossValidatedFit(GroupOWLBase):
         grids = [resolve_alphas(self.alphas, self.eps, model) for model in models]
         if self.selection in CRITERIA:
             searched = search_criteria(job, models, grids)
+        elif parts:
+            searched = search_folds(job, models, grids, [], FoldStatistics(data.X, parts))
         else:
-            folds = make_folds(self.cv, data.X, job.y, data.classes, job.weight, splitter_params)
+            split = np.zeros((data.n_samples, 1)) if isinstance(data.X, Design) else data.X
+            folds = make_folds(self.cv, split, job.y, data.classes, job.weight, splitter_params)
             searched = search_folds(job, models, grids, folds)
         best = max(searched, key=lambda found: found.merit)
         point, goal = best.path.points[best.best_index], settings.tol * best.model.null_loss
@@ -189,8 +202,48 @@ def weight_sequences(weights: Any) -> list[Any]:
     return [weights] if isinstance(weights[0], numbers.Real) else list(weights)
 
 
+def _joined_statistics(X: Any) -> tuple[Any, list[SufficientStatistics]]:
+    """Statistics of all samples from those of the folds, and these; anything else as it is."""
+    if not isinstance(X, list | tuple) or not X or not all(isinstance(part, SufficientStatistics) for part in X):
+        return X, []
+    if len(X) < 2:
+        raise ValueError("X is a list with the statistics of one fold: cross-validation needs at least two folds.")
+    return reduce(add, X), list(X)
+
+
+def _check_folds_possible(data: FitData, scorer: Any, parts: Any, loss: str, *, relaxed: bool) -> None:
+    """Refuse what folds would need single samples for, where there are none to be had."""
+    where = "a Dask cluster" if data.is_distributed else "SufficientStatistics"
+    if not (data.is_distributed or data.is_summarised):
+        return
+    advice = "Choose by an information criterion, for example selection='bic', or use data in memory or on disk."
+    if data.is_summarised and not parts:
+        raise ValueError(
+            "folds cannot be made from the statistics of all samples. Give a list with those of each fold, "
+            f"fit([first, second, ...]). {advice}"
+        )
+    reasons = {
+        "classes": loss != "squared",
+        "scoring": scorer is not None,
+        "relaxed=True": relaxed,
+        "unpenalized columns": len(data.unpenalized) > 0,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise ValueError(f"cross-validation on {where} works by statistics, which do not serve {reason}. {advice}")
+
+
+def _local_weights(data: FitData, sample_weight: Any) -> FloatArray:
+    """Weights of the samples, ones by default; those on a cluster are brought here for the folds."""
+    if data.is_summarised:
+        return np.array([data.X.total_weight])
+    return check_sample_weight(None if sample_weight is None else np.asarray(sample_weight), data.n_samples)
+
+
 def _plain_targets(data: FitData, y: Any) -> Any:
     """Targets or labels as scorers and splitters of scikit-learn expect them."""
+    if data.is_summarised or data.is_distributed:
+        return None
     if data.classes is None:
         return data.Y[:, 0] if data.is_flat else data.Y
     labels = np.asarray(y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .._checks import check_weight_sum, finite_number
 from .._typing import FloatArray
+from ..designs import encode_labels_of_blocks, row_wise
 from ..inputs import encode_labels
 from .data import FitData
 from .single import SingleFit
@@ -35,6 +37,14 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
             with np.errstate(over="ignore"):
                 weight = (Y @ factors) * (1.0 if weight is None else weight)
             check_weight_sum("sample_weight times class_weight", weight)
+        return Y, classes, True, weight
+
+    def _encode_distributed_targets(self, y: Any, weight: Any) -> tuple[Any, Any, bool, Any]:
+        """The same on a cluster."""
+        classes, Y = encode_labels_of_blocks(y, weight)
+        factors = class_factors(self.class_weight, classes, Y, weight)
+        if factors is not None:
+            weight = (Y @ factors) * (1.0 if weight is None else weight)
         return Y, classes, True, weight
 
     def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:
@@ -80,9 +90,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self.decision_function(X)
-        chosen = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
-        return self.classes_[chosen]
+        return row_wise(partial(_most_probable, classes=self.classes_), self._decision(X), self.classes_.dtype, None)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of the class probabilities.
@@ -98,9 +106,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
             In the order of ``classes_``.
         """
         scores = self._decision(X)
-        if scores.shape[1] == 1:
-            scores = np.hstack([np.zeros_like(scores), scores])
-        return log_softmax(scores, axis=1)
+        return row_wise(_log_probabilities, scores, scores.dtype, len(self.classes_))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities.
@@ -118,6 +124,15 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         return np.exp(self.predict_log_proba(X))
 
 
+def _most_probable(scores: FloatArray, classes: Any) -> Any:
+    return classes[scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)]
+
+
+def _log_probabilities(scores: FloatArray) -> FloatArray:
+    """Two classes have one score, the logarithm of the odds of the second."""
+    return log_softmax(scores if scores.shape[1] > 1 else np.hstack([np.zeros_like(scores), scores]), axis=1)
+
+
 def class_factors(class_weight: Any, classes: Any, Y: FloatArray, weight: FloatArray | None) -> FloatArray | None:
     """Factor of the sample weights for each class; None where all are 1.
 
@@ -126,7 +141,7 @@ def class_factors(class_weight: Any, classes: Any, Y: FloatArray, weight: FloatA
     if class_weight is None:
         return None
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = Y.sum(axis=0) if weight is None else weight @ Y
+        totals = np.asarray(Y.sum(axis=0) if weight is None else weight @ Y)
         return totals.sum() / (len(classes) * totals)
     if not isinstance(class_weight, Mapping):
         raise ValueError(f"class_weight must be None, 'balanced' or a dict of class: weight, got {class_weight!r}.")

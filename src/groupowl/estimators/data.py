@@ -12,7 +12,10 @@ from sklearn.utils.validation import validate_data
 
 from .._checks import IMPUTE, check_finite, count_message, rectangular_array
 from .._frames import column_names, complain_of_dates, complain_of_entries, list_columns, repeated_name
-from .._typing import FloatArray, IndexArray
+from .._typing import IndexArray
+from ..designs import DaskDesign, Design, MemmapDesign, as_design, is_dask, is_stored
+from ..gram import SufficientStatistics
+from ..inputs import resolve_columns
 
 _MATRIX_CHECKS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
 
@@ -23,11 +26,11 @@ class FitData:
 
     Attributes
     ----------
-    X : ndarray or sparse matrix of shape (n_samples, n_features)
+    X : ndarray, sparse matrix or Design of shape (n_samples, n_features), or SufficientStatistics
         float32 or float64.
-    Y : ndarray of shape (n_samples, n_targets)
-        Targets; one-hot rows for classes.
-    sample_weight : ndarray of shape (n_samples,) or None
+    Y : ndarray or dask.array of shape (n_samples, n_targets), or None
+        Targets; one-hot rows for classes. Statistics have theirs.
+    sample_weight : ndarray or dask.array of shape (n_samples,), or None
         With the weights of classes multiplied in.
     names : ndarray of str or None
         Names of the features, where they have names.
@@ -42,8 +45,8 @@ class FitData:
     """
 
     X: Any
-    Y: FloatArray
-    sample_weight: FloatArray | None
+    Y: Any
+    sample_weight: Any
     names: Any
     unpenalized: IndexArray
     classes: Any
@@ -53,24 +56,44 @@ class FitData:
     @property
     def n_samples(self) -> int:
         """Number of samples."""
-        return int(self.X.shape[0])
+        return self.X.n_samples if self.is_summarised else int(self.X.shape[0])
 
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return int(self.X.shape[1])
+        return self.X.n_features if self.is_summarised else int(self.X.shape[1])
+
+    @property
+    def n_targets(self) -> int:
+        """Number of columns of Y."""
+        return self.X.n_tasks if self.is_summarised else int(self.Y.shape[1])
+
+    @property
+    def is_summarised(self) -> bool:
+        """Whether the samples are known by their statistics only."""
+        return isinstance(self.X, SufficientStatistics)
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether the samples are on a cluster."""
+        return isinstance(self.X, DaskDesign)
 
     @property
     def dtype(self) -> Any:
         """Precision of the fitted coefficients."""
-        return self.X.dtype
+        return np.dtype(np.float64) if self.is_summarised else self.X.dtype
 
 
 def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
     """X as an array or sparse matrix of finite floats, and its names; the estimator stays as it is.
 
-    With ``reset=False`` features must be those of the fit.
+    Data on disk or on a cluster become designs. With ``reset=False`` features must be those of the fit.
     """
+    if (design := _far_design(X)) is not None:
+        names = None if design.feature_names is None else np.asarray(design.feature_names, dtype=object)
+        if not reset:
+            check_same_features(estimator, design.n_features, names)
+        return design, names
     _check_kind(X)
     scratch = copy(estimator)  # validation writes n_features_in_ and feature_names_in_ before all checks are done
     try:
@@ -85,6 +108,42 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
     names = getattr(scratch, "feature_names_in_", None)
     _check_finite_columns(checked, names)
     return checked, names
+
+
+def _far_design(X: Any) -> Design | None:
+    """The design of data that are not in memory, or None."""
+    if isinstance(X, Design) or is_dask(X):
+        return as_design(X)
+    if not is_stored(X):
+        return None
+    design = as_design(X)
+    return None if isinstance(X, np.memmap) and not isinstance(design, MemmapDesign) else design
+
+
+def check_same_features(estimator: Any, n_features: int, names: Any) -> None:
+    """Refuse features that are not those of the fit, as scikit-learn does for arrays and frames."""
+    kind = type(estimator).__name__
+    if n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {n_features} features, but {kind} is expecting {estimator.n_features_in_} features as input."
+        )
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if names is None or fitted is None or np.array_equal(names, fitted):
+        return
+    unseen = [str(name) for name in names if name not in set(fitted)]
+    what = f"it has {', '.join(unseen[:5])}, which the fit did not see" if unseen else "they are in another order"
+    raise ValueError(f"The feature names of X should match those that {kind} was fitted with, but {what}.")
+
+
+def summarised_data(estimator: Any, X: SufficientStatistics, y: Any, sample_weight: Any, *, reset: bool) -> FitData:
+    """Statistics as the data of a fit; one target is taken as a one-dimensional y."""
+    for name, value in (("y", y), ("sample_weight", sample_weight)):
+        if value is not None:
+            raise ValueError(f"SufficientStatistics know targets and weights already: leave {name} out.")
+    if not reset:
+        check_same_features(estimator, X.n_features, None)
+    unpenalized = resolve_columns("unpenalized", estimator.unpenalized, X.n_features, None)
+    return FitData(X, None, None, None, unpenalized, None, X.n_tasks == 1, None)
 
 
 def _check_kind(X: Any) -> None:

@@ -33,6 +33,10 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
             raise ValueError(f"y is empty: its shape is {Y.shape}; at least one column is needed.")
         return Y, None, np.ndim(values) == 1, weight
 
+    def _encode_distributed_targets(self, y: Any, weight: Any) -> tuple[Any, Any, bool, Any]:
+        """The same on a cluster, where entries are checked later."""
+        return (y[:, None] if y.ndim == 1 else y), None, y.ndim == 1, weight
+
     def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` in the shape and precision that users see."""
         coef, offset = np.ascontiguousarray(B.T, dtype=data.dtype), intercept.astype(data.dtype)

@@ -15,6 +15,7 @@ from sklearn.metrics import get_scorer
 
 from .._frames import take_rows
 from .._typing import FloatArray, IndexArray
+from ..designs import Design
 from ..selection import Candidate
 from .base import GroupOWLBase
 from .data import FitData
@@ -77,7 +78,7 @@ class ScorerScore:
         Of one alpha; each candidate is given to the scorer as a fitted copy of it.
     data : FitData
         All samples.
-    given_X : array, sparse matrix or data frame
+    given_X : array, sparse matrix, data frame or Design
         The same X as scorers get it, with names where it has names.
     y : ndarray
         Targets or labels of all samples.
@@ -105,7 +106,8 @@ class ScorerScore:
 
     def __call__(self, candidates: list[Candidate], alphas: FloatArray, weights: FloatArray) -> FloatArray:
         """A score for each candidate."""
-        X, y = take_rows(self.given_X, self.rows), self.y[self.rows]
+        X = self.given_X.rows(self.rows) if isinstance(self.given_X, Design) else take_rows(self.given_X, self.rows)
+        y = self.y[self.rows]
         params = {name: self._cut(value) for name, value in self.params.items()}
         fitted = (self._fitted(*item, weights) for item in zip(candidates, alphas.tolist(), strict=True))
         return np.array([self._score(estimator, X, y, params) for estimator in fitted])

@@ -16,7 +16,7 @@ from .data import FitData
 class SingleFit(GroupOWLBase):
     """``fit`` of the estimators that take one alpha."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -50,7 +50,7 @@ class SingleFit(GroupOWLBase):
     def _start(self, data: FitData, model: Model) -> FloatArray | None:
         """Coefficients of the last fit, if the user wants them and they belong to data like these."""
         last = getattr(self, "solve_result_", None)
-        if not self.warm_start or last is None or last.B.shape != (data.n_features, data.Y.shape[1]):
+        if not self.warm_start or last is None or last.B.shape != (data.n_features, data.n_targets):
             return None
         if data.classes is not None and not np.array_equal(data.classes, self.classes_):
             return None

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_sample_weight
 from .._kernels import exceeds_rounding, nonzero_rows, owl_value, unit_norms
 from .._typing import FloatArray
 from ..designs import as_design
 from ..model import Model
 from ..problem import Certificate, Problem
 from ..screening import extended_rule, safe_rows
+from ..selection import Candidate, mean_squared_error
 from ..solvers import WorkingSet
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class _Check:
         self.problem: Problem = model.problem.with_lam(self.alpha * model.sequence_weights)
         self.coef, intercept = estimator._penalized_coefficients()
         self.B, self.intercept = estimator._inner_coefficients(self.coef, intercept)
-        expected = (data.n_features, data.Y.shape[1])
+        expected = (data.n_features, data.n_targets)
         if self.B.shape != expected or self.intercept.shape != expected[1:]:
             raise ValueError(
                 f"coef_ has shape {np.shape(self.coef)} and intercept_ {np.shape(intercept)}, which do not belong to "
@@ -144,19 +144,27 @@ class _Check:
         """The documented objective, term by term, from the data as they were given."""
         if not self.is_finite:
             return np.inf
-        data, loss = self.data, self.problem.loss
-        weight = check_sample_weight(data.sample_weight, data.n_samples)
-        w = (weight / weight.sum())[:, None]
-        design = as_design(data.X)
-        Z = design.matmul(self.B, self.intercept)
-        penalised = np.delete(np.arange(data.n_features), self.estimator.unpenalized_)
+        penalised = np.delete(np.arange(self.data.n_features), self.estimator.unpenalized_)
+        loss, mean, deviation = self._summary_terms() if self.data.is_summarised else self._sample_terms()
         norms = unit_norms(self.B[penalised])
         if self.estimator.standardize:
-            mean = design.column_means(w)
-            deviation = design.column_norms(w, mean)
             norms = norms * np.where(exceeds_rounding(deviation, mean), deviation, 1.0)[penalised]
-        value = loss.value(Z, data.Y, w) + self.alpha * owl_value(norms, self.model.weights)
+        value = loss + self.alpha * owl_value(norms, self.model.weights)
         return value if np.isfinite(value) else np.inf
+
+    def _sample_terms(self) -> tuple[float, FloatArray, FloatArray]:
+        """Mean loss of the samples, and means and deviations of the columns."""
+        data, loss = self.data, self.problem.loss
+        design, Y, w = as_design(data.X).adopt(data.Y, data.sample_weight, loss.check_targets, 1.0)
+        value = design.reduce(loss.value, design.matmul(self.B, self.intercept), Y, w)
+        mean = design.column_means(w)
+        return float(value), mean, design.column_norms(w, mean)
+
+    def _summary_terms(self) -> tuple[float, FloatArray, FloatArray]:
+        """The same from statistics."""
+        known = self.data.X
+        error = mean_squared_error(known, Candidate.of(self.B, self.intercept))
+        return 0.5 * known.n_tasks * error, known.x_mean, np.sqrt(np.diagonal(known.gram) / known.total_weight)
 
     def _rounding_allowance(self) -> float:
         """What rounding the coefficients to their precision changes in objective and dual value."""

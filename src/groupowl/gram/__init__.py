@@ -7,6 +7,15 @@ Statistics of disjoint samples add up and can be taken off again; :meth:`Suffici
 from __future__ import annotations
 
 from .compressed import CompressedData, Moments, compress_blocks, compress_qr
-from .statistics import SufficientStatistics
+from .samples import NO_SAMPLES
+from .statistics import SufficientStatistics, statistics_of_parts
 
-__all__ = ["CompressedData", "Moments", "SufficientStatistics", "compress_blocks", "compress_qr"]
+__all__ = [
+    "NO_SAMPLES",
+    "CompressedData",
+    "Moments",
+    "SufficientStatistics",
+    "compress_blocks",
+    "compress_qr",
+    "statistics_of_parts",
+]

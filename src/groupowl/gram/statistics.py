@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
+import tempfile
+import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +27,8 @@ _DENSE_ROWS, _SPARSE_ROWS = 1 << 10, 1 << 15
 # Sums of as many parts are merged at a time: more of them in memory at once with a smaller number, more error with a
 # larger one.
 _MERGE_BASE = 8
+
+_FORMAT = "groupowl sufficient statistics 1"
 
 # Errors below this, relative to a variance, leave its column reliable.
 _RELIABLE = 1e-6
@@ -90,6 +96,52 @@ class SufficientStatistics:
     def from_blocks(cls, blocks: Iterable[tuple[Any, ...]]) -> SufficientStatistics:
         """Statistics of samples that come in blocks ``(X, Y)`` or ``(X, Y, sample_weight)``, each read once."""
         return _merge_pairwise(_statistics_of_blocks(blocks))
+
+    def save(self, path: Any) -> None:
+        """Write to a file ``.npz``, which appears only when it is complete.
+
+        Parameters
+        ----------
+        path : str or path
+            The suffix ``.npz`` is added where it is missing.
+        """
+        target = _with_suffix(path)
+        content: dict[str, Any] = {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".npz")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, format=np.asarray(_FORMAT), **content)
+            os.replace(name, target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: Any) -> SufficientStatistics:
+        """Read what :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        SufficientStatistics
+        """
+        source = _with_suffix(path)
+        if not source.exists():
+            raise FileNotFoundError(f"{source} does not exist.")
+        try:
+            with source.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                content = {name: stored[name] for name in stored.files}
+            if str(content.pop("format")) != _FORMAT or set(content) != {field.name for field in fields(cls)}:
+                raise ValueError("it holds something else")
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(
+                f"{source} is not a complete file of SufficientStatistics ({error}). Write it again with save()."
+            ) from error
+        numbers = {"n_samples": int, "total_weight": float, "error": float}
+        return cls(**{name: numbers[name](value) if name in numbers else value for name, value in content.items()})
 
     @property
     def n_features(self) -> int:
@@ -280,21 +332,48 @@ def _about_zero(X: Any, root: FloatArray) -> tuple[FloatArray, Any]:
     return np.where(constant, high, 0.0), V
 
 
-def _merge_pairwise(parts: Iterable[SufficientStatistics]) -> SufficientStatistics:
-    """Sum of all parts, like a counter to a small base: errors and memory grow with the logarithm of their number."""
-    stack: list[tuple[int, int, SufficientStatistics]] = []  # rank, how many parts of that rank, their sum
-    for part in parts:
+class _PairwiseSum:
+    """Sum of statistics, like a counter to a small base: errors and memory grow with the logarithm of their number."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[int, int, SufficientStatistics]] = []  # rank, how many parts of that rank, their sum
+
+    def add(self, part: SufficientStatistics) -> None:
+        """Add one more."""
         rank, count = 0, 1
-        while stack and stack[-1][0] == rank:
-            _, others, sum_of_others = stack.pop()
+        while self.stack and self.stack[-1][0] == rank:
+            _, others, sum_of_others = self.stack.pop()
             part, count = sum_of_others + part, others + 1
             if count < _MERGE_BASE:
                 break
             rank, count = rank + 1, 1
-        stack.append((rank, count, part))
-    if not stack:
-        raise ValueError(NO_SAMPLES)
-    return reduce(SufficientStatistics.__add__, [part for _, _, part in reversed(stack)])
+        self.stack.append((rank, count, part))
+
+    def total(self) -> SufficientStatistics:
+        """The sum of all."""
+        if not self.stack:
+            raise ValueError(NO_SAMPLES)
+        return reduce(SufficientStatistics.__add__, [part for _, _, part in reversed(self.stack)])
+
+
+def _merge_pairwise(parts: Iterable[SufficientStatistics]) -> SufficientStatistics:
+    found = _PairwiseSum()
+    for part in parts:
+        found.add(part)
+    return found.total()
+
+
+def statistics_of_parts(blocks: Iterable[tuple[Any, Any, Any, IndexArray]], n_parts: int) -> list[SufficientStatistics]:
+    """Statistics of disjoint parts of the samples, in one pass over blocks ``(X, Y, w, part of each sample)``.
+
+    Samples of a negative part belong to none.
+    """
+    sums = [_PairwiseSum() for _ in range(n_parts)]
+    for X, Y, w, parts in blocks:
+        for part in np.unique(parts[(parts >= 0) & (w > 0.0)]):
+            rows = np.flatnonzero(parts == part)
+            sums[part].add(SufficientStatistics.from_arrays(X[rows], Y[rows], w[rows]))
+    return [found.total() for found in sums]
 
 
 def _statistics_of_samples(where: str, *block: Any) -> Iterator[SufficientStatistics]:
@@ -308,3 +387,8 @@ def _statistics_of_blocks(blocks: Iterable[tuple[Any, ...]]) -> Iterator[Suffici
         if not isinstance(block, tuple | list) or len(block) not in (2, 3):
             raise TypeError(f"block {number} must be (X, Y) or (X, Y, sample_weight), got {type(block).__name__}.")
         yield from _statistics_of_samples(f" of block {number}", *block)
+
+
+def _with_suffix(path: Any) -> Path:
+    path = Path(path)
+    return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")

@@ -18,7 +18,8 @@ from .._checks import (
     rectangular_array,
 )
 from .._typing import FloatArray
-from ..designs import Design, as_design
+from ..designs import DaskDesign, Design, as_design, encode_labels_of_blocks, row_chunks
+from ..gram import SufficientStatistics
 from ..inputs import encode_labels, feature_names, resolve_columns
 from ..losses import resolve_loss
 from ..model import Model, build_model
@@ -31,7 +32,7 @@ from .result import PathResult
 
 def group_owl_path(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     loss: Any = "squared",
     weights: Any = "oscar",
@@ -61,8 +62,10 @@ def group_owl_path(
 
     Parameters
     ----------
-    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-        Data; float32 and float64 arrays are not copied, sparse data stay sparse.
+    X : array-like, sparse matrix, data frame, design or SufficientStatistics
+        Data of shape (n_samples, n_features); float32 and float64 arrays are not copied, sparse data stay sparse. A
+        matrix on disk (see :class:`groupowl.MemmapDesign`), a Dask array or data frame; or the statistics of samples,
+        which stand for ``y`` and ``sample_weight`` too.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Targets. For ``loss="multinomial"``: labels of any kind, one-hot rows or class probabilities.
     loss : {"squared", "multinomial"} or Loss, default="squared"
@@ -127,8 +130,9 @@ def group_owl_path(
     resolved, rule = resolve_solver(solver), resolve_rule(screening)
     tol, max_iter = finite_number("tol", tol, above=0.0), positive_integer("max_iter", max_iter)
     limit = None if max_features is None else positive_integer("max_features", max_features)
-    names, design = feature_names(X), as_design(X)
-    Y, classes = _targets(y, loss, design, sample_weight)
+    design: Any = X if isinstance(X, SufficientStatistics) else as_design(X)
+    names = feature_names(X) or getattr(design, "feature_names", None)
+    Y, classes = (y, None) if isinstance(X, SufficientStatistics) else _targets(y, loss, design, sample_weight)
     model = build_model(
         design,
         Y,
@@ -155,7 +159,7 @@ def group_owl_path(
             max_features=limit,
             max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
             callback=combined(line, callback),
-            dtype=np.float32 if design.dtype == np.float32 else np.float64,
+            dtype=np.float32 if getattr(design, "dtype", None) == np.float32 else np.float64,
         )
     finally:
         if line is not None:
@@ -186,6 +190,8 @@ def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
 
 def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any, Any]:
     """Numeric targets and, for classes, their labels."""
+    if isinstance(design, DaskDesign):
+        return _targets_of_blocks(y, loss, sample_weight)
     if y is None or hasattr(y, "toarray"):
         numeric_array("y", y)  # which refuses it, with the remedy
     values = rectangular_array("y", y)
@@ -208,6 +214,17 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
         raise ValueError(f"X and y must have one row per sample: X has {design.n_samples} rows, y has {len(values)}.")
     weight = None if sample_weight is None else check_sample_weight(sample_weight, design.n_samples)
     classes, Y = encode_labels(y, weight)
+    return Y, classes
+
+
+def _targets_of_blocks(y: Any, loss: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """The same on a cluster: columns are class probabilities, one column is labels."""
+    array, names = row_chunks("y", y)
+    if resolve_loss(loss).name != "multinomial":
+        return array, None
+    if array.ndim == 2 and array.shape[1] > 1:
+        return array, np.arange(array.shape[1]) if names is None else np.asarray(names)
+    classes, Y = encode_labels_of_blocks(array, sample_weight)
     return Y, classes
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .candidates import Candidate, Fitting, TrainingRows, TrainingStatistics, relaxed_candidates
 from .criteria import CRITERIA, EBIC_GAMMA, Evidence, Likelihood, criterion_path
-from .folds import Fold, check_folds
+from .folds import Fold, are_complements, check_folds
 from .rules import FOLD_RULES, choose, mean_scores, standard_errors
-from .scoring import LossScore, Score, StatisticsScore
+from .scoring import LossScore, Score, StatisticsScore, mean_squared_error
 from .searching import FoldResult, FoldTask, run_fold
 from .statistics import FoldStatistics, fold_statistics, statistics_pay, with_statistics
 
@@ -27,11 +27,13 @@ __all__ = [
     "StatisticsScore",
     "TrainingRows",
     "TrainingStatistics",
+    "are_complements",
     "check_folds",
     "choose",
     "criterion_path",
     "fold_statistics",
     "mean_scores",
+    "mean_squared_error",
     "relaxed_candidates",
     "run_fold",
     "standard_errors",

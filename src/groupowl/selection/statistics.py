@@ -12,6 +12,7 @@ import numpy as np
 from .._kernels import EPS
 from .._typing import FloatArray
 from ..compression import compression_pays, is_compressible, needs_exactness, problem_of_statistics
+from ..designs import as_design
 from ..gram import SufficientStatistics
 from ..model import Model
 from ..problem import Problem
@@ -50,16 +51,32 @@ def statistics_pay(model: Model, solver: Solver, folds: list[Fold], n_solves: in
 
 
 def fold_statistics(X: Any, Y: FloatArray, sample_weight: FloatArray, folds: list[Fold]) -> FoldStatistics:
-    """Statistics in one pass over the data where every sample is tested once, in one more where that is not so."""
-    parts = [_statistics(X, Y, sample_weight, fold.test) for fold in folds]
+    """Statistics in one pass over the data where every sample is tested once, in one more per fold where not."""
+    design, Y, w = as_design(X).adopt(Y, sample_weight, _as_it_is)
     present = np.flatnonzero(sample_weight)
+    place = np.full(len(sample_weight), -1, dtype=np.intp)
+    place[present] = np.arange(len(present))
+    tests = [place[fold.test] for fold in folds]
     if are_partition(folds, len(present)):
+        labels = np.empty(len(present), dtype=np.intp)
+        for number, rows in enumerate(tests):
+            labels[rows] = number
+        parts = design.statistics_of_parts(Y, w, labels, len(folds))
         return FoldStatistics(reduce(add, parts), parts)
-    return FoldStatistics(_statistics(X, Y, sample_weight, present), parts)
+    total = design.statistics_of_parts(Y, w, np.zeros(len(present), dtype=np.intp), 1)[0]
+    chosen = [_is_in(rows, len(present)) for rows in tests]
+    return FoldStatistics(total, [design.statistics_of_parts(Y, w, each, 1)[0] for each in chosen])
 
 
-def _statistics(X: Any, Y: FloatArray, sample_weight: FloatArray, rows: Any) -> SufficientStatistics:
-    return SufficientStatistics.from_arrays(X[rows], Y[rows], sample_weight[rows])
+def _is_in(rows: Any, size: int) -> Any:
+    """0 for these rows, -1 for all others."""
+    labels = np.full(size, -1, dtype=np.intp)
+    labels[rows] = 0
+    return labels
+
+
+def _as_it_is(Y: FloatArray) -> FloatArray:
+    return Y
 
 
 @dataclass(frozen=True, eq=False)

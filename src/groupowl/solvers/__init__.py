@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import finite_matrix, finite_number, finite_vector, lookup, positive_integer
 from .._typing import FloatArray
-from ..problem import Problem, build_problem
+from ..compression import build_problem_of_data
+from ..problem import Problem
 from ..screening import resolve_rule
 from .apgd import APGD
 from .driver import Callback, Run, Solver
@@ -129,7 +130,7 @@ def solve(
     tol = finite_number("tol", tol, above=0.0)
     max_iter = positive_integer("max_iter", max_iter)
     check_callback(callback)
-    problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    problem = build_problem_of_data(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     B = _start(problem, B_init, intercept_init)
     rng = as_generator(random_state)
     sequence = Sequence(problem, resolved, B, tol=tol)
