@@ -340,7 +340,7 @@ class Attempt:
                 memory[key] = cell.tol
                 if attempt or cell.adapter.exact or gap * OVERSOLVED > goal or seconds > 0.2 * self.limit:
                     return
-                tol *= min(OVERSOLVED, 0.3 * goal / gap)
+                tol *= min(OVERSOLVED, 0.3 * goal / gap) if gap > 0.0 else OVERSOLVED  # an answer may be exact
             elif cell.gap <= goal or tol <= cell.adapter.floor:
                 break  # the looser try was too loose, or there is nothing tighter
             else:
