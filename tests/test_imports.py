@@ -18,6 +18,7 @@ SOURCE = Path(groupowl.__file__).parent
 # layer do not see each other. "groupowl" is the package's __init__, which gathers the public names.
 LAYERS = [
     {"_typing", "_frames"},
+    {"_few"},
     {"_kernels", "_checks", "versions"},
     {"inputs"},
     {"weights", "datasets"},
@@ -43,7 +44,7 @@ LAYERS = [
     {"__main__"},
 ]
 LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}
-FOUNDATION = LAYERS[0] | LAYERS[1]
+FOUNDATION = LAYERS[0] | LAYERS[1] | LAYERS[2]
 # Narrower than their layer: nothing of the package but these.
 ONLY = {"datasets": FOUNDATION}
 # The same for other packages; the standard library is always allowed.

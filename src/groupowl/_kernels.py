@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from . import _few
+from ._few import EPS, FEW
 from ._typing import BoolArray, FloatArray, IndexArray
 
-EPS = float(np.finfo(np.float64).eps)
 #: Smallest normal number: what to divide by in place of zero.
 TINY = float(np.finfo(np.float64).tiny)
 _LONG_EPS = np.finfo(np.longdouble).eps
@@ -38,6 +39,8 @@ def unit_norms(B: FloatArray) -> FloatArray:
 
 def nonzero_rows(B: FloatArray) -> BoolArray:
     """Which rows of ``B`` are not zero; several times faster than ``B.any(axis=1)`` where few are."""
+    if len(B) <= FEW:
+        return np.logical_or.reduce(B, axis=1)
     mask = np.zeros(len(B), dtype=bool)
     mask[np.flatnonzero(B != 0.0) // B.shape[1]] = True  # a mask of truth values is searched much faster than B
     return mask
@@ -92,12 +95,16 @@ def repeated_test(values: FloatArray, lam: FloatArray) -> IndexArray:
 
 def owl_value(norms: FloatArray, lam: FloatArray) -> float:
     """``sum_i lam_i norm_[i]``: the largest norm pays the largest weight."""
+    if len(norms) <= FEW:
+        return _few.owl_value(norms, lam)
     positive = -np.sort(-norms[norms > 0])
     return float(positive @ lam[: len(positive)])
 
 
 def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
     """Dual norm: ``max_k (sum of the k largest norms) / (lam_1 + ... + lam_k)``."""
+    if len(norms) <= FEW:
+        return _few.owl_gauge(norms, lam)
     largest = float(norms.max(initial=0.0))
     if largest == 0.0:
         return 0.0
@@ -123,6 +130,8 @@ def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[Flo
     if len(norms) == 0 or lam[0] == lam[len(norms) - 1]:  # equal weights: the order does not matter
         shrunk = np.maximum(norms - step * lam[0], 0.0) if len(norms) else norms
         return shrunk, float(lam[0] * np.add.reduce(shrunk)) if len(norms) else 0.0
+    if len(norms) <= FEW:
+        return _few.prox_and_value(norms, lam, step)
     order = (-norms).argsort(kind="stable")
     lam = lam[: len(order)]
     values = norms[order] - step * lam
@@ -179,6 +188,8 @@ def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
     The largest values up to the last maximiser of ``sum_{i<=k} (value_i - lam_i)``: those after it do not pay for the
     weights they would take. All of them survive the repeated test, so that is where to look.
     """
+    if len(values) <= FEW:
+        return _few.kkt_rows(values, lam)
     candidates = repeated_test(values, lam)
     order = candidates[np.argsort(-values[candidates], kind="stable")]
     return np.sort(order[: last_argmax_cut(values[order], lam[: len(order)])])

@@ -1,0 +1,92 @@
+"""The kernels of the Group OWL norm for few units, as plain loops.
+
+An array function costs as much as a dozen units of a loop, whatever the number of units, and each kernel needs a dozen
+of them. What is computed is what :mod:`groupowl._kernels` says of the function of the same name.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate
+from operator import mul, sub, truediv
+
+import numpy as np
+
+from ._typing import FloatArray, IndexArray
+
+EPS = float(np.finfo(np.float64).eps)
+
+#: Up to so many units loops are faster.
+FEW = 40
+
+
+def owl_value(norms: FloatArray, lam: FloatArray) -> float:
+    """``sum_i lam_i norm_[i]``."""
+    return sum(map(mul, sorted(norms.tolist(), reverse=True), lam[: len(norms)].tolist()))
+
+
+def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
+    """``max_k (sum of the k largest norms) / (lam_1 + ... + lam_k)``.
+
+    Rounding of the sums decides where to look; the ratios there come from exact sums.
+    """
+    falling, weights = sorted(norms.tolist(), reverse=True), lam[: len(norms)].tolist()
+    whole = sum(falling)
+    if whole == 0.0:
+        return 0.0
+    if weights[0] == 0.0 or not math.isfinite(whole / weights[0]):
+        return math.inf
+    ratios = list(map(truediv, accumulate(falling), accumulate(weights)))
+    nearly = max(ratios) * (1.0 - 4.0 * EPS * len(ratios))
+    return max(
+        math.fsum(falling[:k]) / math.fsum(weights[:k]) for k, ratio in enumerate(ratios, 1) if ratio >= nearly
+    )
+
+
+def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[FloatArray, float]:
+    """Norms after the proximal map of ``step`` times the OWL norm, and the OWL norm there."""
+    lengths, weights = norms.tolist(), lam[: len(norms)].tolist()
+    order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
+    # Means of blocks of units, falling, and where the blocks end; a later unit that is larger joins the block before.
+    means: list[float] = []
+    ends: list[int] = []
+    for i, j in enumerate(order):
+        mean, first = lengths[j] - step * weights[i], i
+        while means and means[-1] < mean:
+            before = means.pop()
+            ends.pop()
+            start = ends[-1] if ends else 0
+            mean = before + (mean - before) * ((i + 1 - first) / (i + 1 - start))
+            first = start
+        means.append(mean)
+        ends.append(i + 1)
+    shrunk, value, start = [0.0] * len(lengths), 0.0, 0
+    for mean, end in zip(means, ends, strict=True):
+        if not mean > 0.0:
+            break
+        for i in range(start, end):
+            shrunk[order[i]] = mean
+            value += mean * weights[i]
+        start = end
+    return np.array(shrunk), value
+
+
+def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
+    """The largest values up to the last maximiser of ``sum_{i<=k} (value_i - lam_i)``, as indices, ascending."""
+    pulls, weights = values.tolist(), lam[: len(values)].tolist()
+    order = sorted(range(len(pulls)), key=pulls.__getitem__, reverse=True)
+    falling = [pulls[j] for j in order]
+    m = max((i for i, pull in enumerate(falling) if not pull < weights[i]), default=-1) + 1
+    kept = last_argmax_cut(falling[:m], weights[:m])
+    return np.array(sorted(order[:kept]), dtype=np.intp)
+
+
+def last_argmax_cut(upper: list[float], lam: list[float]) -> int:
+    """Last ``k`` in ``0..m`` that maximises ``sum_{i<=k} (upper_i - lam_i)`` up to rounding."""
+    m = len(upper)
+    excess = [0.0, *accumulate(map(sub, upper, lam))]
+    if not math.isfinite(excess[-1]):
+        return m
+    sizes = [0.0, *map(sum, zip(accumulate(upper), accumulate(lam), strict=True))]
+    top = max(excess)
+    return max(k for k in range(m + 1) if excess[k] >= top - EPS * m * sizes[k])
