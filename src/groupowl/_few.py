@@ -90,3 +90,14 @@ def last_argmax_cut(upper: list[float], lam: list[float]) -> int:
     sizes = [0.0, *map(sum, zip(accumulate(upper), accumulate(lam), strict=True))]
     top = max(excess)
     return max(k for k in range(m + 1) if excess[k] >= top - EPS * m * sizes[k])
+
+
+def cluster_labels(norms: FloatArray, rtol: float) -> IndexArray:
+    """Numbers of the groups of equal non-zero norms, from 1 by falling norm; 0 for zero norms."""
+    lengths, labels, label, last = norms.tolist(), [0] * len(norms), 0, math.inf
+    for j in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
+        if lengths[j] == 0.0:
+            break
+        label += label == 0 or lengths[j] < last * (1.0 - rtol)
+        labels[j], last = label, lengths[j]
+    return np.array(labels, dtype=np.intp)

@@ -58,7 +58,7 @@ def column_sums(T: FloatArray) -> FloatArray:
 
 def inverse_weighted_square(theta: FloatArray, w: FloatArray) -> float:
     """``sum_i ||theta_i||^2 / w_i``, a sum over samples."""
-    return float(np.sum(theta * theta / w))
+    return float(np.add.reduce(theta * theta / w, axis=None))
 
 
 def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -205,6 +205,8 @@ def cluster_starts(falling: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArra
 
 def cluster_labels(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
     """Number the groups of equal non-zero norms from 1 by falling norm; 0 for zero norms."""
+    if len(norms) <= FEW:
+        return _few.cluster_labels(norms, rtol)
     labels = np.zeros(len(norms), dtype=np.intp)
     support = np.flatnonzero(norms)
     if len(support) == 0:

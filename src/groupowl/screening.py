@@ -56,6 +56,15 @@ def safe_rows(problem: Problem, certificate: Certificate, candidates: IndexArray
     return candidates[rule(upper, problem.lam[: len(candidates)])]
 
 
+def _without(rows: IndexArray, others: IndexArray, size: int) -> IndexArray:
+    """Those of the rows, all below ``size``, that are not among the others, in their order."""
+    if len(rows) == len(others):  # the others are some of the rows
+        return rows[:0]
+    mask = np.ones(size, dtype=bool)
+    mask[others] = False
+    return rows[mask[rows]]
+
+
 class ScreenedProblem:
     """A problem that loses rows as they are proved zero; who solves it and how does not matter.
 
@@ -120,12 +129,12 @@ class ScreenedProblem:
         """Rows that a certificate of the full problem newly proves to be zero; ends the use of this object."""
         if self.rule is None or not np.isfinite(certificate.gap):
             return np.zeros(0, dtype=np.intp)
-        return np.setdiff1d(self.active, safe_rows(self.full, certificate, self.active, self.rule), assume_unique=True)
+        return _without(self.active, safe_rows(self.full, certificate, self.active, self.rule), self.full.n_rows)
 
     def _keep(self, candidates: IndexArray) -> IndexArray:
         if len(candidates) == len(self._candidates):
             return np.zeros(0, dtype=np.intp)
-        proved = self.alive[np.setdiff1d(self._candidates, candidates, assume_unique=True)]
+        proved = self.alive[_without(self._candidates, candidates, len(self.alive))]
         self._candidates = candidates
         return proved
 

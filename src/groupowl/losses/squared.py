@@ -25,7 +25,7 @@ class SquaredLoss:
     def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """``F(Z)``."""
         residual = Y - Z
-        return 0.5 * float(np.sum(w * residual * residual))
+        return 0.5 * float(np.add.reduce(w * residual * residual, axis=None))
 
     def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """``theta_i = w_i (y_i - z_i)``."""
@@ -44,12 +44,13 @@ class SquaredLoss:
 
     def ray_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """``<theta, Y>`` and ``sum_i ||theta_i||^2 / w_i``."""
-        return np.array([np.sum(theta * Y), np.sum(theta * theta / w)])
+        product, square = np.add.reduce(theta * Y, axis=None), np.add.reduce(theta * theta / w, axis=None)
+        return np.array([product, square])
 
     def ray_scale(self, totals: FloatArray, limit: float) -> float:
         """Maximiser of the dual value ``s <theta, Y> - s^2/2 ||theta||^2`` over ``|s| <= limit``."""
-        product, square = totals
-        return float(np.clip(product / square, -limit, limit)) if square > 0 else 1.0
+        product, square = totals.tolist()
+        return min(max(product / square, -limit), limit) if square > 0.0 else 1.0
 
     def balance_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """Column sums of ``theta`` and the total weight."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -34,14 +35,15 @@ class Problem(Objective):
         """
         residual = self.residual(B, Z, cancelled) if residual is None else residual
         primal = residual.loss + self.penalty_value(B)
-        found = self._certificate_at(B, residual, primal) if np.isfinite(primal) else None
-        if found is None or not np.isfinite(found.gap + found.correlations.sum()):
+        found = self._certificate_at(B, residual, primal) if math.isfinite(primal) else None
+        if found is None or not math.isfinite(found.gap + float(np.add.reduce(found.correlations))):
             return replace(best or self._zero_certificate(), primal=primal, gap=np.inf, residual=None)
         if best is None or best.dual < found.dual or found.gap == 0.0:
             return found
         rounding = best.product_error + self._rounding(residual, primal, best.dual, best.theta_norm)
         gap = max(primal - best.dual, 0.0) + rounding
-        return replace(best, primal=primal, gap=gap, rounding=rounding, residual=residual)
+        point = best.theta, best.correlations, best.theta_norm
+        return Certificate(*point, primal, best.dual, gap, rounding, best.product_error, residual)
 
     def residual(self, B: FloatArray, Z: Handle | None = None, cancelled: float = 0.0) -> Residual:
         """What ``B`` leaves unexplained, two products or with ``Z`` one."""
@@ -63,7 +65,7 @@ class Problem(Objective):
             theta=theta,
             descent=None if self.n_free else C,  # balancing by the mean does not move products with centred columns
             pulls=pulls,
-            norm=float(np.sqrt(square)),
+            norm=math.sqrt(square),
             totals=totals,
             loss=float(loss),
             reach=reach,
@@ -95,7 +97,7 @@ class Problem(Objective):
 
     def _slack(self, theta_norm: float) -> float:
         """Rounding error of a product with ``theta`` relative to ``rounding_norms``."""
-        return float(8 * EPS * np.sqrt(self.design.n_samples) * theta_norm)
+        return 8 * EPS * math.sqrt(self.design.n_samples) * theta_norm
 
     def balanced(self, theta: Handle) -> Handle:
         """A dual point near ``theta`` that is orthogonal to the constant and the unpenalised columns."""
@@ -151,7 +153,7 @@ class Problem(Objective):
         The dual optimum lies within ``sqrt(2 ell gap)`` of the certificate's point (ell: the curvature of the
         loss), so a correlation moves by at most that times the norm of its column.
         """
-        radius = np.sqrt(2.0 * self.loss.curvature * certificate.gap)
+        radius = math.sqrt(2.0 * self.loss.curvature * certificate.gap)
         slack = self._slack(certificate.theta_norm)
         return certificate.correlations + radius * self.norms + slack * self.rounding_norms
 

@@ -114,8 +114,10 @@ class Objective:
         )
 
     def with_lam(self, lam: FloatArray) -> Self:
-        """The same data with other weights."""
-        return replace(self, lam=lam)
+        """The same data with other weights; what was computed from the data stays."""
+        other = object.__new__(type(self))  # a path makes one per alpha: setting twelve fields again takes long
+        other.__dict__.update(self.__dict__, lam=lam)
+        return other
 
     # Input scale ------------------------------------------------------------------------------------
 

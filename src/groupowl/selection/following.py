@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from .._kernels import nonzero_rows
 from .._typing import FloatArray
 from ..model import Model
 from ..screening import Rule
 from ..solvers import Sequence
-from ..solvers.sequence import Extrapolation
+from ..solvers.sequence import scale_of
 
 # Alphas from one solve to the next, at first and at most.
 _FIRST_STRIDE = 4
@@ -32,7 +33,8 @@ class Follower:
 
     Only some of them are solved. On the line between two solutions coefficients are often as good as a solve would
     make them: their duality gap says so for the price of one certificate. Where it is above the goal, the alpha is
-    solved after all, lines become shorter, and the next solves lie closer together.
+    solved after all, lines become shorter, and the next solves lie closer together. Losses other than the squared one
+    bend their lines: a parabola through one more solution is closer.
     """
 
     def __init__(self, model: Model, sequence: Sequence, goal: float, rule: Rule | None, max_iter: int) -> None:
@@ -40,10 +42,14 @@ class Follower:
         self.sequence = sequence
         self.goal = goal
         self.settings = {"rule": rule, "max_iter": max_iter}
+        self.scale = scale_of(model.problem)
+        self.bends = model.problem.loss.name != "squared"
 
     def follow(self, alphas: FloatArray, rng: np.random.Generator) -> list[Step]:
         """A step for each alpha."""
-        self.alphas, self.rng = alphas, rng
+        self.alphas, self.rng = alphas.tolist(), rng
+        self.positions = [self.scale(alpha) for alpha in self.alphas]  # along lines
+        self.solved: list[int] = []
         self.coefficients: list[Any] = [None] * len(alphas)  # in the scale of the problem
         self.steps: list[Any] = [None] * len(alphas)
         self._solve(0)
@@ -57,6 +63,7 @@ class Follower:
     def _solve(self, i: int) -> None:
         result = self.sequence.solve(self.model.sequence_weights, self.alphas[i], rng=self.rng, **self.settings)
         self.coefficients[i] = self.sequence.B
+        self.solved.append(i)
         self.steps[i] = Step(result.B, result.intercept, result.converged)
 
     def _fill(self, first: int, last: int) -> bool:
@@ -73,20 +80,30 @@ class Follower:
     @np.errstate(all="ignore")  # a gap that is not finite is no proof
     def _take_from_line(self, first: int, i: int, last: int) -> bool:
         """Take the coefficients on the line between two steps if their gap allows it."""
-        alphas = self.alphas
-        share = (alphas[i] - alphas[first]) / (alphas[last] - alphas[first])
-        guess = (1.0 - share) * self.coefficients[first] + share * self.coefficients[last]
-        self.coefficients[i] = guess
-        problem = self.sequence.small.with_lam(alphas[i] * self.model.sequence_weights)
+        guess = self.coefficients[i] = self._between(first, i, last)
+        problem = self.sequence.small.with_lam(self.alphas[i] * self.model.sequence_weights)
         if not problem.certify(guess).gap <= self.goal:
             return False
         self.steps[i] = Step(*self.model.problem.to_input(guess), True)
         return True
 
+    def _between(self, first: int, i: int, last: int) -> FloatArray:
+        """Coefficients on the line between two steps, or on a parabola through a solution before them as well."""
+        t, (start, end) = self.positions, (self.coefficients[first], self.coefficients[last])
+        share = (t[i] - t[first]) / (t[last] - t[first])
+        line = start + share * (end - start)
+        before = max((k for k in self.solved if k < first), default=None) if self.bends else None
+        if before is None:
+            return line
+        slopes = (end - start) / (t[last] - t[first]), (start - self.coefficients[before]) / (t[first] - t[before])
+        bend = (slopes[0] - slopes[1]) * ((t[i] - t[first]) * (t[i] - t[last]) / (t[last] - t[before]))
+        bend[~(nonzero_rows(start) & nonzero_rows(end))] = 0.0  # a row that begins between them has no parabola
+        return line + bend
+
     def _solve_between(self, i: int) -> None:
         """Solve from the coefficients on the line; the sequence then goes on as if that had not been."""
         sequence = self.sequence
         kept = sequence.B, sequence.residual, sequence.source, sequence.line
-        sequence.B, sequence.residual, sequence.line = self.coefficients[i], None, Extrapolation()
+        sequence.B, sequence.residual, sequence.line = self.coefficients[i], None, sequence.new_line()
         self._solve(i)
         sequence.B, sequence.residual, sequence.source, sequence.line = kept

@@ -43,7 +43,7 @@ class History:
     @classmethod
     def from_rows(cls, rows: list[HistoryRow]) -> History:
         """Columns from rows."""
-        return cls(*(np.array([getattr(row, item.name) for row in rows]) for item in fields(cls)))
+        return cls(*map(np.array, zip(*(vars(row).values() for row in rows), strict=True)))
 
     def __len__(self) -> int:
         return len(self.iteration)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -41,11 +43,15 @@ class Sequence:
         self.B = B
         self.residual: Residual | None = None
         self.source: Problem | None = None  # the problem that the residual belongs to
-        self.line = Extrapolation()
+        self.line = self.new_line()
         self._pulls: tuple[Problem, FloatArray] | None = None
         self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
         if self._wants_compression(n_solves):
             self.small = compress(problem, exact=needs_exactness(tol)) or problem
+
+    def new_line(self) -> Extrapolation:
+        """A line without points, in the coordinate of this loss."""
+        return Extrapolation(scale_of(self.problem))
 
     def _wants_compression(self, n_solves: int) -> bool:
         setting = getattr(self.solver, "compress", False)
@@ -89,15 +95,28 @@ class Sequence:
         return result
 
 
-class Extrapolation:
-    """The line through the last two solutions: nearer to the next one than either, while the same rows are non-zero."""
+def scale_of(problem: Problem) -> Callable[[float], float]:
+    """The function of the strength in which solutions move nearly along lines while their pattern stays.
 
-    def __init__(self) -> None:
+    For squared loss and one task it is the strength itself, and the lines are exact. Predictors of classes grow with
+    the logarithm of what is left of the penalty.
+    """
+    return float if problem.loss.name == "squared" else math.log
+
+
+class Extrapolation:
+    """The line through the last two solutions: nearer to the next one than either, while the same rows are non-zero.
+
+    ``scale`` turns a strength into the coordinate along the line.
+    """
+
+    def __init__(self, scale: Callable[[float], float] = float) -> None:
+        self.scale = scale
         self.points: list[tuple[float, FloatArray]] = []
 
     def add(self, strength: float, B: FloatArray) -> None:
         """Remember a solution."""
-        self.points = [*self.points[-1:], (strength, B)]
+        self.points = [*self.points[-1:], (self.scale(strength), B)]
 
     def at(self, strength: float) -> FloatArray | None:
         """Guess for the next strength, zero where the last solution is; rows that would turn round become zero."""
@@ -106,7 +125,7 @@ class Extrapolation:
         (before, B_before), (last, B) = self.points
         rows = np.flatnonzero(nonzero_rows(B))
         guess = np.zeros_like(B)
-        moved = B[rows] + (strength - last) / (last - before) * (B[rows] - B_before[rows])
+        moved = B[rows] + (self.scale(strength) - last) / (last - before) * (B[rows] - B_before[rows])
         moved[np.einsum("jk,jk->j", moved, B[rows]) <= 0.0] = 0.0
         guess[rows] = moved
         return guess

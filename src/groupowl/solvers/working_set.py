@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import positive_integer
-from .._kernels import kkt_rows, nonzero_rows
+from .._kernels import FEW, kkt_rows, nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Problem
 from .driver import Round
@@ -96,8 +96,8 @@ class WorkingSet:
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at ``B`` with its non-zero rows as working set."""
         members = nonzero_rows(B[: problem.n_rows])
-        first = int(np.clip(problem.n_rows // 100, 50, 150)) if self.first_size is None else self.first_size
-        return _State(B, None, members, max(first, int(members.sum())))
+        first = min(max(problem.n_rows // 100, 50), 150) if self.first_size is None else self.first_size
+        return _State(B, None, members, max(first, int(np.count_nonzero(members))))
 
     def restrict(self, problem: Problem, state: _State, rows: IndexArray) -> _State:
         """State on fewer rows."""
@@ -106,8 +106,8 @@ class WorkingSet:
     def advance(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """One round: choose the working set from the certificate, solve on it."""
         state, violators = self._choose(problem, state, task)
-        everything = np.count_nonzero(state.members) == len(task.candidates)
         rows = np.flatnonzero(state.members)
+        everything = len(rows) == len(task.candidates)
         index = problem.row_index(rows)
         B_W = state.B[index]
         oracle = self.oracle(problem, rows, state, task, B_W)
@@ -156,10 +156,14 @@ class WorkingSet:
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """State with the next working set, and how many rows outside the last one violate the conditions.
 
-        Members are the rows with coefficients, those of the last working set that still pull, and the strongest
+        A few candidates are all members. Else members are the rows with coefficients, those of the last working set that still pull, and the strongest
         violators. Where there are none, the last working set stays as it is: dropping rows would make it cycle.
         """
         gap, candidate = task.certificate.gap, _mask(task.candidates, problem.n_rows)
+        if len(task.candidates) <= FEW:  # choosing among them would cost more than it saves
+            joined = int(np.count_nonzero(candidate & ~state.members))
+            relative = max(state.relative / 10.0, _FINEST_RTOL)
+            return replace(state, members=candidate, relative=relative, cut=False), joined
         support = nonzero_rows(state.B[: problem.n_rows]) & candidate
         pulling, pulls = _pulling(problem, task)
         violators = np.flatnonzero(pulling & ~state.members)

@@ -13,6 +13,9 @@ from .oracles import Oracle, Point, penalty_of
 
 # Steps between two computations of the inner gap.
 _CHECK_EVERY = 10
+# Before the first of them: steps at which the gap is computed as well, and where the start was a guess at the solution.
+_EARLY_CHECKS = frozenset({5})
+_CHECKS_OF_A_GUESS = frozenset({1, 2, 3, 5, 7})
 # Armijo's constant, and how many past objectives a step may compare itself with.
 _DECREASE = 5e-5
 _MEMORY = 3
@@ -36,6 +39,7 @@ class Iterate:
     exhausted: bool = False  # steps no longer change the coefficients
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=_MEMORY))  # past objectives
     largest: float = 0.0  # largest curvature seen
+    guessed: bool = False  # the start was a guess at the solution
     work: float = 0.0  # operations of the minimisation that ended here
 
     @property
@@ -73,7 +77,7 @@ def prox_step(B: FloatArray, direction: FloatArray, lipschitz: float, lam: Float
 
 
 def barzilai_borwein(
-    oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: Goal, max_steps: int, min_steps: int = 5
+    oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: Goal, max_steps: int
 ) -> Iterate:
     """Proximal gradient steps of Barzilai-Borwein length with a non-monotone line search (SpaRSA).
 
@@ -84,6 +88,7 @@ def barzilai_borwein(
     if not recent:
         recent.append(iterate.objective)
     last = iterate.steps + max_steps
+    early = _CHECKS_OF_A_GUESS if iterate.guessed else _EARLY_CHECKS
     for step in range(iterate.steps + 1, last + 1):
         direction = oracle.complete(point)
         reference = max(recent)
@@ -104,7 +109,7 @@ def barzilai_borwein(
         iterate.steps, iterate.penalty, iterate.lipschitz = step, penalty, lipschitz
         recent.append(objective)
         iterate.exhausted = square == 0.0
-        if iterate.exhausted or step % _CHECK_EVERY == 0 or step in (last, min_steps):
+        if iterate.exhausted or step % _CHECK_EVERY == 0 or step == last or step in early:
             iterate.gap = oracle.gap(point, penalty, lam)
             if iterate.exhausted or goal.met(iterate.gap, iterate.steps):
                 return iterate
@@ -178,4 +183,4 @@ def first_iterate(
             point, penalty = other, price
     if lipschitz is None:
         lipschitz = oracle.curvature(oracle.complete(point)) or 1.0
-    return Iterate(point, penalty, lipschitz)
+    return Iterate(point, penalty, lipschitz, guessed=guess is not None)
