@@ -45,6 +45,31 @@ class Problem(Objective):
         point = best.theta, best.correlations, best.theta_norm
         return Certificate(*point, primal, best.dual, gap, rounding, best.product_error, residual)
 
+    def line_bend(self, one: Certificate, other: Certificate, ratio: float) -> float:
+        """What gaps on the line between two solutions of different strengths can have beyond the line between theirs.
+
+        For squared loss, lam ``a_0 * weights`` here, ``a_1 = ratio * a_0`` at the other end, and all else in between
+        on lines as well: with the share s of the other end the gap is at most
+        ``(1 - s) gap_0 + s gap_1 + s (1 - s) bend``, where
+
+            bend = (a_0 - a_1) (J_1 - J_0) - 1/2 ||Z_1 - Z_0||^2 - 1/2 ||theta_1 - theta_0||^2
+
+        because the two parts of the gap without penalty are exact quadratics, the norm J is convex, and dual points
+        that are feasible at their ends are so in between. Infinity where nothing is known.
+        """
+        start, end = one.residual, other.residual
+        if self.loss.name != "squared" or start is None or end is None:
+            return math.inf
+        costs = one.primal - start.loss, (other.primal - end.loss) / ratio  # a_0 J_0 and a_0 J_1
+        moved = self._squared_distance(start.theta, end.theta) + self._squared_distance(one.theta, other.theta)
+        reach = start.reach + end.reach
+        rounding = (64 * EPS + self.product_error) * reach * reach + 64 * EPS * (one.primal + other.primal / ratio)
+        return (1.0 - ratio) * (costs[1] - costs[0]) - 0.5 * moved + rounding
+
+    def _squared_distance(self, theta: Handle, theta_other: Handle) -> float:
+        difference = self.design.map(np.subtract, theta_other, theta)
+        return float(self.design.reduce(inverse_weighted_square, difference, self.targets.w))
+
     def residual(self, B: FloatArray, Z: Handle | None = None, cancelled: float = 0.0) -> Residual:
         """What ``B`` leaves unexplained, two products or with ``Z`` one."""
         Y, w = self.targets.Y, self.targets.w

@@ -10,6 +10,7 @@ import numpy as np
 from .._kernels import nonzero_rows
 from .._typing import FloatArray
 from ..model import Model
+from ..problem import Certificate, Problem
 from ..screening import Rule
 from ..solvers import Sequence
 from ..solvers.sequence import scale_of
@@ -32,7 +33,8 @@ class Follower:
     """Follows falling alphas on a model.
 
     Only some of them are solved. On the line between two solutions coefficients are often as good as a solve would
-    make them: their duality gap says so for the price of one certificate. Where it is above the goal, the alpha is
+    make them: their duality gap says so for the price of one certificate, or, for squared loss, the certificates of the
+    two ends say so for the whole line. Where it is above the goal, the alpha is
     solved after all, lines become shorter, and the next solves lie closer together. Losses other than the squared one
     bend their lines: a parabola through one more solution is closer.
     """
@@ -50,6 +52,7 @@ class Follower:
         self.alphas, self.rng = alphas.tolist(), rng
         self.positions = [self.scale(alpha) for alpha in self.alphas]  # along lines
         self.solved: list[int] = []
+        self.proofs: dict[int, tuple[Problem, Certificate]] = {}  # of steps whose lines are not all drawn yet
         self.coefficients: list[Any] = [None] * len(alphas)  # in the scale of the problem
         self.steps: list[Any] = [None] * len(alphas)
         self._solve(0)
@@ -58,17 +61,21 @@ class Follower:
             first, last = last, min(last + stride, len(alphas) - 1)
             self._solve(last)
             stride = min(2 * stride, _LONGEST_STRIDE) if self._fill(first, last) else max(stride // 2, 1)
+            self.proofs = {last: self.proofs[last]}
         return self.steps
 
     def _solve(self, i: int) -> None:
         result = self.sequence.solve(self.model.sequence_weights, self.alphas[i], rng=self.rng, **self.settings)
         self.coefficients[i] = self.sequence.B
         self.solved.append(i)
+        assert self.sequence.source is not None
+        assert self.sequence.certificate is not None
+        self.proofs[i] = self.sequence.source, self.sequence.certificate
         self.steps[i] = Step(result.B, result.intercept, result.converged)
 
     def _fill(self, first: int, last: int) -> bool:
         """Steps between two that are there, the middle one first; whether all of them lie on the line."""
-        if last - first < 2:
+        if last - first < 2 or self._take_all_from_line(first, last):
             return True
         middle = (first + last) // 2
         on_line = self._take_from_line(first, middle, last)
@@ -77,14 +84,35 @@ class Follower:
         halves = [self._fill(first, middle), self._fill(middle, last)]
         return on_line and all(halves)
 
-    @np.errstate(all="ignore")  # a gap that is not finite is no proof
+    @np.errstate(all="ignore")  # what is not finite is no proof
+    def _take_all_from_line(self, first: int, last: int) -> bool:
+        """Take all coefficients on the line between two steps if those alone prove that their gaps allow it."""
+        (problem, start), (other, end) = self.proofs[first], self.proofs[last]
+        if self.bends or problem.design is not other.design:
+            return False
+        t = self.positions
+        shares = [(t[i] - t[first]) / (t[last] - t[first]) for i in range(first + 1, last)]
+        bend = problem.line_bend(start, end, self.alphas[last] / self.alphas[first])
+        if not all((1.0 - s) * start.gap + s * end.gap + s * (1.0 - s) * bend <= self.goal for s in shares):
+            return False
+        for i in range(first + 1, last):
+            self._take(i, self._between(first, i, last))
+        return True
+
+    def _take(self, i: int, B: FloatArray) -> None:
+        self.coefficients[i] = B
+        self.steps[i] = Step(*self.model.problem.to_input(B), True)
+
+    @np.errstate(all="ignore")
     def _take_from_line(self, first: int, i: int, last: int) -> bool:
         """Take the coefficients on the line between two steps if their gap allows it."""
         guess = self.coefficients[i] = self._between(first, i, last)
         problem = self.sequence.small.with_lam(self.alphas[i] * self.model.sequence_weights)
-        if not problem.certify(guess).gap <= self.goal:
+        certificate = problem.certify(guess)
+        if not certificate.gap <= self.goal:
             return False
-        self.steps[i] = Step(*self.model.problem.to_input(guess), True)
+        self.proofs[i] = problem, certificate
+        self._take(i, guess)
         return True
 
     def _between(self, first: int, i: int, last: int) -> FloatArray:

@@ -137,10 +137,10 @@ class _Incumbent:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Coefficients of the full problem that a solve ended with, and their residual."""
+    """Coefficients of the full problem that a solve ended with, and what is proved about them."""
 
     B: FloatArray
-    residual: Residual | None
+    certificate: Certificate
 
 
 class Run:
@@ -325,7 +325,7 @@ class Run:
     def _result(self, status: str) -> SolveResult:
         proved = self.final if status == "converged" else None
         B, certificate = self._after_last_test(*self._with_best_free_rows(*(proved or self._full_answer())))
-        self.answer = Answer(B, certificate.residual)
+        self.answer = Answer(B, certificate)
         B_input, intercept = self.origin.to_input(B)
         self.screened_at[self.origin.design.free_columns] = -1  # removed because they are unpenalised, not zero
         return SolveResult(

@@ -12,7 +12,7 @@ import numpy as np
 from .._kernels import nonzero_rows
 from .._typing import FloatArray
 from ..compression import compress, compression_pays, is_compressible, is_nearly_null, needs_exactness
-from ..problem import Problem, Residual
+from ..problem import Certificate, Problem, Residual
 from .driver import Run, Solver
 from .result import SolveResult
 
@@ -42,6 +42,7 @@ class Sequence:
         self.tol = tol
         self.B = B
         self.residual: Residual | None = None
+        self.certificate: Certificate | None = None  # of the last solve
         self.source: Problem | None = None  # the problem that the residual belongs to
         self.line = self.new_line()
         self._pulls: tuple[Problem, FloatArray] | None = None
@@ -91,7 +92,8 @@ class Sequence:
         self.passes_before = None
         known = self.residual if self.source is not None and self.source.design is chosen.design else None
         result = run.solve(self.B, residual=known, guess=guess)
-        self.B, self.residual, self.source = run.answer.B, run.answer.residual, chosen
+        self.B, self.certificate, self.source = run.answer.B, run.answer.certificate, chosen
+        self.residual = self.certificate.residual
         return result
 
 
