@@ -48,21 +48,21 @@ class MultinomialLoss:
 
     def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """``F(Z)``, as a sum of non-negative terms so that large predictors do not cancel."""
-        below_top = Z.max(axis=1, keepdims=True) - Z
+        below_top = np.maximum.reduce(Z, axis=1, keepdims=True) - Z
         odds = np.exp(-below_top)
-        return _value(odds, odds.sum(axis=1, keepdims=True), np.sum(Y * below_top, axis=1, keepdims=True), w)
+        return _value(odds, np.add.reduce(odds, axis=1, keepdims=True), np.add.reduce(Y * below_top, axis=1, keepdims=True), w)
 
     def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """``theta_i = w_i (y_i - softmax(z_i))``."""
-        odds = np.exp(Z - Z.max(axis=1, keepdims=True))
-        return w * (Y - odds / odds.sum(axis=1, keepdims=True))
+        odds = np.exp(Z - np.maximum.reduce(Z, axis=1, keepdims=True))
+        return w * (Y - odds / np.add.reduce(odds, axis=1, keepdims=True))
 
     def value_and_dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
         """Value and dual point from one evaluation of the exponentials, in the memory of ``Z``."""
-        Z -= Z.max(axis=1, keepdims=True)
-        products = np.sum(Y * Z, axis=1, keepdims=True)
+        Z -= np.maximum.reduce(Z, axis=1, keepdims=True)
+        products = np.add.reduce(Y * Z, axis=1, keepdims=True)
         np.exp(Z, out=Z)
-        sums = Z.sum(axis=1, keepdims=True)
+        sums = np.add.reduce(Z, axis=1, keepdims=True)
         value = _value(Z, sums, -products, w)
         Z /= sums
         np.subtract(Y, Z, out=Z)
@@ -72,9 +72,9 @@ class MultinomialLoss:
     def dual_value(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """Weighted entropy of ``p_i = y_i - theta_i / w_i``, minus infinity off the simplex."""
         P = Y - theta / w
-        if P.min(initial=0.0) < -_SIMPLEX_ATOL or np.abs(P.sum(axis=1) - 1.0).max(initial=0.0) > _SIMPLEX_ATOL:
+        if P.min(initial=0.0) < -_SIMPLEX_ATOL or np.abs(np.add.reduce(P, axis=1) - 1.0).max(initial=0.0) > _SIMPLEX_ATOL:
             return -np.inf
-        return float(np.sum(w * entr(np.maximum(P, 0.0))))
+        return float(np.add.reduce(w * entr(np.maximum(P, 0.0)), axis=None))
 
     def ray_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """Nothing is needed: between 0 and a point of the domain all points are in the domain."""
@@ -86,7 +86,7 @@ class MultinomialLoss:
 
     def balance_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """Weighted class totals of the model's probabilities and of the targets."""
-        return np.stack([np.sum(w * Y - theta, axis=0), np.sum(w * Y, axis=0)])
+        return np.stack([np.add.reduce(w * Y - theta, axis=0), np.add.reduce(w * Y, axis=0)])
 
     def balance(self, theta: FloatArray, Y: FloatArray, w: FloatArray, totals: FloatArray) -> FloatArray:
         """Move probability from classes predicted too often to those predicted too rarely.
@@ -101,7 +101,7 @@ class MultinomialLoss:
         kept = np.where(predicted > wanted, wanted / np.where(predicted > 0, predicted, 1.0), 1.0)
         P = np.maximum(Y - theta / w, 0.0)
         removed = P * (1.0 - kept)
-        received = removed.sum(axis=1, keepdims=True) * (deficits / deficits.sum())
+        received = np.add.reduce(removed, axis=1, keepdims=True) * (deficits / deficits.sum())
         return theta + w * (removed - received)
 
     def curvatures(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
@@ -113,7 +113,7 @@ class MultinomialLoss:
     def moved(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
         """``w (y - p exp(move) / sum)``: odds are multiplied."""
         odds = np.maximum(Y - theta / w, 0.0) * np.exp(move - move.max(axis=1, keepdims=True))
-        return w * (Y - odds / odds.sum(axis=1, keepdims=True))
+        return w * (Y - odds / np.add.reduce(odds, axis=1, keepdims=True))
 
     def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
         """``theta - w (diag(p) - p p^T) move``: probabilities stay in the simplex while moves are short."""
@@ -125,7 +125,7 @@ class MultinomialLoss:
         P = np.maximum(Y - theta / w, 0.0)
         below_top = move.max(axis=1, keepdims=True) - move
         logs = np.log(np.maximum(np.sum(P * np.exp(-below_top), axis=1, keepdims=True), _TINY_FREQUENCY))
-        return float(np.sum(w * (logs + np.sum(Y * below_top, axis=1, keepdims=True))))
+        return float(np.sum(w * (logs + np.add.reduce(Y * below_top, axis=1, keepdims=True))))
 
     def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
         """``sum_i w_i e_i e_i^T`` times ``diag(p_i) - p_i p_i^T``."""
@@ -154,8 +154,8 @@ class MultinomialLoss:
 
 def _value(odds: FloatArray, sums: FloatArray, below_top: FloatArray, w: FloatArray) -> float:
     """``sum_i w_i [log(sum of odds) + distance of the target's predictor from the top]``; the largest odds are 1."""
-    value = float(np.sum(w * (np.log(sums) + below_top)))
-    if value > _SMALL_LOSS * float(np.sum(w)):
+    value = float(np.add.reduce(w * (np.log(sums) + below_top), axis=None))
+    if value > _SMALL_LOSS * float(np.add.reduce(w, axis=None)):
         return value
     others = odds.copy()
     np.put_along_axis(others, odds.argmax(axis=1, keepdims=True), 0.0, axis=1)

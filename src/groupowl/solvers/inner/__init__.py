@@ -130,6 +130,8 @@ class _Minimisation:
     def run(self, iterate: Iterate) -> Iterate:
         """Steps from the iterate until the goal is met or no steps are left."""
         self.step_cost = self.oracle.step_cost(iterate.point.B.shape[1])
+        if iterate.guessed and self.gram is not None:  # its pattern is likely to be that of the solution
+            self.block = _SHORTEST_BLOCK
         reference, since = np.inf, 0
         while iterate.steps < self.max_steps:
             for method in (self._gradient_steps, self._pattern_step, self._second_order_steps):

@@ -15,7 +15,7 @@ from .oracles import Oracle, Point, penalty_of
 _CHECK_EVERY = 10
 # Before the first of them: steps at which the gap is computed as well, and where the start was a guess at the solution.
 _EARLY_CHECKS = frozenset({5})
-_CHECKS_OF_A_GUESS = frozenset({1, 2, 3, 5, 7})
+_CHECKS_OF_A_GUESS = frozenset({1, 3, 5})
 # Armijo's constant, and how many past objectives a step may compare itself with.
 _DECREASE = 5e-5
 _MEMORY = 3
