@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -242,6 +243,63 @@ print(*sorted(extras & set(sys.modules)))
 """
 
 
+HEAVY = {"numpy", "scipy", "sklearn", "joblib", "pandas", "polars", "matplotlib", "typer", "rich", "dask", "cvxpy"}
+
+
+def loaded_by(statement):
+    """Of the heavy packages, and of our own modules, those that a new process has after the statement."""
+    code = f"import sys\n{statement}\nprint(*sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = result.stdout.split()
+    return HEAVY & {name.partition(".")[0] for name in found}, {name for name in found if name.startswith("groupowl")}
+
+
+@pytest.mark.parametrize("statement", ["import groupowl", "import groupowl; dir(groupowl); groupowl.__version__"])
+def test_importing_the_package_loads_nothing_heavy(statement):
+    """Neither the packages it needs nor its own modules: each comes with the first name that is asked for."""
+    assert loaded_by(statement) == (set(), {"groupowl"})
+
+
+def test_a_name_loads_what_it_needs():
+    heavy, ours = loaded_by("from groupowl import owl_norm")
+    assert "numpy" in heavy
+    assert "sklearn" not in heavy
+    assert "groupowl.penalty" in ours
+    assert "groupowl.estimators" not in ours
+
+
+def test_every_public_name_is_there_as_if_it_had_been_imported():
+    """The names for type checkers, those in __all__ and those that are found on access are the same things."""
+    tree = ast.parse(Path(groupowl.__file__).read_text(encoding="utf-8"))
+    (checked,) = [node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name)]
+    for_checkers = {
+        alias.name: importlib.import_module(f"groupowl.{node.module or alias.name}")
+        for node in checked.body
+        for alias in node.names
+    }
+    assert sorted(for_checkers) == sorted(groupowl.__all__)
+    for name, module in for_checkers.items():
+        found = getattr(groupowl, name)
+        assert found is (module if module.__name__ == f"groupowl.{name}" else getattr(module, name))
+        assert vars(groupowl)[name] is found  # and not looked for again
+    assert set(groupowl.__all__) <= set(dir(groupowl))
+
+
+def test_star_imports_and_modules():
+    names = {}
+    exec("from groupowl import *", names)
+    assert set(groupowl.__all__) <= names.keys()
+    code = (
+        "import groupowl as go; print(go.losses.LOSSES.keys() >= {'squared'}, go.weights.__name__, hasattr(go, 'lars'))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["True", "groupowl.weights", "False"]
+    with pytest.raises(AttributeError, match="module 'groupowl' has no attribute 'lars'"):
+        groupowl.lars  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'lars' from 'groupowl'"):
+        exec("from groupowl import lars", {})
+
+
 def loaded_extras(statement):
     extras = {"matplotlib", "typer", "rich", "pandas", "dask", "cvxpy"}
     code = LOADED_EXTRAS.format(extras=extras, statement=statement)
@@ -249,8 +307,8 @@ def loaded_extras(statement):
     return result.stdout.split()
 
 
-def test_importing_the_package_loads_no_extra():
-    assert loaded_extras("import groupowl") == []
+def test_using_the_package_loads_no_extra():
+    assert loaded_extras("from groupowl import *") == []
 
 
 def test_a_loaded_extra_would_be_seen():

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from . import datasets, weights
-from .designs import DaskDesign, MemmapDesign
-from .estimators import (
-    FeatureStatus,
-    FitCertificate,
-    GroupOWLClassifier,
-    GroupOWLClassifierCV,
-    GroupOWLRegressor,
-    GroupOWLRegressorCV,
-    Verification,
-)
-from .gram import SufficientStatistics
-from .path import PathPoint, PathResult, group_owl_path
-from .penalty import GroupOWL, owl_dual_norm, owl_norm, owl_prox
-from .persistence import load, save
-from .problem import lam_max
-from .screening import SafeScreener, ScreenReport
-from .solvers import APGD, SPGD, History, Progress, SolveResult, WorkingSet, solve
-from .versions import show_versions
-from .weights import oscar_lam
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import datasets, weights
+    from .designs import DaskDesign, MemmapDesign
+    from .estimators import (
+        FeatureStatus,
+        FitCertificate,
+        GroupOWLClassifier,
+        GroupOWLClassifierCV,
+        GroupOWLRegressor,
+        GroupOWLRegressorCV,
+        Verification,
+    )
+    from .gram import SufficientStatistics
+    from .path import PathPoint, PathResult, group_owl_path
+    from .penalty import GroupOWL, owl_dual_norm, owl_norm, owl_prox
+    from .persistence import load, save
+    from .problem import lam_max
+    from .screening import SafeScreener, ScreenReport
+    from .solvers import APGD, SPGD, History, Progress, SolveResult, WorkingSet, solve
+    from .versions import show_versions
+    from .weights import oscar_lam
 
 __version__ = "0.1.0.dev0"
 
@@ -60,3 +64,45 @@ __all__ = [
     "solve",
     "weights",
 ]
+
+# Modules are imported when a name of theirs is first used, so that importing the package costs next to nothing.
+_NAMES_OF = {
+    "designs": ("DaskDesign", "MemmapDesign"),
+    "estimators": (
+        "FeatureStatus",
+        "FitCertificate",
+        "GroupOWLClassifier",
+        "GroupOWLClassifierCV",
+        "GroupOWLRegressor",
+        "GroupOWLRegressorCV",
+        "Verification",
+    ),
+    "gram": ("SufficientStatistics",),
+    "path": ("PathPoint", "PathResult", "group_owl_path"),
+    "penalty": ("GroupOWL", "owl_dual_norm", "owl_norm", "owl_prox"),
+    "persistence": ("load", "save"),
+    "problem": ("lam_max",),
+    "screening": ("SafeScreener", "ScreenReport"),
+    "solvers": ("APGD", "SPGD", "History", "Progress", "SolveResult", "WorkingSet", "solve"),
+    "versions": ("show_versions",),
+    "weights": ("oscar_lam",),
+}
+_MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}
+# Modules that are attributes of the package themselves, imported or not.
+_MODULES = {"datasets", "losses", "model", "selection", *_NAMES_OF}
+
+if not TYPE_CHECKING:  # a type checker would take any name for one of the package's
+
+    def __getattr__(name):
+        """Import what is asked for, once."""
+        if name in _MODULE_OF:
+            value = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+        elif name in _MODULES:
+            value = import_module(f".{name}", __name__)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+    def __dir__():
+        return sorted({*globals(), *_MODULES, *__all__})
