@@ -46,6 +46,10 @@ class ColumnMoments:
         squares = large.squares + small.squares + share * large.total_weight * distance * distance
         return ColumnMoments(total, mean, rest, squares)
 
+    def weighted(self, factor: float) -> ColumnMoments:
+        """The same for weights times a factor."""
+        return ColumnMoments(factor * self.total_weight, self.mean, self.rest, factor * self.squares)
+
     @property
     def means(self) -> FloatArray:
         """Weighted mean of each column."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._checks import IMPUTE, count_message
-from .._kernels import nonzero_rows
+from .._kernels import EPS, nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData, SufficientStatistics, compress_blocks, statistics_of_parts
 from .base import LocalDesign, PassCounter
@@ -22,13 +23,15 @@ from .storage.columns import ColumnCache
 
 # A pass reads pieces of this part of max_memory, at most so many bytes.
 _BUFFER_SHARE = 16
-_LARGEST_BUFFER = 1 << 25
+_LARGEST_BUFFER = 1 << 23
 # Arrays of one number per sample and task that a fit has at its worst moment.
-_SAMPLE_ARRAYS = 8
+_SAMPLE_ARRAYS = 12
+# What libraries take for themselves once they are used.
+_OVERHEAD = 16_000_000
 # Copies in double precision that centring, scaling and inner solves make of the columns of a working set.
 _COLUMN_COPIES = 4
 # Matrices of one number per pair of features that compression has at its worst moment.
-_GRAM_COPIES = 12
+_GRAM_COPIES = 9
 # A product with more of the columns than this reads all of them, without keeping any.
 _MOST_KEPT = 0.25
 # Weights for which the moments of the columns are kept.
@@ -88,7 +91,7 @@ class _Store:
     @property
     def available(self) -> int:
         """Memory for columns or statistics."""
-        return max(self.max_memory - 2 * self.buffer - self.sample_bytes, 0)
+        return max(self.max_memory - 2 * self.buffer - self.sample_bytes - _OVERHEAD, 0)
 
     def keep(self, columns: IndexArray, extra: int = 0) -> bool:
         """Have these columns in memory, with ``extra`` bytes to spare; False where they do not fit."""
@@ -109,10 +112,16 @@ class _Store:
             yield rows, part, as_local(matrix)
 
     def moments_for(self, w: FloatArray) -> ColumnMoments:
-        """Means and squares of all columns, in one pass that also looks for what is not finite."""
+        """Means and squares of all columns, in one pass that also looks for what is not finite.
+
+        The same weights, or multiples of them, take no second pass.
+        """
         for known, moments in self.moments:
             if known is w:
                 return moments
+            factor = float(w[0, 0] / known[0, 0])
+            if np.all(np.abs(w - factor * known) <= 4 * EPS * w):
+                return moments.weighted(factor)
         moments = self._read_moments(w)
         self.moments = [*self.moments[1 - _KEPT_MOMENTS :], (w, moments)]
         return moments
@@ -139,9 +148,14 @@ class _Store:
             where = f"X ({self.storage.place(rows)})"
             raise ValueError(count_message(where, bad, IMPUTE, self.storage.feature_names))
 
+    @cached_property
+    def runs(self) -> IndexArray:
+        """Where rows are cut into runs that are read together."""
+        return self.storage.runs(self.buffer)
+
     def take_rows(self, rows: IndexArray) -> Any:
         """Some rows; where they come from few runs of rows, these are read whole, and the last one is kept."""
-        cuts = self.storage.runs(self.buffer)
+        cuts = self.runs
         numbers = np.searchsorted(cuts, rows, side="right") - 1
         wanted = np.unique(numbers)
         if len(wanted) > _FEW_RUNS:
@@ -151,17 +165,18 @@ class _Store:
         pieces, places = [], []
         for number in sorted(wanted, key=lambda number: number != known):  # the one that is there comes first
             here = np.flatnonzero(numbers == number)
-            pieces.append(self._run(int(number), cuts)[rows[here] - cuts[number]])
+            pieces.append(self._run(int(number))[rows[here] - cuts[number]])
             places.append(here)
         if len(pieces) == 1:
             return pieces[0]
         whole = sp.vstack(pieces, format="csr") if self.storage.is_sparse else np.concatenate(pieces)
         return whole[np.argsort(np.concatenate(places))]
 
-    def _run(self, number: int, cuts: IndexArray) -> Any:
+    def _run(self, number: int) -> Any:
         if self.held is None or self.held[0] != number:
             self.held = None  # gone before the next one comes
-            self.held = (number, self.storage.read_rows(slice(int(cuts[number]), int(cuts[number + 1]))))
+            start, stop = (int(cut) for cut in self.runs[number : number + 2])
+            self.held = (number, self.storage.read_rows(slice(start, stop)))
         return self.held[1]
 
 
@@ -188,7 +203,7 @@ class MemmapDesign(LocalDesign):
         Single precision stays so, all other numbers are converted to double precision piece by piece.
     max_memory : int or str, default=None
         What a fit may add to the memory of the process: bytes, or text such as ``"200MB"``. A quarter of the machine's
-        memory by default. Arrays of one number per sample and task must fit: about eight of them are in use at once.
+        memory by default. Arrays of one number per sample and task must fit: about twelve of them are in use at once.
 
     Attributes
     ----------
@@ -390,7 +405,7 @@ class MemmapDesign(LocalDesign):
 
     def shuffled(self, rng: np.random.Generator) -> IndexArray:
         """Runs of rows in random order, the rows of each run shuffled: what follows each other is read together."""
-        cuts = self.X.runs(self._store.buffer)
+        cuts = self._store.runs
         numbers = rng.permutation(len(cuts) - 1)
         return np.concatenate([rng.permutation(np.arange(cuts[number], cuts[number + 1])) for number in numbers])
 

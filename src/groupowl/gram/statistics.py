@@ -282,7 +282,8 @@ class SufficientStatistics:
         statistics = self if columns is None else self.restrict(columns)
         moments = statistics.moments(center)
         R, T, jitter = factorize(moments)
-        gram = moments.gram + np.diag(jitter * moments.x_size**2)
+        gram = moments.gram.copy()
+        gram[np.diag_indices(len(gram))] += jitter * moments.x_size**2
         x_mean, y_mean = (statistics.x_mean, self.y_mean) if center else (0 * statistics.x_mean, 0 * self.y_mean)
         error = moments.error + jitter + (len(gram) + 8) * EPS
         sizes = moments.x_size, moments.y_size

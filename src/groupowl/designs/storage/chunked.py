@@ -116,7 +116,13 @@ def _names(array: Any) -> list[str] | None:
 def open_hdf5_dataset(dataset: Any) -> ChunkedArray:
     """A dataset that is open already; it must stay open."""
     label = f"{dataset.file.filename}{INSIDE}{dataset.name}"
-    return ChunkedArray(label, lambda: nullcontext(dataset), None)
+
+    def opener() -> AbstractContextManager[Any]:
+        if not dataset:
+            raise RuntimeError(f"{label} was closed while it was in use. Keep the file open, or pass its path.")
+        return nullcontext(dataset)
+
+    return ChunkedArray(label, opener, None)
 
 
 def open_hdf5(path: Path, inside: str) -> ChunkedArray:
