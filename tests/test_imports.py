@@ -39,6 +39,7 @@ LAYERS = [
     {"estimators"},
     {"persistence"},
     {"groupowl"},
+    {"tables"},
     {"plotting"},
     {"experiments"},
     {"cli"},

@@ -1,0 +1,25 @@
+"""Tables from files: features, targets, groups, weights and ids of samples, checked.
+
+A reader makes a :class:`~groupowl.tables.sheets.Sheet` of a file, columns by name; :class:`Roles` say what they are
+for; :func:`load_table` makes a :class:`Table`, or raises a :class:`TableError` that says where the file is wrong.
+"""
+
+from .errors import MissingTargetsError, TableError
+from .formats import FORMATS, read_sheet
+from .loading import Features, Reading, load_features, load_table
+from .table import TASKS, Roles, Table, make_table
+
+__all__ = [
+    "FORMATS",
+    "TASKS",
+    "Features",
+    "MissingTargetsError",
+    "Reading",
+    "Roles",
+    "Table",
+    "TableError",
+    "load_features",
+    "load_table",
+    "make_table",
+    "read_sheet",
+]

@@ -1,0 +1,44 @@
+"""NumPy archives: arrays by name, a sparse matrix in pieces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from zipfile import is_zipfile
+
+import numpy as np
+import scipy.sparse as sp
+
+CSR_PIECES = ("data", "indices", "indptr", "shape")
+
+
+def archive_arrays(path: Path) -> dict[str, Any]:
+    """All arrays of an archive; pickles are refused."""
+    if not is_zipfile(path):  # of which NumPy would say that it holds pickles
+        raise ValueError("it is no archive.")
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def has_matrix(arrays: dict[str, Any]) -> bool:
+    """Whether there is an X among the arrays, or the pieces of a sparse one."""
+    return "X" in arrays or all(piece in arrays for piece in CSR_PIECES)
+
+
+def archive_matrix(arrays: dict[str, Any]) -> Any:
+    """X, or the sparse matrix that the pieces make."""
+    if not all(piece in arrays for piece in CSR_PIECES):
+        return arrays["X"]
+    data, indices, indptr, shape = (arrays[piece] for piece in CSR_PIECES)
+    kind = sp.csc_array if _text(arrays.get("format")) == "csc" else sp.csr_array
+    matrix = kind((data, indices.astype(np.int32), indptr.astype(np.int32)), shape=tuple(shape.tolist()))
+    matrix.check_format(full_check=True)
+    return sp.csr_array(matrix)
+
+
+def _text(value: Any) -> str | None:
+    """SciPy stores the name of the format as bytes."""
+    if value is None:
+        return None
+    item = value.item() if np.ndim(value) == 0 else None
+    return item.decode() if isinstance(item, bytes) else str(item)

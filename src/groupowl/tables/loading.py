@@ -1,0 +1,121 @@
+"""From the path of a file to a table: what the command line calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .columns import find_column
+from .errors import TableError, counted, listed
+from .formats import read_sheet
+from .sheets import Sheet
+from .table import Roles, Table, make_table, numbers_of, sample_ids
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read, whatever their names.
+
+    Attributes
+    ----------
+    roles : Roles
+        What columns are for.
+    format : str or None
+        Name of a format, whatever the suffix.
+    transpose : bool
+        Whether rows of the file are features.
+    targets_from : str or None
+        Path of the file with the targets, if it is another one.
+    first_index : int or None
+        Number of the first column in a LIBSVM file.
+    """
+
+    roles: Roles = field(default_factory=Roles)
+    format: str | None = None
+    transpose: bool = False
+    targets_from: str | None = None
+    first_index: int | None = None
+
+
+def load_table(path: str | Path, reading: Reading) -> Table:
+    """Read the file of the features, and that of the targets if there is one, and check everything."""
+    left, right = reading.roles.id_columns
+    sheet = _read(path, reading, left)
+    other = None
+    if reading.targets_from is not None:
+        other = read_sheet(reading.targets_from, text_columns=() if right is None else (right,))
+    return make_table(sheet, reading.roles, other)
+
+
+def _read(path: str | Path, reading: Reading, id_column: str | None) -> Sheet:
+    return read_sheet(
+        path,
+        format=reading.format,
+        transpose=reading.transpose,
+        text_columns=() if id_column is None else (id_column,),
+        first_index=reading.first_index,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features of new samples, in the order of a model.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array
+    ids : tuple of str or None
+    extra : tuple of str
+        Columns of the file that the model does not know.
+    """
+
+    X: Any
+    ids: tuple[str, ...] | None
+    extra: tuple[str, ...]
+
+
+def load_features(path: str | Path, reading: Reading, names: Sequence[str], known: Sequence[str] = ()) -> Features:
+    """Read the columns that a model needs, by name.
+
+    Parameters
+    ----------
+    path : str or Path
+    reading : Reading
+        As for the fit; targets, groups and weights need not be there.
+    names : sequence of str
+        Features of the model.
+    known : sequence of str
+        Other columns of the fit, which are not worth a mention.
+    """
+    left = reading.roles.id_columns[0]
+    sheet = _read(path, reading, left)
+    missing = [name for name in names if name not in sheet.positions]
+    if missing and sheet.zeros_left_out:
+        sheet, missing = sheet, []
+    if missing:
+        raise TableError(
+            f"{sheet.source} lacks {counted(len(missing), 'column')} of the model's {len(names)} features: "
+            f"{listed(missing, shown=10)}. Columns are matched by name."
+        )
+    column = None
+    if left is not None and left in sheet.positions:
+        column = find_column("--id-column", left, sheet.names, sheet.source)
+    ignored = {*names, *known, *([left] if left else [])}
+    extra = [name for j, name in enumerate(sheet.names) if name not in ignored and j not in sheet.auxiliary]
+    return Features(_known_columns(sheet, names), sample_ids(sheet, column), tuple(extra))
+
+
+def _known_columns(sheet: Sheet, names: Sequence[str]) -> Any:
+    """The features in order; those that a sparse format leaves out are zero."""
+    present = [name for name in names if name in sheet.positions]
+    X = numbers_of(sheet, [sheet.positions[name] for name in present])
+    if len(present) == len(names):
+        return X
+    places = np.flatnonzero([name in sheet.positions for name in names])
+    spread = sp.csr_array((np.ones(len(places)), (np.arange(len(places)), places)), shape=(len(places), len(names)))
+    return sp.csr_array(X @ spread)

@@ -1,0 +1,199 @@
+"""Readers of single formats: each makes a sheet of one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .archives import CSR_PIECES, archive_arrays, archive_matrix, has_matrix
+from .arff import ArffHeader, arff_header, arff_lines, arff_table
+from .delimited import read_delimited
+from .errors import TableError
+from .libsvm import first_bad_line, has_many_labels, label_columns, read_libsvm
+from .opening import open_text
+from .sheets import ArrowSheet, MatrixSheet, Sheet, check_names
+
+_NAME_ARRAYS = ("feature_names", "target_names", "ids", "format")
+
+
+def read_csv(path: Path, *, text_columns: Collection[str] = (), first_index: int | None = None) -> Sheet:
+    """Cells between commas, or semicolons or tabs where the header has no comma."""
+    return read_delimited(path, None, text_columns=text_columns)
+
+
+def read_tsv(path: Path, *, text_columns: Collection[str] = (), first_index: int | None = None) -> Sheet:
+    """Cells between tabs."""
+    return read_delimited(path, "\t", text_columns=text_columns)
+
+
+def read_parquet(path: Path, *, text_columns: Collection[str] = (), first_index: int | None = None) -> Sheet:
+    """A Parquet file; the index of a data frame names the rows."""
+    from pyarrow import parquet
+
+    with path.open("rb") as file:
+        table = parquet.read_table(file)
+    source = str(path)
+    described = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+    stored = [name for name in described if isinstance(name, str) and name in table.column_names]
+    index = None
+    if len(stored) == 1:
+        index = tuple("" if value is None else str(value) for value in table.column(stored[0]).to_pylist())
+    table = table.drop_columns(stored)
+    names = tuple(str(name) for name in table.column_names)
+    check_names(source, names)
+    return ArrowSheet(source=source, names=names, n_rows=table.num_rows, index=index, table=table)
+
+
+def read_npz(path: Path, *, text_columns: Collection[str] = (), first_index: int | None = None) -> Sheet:
+    """A NumPy archive: X, or the pieces of a sparse one; y or Y; names; and vectors with an entry per sample."""
+    arrays = archive_arrays(path)
+    if not has_matrix(arrays):
+        raise ValueError(f"the arrays in it are {', '.join(sorted(arrays)) or 'nothing'}.")
+    X = archive_matrix(arrays)
+    if np.ndim(X) != 2 and not sp.issparse(X):
+        raise ValueError(f"X must have two dimensions, but its shape is {np.shape(X)}.")
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"X must hold real numbers, but its type is {X.dtype}.")
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    n_rows, n_columns = X.shape
+    names = _stored_names(arrays, "feature_names", n_columns, [f"x{j + 1}" for j in range(n_columns)])
+    columns = _beside_matrix(arrays, n_rows)
+    everything = (*names, *columns)
+    check_names(str(path), everything)
+    cells = dict(enumerate(columns.values(), start=n_columns))
+    targets = [j for j, name in enumerate(everything) if j >= n_columns and name in _target_names(arrays)]
+    return MatrixSheet(
+        source=str(path),
+        names=everything,
+        n_rows=n_rows,
+        index=tuple(str(item) for item in arrays["ids"].tolist()) if "ids" in arrays else None,
+        suggested_targets=tuple(targets),
+        auxiliary=frozenset(cells),
+        X=X,
+        texts={j: values.tolist() for j, values in cells.items() if values.dtype.kind in "US"},
+        extras={j: values for j, values in cells.items() if values.dtype.kind in "fiub"},
+        categorical=frozenset(j for j, values in cells.items() if values.dtype.kind == "b"),
+    )
+
+
+def _stored_names(arrays: dict[str, Any], key: str, count: int, default: list[str]) -> list[str]:
+    if key not in arrays:
+        return default
+    names = [str(name) for name in np.ravel(arrays[key]).tolist()]
+    if len(names) != count:
+        raise ValueError(f"{key} has {len(names)} names for {count} columns.")
+    return names
+
+
+def _target_names(arrays: dict[str, Any]) -> list[str]:
+    if "y" in arrays:
+        return ["y"]
+    Y = arrays.get("Y")
+    if Y is None:
+        return []
+    n_targets = Y.shape[1] if Y.ndim == 2 else 1
+    default = ["Y"] if Y.ndim == 1 else [f"y{k + 1}" for k in range(n_targets)]
+    return _stored_names(arrays, "target_names", n_targets, default)
+
+
+def _beside_matrix(arrays: dict[str, Any], n_rows: int) -> dict[str, Any]:
+    """Columns of y or Y, and other vectors with an entry per sample, by name."""
+    columns: dict[str, Any] = {}
+    for name, values in arrays.items():
+        if name in ("X", *CSR_PIECES, *_NAME_ARRAYS):
+            continue
+        if name in ("y", "Y") and (np.ndim(values) == 0 or len(values) != n_rows):
+            raise ValueError(f"X has {n_rows} rows, but {name} has shape {np.shape(values)}.")
+        if name == "Y" and values.ndim == 2 and "y" not in arrays:
+            columns |= dict(zip(_target_names(arrays), values.T, strict=True))
+        elif values.ndim == 1 and len(values) == n_rows:
+            columns[name] = values
+        elif name == "y" and values.ndim == 2 and values.shape[1] == 1:
+            columns[name] = values[:, 0]
+    return columns
+
+
+def read_libsvm_sheet(path: Path, *, text_columns: Collection[str] = (), first_index: int | None = None) -> Sheet:
+    """A LIBSVM file: columns are named by their index, samples have a label or a list of labels."""
+    multilabel = has_many_labels(path)
+    try:
+        X, labels, start = read_libsvm(path, first_index=first_index, multilabel=multilabel)
+    except ValueError as error:
+        number = first_bad_line(path)
+        raise ValueError(str(error) if number is None else f"line {number} is not in the format") from error
+    if multilabel:
+        known, Y = label_columns(labels)
+        targets = {f"label {label}": column for label, column in zip(known, Y.T, strict=True)}
+    else:
+        targets = {"label": labels}
+    n_columns = X.shape[1]
+    positions = range(n_columns, n_columns + len(targets))
+    return MatrixSheet(
+        source=str(path),
+        names=(*(str(j + start) for j in range(n_columns)), *targets),
+        n_rows=X.shape[0],
+        suggested_targets=tuple(positions),
+        auxiliary=frozenset(positions),
+        zeros_left_out=True,
+        first_index=start,
+        X=X,
+        extras=dict(zip(positions, targets.values(), strict=True)),
+    )
+
+
+def read_arff(path: Path, *, text_columns: Collection[str] = (), first_index: int | None = None) -> Sheet:
+    """An ARFF file, dense or sparse."""
+    with open_text(path) as file:
+        lines = arff_lines(file)
+        header = arff_header(lines)
+        table = arff_table(lines, header)
+    names = tuple(attribute.name for attribute in header.attributes)
+    check_names(str(path), names, "attribute")
+    return MatrixSheet(
+        source=str(path),
+        names=names,
+        n_rows=table.values.shape[0],
+        suggested_targets=_noted_targets(header),
+        X=table.values if table.is_sparse else table.values.toarray(),
+        texts={
+            j: _decoded(table.values[:, [j]].toarray()[:, 0], attribute.values)
+            for j, attribute in enumerate(header.attributes)
+            if not attribute.holds_numbers
+        },
+        categorical=frozenset(j for j, attribute in enumerate(header.attributes) if attribute.is_nominal),
+    )
+
+
+def _noted_targets(header: ArffHeader) -> tuple[int, ...]:
+    """Labels that MEKA's note in the name of the relation counts: the first ones, or the last if negative."""
+    count = header.labels
+    if not count:
+        return ()
+    everything = range(header.n_attributes)
+    return tuple(everything[:count] if count > 0 else everything[count:])
+
+
+def _decoded(codes: Any, values: list[str]) -> list[str | None]:
+    return [None if code != code else values[int(code)] for code in codes.tolist()]
+
+
+def read_large(path: Path, *, text_columns: Collection[str] = (), first_index: int | None = None) -> Sheet:
+    """A matrix that stays on disk, opened by :func:`groupowl.designs.open_matrix`; targets are in another file."""
+    from .. import designs
+
+    open_matrix = getattr(designs, "open_matrix", None)
+    if open_matrix is None:
+        raise TableError(
+            f"{path}: this version of groupowl has no out-of-core designs, which .npy, .h5, .zarr and folders of "
+            "blocks need. Save the data as Parquet, NPZ or CSV."
+        )
+    X = open_matrix(path)
+    names = getattr(X, "feature_names", None)
+    shown = [str(name) for name in names] if names is not None else [f"x{j + 1}" for j in range(X.shape[1])]
+    check_names(str(path), shown)
+    return MatrixSheet(source=str(path), names=tuple(shown), n_rows=X.shape[0], X=X)
