@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from .. import datasets, weights
 from .._typing import FloatArray
+from ..estimators import GroupOWLRegressorCV
 from ..plotting import label_log_axis, plot_gap, plot_rows_kept
 from ..problem import lam_max
 from ..solvers import APGD, SolveResult, solve
+from ..tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -219,3 +222,23 @@ def _panels(reports: list[DemoReport], draw: Callable[[DemoReport, Axes], None])
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(SOLVERS), handlelength=4.0)
     return figure
+
+
+def demo_table(problem: DemoProblem | None = None) -> Table:
+    """The regression of the demo as a table, like one read from a file."""
+    problem = demo_problems()[0] if problem is None else problem
+    n_features, n_tasks = problem.X.shape[1], problem.Y.shape[1]
+    return Table(
+        source="built-in data",
+        X=problem.X,
+        feature_names=tuple(f"feature {j + 1}" for j in range(n_features)),
+        y=problem.Y,
+        target_names=tuple(f"task {k + 1}" for k in range(n_tasks)),
+        task="regression",
+    )
+
+
+def fit_demo(table: Table) -> GroupOWLRegressorCV:
+    """A cross-validated fit, for a report."""
+    folds = KFold(5, shuffle=True, random_state=0)
+    return GroupOWLRegressorCV(alphas=30, eps=0.1, cv=folds).fit(table.frame, table.target_frame)

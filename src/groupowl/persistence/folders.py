@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -24,19 +26,26 @@ def write_folder(folder: Path, content: Any, arrays: dict[str, Any]) -> Path:
     """Write a tree and its arrays; replaces a folder of this kind."""
     target = folder.resolve()
     _check_target(target, folder)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = _beside(target)
-    fresh.mkdir()
-    try:
+    with fresh_folder(target) as fresh:
         envelope = {"kind": _KIND, "format_version": FORMAT_VERSION, "groupowl_version": _version(), "content": content}
         np.savez_compressed(fresh / _ARRAYS, **arrays)
         (fresh / _TREE).write_text(json.dumps(envelope, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    return folder
+
+
+@contextmanager
+def fresh_folder(target: Path) -> Iterator[Path]:
+    """A new folder beside ``target`` that takes its name at the end; after an error nothing of it is left."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = _beside(target)
+    try:
+        fresh.mkdir()
+        yield fresh
         _flush(fresh)
         _put_in_place(fresh, target)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
-    return folder
 
 
 def read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
@@ -142,9 +151,10 @@ def _beside(target: Path) -> Path:
 
 def _flush(folder: Path) -> None:
     """Make sure that the files are on the disk before the folder gets its name."""
-    for path in folder.iterdir():
-        with path.open("rb+") as file:
-            os.fsync(file.fileno())
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
 
 
 def _version() -> str:

@@ -1,7 +1,5 @@
-"""The command line: commands do their job, and what goes wrong is one clear line."""
+"""The commands demo and reproduce: they do their job, and what goes wrong is one clear line."""
 
-import builtins
-import importlib.util
 import json
 import os
 import random
@@ -19,6 +17,8 @@ from typer.testing import CliRunner
 
 import groupowl
 from groupowl import cli
+from groupowl.cli import commands
+from groupowl.cli import demo as demo_command
 from groupowl.experiments import demo as demo_module
 from groupowl.experiments import reproduce as reproduce_module
 from groupowl.experiments.demo import RUNS, demo_figures, demo_problems, run_demo
@@ -30,6 +30,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 FIGURES = ("gap_against_time.png", "rows_against_passes.png")
+FILES = (*FIGURES, "report.html")
 
 
 @pytest.fixture
@@ -44,11 +45,17 @@ def reports():
     return run_demo(demo_problems(n_samples=40, n_features=300, n_digits=300))
 
 
+@pytest.fixture(scope="module")
+def small_table():
+    return demo_module.demo_table(demo_problems(n_samples=40, n_features=60, n_digits=50)[0])
+
+
 @pytest.fixture
-def small_demo(reports, monkeypatch):
+def small_demo(reports, small_table, monkeypatch):
     """The demo command on small problems that are solved already."""
     monkeypatch.setattr(demo_module, "run_demo", lambda progress: reports)
-    monkeypatch.setattr(cli, "_FIGURE_DPI", 72)
+    monkeypatch.setattr(demo_module, "demo_table", lambda: small_table)
+    monkeypatch.setattr(demo_command, "_FIGURE_DPI", 72)
 
 
 @pytest.fixture
@@ -151,7 +158,8 @@ def test_demo_command(run, tmp_path):
     for name in FIGURES:
         assert_is_a_picture(out / name)
         assert str(out / name) in result.output.splitlines()
-    assert sorted(path.name for path in out.iterdir()) == sorted(FIGURES)
+    assert sorted(path.name for path in out.iterdir()) == sorted(FILES)
+    assert "Group OWL regression: built-in data" in (out / "report.html").read_text(encoding="utf-8")
     lines = [line.split() for line in result.output.splitlines()]
     headings = ["solver", "screening", "(s)", "passes", "gap", "kept", "selected", "speed-up"]
     assert lines.count(headings) == 2
@@ -176,7 +184,7 @@ def test_demo_command_prints_a_row_per_solve(run, tmp_path, small_demo, blank_fi
 def test_quiet_demo_prints_paths_only(run, tmp_path, small_demo):
     result = run("demo", "--out", tmp_path, "--quiet")
     assert result.exit_code == 0
-    assert result.output.splitlines() == [str(tmp_path / name) for name in FIGURES]
+    assert result.output.splitlines() == [str(tmp_path / name) for name in FILES]
     for name in FIGURES:
         assert_is_a_picture(tmp_path / name)
 
@@ -184,10 +192,10 @@ def test_quiet_demo_prints_paths_only(run, tmp_path, small_demo):
 def test_demo_writes_to_demo_by_default(run, tmp_path, small_demo, blank_figures, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("demo", "-q").exit_code == 0
-    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == sorted(FIGURES)
+    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == sorted(FILES)
 
 
-def test_demo_that_disagrees_fails(run, tmp_path, reports, blank_figures, monkeypatch):
+def test_demo_that_disagrees_fails(run, tmp_path, reports, small_demo, blank_figures, monkeypatch):
     key, result = next(iter(reports[0].results.items()))
     wrong = replace(result, primal=result.primal + 2.0 * result.gap)
     report = replace(reports[0], results=reports[0].results | {key: wrong})
@@ -359,8 +367,11 @@ def test_an_error_inside_is_no_bad_argument(run, folder, tmp_path, canned, monke
         raise ValueError("a bug")
 
     monkeypatch.setattr(reproduce_module, "write_outputs", wrong)
-    result = run("reproduce", "--data", folder, "--out", tmp_path, "--datasets", "PlantGO", "--no-study", "-q")
-    assert isinstance(result.exception, ValueError)
+    arguments = ("--data", folder, "--out", tmp_path, "--datasets", "PlantGO", "--no-study", "-q")
+    assert_one_line(run("reproduce", *arguments), "unexpected ValueError: a bug", "This is a bug of groupowl")
+    result = run("reproduce", *arguments, "--debug")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--datasets", "Mnist"], ["--cap", 0], ["--data", "nowhere"]])
@@ -472,27 +483,20 @@ def test_figure_that_cannot_be_written(run, tmp_path, small_demo, blank_figures)
     assert_one_line(run("demo", "--out", tmp_path, "-q"), "cannot write to", tmp_path / FIGURES[1])
 
 
-@pytest.mark.parametrize("package", ["typer", "rich", "matplotlib"])
+@pytest.mark.parametrize("package", ["typer", "rich", "matplotlib", "pandas", "pyarrow"])
 def test_missing_extra_is_one_line(package, monkeypatch, capsys):
     """The module imports without the extra; main() says what to install."""
-    real_import = builtins.__import__
-
-    def without_package(name, *args, **kwargs):
-        if name.partition(".")[0] == package:
-            raise ImportError(f"No module named {name!r}", name=name)
-        return real_import(name, *args, **kwargs)
-
-    spec = importlib.util.spec_from_file_location("groupowl._cli_without_extra", cli.__file__)
-    module = importlib.util.module_from_spec(spec)
-    with monkeypatch.context() as patch:
-        patch.setattr(builtins, "__import__", without_package)
-        spec.loader.exec_module(module)
-        with pytest.raises(SystemExit) as stopped:
-            module.main()
-    assert stopped.value.code == 1
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err == f'groupowl: the command line needs {package}; run: pip install "groupowl[cli]"\n'
+    code = "import sys; sys.meta_path.insert(0, Missing()); from groupowl import cli; cli.main()"
+    finder = (
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.partition('.')[0] == {package!r}:\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", f"{finder}\n{code}"], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr == f'groupowl: the command line needs {package}; run: pip install "groupowl[cli]"\n'
 
 
 # Help -------------------------------------------------------------------------------------------------
@@ -513,24 +517,23 @@ def test_installed_command(monkeypatch, capsys):
     assert groupowl.__version__ in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "example"),
-    [
-        (("--help",), "groupowl demo --out demo"),
-        (("demo", "--help"), "groupowl demo --out demo"),
-        (("reproduce", "--help"), "groupowl reproduce --data downloads --out results --quick"),
-    ],
-)
-def test_help_shows_an_example(run, arguments, example):
-    result = run(*arguments)
+@pytest.mark.parametrize("name", ["fit", "path", "cv", "predict", "verify", "demo", "reproduce"])
+def test_help_shows_an_example(run, name):
+    """Each example is of the command itself."""
+    (example,) = [text for function, text in commands.COMMANDS.items() if function.__name__ == name]
+    assert example.startswith(f"groupowl {name}")
+    result = run(name, "--help")
     assert result.exit_code == 0
-    assert f"Example: {example}" in result.output
+    assert f"Example: {example}" in " ".join(result.output.split())
 
 
-def test_every_command_has_help_and_an_example():
-    for function, example in cli._commands.items():
+def test_help_lists_the_commands(run):
+    result = run("--help")
+    assert result.exit_code == 0
+    assert "Example: groupowl cv train.csv --targets y1,y2 --out model" in result.output
+    for function in commands.COMMANDS:
         assert function.__doc__
-        assert example.startswith(f"groupowl {function.__name__}")
+        assert f" {function.__name__} " in result.output
 
 
 def test_unknown_command(run):

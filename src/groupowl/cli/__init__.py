@@ -1,0 +1,45 @@
+"""The command line: ``groupowl fit``, ``path``, ``cv``, ``predict``, ``verify``, ``demo`` and ``reproduce``.
+
+Typer, Rich, pandas, pyarrow and Matplotlib come with the extra ``cli``. Without them this module still imports, and
+:func:`main` says what to install. :mod:`groupowl.cli.app` has the application; a command is a function under
+``@command(example=...)`` of :mod:`groupowl.cli.commands`.
+
+Exit codes: 0 done; 1 something is wrong with the input, or an answer does not hold; 2 the command line itself is wrong;
+3 a fit has not converged (what there is was written); 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import typer
+
+_NEEDED = ("typer", "rich", "matplotlib", "pandas", "pyarrow")
+
+
+def main() -> None:
+    """Entry point of the command ``groupowl``."""
+    missing = next((name for name in _NEEDED if not _is_installed(name)), None)
+    if missing is not None:
+        print(f'groupowl: the command line needs {missing}; run: pip install "groupowl[cli]"', file=sys.stderr)
+        raise SystemExit(1)
+    from .app import run
+
+    raise SystemExit(run(sys.argv[1:]))
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ImportError:
+        return False
+
+
+def build_app() -> typer.Typer:
+    """The application with all its commands."""
+    from .app import build_app
+
+    return build_app()

@@ -1,0 +1,76 @@
+"""The application: all commands, and the way from what was typed to an exit code."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import typer
+
+from .. import __version__
+from . import applying, demo, fitting, reproduce
+from .commands import COMMANDS, arguments
+from .messages import tell
+
+# As the help lists them: from data to a report first.
+_ORDER = (
+    fitting.fit,
+    fitting.path,
+    fitting.cv,
+    applying.predict,
+    applying.verify,
+    demo.demo,
+    reproduce.reproduce,
+)
+
+
+def build_app() -> typer.Typer:
+    """The application with all its commands."""
+    app = typer.Typer(name="groupowl", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    app.callback(epilog="Example: groupowl cv train.csv --targets y1,y2 --out model")(_groupowl)
+    for function in _ORDER:
+        app.command(help=_paragraphs(function.__doc__ or ""), epilog=f"Example: {COMMANDS[function]}")(function)
+    return app
+
+
+def _paragraphs(text: str) -> str:
+    """Paragraphs on one line each, to be folded by whoever prints them."""
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
+
+
+def run(given: list[str]) -> int:
+    """Do what was typed; returns the exit code."""
+    arguments.set(tuple(given))
+    try:
+        outcome = build_app()(given, prog_name="groupowl", standalone_mode=False)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # no mistake on the command line, so a bug before any command
+            raise
+        return _usage(error)
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _usage(error: Any) -> int:
+    """One line about a command line that cannot be understood."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.format_message())
+        return 2
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "groupowl"
+    message = str(error.format_message()).strip()
+    tell(f"{message}{'' if message[-1:] in '.?!' else '.'} See: {where} --help")
+    return int(getattr(error, "exit_code", 2))
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"groupowl {__version__}")
+        raise typer.Exit()
+
+
+def _groupowl(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Group OWL models: sparse multi-task regression and classification with certified answers."""

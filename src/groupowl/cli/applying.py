@@ -1,0 +1,225 @@
+"""``groupowl predict`` and ``verify``: a saved model and another file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ..estimators import Verification
+from ..tables import Features, Reading, Table, TableError, load_features, load_table
+from ..tables.errors import counted, listed
+from .commands import command
+from .messages import Failure, print_paths, tell
+from .options import FormatName, TalkOptions
+from .outputs import SavedRun, check_out_file, read_run, write_file
+from .progress import Stages
+from .scores import held_out_rows
+from .summary import print_json
+
+
+@dataclass(frozen=True)
+class ApplyOptions:
+    """A model and a file; how the file of the fit was read is known, unless an option says otherwise."""
+
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that fit, path or cv has written.")]
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Data, in any format that fit reads.")]
+    transpose: Annotated[
+        bool | None, typer.Option("--transpose/--no-transpose", help="Rows are features; as in the fit by default.")
+    ] = None
+    format: Annotated[FormatName | None, typer.Option("--format", help="Format of FILE, by its suffix by default.")] = (
+        None
+    )
+    id_column: Annotated[
+        str | None, typer.Option("--id-column", metavar="COLUMN", help="Names of samples; as in the fit by default.")
+    ] = None
+
+    def adapted(self, reading: Reading) -> Reading:
+        """The reading of the fit with what the options change; the format is that of this file's suffix."""
+        roles = reading.roles if self.id_column is None else replace(reading.roles, id_column=self.id_column)
+        transpose = reading.transpose if self.transpose is None else self.transpose
+        return replace(
+            reading, roles=roles, transpose=transpose, format=None if self.format is None else str(self.format)
+        )
+
+
+@dataclass(frozen=True)
+class PredictOptions(TalkOptions):
+    """Where predictions go."""
+
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="CSV file to write; on screen by default.")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier file.")] = False
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """Where the targets of the fit are."""
+
+    targets: Annotated[
+        list[str] | None,
+        typer.Option("--targets", "-t", metavar="COLUMNS", help="Columns of the targets; as in the fit by default."),
+    ] = None
+    targets_from: Annotated[
+        Path | None, typer.Option("--targets-from", metavar="FILE", help="File of the targets, if it has moved.")
+    ] = None
+
+    def adapted(self, reading: Reading) -> Reading:
+        """The reading of the fit with what the options change."""
+        roles = reading.roles if not self.targets else replace(reading.roles, targets=tuple(self.targets))
+        other = reading.targets_from if self.targets_from is None else str(self.targets_from)
+        return replace(reading, roles=roles, targets_from=other)
+
+
+# predict ------------------------------------------------------------------------------------------------
+
+
+@command(example="groupowl predict model new.csv --out predictions.csv")
+def predict(apply: ApplyOptions, options: PredictOptions) -> None:
+    """Predict the targets of new samples.
+
+    Columns are matched by name: a missing one is an error, others are ignored and listed. Targets need not be there.
+    Classes come with their probabilities.
+    """
+    check_out_file(options.out, force=options.force)
+    run = read_run(apply.model)
+    stages = Stages(options.quiet)
+    with stages.stage(f"Reading {apply.file.name}"):
+        features = load_features(apply.file, apply.adapted(run.reading), run.features, run.known)
+    with stages.stage("Predicting"):
+        columns = _predictions(run, features)
+    extra = _extra_note(features)
+    if extra and not (options.quiet or options.json):
+        tell(extra)
+    if options.out is not None:
+        write_file(options.out, _csv_text(columns))
+    if options.json:
+        print_json(_description(apply, options, features, columns))
+    elif options.out is None:
+        print(_csv_text(columns), end="")
+    else:
+        if not options.quiet:
+            print(f"{counted(features.X.shape[0], 'sample')} predicted.")
+        print_paths([options.out])
+
+
+def _predictions(run: SavedRun, features: Features) -> dict[str, list[Any]]:
+    """Columns of the answer: ids, then targets, or the class and the probability of each."""
+    estimator, X = run.estimator, _named_matrix(run, features.X)
+    name = run.reading.roles.id_columns[0] or "id"
+    columns: dict[str, list[Any]] = (
+        {"row": list(range(1, X.shape[0] + 1))} if features.ids is None else {name: list(features.ids)}
+    )
+    predicted = np.asarray(estimator.predict(X))
+    if hasattr(estimator, "classes_"):
+        columns[run.targets[0]] = predicted.tolist()
+        chances = estimator.predict_proba(X)
+        columns |= {f"p({label})": column for label, column in zip(estimator.classes_, chances.T.tolist(), strict=True)}
+        return columns
+    return columns | dict(zip(run.targets, predicted.reshape(len(predicted), -1).T.tolist(), strict=True))
+
+
+def _named_matrix(run: SavedRun, X: Any) -> Any:
+    """X as the estimator has seen it: a frame where the fit had names."""
+    if not hasattr(run.estimator, "feature_names_in_"):
+        return X
+    import pandas
+
+    values = X.toarray() if hasattr(X, "toarray") else X
+    return pandas.DataFrame(values, columns=list(run.features), copy=False)
+
+
+def _extra_note(features: Features) -> str | None:
+    if not features.extra:
+        return None
+    n = len(features.extra)
+    names = listed(features.extra, shown=10)
+    return f"{counted(n, 'column')} that the model does not know {'is' if n == 1 else 'are'} ignored: {names}."
+
+
+def _csv_text(columns: dict[str, list[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
+
+
+def _description(
+    apply: ApplyOptions, options: PredictOptions, features: Features, columns: dict[str, list[Any]]
+) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "command": "predict",
+        "model": apply.model,
+        "file": apply.file,
+        "n_samples": features.X.shape[0],
+        "ignored_columns": features.extra,
+        "columns": list(columns),
+    }
+    if options.out is None:
+        return described | {"predictions": columns, "written": []}
+    return described | {"written": [options.out]}
+
+
+# verify -------------------------------------------------------------------------------------------------
+
+
+@command(example="groupowl verify model train.csv")
+def verify(apply: ApplyOptions, data: VerifyOptions, talk: TalkOptions) -> None:
+    """Check a model against its data: objective and duality gap are computed again from the file.
+
+    The file is read as in the fit, samples that were held out are left out again. Exit code 1 if the fit does not hold.
+    """
+    run = read_run(apply.model)
+    reading = data.adapted(apply.adapted(run.reading))
+    if not run.has_record and not reading.roles.targets and reading.targets_from is None:
+        reading = replace(reading, roles=replace(reading.roles, targets=run.targets))
+    stages = Stages(talk.quiet)
+    with stages.stage(f"Reading {apply.file.name}"):
+        table = _fitted_part(run, load_table(apply.file, reading))
+    _check_features(run, table)
+    with stages.stage("Verifying"):
+        try:
+            answer = run.estimator.verify(
+                _named_matrix(run, table.X), table.target_frame, sample_weight=table.sample_weight
+            )
+        except ValueError as error:
+            raise Failure(f"{apply.file} does not fit the model: {error}") from error
+    if talk.json:
+        print_json(_verification(answer))
+    elif not talk.quiet:
+        print(answer)
+    if not answer:
+        raise Failure(f"the fit in {apply.model} does not hold on {apply.file}.")
+
+
+def _fitted_part(run: SavedRun, table: Table) -> Table:
+    if run.test_size is None:
+        return table
+    return table.rows(held_out_rows(table, run.test_size, run.seed)[0])
+
+
+def _check_features(run: SavedRun, table: Table) -> None:
+    if table.feature_names == run.features:
+        return
+    missing = [name for name in run.features if name not in set(table.feature_names)]
+    extra = [name for name in table.feature_names if name not in set(run.features)]
+    found = [f"lacks {listed(missing)}" if missing else "", f"has also {listed(extra)}" if extra else ""]
+    how = " and ".join(part for part in found if part) or "has them in another order"
+    raise TableError(f"{table.source} has not the features of the fit: it {how}. Give the file of the fit.")
+
+
+def _verification(answer: Verification) -> dict[str, Any]:
+    values = {item.name: getattr(answer, item.name) for item in fields(answer) if item.name != "findings"}
+    return {
+        "command": "verify",
+        "holds": bool(answer),
+        **values,
+        "findings": [asdict(item) for item in answer.findings],
+    }

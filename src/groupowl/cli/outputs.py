@@ -1,0 +1,306 @@
+"""The folder of a run: written whole or not at all, and read again by ``predict`` and ``verify``."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from .. import __version__
+from ..inputs import coefficient_columns
+from ..persistence import load, save
+from ..persistence.folders import fresh_folder
+from ..tables import Reading, Roles
+from .messages import Failure, writing
+from .outcome import Outcome
+
+#: Names of the files in the folder; the model is a folder of its own.
+MODEL, RUN, COEFFICIENTS, REPORT = "model", "run.json", "coefficients.csv", "report.html"
+ALPHAS, UNMATCHED = "alphas.csv", "unmatched_ids.csv"
+
+_KIND = "groupowl run"
+_FORMAT_VERSION = 1
+
+
+# Where to write -----------------------------------------------------------------------------------------
+
+
+def check_out(out: Path | None, *, force: bool) -> None:
+    """Refuse a folder that cannot be written or would lose files, before any work is done."""
+    if out is None:
+        return
+    with writing(out):
+        if out.exists() and not out.is_dir():
+            raise Failure(f"cannot write to {out}: it is a file, not a folder. Give the name of a new folder.")
+        if out.is_dir() and any(out.iterdir()):
+            if not is_run_folder(out):
+                raise Failure(f"{out} holds other files, which would be lost. Give the name of a new folder.")
+            if not force:
+                raise Failure(f"{out} exists: it has an earlier run. Use --force to replace it, or another name.")
+        _try_writing(out)
+
+
+def check_out_file(out: Path | None, *, force: bool) -> None:
+    """The same for a single file."""
+    if out is None:
+        return
+    with writing(out):
+        if out.is_dir():
+            raise Failure(f"cannot write to {out}: it is a folder, not a file. Give the name of a new file.")
+        if out.exists() and not force:
+            raise Failure(f"{out} exists. Use --force to replace it, or another name.")
+        _try_writing(out)
+
+
+def _try_writing(out: Path) -> None:
+    """Try the nearest folder that is there."""
+    nearest = next(parent for parent in out.absolute().parents if parent.exists())
+    tempfile.TemporaryFile(dir=nearest).close()
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Whether a run has written the folder."""
+    return (folder / RUN).is_file() and (folder / MODEL).is_dir()
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    target = path.absolute()
+    with writing(path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = target.with_name(f".{target.name}.{uuid4().hex[:12]}.part")
+        try:
+            fresh.write_text(text, encoding="utf-8", newline="")
+            os.replace(fresh, target)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+
+# What to write ------------------------------------------------------------------------------------------
+
+
+def write_outcome(outcome: Outcome, out: Path | None, *, force: bool) -> tuple[list[Path], str | None]:
+    """Write everything; returns the paths, and what to say if the report failed and the rest did not."""
+    if out is None:
+        return [], None
+    check_out(out, force=force)  # again: hours may have passed
+    problem = None
+    with writing(out), fresh_folder(out.resolve()) as folder:
+        save(outcome.estimator, folder / MODEL)
+        _write_coefficients(folder / COEFFICIENTS, outcome)
+        if outcome.path is not None:
+            _write_alphas(folder / ALPHAS, outcome)
+        if outcome.table.match is not None and not outcome.table.match.is_complete:
+            _write_unmatched(folder / UNMATCHED, outcome)
+        (folder / RUN).write_text(json.dumps(_record(outcome), indent=1) + "\n", encoding="utf-8")
+        try:
+            write_report_file(folder / REPORT, outcome)
+        except OSError:
+            raise
+        except Exception as error:  # a fit of hours is not lost for a picture
+            problem = f"the report could not be written ({type(error).__name__}: {error}); the other files are in {out}"
+            (folder / REPORT).unlink(missing_ok=True)
+        names = sorted(path.name for path in folder.iterdir())
+    return [out / name for name in (MODEL, *(name for name in names if name != MODEL))], problem
+
+
+def write_report_file(path: Path, outcome: Outcome) -> None:
+    """The report of an outcome."""
+    from ..report import ReportContents, write_report
+
+    write_report(
+        path,
+        ReportContents(
+            title=outcome.title,
+            command=outcome.typed,
+            facts=outcome.facts,
+            estimator=outcome.estimator,
+            path=outcome.path,
+            feature_names=outcome.table.feature_names,
+            target_names=outcome.table.target_names,
+            scores=outcome.scores,
+            notes=outcome.notes,
+        ),
+    )
+
+
+def _write_coefficients(path: Path, outcome: Outcome) -> None:
+    """The intercept, then all features by falling norm."""
+    estimator = outcome.estimator
+    frame = estimator.coef_frame(sort=True)
+    if not hasattr(estimator, "feature_names_in_"):  # sparse data have names of their own
+        frame["feature"] = np.array(outcome.table.feature_names, dtype=object)[frame["feature"].to_numpy()]
+    intercept = np.atleast_1d(estimator.intercept_).tolist()
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(frame.columns)
+        writer.writerow(["(intercept)", 0, "", "intercept", *intercept])
+        frame.to_csv(file, header=False, index=False, lineterminator="\n")
+
+
+def _write_alphas(path: Path, outcome: Outcome) -> None:
+    """A row per alpha: what was selected and explained, and the scores where there are folds."""
+    fits, estimator = outcome.path, outcome.estimator
+    assert fits is not None
+    columns: dict[str, Any] = {
+        "alpha": fits.alphas,
+        "selected": fits.n_selected,
+        "clusters": [int(point.clusters.max(initial=0)) for point in fits],
+        "deviance_explained": fits.deviance_ratio,
+        "gap": fits.dual_gaps,
+        "status": fits.statuses,
+    }
+    for name, attribute in (
+        ("mean_score", "mean_score_path_"),
+        ("standard_error", "std_error_path_"),
+        ("criterion", "criterion_path_"),
+    ):
+        if hasattr(estimator, attribute):
+            columns[name] = getattr(estimator, attribute)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def _write_unmatched(path: Path, outcome: Outcome) -> None:
+    match = outcome.table.match
+    assert match is not None
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["file", "id"])
+        writer.writerows([outcome.table.source, name] for name in match.only_left)
+        writer.writerows([outcome.reading.targets_from, name] for name in match.only_right)
+
+
+def _record(outcome: Outcome) -> dict[str, Any]:
+    """What ``predict`` and ``verify`` need to know, and what people may want to."""
+    table = outcome.table
+    return {
+        "kind": _KIND,
+        "format_version": _FORMAT_VERSION,
+        "groupowl_version": __version__,
+        "command": list(outcome.typed),
+        "file": table.source,
+        "reading": asdict(outcome.reading),
+        "test_size": outcome.test_size,
+        "seed": outcome.seed,
+        "task": table.task,
+        "features": list(table.feature_names),
+        "targets": list(table.target_names),
+        "ignored": list(table.ignored),
+        "coefficient_columns": coefficient_columns(len(np.atleast_2d(outcome.estimator.coef_)), _named(outcome)),
+        "scores": {name: list(pair) for name, pair in outcome.scores.items()},
+        "notes": list(outcome.notes),
+        "facts": outcome.facts,
+    }
+
+
+def _named(outcome: Outcome) -> Any:
+    estimator = outcome.estimator
+    return getattr(estimator, "classes_", getattr(estimator, "target_names_", None))
+
+
+# Reading it again ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """A model and how its data were read.
+
+    Attributes
+    ----------
+    estimator : estimator
+    reading : Reading
+    features : tuple of str
+        Names of the features, in order.
+    targets : tuple of str
+    ignored : tuple of str
+        Columns of the file of the fit that were not used.
+    test_size : float or None
+    seed : int
+    has_record : bool
+        Whether a run has written the folder, and not :func:`groupowl.save` alone.
+    """
+
+    estimator: Any
+    reading: Reading
+    features: tuple[str, ...]
+    targets: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
+    test_size: float | None = None
+    seed: int = 0
+    has_record: bool = True
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Columns of the fit that are no features."""
+        roles = self.reading.roles
+        others = [name for name in (roles.groups, roles.sample_weight, *roles.id_columns) if name is not None]
+        return (*self.targets, *self.ignored, *others)
+
+
+def read_run(folder: Path) -> SavedRun:
+    """Read the folder of a run, or one of :func:`groupowl.save`."""
+    if not folder.exists():
+        raise Failure(f"{folder} does not exist. Give the folder that fit, path or cv has written.")
+    if not folder.is_dir():
+        raise Failure(f"{folder} is a file. Give the folder that fit, path or cv has written.")
+    is_run = is_run_folder(folder)
+    try:
+        estimator = load(folder / MODEL if is_run else folder)
+    except (OSError, ValueError) as error:
+        raise Failure(str(error)) from error
+    if not hasattr(estimator, "predict"):
+        raise Failure(f"{folder} holds a {type(estimator).__name__}, which cannot predict. Save an estimator.")
+    return _from_record(folder, estimator) if is_run else _without_record(estimator)
+
+
+def _from_record(folder: Path, estimator: Any) -> SavedRun:
+    try:
+        record = json.loads((folder / RUN).read_text(encoding="utf-8"))
+        if record["kind"] != _KIND:
+            raise ValueError(f"its kind is {record['kind']!r}")
+        found = record["format_version"]
+        if found > _FORMAT_VERSION:
+            raise Failure(f"{folder} was written by groupowl {record['groupowl_version']}. Update groupowl to read it.")
+        return SavedRun(
+            estimator=estimator,
+            reading=_reading(record["reading"]),
+            features=tuple(record["features"]),
+            targets=tuple(record["targets"]),
+            ignored=tuple(record["ignored"]),
+            test_size=record["test_size"],
+            seed=record["seed"],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Failure(f"{folder / RUN} is damaged ({type(error).__name__}: {error}). Fit the model again.") from error
+
+
+def _reading(stored: dict[str, Any]) -> Reading:
+    roles: dict[str, Any] = stored["roles"]
+    as_tuples: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()
+    }
+    return Reading(**{**stored, "roles": Roles(**as_tuples)})
+
+
+def _without_record(estimator: Any) -> SavedRun:
+    names = getattr(estimator, "feature_names_in_", [f"x{j + 1}" for j in range(estimator.n_features_in_)])
+    if hasattr(estimator, "classes_"):
+        targets = ["class"]
+    else:
+        n_targets = len(np.atleast_2d(estimator.coef_))
+        targets = list(getattr(estimator, "target_names_", ["y"] if n_targets == 1 else _numbered("y", n_targets)))
+    return SavedRun(estimator, Reading(), tuple(map(str, names)), tuple(map(str, targets)), has_record=False)
+
+
+def _numbered(stem: str, count: int) -> list[str]:
+    return [f"{stem}{k + 1}" for k in range(count)]
