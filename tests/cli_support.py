@@ -38,7 +38,7 @@ def install_report():
         return
     module = types.ModuleType("groupowl.report")
     module.ReportContents, module.write_report = ReportContents, write_report
-    sys.modules["groupowl.report"] = module
+    sys.modules["groupowl.report"] = go.report = module
 
 
 #: A program that is the command line, for tests that need a process of their own.

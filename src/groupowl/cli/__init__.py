@@ -26,9 +26,14 @@ def main() -> None:
     if missing is not None:
         print(f'groupowl: the command line needs {missing}; run: pip install "groupowl[cli]"', file=sys.stderr)
         raise SystemExit(1)
-    from .app import run
+    try:
+        from .app import run
 
-    raise SystemExit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # before a command has begun: modules take a second to load
+        print("groupowl: stopped; nothing was written.", file=sys.stderr)
+        code = 130
+    raise SystemExit(code)
 
 
 def _is_installed(name: str) -> bool:

@@ -39,8 +39,7 @@ def parse_alphas(text: str) -> Any:
     """A whole number says how many; anything else is a list of positive numbers."""
     parts = [part.strip() for part in text.split(",")]
     if len(parts) == 1 and parts[0].isdecimal():
-        if int(parts[0]) == 0:
-            raise Failure("--alphas must be at least 1, got 0.", 2)
+        check_least("--alphas", int(parts[0]), 1)
         return int(parts[0])
     return [_positive("--alphas", part) for part in parts]
 
@@ -71,8 +70,16 @@ def _positive(option: str, text: str) -> float:
 def check_options(model: ModelOptions) -> None:
     """Refuse numbers out of range before any file is read."""
     _positive("--tol", str(model.tol))
+    check_least("--seed", model.seed, 0)
+    check_least("--max-iter", model.max_iter, 1)
     if model.test_size is not None and not 0.0 < model.test_size < 1.0:
         raise Failure(f"--test-size must lie strictly between 0 and 1, got {model.test_size:g}.", 2)
+
+
+def check_least(option: str, value: int, least: int) -> None:
+    """Refuse a number that is too small."""
+    if value < least:
+        raise Failure(f"{option} must be at least {least}, got {value}.", 2)
 
 
 def check_eps(eps: float) -> float:

@@ -12,6 +12,7 @@ from .commands import arguments, command
 from .estimating import (
     Warned,
     check_eps,
+    check_least,
     check_options,
     choosing_estimator,
     common_settings,
@@ -82,6 +83,7 @@ def cv(data: DataOptions, model: ModelOptions, choice: FoldOptions, output: Outp
     """
     alphas, weights = parse_alphas(choice.alphas), parse_weights(model.weights, many=True)
     chosen = {"alphas": alphas, "eps": check_eps(choice.eps), "selection": str(choice.selection)}
+    check_least("--folds", choice.folds, 2)
     if choice.jobs == 0:
         raise Failure("--jobs must be at least 1, or -1 for one job per processor, got 0.", 2)
 

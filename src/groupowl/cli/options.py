@@ -144,11 +144,11 @@ class ModelOptions:
             "--test-size", panel=_MODEL, metavar="SHARE", help="Hold out this share of the samples, and score on them."
         ),
     ] = None
-    seed: Annotated[int, _option("--seed", panel=_MODEL, min=0, help="Of folds, held-out samples and solvers.")] = 0
+    seed: Annotated[int, _option("--seed", panel=_MODEL, help="Of folds, held-out samples and solvers.")] = 0
     tol: Annotated[
         float, _option("--tol", panel=_MODEL, help="Largest duality gap, relative to the loss of the null model.")
     ] = 1e-6
-    max_iter: Annotated[int, _option("--max-iter", panel=_MODEL, min=1, help="Most steps of each fit.")] = 10_000
+    max_iter: Annotated[int, _option("--max-iter", panel=_MODEL, help="Most steps of each fit.")] = 10_000
 
 
 _ALPHAS = "How many alphas, or a list of them separated by commas."
@@ -184,7 +184,7 @@ class FoldOptions:
         Selection,
         _option("--selection", panel=_MODEL, help="min: best score; 1se: fewest features within one standard error."),
     ] = Selection.MIN
-    folds: Annotated[int, _option("--folds", panel=_MODEL, min=2, help="Folds of cross-validation.")] = 5
+    folds: Annotated[int, _option("--folds", panel=_MODEL, help="Folds of cross-validation, at least 2.")] = 5
     jobs: Annotated[int, _option("--jobs", "-j", panel=_MODEL, help="Folds at a time; -1: one per processor.")] = 1
 
 

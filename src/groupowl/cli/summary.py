@@ -33,7 +33,7 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
 
 def print_json(value: dict[str, Any]) -> None:
     """One object on one line; what JSON has no number for is null."""
-    print(json.dumps(_plain(value), allow_nan=False, ensure_ascii=False))
+    print(json.dumps(_plain(value), allow_nan=False))
 
 
 def _plain(value: Any) -> Any:

@@ -60,7 +60,7 @@ def read_delimited(path: Path, delimiter: str | None, *, text_columns: Collectio
     _check_header(source, names)
     has_index = names[0] == ""
     check_names(source, names[1:] if has_index else names)
-    texts = [j for j, name in enumerate(names) if name in text_columns or (j == 0 and has_index)]
+    texts = [j for j, name in enumerate(names) if _is_wanted(j, names, text_columns) or (j == 0 and has_index)]
     table = _read(path, mark, len(names), n_lines, texts)
     index = None
     if has_index:
@@ -69,6 +69,11 @@ def read_delimited(path: Path, delimiter: str | None, *, text_columns: Collectio
     sheet = ArrowSheet(source=source, names=tuple(names), n_rows=table.num_rows, index=index, table=table)
     sheet.check_not_empty()
     return sheet
+
+
+def _is_wanted(j: int, names: list[str], wanted: Collection[str]) -> bool:
+    """Whether a column is one of those named, by name or else by position from 1."""
+    return names[j] in wanted or (str(j + 1) in wanted and str(j + 1) not in names)
 
 
 # The header ---------------------------------------------------------------------------------------------

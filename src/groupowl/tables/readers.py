@@ -38,15 +38,23 @@ def read_parquet(path: Path, *, text_columns: Collection[str] = (), first_index:
     with path.open("rb") as file:
         table = parquet.read_table(file)
     source = str(path)
-    described = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
-    stored = [name for name in described if isinstance(name, str) and name in table.column_names]
+    frame = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))  # what pandas knows of it
+    stored = [name for name in frame.get("index_columns", []) if isinstance(name, str) and name in table.column_names]
+    categorical = [str(item["name"]) for item in frame.get("columns", []) if item["pandas_type"] == "categorical"]
     index = None
     if len(stored) == 1:
         index = tuple("" if value is None else str(value) for value in table.column(stored[0]).to_pylist())
     table = table.drop_columns(stored)
     names = tuple(str(name) for name in table.column_names)
     check_names(source, names)
-    return ArrowSheet(source=source, names=names, n_rows=table.num_rows, index=index, table=table)
+    return ArrowSheet(
+        source=source,
+        names=names,
+        n_rows=table.num_rows,
+        index=index,
+        table=table,
+        categorical=frozenset(categorical),
+    )
 
 
 def read_npz(path: Path, *, text_columns: Collection[str] = (), first_index: int | None = None) -> Sheet:

@@ -110,9 +110,18 @@ def check_names(source: str, names: Sequence[str], what: str = "column") -> None
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ArrowSheet(Sheet):
-    """Columns of a pyarrow table, as CSV and Parquet files are read; ``table`` has the columns in order."""
+    """Columns of a pyarrow table, as CSV and Parquet files are read.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The columns in order.
+    categorical : frozenset of str
+        Columns of numbers that are categories all the same.
+    """
 
     table: Any
+    categorical: frozenset[str] = frozenset()
 
     def is_number(self, j: int) -> bool:
         """Whether the type is one of numbers; truth values count, and so does a column without any value."""
@@ -129,11 +138,11 @@ class ArrowSheet(Sheet):
         return [known[kind] for kind in kinds]
 
     def is_category(self, j: int) -> bool:
-        """Whether the type is text, truth values or a dictionary."""
+        """Whether the type is text or truth values, or the file says that numbers are categories."""
         import pyarrow as pa
 
-        kind = self.table.schema.field(j).type
-        return not self.is_number(j) or pa.types.is_boolean(kind)
+        is_truth = pa.types.is_boolean(self.table.schema.field(j).type)
+        return not self.is_number(j) or is_truth or self.names[j] in self.categorical
 
     def matrix(self, columns: Sequence[int]) -> FloatArray:
         """Columns as a Fortran-ordered array."""

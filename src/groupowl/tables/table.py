@@ -203,7 +203,7 @@ class _Builder:
     def table(self) -> Table:
         """All parts, checked."""
         sheet, match = self.sheet, self._match()
-        X = numbers_of(sheet, self.features)
+        X = numbers_of(sheet, self.features, can_drop=True)
         task, y, note = self._target_values(match)
         ids = self._ids()
         ignored = [sheet.names[j] for j in (*self.drop, *self._unused())]
@@ -400,19 +400,27 @@ def _match_notes(match: Match, left: Sheet, right: Sheet, in_order: bool) -> lis
 # Values -------------------------------------------------------------------------------------------------
 
 
-def numbers_of(sheet: Sheet, features: Sequence[int]) -> Any:
-    """Columns as numbers without gaps; what is wrong is said with row and column."""
+def numbers_of(sheet: Sheet, features: Sequence[int], *, can_drop: bool = False) -> Any:
+    """Columns as numbers without gaps; what is wrong is said with row and column.
+
+    Parameters
+    ----------
+    sheet : Sheet
+    features : sequence of int
+        Positions of the columns.
+    can_drop : bool, default=False
+        Whether the user may leave columns out.
+    """
     texts = [j for j in features if not sheet.is_number(j)]
     if texts:
         more = f" ({counted(len(texts) - 1, 'more column')} like it)" if len(texts) > 1 else ""
-        names = ",".join(sheet.names[j] for j in texts[:_SHOWN_COLUMNS])
-        remedy = f"Encode it as a number, or leave it out with --drop {names}{',...' if len(texts) > 5 else ''}."
-        raise TableError(_no_number(sheet, texts[0], "feature", remedy, more))
+        names = listed((sheet.names[j] for j in texts), shown=_SHOWN_COLUMNS)
+        drop = f", or leave columns out with --drop: {names}" if can_drop else ""
+        raise TableError(_no_number(sheet, texts[0], "feature", f"Encode it as a number{drop}.", more))
     X = sheet.matrix(features)
     if hasattr(X, "dtype"):  # a matrix on disk is checked in the first pass over it
-        _check_complete(
-            sheet, features, X, "feature", "Fill them in, remove those samples, or leave columns out with --drop."
-        )
+        drop = ", or leave columns out with --drop" if can_drop else ""
+        _check_complete(sheet, features, X, "feature", f"Fill them in, remove those samples{drop}.")
     return X
 
 

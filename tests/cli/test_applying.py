@@ -1,0 +1,248 @@
+"""The commands predict and verify: what a saved model says about another file."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+import groupowl as go
+from cli_support import columns_of, make_data, write_csv
+
+ROLES = ("--targets", "y1,y2", "--groups", "house", "--sample-weight", "w", "--id-column", "id")
+
+
+@pytest.fixture
+def model(run, train, tmp_path):
+    out = tmp_path / "model"
+    assert run("fit", train, *ROLES, "--out", out, "-q").code == 0
+    return out
+
+
+@pytest.fixture
+def new(tmp_path):
+    """New samples, columns in another order, without targets."""
+    columns = columns_of(make_data(seed=9))
+    names = ["gene7", "id", *[name for name in columns if name.startswith("gene") and name != "gene7"]]
+    return write_csv(tmp_path / "new.csv", {name: columns[name] for name in names})
+
+
+def expected(model, path):
+    estimator = go.load(model / "model")
+    frame = pd.read_csv(path)
+    return estimator.predict(frame[list(estimator.feature_names_in_)])
+
+
+# predict ------------------------------------------------------------------------------------------------
+
+
+def test_predictions_go_to_a_file(run, model, new, tmp_path):
+    out = tmp_path / "deep" / "pred.csv"
+    ran = run("predict", model, new, "--out", out)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines() == ["40 samples predicted.", str(out)]
+    table = pd.read_csv(out)
+    assert list(table.columns) == ["id", "y1", "y2"]
+    assert table["id"].tolist() == [f"s{i:02d}" for i in range(40)]
+    np.testing.assert_array_equal(table[["y1", "y2"]].to_numpy(), expected(model, new))
+    assert [path.name for path in out.parent.iterdir()] == ["pred.csv"]
+
+
+def test_predictions_go_to_the_screen(run, model, new):
+    ran = run("predict", model, new)
+    assert (ran.code, ran.err) == (0, "")
+    np.testing.assert_array_equal(pd.read_csv(io.StringIO(ran.out))[["y1", "y2"]].to_numpy(), expected(model, new))
+
+
+def test_columns_of_the_fit_are_no_surprise(run, model, train):
+    """Targets, groups and weights may be in the file; nothing is said about them."""
+    ran = run("predict", model, train)
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_extra_columns_are_told(run, model, tmp_path):
+    columns = columns_of(make_data(seed=9)) | {"age": range(40), "sex": ["f"] * 40}
+    path = write_csv(tmp_path / "more.csv", columns)
+    ran = run("predict", model, path)
+    assert ran.code == 0
+    assert ran.err == "groupowl: 2 columns that the model does not know are ignored: 'age', 'sex'.\n"
+    assert run("predict", model, path, "--quiet").err == ""
+    answer = json.loads(run("predict", model, path, "--json").out)
+    assert answer["ignored_columns"] == ["age", "sex"]
+
+
+def test_json_has_the_predictions_or_their_file(run, model, new, tmp_path):
+    ran = run("predict", model, new, "--json")
+    assert (ran.code, ran.err) == (0, "")
+    answer = json.loads(ran.out)
+    assert answer["predictions"]["y2"] == expected(model, new)[:, 1].tolist()
+    assert (answer["n_samples"], answer["written"]) == (40, [])
+    answer = json.loads(run("predict", model, new, "--json", "--out", tmp_path / "p.csv").out)
+    assert answer["written"] == [str(tmp_path / "p.csv")]
+    assert "predictions" not in answer
+
+
+def test_an_earlier_file_is_replaced_by_force(run, model, new, tmp_path):
+    out = tmp_path / "pred.csv"
+    out.write_text("old")
+    assert run("predict", model, new, "--out", out).code == 1
+    assert out.read_text() == "old"
+    assert run("predict", model, new, "--out", out, "--force", "-q").out == f"{out}\n"
+    assert out.read_text().startswith("id,y1,y2\n")
+
+
+def test_rows_without_ids_are_numbered(run, train, new, tmp_path):
+    out = tmp_path / "m"
+    assert run("fit", train, "--targets", "y1", "--drop", "id,house,w,y2", "--out", out, "-q").code == 0
+    table = pd.read_csv(io.StringIO(run("predict", out, new, "-q").out))
+    assert list(table.columns) == ["row", "y1"]
+    assert table["row"].tolist() == list(range(1, 41))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classes_come_with_probabilities(run, tmp_path, n_classes):
+    data = go.datasets.make_correlated_groups(
+        60, 6, n_classes, n_informative=3, task="classification", signal_to_noise=3.0, random_state=1
+    )
+    columns = {f"g{j}": data.X[:, j].tolist() for j in range(6)}
+    columns["kind"] = [("elm", "fir", "oak")[k] for k in data.labels]
+    path, out = write_csv(tmp_path / "t.csv", columns), tmp_path / "m"
+    assert run("fit", path, "--targets", "kind", "--out", out, "-q").code == 0
+    table = pd.read_csv(io.StringIO(run("predict", out, path).out))
+    kinds = ["elm", "fir", "oak"][:n_classes]
+    assert list(table.columns) == ["row", "kind", *[f"p({kind})" for kind in kinds]]
+    chances = table[[f"p({kind})" for kind in kinds]].to_numpy()
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    assert table["kind"].tolist() == [kinds[k] for k in chances.argmax(axis=1)]
+    assert np.mean(table["kind"] == columns["kind"]) > 0.6
+    assert run("verify", out, path).code == 0
+
+
+def test_a_model_of_another_format(run, train, tmp_path):
+    """Fitted to CSV, applied to Parquet and to an archive: names count, not formats."""
+    out = tmp_path / "m"
+    assert run("fit", train, *ROLES, "--out", out, "-q").code == 0
+    frame = pd.read_csv(train)
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    genes = [f"gene{j}" for j in range(12)]
+    np.savez(tmp_path / "t.npz", X=frame[genes].to_numpy(), feature_names=genes)
+    answers = [
+        json.loads(run("predict", out, path, "--json").out)
+        for path in (train, tmp_path / "t.parquet", tmp_path / "t.npz")
+    ]
+    assert answers[0]["predictions"] == answers[1]["predictions"]
+    assert answers[0]["predictions"]["y1"] == answers[2]["predictions"]["y1"]
+
+
+def test_sparse_files(run, tmp_path):
+    """A new file may lack the columns that are zero in it."""
+    data = make_data()
+    X = np.where(np.abs(data.X) > 0.7, data.X, 0.0)
+    X[:5, 8:] = 0.0
+    whole, part, out = tmp_path / "t.svm", tmp_path / "part.svm", tmp_path / "m"
+    dump_svmlight_file(X, data.Y[:, 0], str(whole), zero_based=True)
+    dump_svmlight_file(X[:5, :8], np.zeros(5), str(part), zero_based=True)
+    assert run("fit", whole, "--out", out, "-q").code == 0
+    predicted = [json.loads(run("predict", out, path, "--json").out)["predictions"]["label"] for path in (whole, part)]
+    np.testing.assert_allclose(predicted[1], predicted[0][:5], rtol=1e-12)
+    assert run("verify", out, whole).code == 0
+
+
+def test_genes_by_samples(run, tmp_path):
+    data = make_data()
+    samples = [f"s{i}" for i in range(40)]
+    genes = pd.DataFrame(data.X.T, index=[f"gene{j}" for j in range(12)], columns=samples)
+    genes.to_csv(tmp_path / "genes.csv", index_label="gene")
+    answers = pd.DataFrame(data.Y, columns=["y1", "y2"]).assign(sample=samples)[3:]
+    answers.to_csv(tmp_path / "answers.csv", index=False)
+    out = tmp_path / "m"
+    arguments = ("--transpose", "--targets-from", tmp_path / "answers.csv", "--id-column", "sample")
+    ran = run("fit", tmp_path / "genes.csv", *arguments, "--out", out, "--json")
+    answer = json.loads(ran.out)
+    assert (answer["n_samples"], answer["n_features"]) == (37, 12)
+    assert "3 ids of" in answer["notes"][0]
+    assert (out / "unmatched_ids.csv").read_text().splitlines()[1:] == [
+        f"{tmp_path / 'genes.csv'},{name}" for name in ("s0", "s1", "s2")
+    ]
+    expected = go.GroupOWLRegressor().fit(data.X[3:], data.Y[3:])
+    np.testing.assert_allclose(go.load(out / "model").coef_, expected.coef_, rtol=1e-9)
+    table = pd.read_csv(io.StringIO(run("predict", out, tmp_path / "genes.csv").out))
+    assert table["sample"].tolist() == samples
+    assert run("verify", out, tmp_path / "genes.csv").code == 0
+
+
+# verify -------------------------------------------------------------------------------------------------
+
+
+def test_the_data_of_the_fit_hold(run, model, train):
+    ran = run("verify", model, train)
+    assert (ran.code, ran.err) == (0, "")
+    frame = pd.read_csv(train)
+    estimator = go.load(model / "model")
+    X = frame[list(estimator.feature_names_in_)]
+    assert ran.out.rstrip("\n") == repr(estimator.verify(X, frame[["y1", "y2"]], sample_weight=frame["w"]))
+
+
+@pytest.mark.parametrize("command", ["fit", "path", "cv"])
+def test_every_command_writes_what_holds(run, train, tmp_path, command):
+    out = tmp_path / "m"
+    more = [] if command == "fit" else ["--alphas", 6]
+    arguments = ["--targets", "y1", "--drop", "id,house,y2", "--sample-weight", "w", "--test-size", 0.2, *more]
+    assert run(command, train, *arguments, "--out", out, "-q").code == 0
+    ran = run("verify", out, train, "--json")
+    assert ran.code == 0
+    answer = json.loads(ran.out)
+    assert answer["holds"] is True
+    assert answer["gap"] <= answer["goal"]
+
+
+def test_other_data_do_not_hold(run, model, tmp_path):
+    """The same names, other numbers: exit code 1, and the page says why."""
+    path = write_csv(tmp_path / "other.csv", columns_of(make_data(seed=5)))
+    ran = run("verify", model, path)
+    assert ran.code == 1
+    assert "the fit does NOT hold on these data" in ran.out
+    assert ran.err == f"groupowl: the fit in {model} does not hold on {path}.\n"
+    answer = json.loads(run("verify", model, path, "--json").out)
+    assert answer["holds"] is False
+    assert any(not finding["holds"] for finding in answer["findings"])
+    assert run("verify", model, path, "--quiet").out == ""
+
+
+def test_a_changed_coefficient_does_not_hold(run, model, train):
+    estimator = go.load(model / "model")
+    estimator.coef_ = estimator.coef_ * 1.01
+    go.save(estimator, model / "model")
+    assert run("verify", model, train).code == 1
+
+
+def test_folders_of_save_alone(run, train, tmp_path, new):
+    """Models from Python: targets by the names they were fitted with, or by option."""
+    frame = pd.read_csv(train)
+    genes = [f"gene{j}" for j in range(12)]
+    folder = tmp_path / "saved"
+    go.save(go.GroupOWLRegressor().fit(frame[genes], frame[["y1", "y2"]]), folder)
+    assert run("predict", folder, new, "-q").code == 0
+    slim = write_csv(tmp_path / "slim.csv", {name: frame[name] for name in [*genes, "y1", "y2"]})
+    assert run("verify", folder, slim).code == 0
+    other = write_csv(
+        tmp_path / "renamed.csv", {**{name: frame[name] for name in genes}, "u": frame["y1"], "v": frame["y2"]}
+    )
+    assert run("verify", folder, other).code == 1
+    assert run("verify", folder, other, "--targets", "u,v").code == 0
+
+
+def test_a_file_of_targets_that_has_moved(run, tmp_path):
+    columns = columns_of(make_data())
+    data = write_csv(tmp_path / "x.csv", {name: columns[name] for name in columns if name[0] in "ig"})
+    answers = write_csv(tmp_path / "y.csv", {name: columns[name] for name in ("id", "y1")})
+    out = tmp_path / "m"
+    assert run("fit", data, "--targets-from", answers, "--id-column", "id", "--out", out, "-q").code == 0
+    assert run("verify", out, data).code == 0
+    answers.rename(tmp_path / "z.csv")
+    assert "y.csv does not exist" in run("verify", out, data).message
+    assert run("verify", out, data, "--targets-from", tmp_path / "z.csv").code == 0

@@ -1,0 +1,453 @@
+"""The commands fit, path and cv: what they write is what the library gives, and what they say is true."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import log_loss, mean_squared_error, r2_score
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, train_test_split
+
+import groupowl as go
+from cli_support import columns_of, make_data, write_csv
+from groupowl.cli import options
+from groupowl.selection import CRITERIA, FOLD_RULES
+from groupowl.tables import FORMATS, TASKS
+
+TARGETS = ("--targets", "y1,y2", "--drop", "id,house,w")
+FILES = {"model", "run.json", "coefficients.csv", "report.html", "alphas.csv"}
+
+
+@pytest.fixture(scope="module")
+def frame(train):
+    return pd.read_csv(train)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data()
+
+
+def features(frame):
+    return frame[[name for name in frame.columns if name.startswith("gene")]]
+
+
+def described(ran):
+    """The JSON object that a command has printed, alone on stdout."""
+    assert ran.code == 0, ran.err
+    (line,) = ran.out.splitlines()
+    return json.loads(line)
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory):
+    """A file with a text target, and what it holds."""
+    data = go.datasets.make_correlated_groups(
+        60, 8, 3, n_informative=4, task="classification", signal_to_noise=4.0, random_state=2
+    )
+    columns = columns_of(data)
+    columns = {name: column for name, column in columns.items() if name.startswith("gene")}
+    columns["kind"] = [("elm", "fir", "oak")[k] for k in data.labels]
+    return write_csv(tmp_path_factory.mktemp("classes") / "trees.csv", columns)
+
+
+# What is written ----------------------------------------------------------------------------------------
+
+
+def test_fit_is_the_estimators_fit(run, train, frame, tmp_path):
+    out = tmp_path / "new" / "model"
+    answer = described(run("fit", train, *TARGETS, "--alpha", "0.3", "--weights", "bh", "--out", out, "--json"))
+    assert {path.name for path in out.iterdir()} == FILES
+    assert {str(out / name) for name in FILES} == set(answer["written"])
+    saved = go.load(out / "model")
+    expected = go.GroupOWLRegressor(0.3, weights="bh").fit(features(frame), frame[["y1", "y2"]])
+    np.testing.assert_array_equal(saved.coef_, expected.coef_)
+    assert saved.get_params() == go.GroupOWLRegressor(0.3, weights="bh", random_state=0).get_params()
+    assert answer["alpha"] == 0.3
+    assert answer["objective"] == expected.solve_result_.primal
+    assert {item["feature"] for item in answer["selected"]} == set(expected.selected_features_)
+    assert (answer["n_samples"], answer["n_features"], answer["targets"]) == (40, 12, ["y1", "y2"])
+    assert answer["converged"] is True
+
+
+def test_all_options_reach_the_estimator(run, train, frame, tmp_path):
+    out = tmp_path / "m"
+    arguments = ["--targets", "y1", "--drop", "id,house,y2", "--sample-weight", "w", "--unpenalized", "gene1,gene3"]
+    arguments += ["--standardize", "--tol", "1e-9", "--max-iter", 500, "--seed", 7, "--weights", "linear"]
+    described(run("fit", train, *arguments, "--out", out, "--json"))
+    saved = go.load(out / "model")
+    params = {"weights": "linear", "standardize": True, "unpenalized": ["gene1", "gene3"], "tol": 1e-9}
+    params |= {"max_iter": 500, "random_state": 7, "verbose": 0, "alpha": "auto"}
+    assert params.items() <= saved.get_params().items()
+    expected = go.GroupOWLRegressor(**params).fit(features(frame), frame[["y1"]], sample_weight=frame["w"])
+    np.testing.assert_array_equal(saved.coef_, expected.coef_)
+
+
+def test_cv_is_the_estimators_cv(run, train, frame, tmp_path):
+    out = tmp_path / "m"
+    arguments = ["--selection", "1se", "--folds", 4, "--alphas", 15, "--eps", 0.05, "--seed", 3]
+    answer = described(run("cv", train, *TARGETS, *arguments, "--out", out, "--json"))
+    folds = KFold(4, shuffle=True, random_state=3)
+    settings = {"alphas": 15, "eps": 0.05, "selection": "1se", "random_state": 3}
+    expected = go.GroupOWLRegressorCV(cv=folds, **settings).fit(features(frame), frame[["y1", "y2"]])
+    saved = go.load(out / "model")
+    assert saved.alpha_ == answer["alpha"] == expected.alpha_
+    np.testing.assert_array_equal(saved.score_path_, expected.score_path_)
+    np.testing.assert_array_equal(saved.coef_, expected.coef_)
+
+
+def test_path_takes_the_alpha_of_the_criterion(run, train, frame, tmp_path):
+    out = tmp_path / "m"
+    arguments = ("--alphas", "1,0.5,0.1", "--selection", "bic", "--out", out)
+    answer = described(run("path", train, *TARGETS, *arguments, "--json"))
+    expected = go.GroupOWLRegressorCV(alphas=[1, 0.5, 0.1], selection="bic").fit(features(frame), frame[["y1", "y2"]])
+    assert answer["alpha"] == expected.alpha_
+    with (out / "alphas.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["alpha"]) for row in rows] == [1, 0.5, 0.1]
+    assert [int(row["selected"]) for row in rows] == expected.path_.n_selected.tolist()
+    np.testing.assert_allclose([float(row["criterion"]) for row in rows], expected.criterion_path_)
+
+
+def test_groups_stay_together(run, train, frame, tmp_path):
+    out = tmp_path / "m"
+    arguments = ["--targets", "y1,y2", "--drop", "id,w", "--groups", "house", "--alphas", 10, "--folds", 5]
+    described(run("cv", train, *arguments, "--out", out, "--json"))
+    expected = go.GroupOWLRegressorCV(alphas=10, cv=GroupKFold(5))
+    expected.fit(features(frame), frame[["y1", "y2"]], groups=frame["house"])
+    np.testing.assert_array_equal(go.load(out / "model").score_path_, expected.score_path_)
+
+
+def test_the_best_of_several_sequences(run, train, tmp_path):
+    out = tmp_path / "m"
+    answer = described(run("cv", train, *TARGETS, "--weights", "oscar,constant", "--alphas", 8, "--out", out, "--json"))
+    saved = go.load(out / "model")
+    assert saved.weights == ["oscar", "constant"]
+    best = max(saved.search_results_, key=lambda found: np.nanmax(found["mean_score_path"]))
+    name = ["oscar", "constant"][[found is best for found in saved.search_results_].index(True)]
+    assert answer["weights"] == f"{name} (chosen from oscar, constant)"
+
+
+def test_jobs_change_nothing(run, train):
+    arguments = ("cv", train, *TARGETS, "--alphas", 6, "--json")
+    one, two = (described(run(*arguments, "--jobs", jobs)) for jobs in (1, 2))
+    for answer in (one, two):
+        del answer["seconds"]
+    assert one == two
+
+
+def test_classification_of_a_text_target(run, classes, tmp_path):
+    out = tmp_path / "m"
+    answer = described(run("cv", classes, "--targets", "kind", "--alphas", 8, "--out", out, "--json"))
+    assert answer["task"] == "classification"
+    assert answer["classes"] == ["elm", "fir", "oak"]
+    saved = go.load(out / "model")
+    assert isinstance(saved, go.GroupOWLClassifierCV)
+    header = (out / "coefficients.csv").read_text().splitlines()[0]
+    assert header == "feature,cluster,norm,state,coef_elm,coef_fir,coef_oak"
+
+
+def test_coefficients_make_the_predictions(run, train, frame, tmp_path):
+    """The table is all that is needed to predict by hand."""
+    out = tmp_path / "m"
+    described(run("fit", train, *TARGETS, "--out", out, "--json"))
+    table = pd.read_csv(out / "coefficients.csv").set_index("feature")
+    coef = table[["coef_y1", "coef_y2"]]
+    by_hand = coef.loc["(intercept)"].to_numpy() + features(frame) @ coef.loc[features(frame).columns].to_numpy()
+    np.testing.assert_allclose(by_hand, go.load(out / "model").predict(features(frame)), rtol=1e-12)
+    norms = table["norm"].to_numpy()[1:]
+    assert np.all(np.diff(norms) <= 0)
+    assert table["state"].iloc[0] == "intercept"
+
+
+def test_sparse_data_keep_their_names(run, tmp_path, data):
+    X = np.where(np.abs(data.X) > 0.7, data.X, 0.0)
+    path = tmp_path / "t.libsvm"
+    dump_svmlight_file(X, data.Y[:, 0], str(path), zero_based=False)
+    out = tmp_path / "m"
+    answer = described(run("fit", path, "--unpenalized", "3", "--out", out, "--json"))
+    saved = go.load(out / "model")
+    assert saved.unpenalized == [2]
+    assert not hasattr(saved, "feature_names_in_")
+    assert {item["feature"] for item in answer["selected"]} == {str(j + 1) for j in saved.selected_features_}
+    table = pd.read_csv(out / "coefficients.csv", dtype={"feature": str}).set_index("feature")
+    np.testing.assert_allclose(table["coef"].loc[[str(j + 1) for j in range(12)]], saved.coef_[0], rtol=1e-15)
+    assert bool(saved.verify(sp.csr_array(X), data.Y[:, :1]))
+
+
+def test_the_record_repeats_the_run(run, train, tmp_path):
+    """The command line that is stored gives the same folder again."""
+    out = tmp_path / "m"
+    described(run("cv", train, *TARGETS, "--alphas", 5, "--out", out, "--json"))
+    record = json.loads((out / "run.json").read_text())
+    program, *arguments = record["command"]
+    assert program == "groupowl"
+    described(run(*arguments, "--force"))
+    again = json.loads((out / "run.json").read_text())
+    assert again["scores"] == record["scores"]
+    assert again["facts"]["Objective"] == record["facts"]["Objective"]
+
+
+def test_the_report_gets_everything(run, train, frame, tmp_path, reports):
+    out = tmp_path / "m"
+    run("cv", train, *TARGETS, "--alphas", 5, "--out", out)
+    (contents,) = reports
+    assert contents.title == f"Group OWL regression: {train}"
+    assert contents.command[:3] == ("groupowl", "cv", str(train))
+    assert list(contents.feature_names) == list(features(frame).columns)
+    assert list(contents.target_names) == ["y1", "y2"]
+    assert contents.path is contents.estimator.path_
+    assert {"File", "Samples", "Features", "Weights", "Alpha", "Versions", "Seconds"} <= set(contents.facts)
+    assert all(isinstance(value, str) for value in contents.facts.values())
+    assert all("held out" in name for name in contents.scores)
+    assert any("slightly optimistic" in note for note in contents.notes)
+
+
+def test_the_report_of_a_single_fit_has_a_path_where_it_is_cheap(run, train, tmp_path, reports, monkeypatch):
+    run("fit", train, *TARGETS, "--out", tmp_path / "a")
+    path, alpha = reports[0].path, reports[0].estimator.alpha_
+    assert path.n_selected[0] == 0
+    assert alpha in path.alphas
+    chosen = path.points[path.alphas.tolist().index(alpha)]
+    np.testing.assert_allclose(chosen.coef(12).T, reports[0].estimator.coef_, atol=1e-4)
+    monkeypatch.setattr("groupowl.cli.estimating._PATH_ENTRIES", 100)
+    run("fit", train, *TARGETS, "--out", tmp_path / "b")
+    assert reports[1].path is None
+    monkeypatch.setattr("groupowl.cli.estimating._PATH_ENTRIES", 10**6)
+    monkeypatch.setattr("groupowl.cli.estimating._PATH_SECONDS", -1.0)
+    run("fit", train, *TARGETS, "--out", tmp_path / "c")
+    assert reports[2].path is None
+
+
+def test_a_report_that_fails_does_not_cost_the_model(run, train, tmp_path, monkeypatch):
+    def fail(path, contents):
+        path.write_text("half a page")
+        raise ZeroDivisionError("no picture")
+
+    monkeypatch.setattr("groupowl.report.write_report", fail)
+    ran = run("fit", train, *TARGETS, "--out", tmp_path / "m", "--quiet")
+    assert ran.code == 1
+    assert "the report could not be written (ZeroDivisionError: no picture)" in ran.err
+    assert {path.name for path in (tmp_path / "m").iterdir()} == FILES - {"report.html"}
+
+
+# Scores -------------------------------------------------------------------------------------------------
+
+
+def folded(estimator, X, y, folds):
+    """Scores of the estimator's alpha in folds of scikit-learn, by hand."""
+    return [(train, test, estimator().fit(X[train], y[train])) for train, test in folds]
+
+
+def test_scores_of_folds_beside_the_null_model(run, train, frame):
+    """The same numbers as a loop over the folds gives, for the model and for the mean."""
+    answer = described(run("cv", train, *TARGETS, "--alphas", 6, "--tol", "1e-8", "--json"))
+    X, Y = features(frame).to_numpy(), frame[["y1", "y2"]].to_numpy()
+    folds = list(KFold(5, shuffle=True, random_state=0).split(X))
+    fits = folded(lambda: go.GroupOWLRegressor(answer["alpha"], tol=1e-8), X, Y, folds)
+    model = np.average([mean_squared_error(Y[test], fit.predict(X[test])) for _, test, fit in fits], weights=[8] * 5)
+    null = np.mean([np.mean((Y[test] - Y[train].mean(axis=0)) ** 2) for train, test in folds])
+    found = answer["scores"]["mean squared error (held out, 5 folds)"]
+    assert found["model"] == pytest.approx(model, rel=1e-3)  # folds are solved to 1e-4
+    assert found["null_model"] == pytest.approx(null, rel=1e-12)
+    explained = answer["scores"]["R2 (held out, 5 folds)"]
+    assert explained["null_model"] == pytest.approx(1 - null / Y.var(axis=0).mean(), rel=1e-12)
+    assert explained["model"] > 0.5 > 0 > explained["null_model"]
+
+
+def test_scores_of_folds_of_classes(run, classes):
+    answer = described(run("cv", classes, "--targets", "kind", "--alphas", 6, "--json"))
+    frame = pd.read_csv(classes)
+    labels = frame["kind"].to_numpy()
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(labels, labels))
+    shares = [[np.mean(labels[train] == kind) for kind in ("elm", "fir", "oak")] for train, _ in folds]
+    losses = [
+        log_loss(labels[test], [share] * len(test), labels=["elm", "fir", "oak"])
+        for (_, test), share in zip(folds, shares, strict=True)
+    ]
+    found = answer["scores"]["log-loss (held out, 5 folds)"]
+    assert found["null_model"] == pytest.approx(np.average(losses, weights=[len(test) for _, test in folds]), rel=1e-12)
+    assert found["model"] < found["null_model"]
+
+
+def test_scores_of_folds_count_weights(run, tmp_path):
+    """A sample of weight 0 is no sample, in the scores of both models."""
+    columns = columns_of(make_data())
+    del columns["id"], columns["house"]
+    extra = {name: [*column, 99.0] for name, column in columns.items()}
+    extra["w"] = [*columns["w"], 0]
+    arguments = ("--targets", "y1", "--drop", "y2", "--sample-weight", "w", "--alphas", 5, "--json")
+    answer = described(run("cv", write_csv(tmp_path / "extra.csv", extra), *arguments))
+    Y, w = np.array(extra["y1"]), np.array(extra["w"], dtype=float)
+    folds = [
+        (train[w[train] > 0], test[w[test] > 0]) for train, test in KFold(5, shuffle=True, random_state=0).split(Y)
+    ]
+    nulls = [
+        np.average((Y[test] - np.average(Y[train], weights=w[train])) ** 2, weights=w[test]) for train, test in folds
+    ]
+    expected = np.average(nulls, weights=[w[test].sum() for _, test in folds])
+    found = answer["scores"]["mean squared error (held out, 5 folds)"]
+    assert found["null_model"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_samples_held_out(run, train, frame, tmp_path):
+    out = tmp_path / "m"
+    answer = described(run("fit", train, *TARGETS, "--test-size", 0.25, "--seed", 5, "--out", out, "--json"))
+    assert answer["n_samples"] == 30
+    X, Y = features(frame), frame[["y1", "y2"]]
+    rows = train_test_split(np.arange(40), test_size=0.25, random_state=5)
+    fitted, tested = (np.sort(part) for part in rows)
+    estimator = go.load(out / "model")
+    assert bool(estimator.verify(X.iloc[fitted], Y.iloc[fitted]))
+    found = answer["scores"]["R2 (held out, 10 samples)"]
+    predicted = estimator.predict(X.iloc[tested])
+    errors = np.mean((Y.iloc[tested].to_numpy() - predicted) ** 2)
+    assert found["model"] == pytest.approx(1 - errors / Y.iloc[tested].to_numpy().var(axis=0).mean(), rel=1e-10)
+    assert not [note for note in answer["notes"] if "No sample was held out" in note]
+
+
+def test_whole_groups_are_held_out(run, train, tmp_path):
+    out = tmp_path / "m"
+    arguments = ["--targets", "y1", "--drop", "id,w,y2", "--groups", "house", "--test-size", 0.4]
+    answer = described(run("fit", train, *arguments, "--out", out, "--json"))
+    assert answer["n_samples"] == 24  # three houses of eight
+    assert run("verify", out, train).code == 0
+
+
+def test_scores_of_the_fit_say_what_they_are(run, train, frame):
+    answer = described(run("fit", train, "--targets", "y1", "--drop", "id,house,w,y2", "--alpha", "1e-9", "--json"))
+    exact = LinearRegression().fit(features(frame), frame["y1"])
+    found = answer["scores"]["R2 (data of the fit, not held out)"]
+    assert found["model"] == pytest.approx(r2_score(frame["y1"], exact.predict(features(frame))), rel=1e-4)
+    assert found["null_model"] == pytest.approx(0.0, abs=1e-12)
+    assert [note for note in answer["notes"] if note.startswith("No sample was held out")]
+
+
+def test_scores_of_classes_held_out(run, classes):
+    answer = described(run("fit", classes, "--targets", "kind", "--test-size", 0.3, "--json"))
+    accuracy = answer["scores"]["accuracy (held out, 18 samples)"]
+    assert accuracy["model"] > accuracy["null_model"]
+    assert answer["scores"]["log-loss (held out, 18 samples)"]["null_model"] == pytest.approx(np.log(3), rel=0.1)
+
+
+# What is printed ----------------------------------------------------------------------------------------
+
+
+def test_the_summary(run, train, tmp_path):
+    out = tmp_path / "m"
+    ran = run("cv", train, *TARGETS, "--alphas", 5, "--out", out)
+    assert ran.code == 0
+    assert ran.err == ""
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("Group OWL regression: ")
+    assert any(line.split()[:2] == ["Samples", "40"] for line in lines)
+    assert any("null model" in line for line in lines)
+    assert [line for line in lines if line.startswith(str(out))] == [
+        str(out / name) for name in ("model", "alphas.csv", "coefficients.csv", "report.html", "run.json")
+    ]
+
+
+def test_quiet_prints_paths_only(run, train, tmp_path):
+    out = tmp_path / "m"
+    ran = run("fit", train, *TARGETS, "--out", out, "--quiet")
+    assert (ran.code, ran.err) == (0, "")
+    assert {line.removeprefix(f"{out}/") for line in ran.out.splitlines()} == FILES
+
+
+def test_nothing_is_written_without_out(run, train, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = run("fit", train, *TARGETS)
+    assert ran.code == 0
+    assert "Nothing was written; --out DIR keeps the model" in ran.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_has_no_number_that_json_has_not(run, tmp_path):
+    """A constant target: nothing to explain, and scores that do not exist are left out or null."""
+    columns = columns_of(make_data()) | {"y1": [2.5] * 40}
+    path = write_csv(tmp_path / "t.csv", columns)
+    answer = described(run("fit", path, "--targets", "y1", "--drop", "id,house,w,y2", "--json"))
+    assert answer["n_selected"] == 0
+    assert answer["scores"] == {"mean squared error (data of the fit, not held out)": {"model": 0.0, "null_model": 0.0}}
+
+
+def test_no_feature_is_selected(run, train):
+    ran = run("fit", train, *TARGETS, "--alpha", "1e6")
+    assert ran.code == 0
+    assert "No feature is selected." in ran.out
+
+
+def test_names_are_printed_as_they_are(run, tmp_path):
+    """Brackets are markup to Rich, and must not be to us."""
+    data = make_data()
+    names = ["[bold]", "[/]", "a:smile:", "naïve", *[f"g{j}" for j in range(8)]]
+    path = write_csv(tmp_path / "[red]t.csv", columns_of(data, names))
+    ran = run("fit", path, *TARGETS, "--alpha", "1e-3", "--out", tmp_path / "[m]")
+    assert ran.code == 0, ran.err
+    for name in names:
+        assert name in ran.out or "more" in ran.out
+    assert "[red]t.csv" in ran.out
+    assert str(tmp_path / "[m]" / "model") in ran.out.splitlines()
+    assert {"[bold]", "[/]", "naïve"} <= set(pd.read_csv(tmp_path / "[m]" / "coefficients.csv")["feature"])
+
+
+def test_a_fit_that_does_not_converge(run, train, tmp_path):
+    """Exit code 3, one message, and what there is is kept."""
+    out = tmp_path / "m"
+    ran = run("fit", train, *TARGETS, "--alpha", "0.01", "--max-iter", 1, "--tol", "1e-12", "--out", out)
+    assert ran.code == 3
+    (line,) = ran.err.splitlines()
+    assert line.startswith("groupowl: not converged: the fit has the status 'max_iter'")
+    assert "What there is was written." in line
+    assert {path.name for path in out.iterdir()} >= FILES
+    record = json.loads((out / "run.json").read_text())
+    assert record["facts"]["Converged"] == "no: max_iter"
+
+
+def test_a_path_that_does_not_converge_in_one_point(run, train):
+    ran = run("path", train, *TARGETS, "--max-iter", 3, "--tol", "1e-10", "--json")
+    assert ran.code == 3
+    assert any("fell short of tol" in note for note in json.loads(ran.out)["notes"])
+
+
+# Folders ------------------------------------------------------------------------------------------------
+
+
+def test_an_earlier_run_is_replaced_only_by_force(run, train, tmp_path):
+    out = tmp_path / "m"
+    assert run("fit", train, *TARGETS, "--out", out, "--alpha", "0.1").code == 0
+    ran = run("fit", train, *TARGETS, "--out", out, "--alpha", "0.2")
+    assert ran.code == 1
+    assert "exists: it has an earlier run. Use --force" in ran.message
+    assert go.load(out / "model").alpha_ == 0.1
+    assert run("fit", train, *TARGETS, "--out", out, "--alpha", "0.2", "--force").code == 0
+    assert go.load(out / "model").alpha_ == 0.2
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_other_files_are_safe_from_force(run, train, tmp_path):
+    out = tmp_path / "home"
+    out.mkdir()
+    (out / "thesis.tex").write_text("years of work")
+    ran = run("fit", train, *TARGETS, "--out", out, "--force")
+    assert ran.code == 1
+    assert "holds other files, which would be lost" in ran.message
+    assert (out / "thesis.tex").read_text() == "years of work"
+
+
+def test_an_empty_folder_is_used(run, train, tmp_path):
+    (tmp_path / "m").mkdir()
+    assert run("fit", train, *TARGETS, "--out", tmp_path / "m", "-q").code == 0
+
+
+def test_choices_are_those_of_the_library():
+    assert [item.value for item in options.Selection] == [*FOLD_RULES, *CRITERIA]
+    assert [item.value for item in options.Criterion] == list(CRITERIA)
+    assert [item.value for item in options.Task] == list(TASKS)
+    assert {item.value for item in options.FormatName} | {"large"} == set(FORMATS)

@@ -1,0 +1,180 @@
+"""Ctrl-C leaves nothing behind; long work shows that it goes on; output that nobody reads is no error."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cli_support import PROGRAM, columns_of, make_data, write_csv
+from groupowl.cli.progress import Stages
+
+ARGUMENTS = ("--targets", "y1,y2", "--drop", "id,house,w")
+
+
+def start(*arguments, **settings):
+    """The command line in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        **settings,
+    )
+
+
+# Ctrl-C -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "groupowl.cli.fitting.load_table",
+        "groupowl.cli.estimating.GroupOWLRegressor.fit",
+        "groupowl.cli.outputs.save",
+        "groupowl.cli.outputs._write_coefficients",
+        "groupowl.cli.outputs.write_report_file",
+        "groupowl.persistence.folders._put_in_place",
+        "groupowl.persistence.folders._flush",
+    ],
+)
+@pytest.mark.parametrize("exists", [False, True])
+def test_interrupted_anywhere(run, train, tmp_path, monkeypatch, call, exists):
+    """Nothing is written, and what was there before is still there."""
+    out = tmp_path / "m"
+    if exists:
+        assert run("fit", train, *ARGUMENTS, "--out", out, "-q").code == 0
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(call, interrupt)
+    ran = run("fit", train, *ARGUMENTS, "--out", out, "--force")
+    assert ran.code == 130
+    assert ran.message == "stopped; nothing was written."
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert [path.name for path in tmp_path.iterdir()] == (["m"] if exists else [])
+
+
+def test_predictions_interrupted(run, train, tmp_path, monkeypatch):
+    assert run("fit", train, *ARGUMENTS, "--out", tmp_path / "m", "-q").code == 0
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("groupowl.cli.outputs.os.replace", interrupt)
+    ran = run("predict", tmp_path / "m", train, "--out", tmp_path / "pred.csv")
+    assert ran.code == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_real_interruption(tmp_path, jobs):
+    """SIGINT to the whole group of processes, as a terminal sends it, while folds are fitted."""
+    path = write_csv(tmp_path / "t.csv", columns_of(make_data(n=300, d=400, q=3)))
+    arguments = ("--targets", "y*", "--drop", "id,house,w", "--tol", "1e-12", "--alphas", 2000, "--eps", "1e-6")
+    process = start("cv", path, *arguments, "--jobs", jobs, "--out", tmp_path / "m", start_new_session=True)
+    lines = iter(process.stderr.readline, "")
+    assert any(line.startswith("Fitting 300 x 400") for line in lines)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+    assert err.splitlines()[-1] == "groupowl: stopped; nothing was written."
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_a_reader_that_has_seen_enough(train, tmp_path):
+    process = start("fit", train, *ARGUMENTS)
+    process.stdout.close()
+    assert process.wait(timeout=120) in (0, 1)
+    error = process.stderr.read()
+    process.stderr.close()
+    assert "Traceback" not in error
+    assert "unexpected" not in error
+
+
+# Progress -----------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Lines come often."""
+    monkeypatch.setattr("groupowl.cli.progress._REWRITE_EVERY", 0.02)
+    monkeypatch.setattr("groupowl.cli.progress._WRITE_EVERY", 0.02)
+
+
+@pytest.mark.parametrize("kind", [io.StringIO, Terminal])
+def test_short_work_is_silent(quick, kind):
+    stream = kind()
+    with Stages(False, stream).stage("Fitting"):
+        time.sleep(0.05)
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize("kind", [io.StringIO, Terminal])
+def test_long_work_says_what_it_does(quick, kind):
+    stream = kind()
+    with Stages(False, stream, patience=0.01).stage("Fitting"):
+        time.sleep(0.05)
+        print("alpha 3 of 100", file=sys.stderr)
+        time.sleep(0.2)
+    text = stream.getvalue()
+    assert "Fitting, 0 s" in text
+    assert "Fitting, 0 s: alpha 3 of 100" in text
+    if kind is Terminal:
+        assert "\n" not in text
+        assert text.rpartition("\r")[2] == ""  # the line is gone
+    else:
+        assert all(line.startswith("Fitting, 0 s") for line in text.splitlines())
+
+
+def test_quiet_work_is_silent(quick):
+    stream = io.StringIO()
+    with Stages(True, stream, patience=0.0).stage("Fitting"):
+        time.sleep(0.05)
+    assert stream.getvalue() == ""
+
+
+def test_errors_pass_through_a_stage(quick):
+    stream = Terminal()
+
+    def work():
+        with Stages(False, stream, patience=0.0).stage("Fitting"):
+            time.sleep(0.05)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+    assert stream.getvalue().endswith("\r")
+    assert sys.stderr is not stream
+
+
+def test_two_seconds_is_when_it_begins():
+    assert Stages(False).patience == 2.0
+
+
+def test_a_fit_tells_its_progress(run, train, monkeypatch):
+    """What the estimators print becomes the detail of the line, and stdout stays clean for --json."""
+    monkeypatch.setattr("groupowl.cli.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("groupowl.cli.fitting.Stages", lambda quiet: Stages(quiet, patience=0.0))
+    monkeypatch.setattr("groupowl.cli.progress._WRITE_EVERY", 0.001)
+    ran = run("cv", train, *ARGUMENTS, "--alphas", 30, "--json")
+    assert ran.code == 0
+    assert len(ran.out.splitlines()) == 1
+    assert re.search(r"Fitting 40 x 12, \d s: GroupOWLRegressorCV: ", ran.err)
+    assert run("cv", train, *ARGUMENTS, "--alphas", 30, "--json", "--quiet").err == ""

@@ -1,0 +1,369 @@
+"""Columns get their roles, rows of two files find each other, and nothing that is wrong slips through."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from groupowl.tables import MissingTargetsError, Reading, Roles, TableError, load_features, load_table
+from groupowl.tables.columns import find_column, find_columns
+
+NAMES = ("id", "gene1", "gene2", "gene10", "y1", "y2", "a,b", "3")
+FRAME = pd.DataFrame(
+    {
+        "id": ["p", "q", "r", "s"],
+        "batch": ["u", "u", "v", "v"],
+        "w": [1, 2, 0, 3],
+        "a": [0.5, 1.5, 2.5, 3.5],
+        "b": [1.0, 0.0, 1.0, 0.0],
+        "c": [9.0, 8.0, 7.0, 6.0],
+        "y1": [1.0, 2.0, 3.0, 4.0],
+        "y2": [0.1, 0.2, 0.3, 0.4],
+        "kind": ["oak", "elm", "elm", "oak"],
+    }
+)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a frame, or text, to a file of a name."""
+
+    def write_file(content, name="t.csv"):
+        path = tmp_path / name
+        path.write_text(content) if isinstance(content, str) else content.to_csv(path, index=False)
+        return path
+
+    return write_file
+
+
+def load(path, **roles):
+    return load_table(path, Reading(Roles(**roles)))
+
+
+# Names of columns ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["y1"], [4]),
+        (["y1,y2"], [4, 5]),
+        (["y2", "y1"], [5, 4]),  # in the order of the user
+        (["y1, y2 ,y1"], [4, 5]),  # each once
+        (["2"], [1]),
+        (["-1"], [7]),
+        (["-8"], [0]),
+        (["+2"], [1]),
+        (["3"], [7]),  # a name is a name, even of digits
+        (["a,b"], [6]),  # and with a comma
+        (["gene*"], [1, 2, 3]),
+        (["gene?"], [1, 2]),
+        (["y[12]"], [4, 5]),
+        (["gene*,y1", "2"], [1, 2, 3, 4]),
+    ],
+)
+def test_columns_by_name_position_and_pattern(given, expected):
+    assert find_columns("--targets", given, NAMES, "t.csv") == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ("gen1", ["--targets: t.csv has no column 'gen1'.", "Did you mean 'gene1'"]),
+        ("zebra", ["has no column 'zebra'", "Columns: 'id', 'gene1', 'gene2', 'gene10', 'y1' and 3 more"]),
+        ("zebra*", ["has no column that matches 'zebra*'"]),
+        ("0", ["position 0, but t.csv has 8 columns", "count from 1"]),
+        ("9", ["position 9"]),
+        ("-9", ["position -9"]),
+        ("y1,,y2", ["has an empty name"]),
+        ("", ["has an empty name"]),
+        ("Y1", ["has no column 'Y1'"]),  # capitals count
+    ],
+)
+def test_columns_that_are_not_there(given, parts):
+    with pytest.raises(TableError) as caught:
+        find_columns("--targets", [given], NAMES, "t.csv")
+    assert all(part in str(caught.value) for part in parts), str(caught.value)
+
+
+def test_one_column_where_one_is_meant():
+    assert find_column("--groups", "-1", NAMES, "t.csv") == 7
+    with pytest.raises(TableError, match=r"--groups must be one column of t\.csv, but 'y\*' names 2: 'y1', 'y2'"):
+        find_column("--groups", "y*", NAMES, "t.csv")
+
+
+# Roles --------------------------------------------------------------------------------------------------
+
+
+def test_every_role(write):
+    table = load(
+        write(FRAME),
+        targets=("y*",),
+        drop=("kind",),
+        groups="batch",
+        sample_weight="w",
+        id_column="id",
+        unpenalized=("c",),
+    )
+    assert table.feature_names == ("a", "b", "c")
+    np.testing.assert_array_equal(table.X, FRAME[["a", "b", "c"]])
+    np.testing.assert_array_equal(table.y, FRAME[["y1", "y2"]])
+    assert table.target_names == ("y1", "y2")
+    assert table.task == "regression"
+    assert table.ids == ("p", "q", "r", "s")
+    assert table.groups.tolist() == ["u", "u", "v", "v"]
+    assert table.sample_weight.tolist() == [1, 2, 0, 3]
+    assert table.unpenalized == ("c",)
+    assert table.ignored == ("kind",)
+    assert table.notes == ()
+
+
+def test_rows_of_a_table(write):
+    table = load(write(FRAME), targets=("y1",), drop=("kind",), groups="batch", sample_weight="w", id_column="id")
+    part = table.rows(np.array([2, 0]))
+    assert part.ids == ("r", "p")
+    np.testing.assert_array_equal(part.y, [[3.0], [1.0]])
+    np.testing.assert_array_equal(part.X, table.X[[2, 0]])
+    assert part.groups.tolist() == ["v", "u"]
+    assert part.sample_weight.tolist() == [0, 1]
+    assert part.feature_names == table.feature_names
+
+
+def test_frames_have_names(write):
+    table = load(write(FRAME), targets=("y1", "y2"), drop=("id,batch,kind",))
+    assert list(table.frame.columns) == ["w", "a", "b", "c"]
+    assert list(table.target_frame.columns) == ["y1", "y2"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "task", "expected"),
+    [
+        ("kind", "auto", "classification"),
+        ("y1", "auto", "regression"),
+        ("w", "auto", "regression"),
+        ("w", "classification", "classification"),
+        ("b", "regression", "regression"),
+        ("flag", "auto", "classification"),
+        ("flag", "regression", "regression"),
+        ("flag,w", "auto", "regression"),
+    ],
+)
+def test_the_task_follows_the_target(write, targets, task, expected):
+    frame = FRAME.assign(flag=[True, False, True, True])
+    others = [name for name in ("id", "batch", "kind") if name not in targets]
+    table = load(write(frame), targets=(targets,), drop=(",".join(others),), task=task)
+    assert table.task == expected
+    assert table.y.ndim == (1 if expected == "classification" else 2)
+    if targets == "w" and task == "classification":
+        assert table.classes == [0, 1, 2, 3]
+
+
+def test_few_whole_numbers_are_worth_a_note(write):
+    frame = pd.DataFrame({"a": np.arange(8.0), "y": [1, 2, 1, 2, 1, 2, 1, 2]})
+    table = load(write(frame), targets=("y",))
+    assert "Target 'y' has 2 different values" in table.notes[0]
+    assert load(write(frame), targets=("y",), task="regression").notes == ()
+    assert load(write(frame.assign(y=np.arange(8))), targets=("y",)).notes == ()
+
+
+def test_formats_that_name_their_targets(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.eye(3), Y=np.eye(3)[:, :2], target_names=["u", "v"], batch=[1, 1, 2])
+    table = load(tmp_path / "t.npz", groups="batch")
+    assert (table.feature_names, table.target_names) == (("x1", "x2", "x3"), ("u", "v"))
+    assert table.groups.tolist() == ["1", "1", "2"]
+    (tmp_path / "t.svm").write_text("1 1:2 3:1\n2 2:1\n")
+    sparse = load(tmp_path / "t.svm")
+    assert sp.issparse(sparse.X)
+    assert sparse.target_names == ("label",)
+    assert sparse.frame is sparse.X
+
+
+def test_vectors_of_an_archive_are_no_features(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.eye(4), y=[1.0, 2, 3, 4], age=[3.0, 1, 2, 5])
+    assert load(tmp_path / "t.npz").feature_names == ("x1", "x2", "x3", "x4")
+    table = load(tmp_path / "t.npz", targets=("age",))
+    assert (table.feature_names, table.target_names) == (("x1", "x2", "x3", "x4"), ("age",))
+    np.testing.assert_array_equal(table.y[:, 0], [3, 1, 2, 5])
+
+
+# Two files ----------------------------------------------------------------------------------------------
+
+ANSWERS = pd.DataFrame({"id": ["s", "p", "zz", "r"], "y1": [4.0, 1.0, 9.0, 3.0], "y2": [0.4, 0.1, 0.9, 0.3]})
+
+
+def joined(left, right, **roles):
+    return load_table(left, Reading(Roles(**roles), targets_from=str(right)))
+
+
+def test_targets_from_another_file(write):
+    data = write(FRAME.drop(columns=["y1", "y2"]))
+    table = joined(data, write(ANSWERS, "answers.csv"), id_column="id", drop=("kind,batch",))
+    assert table.ids == ("p", "r", "s")  # in the order of the data
+    np.testing.assert_array_equal(table.y, [[1.0, 0.1], [3.0, 0.3], [4.0, 0.4]])
+    np.testing.assert_array_equal(table.X[:, 1], [0.5, 2.5, 3.5])
+    assert table.match.only_left == ("q",)
+    assert table.match.only_right == ("zz",)
+    assert [note for note in table.notes if "1 id of" in note and "'q'" in note]
+    assert [note for note in table.notes if "1 id of" in note and "'zz'" in note]
+
+
+def test_targets_that_are_in_the_data_too_are_no_features(write):
+    table = joined(write(FRAME), write(ANSWERS, "answers.csv"), id_column="id", drop=("kind,batch",))
+    assert table.feature_names == ("w", "a", "b", "c")
+    assert {"y1", "y2"} <= set(table.ignored)
+
+
+def test_ids_under_two_names_and_some_of_the_targets(write):
+    answers = write(ANSWERS.rename(columns={"id": "patient"}), "answers.csv")
+    table = joined(write(FRAME), answers, id_column="id=patient", targets=("y2",), drop=("kind,batch,y1",))
+    np.testing.assert_array_equal(table.y, [[0.1], [0.3], [0.4]])
+
+
+def test_groups_and_weights_from_the_other_file(write):
+    answers = ANSWERS.assign(house=["x", "y", "y", "z"], size=[4, 1, 9, 3])
+    data = FRAME.drop(columns=["batch", "w", "kind", "y1", "y2"])
+    table = joined(write(data), write(answers, "answers.csv"), id_column="id", groups="house", sample_weight="size")
+    assert table.target_names == ("y1", "y2")
+    assert table.groups.tolist() == ["y", "z", "x"]
+    assert table.sample_weight.tolist() == [1, 3, 4]
+
+
+def test_groups_and_weights_of_the_data_are_joined_too(write):
+    data = FRAME.drop(columns=["kind", "y1", "y2"])
+    table = joined(write(data), write(ANSWERS, "answers.csv"), id_column="id", groups="batch", sample_weight="w")
+    assert table.groups.tolist() == ["u", "v", "v"]
+    assert table.sample_weight.tolist() == [1, 0, 3]
+
+
+def test_numbers_as_ids_match_whatever_their_type(write):
+    data = pd.DataFrame({"id": ["007", "12", "x"], "a": [1.0, 2.0, 3.0]})
+    answers = pd.DataFrame({"id": ["12", "007"], "y": [5.0, 6.0]})
+    table = joined(write(data), write(answers, "answers.csv"), id_column="id")
+    np.testing.assert_array_equal(table.y[:, 0], [6.0, 5.0])
+
+
+def test_genes_by_samples_with_answers_by_sample(write):
+    text = "gene,p,q,r,s\na,0.5,1.5,2.5,3.5\nb,1,0,1,0\n"
+    answers = write(ANSWERS, "answers.csv")
+    reading = Reading(Roles(id_column="id"), transpose=True, targets_from=str(answers))
+    table = load_table(write(text), reading)
+    assert table.feature_names == ("a", "b")
+    assert table.ids == ("p", "r", "s")
+    np.testing.assert_array_equal(table.y[:, 0], [1.0, 3.0, 4.0])
+    np.testing.assert_array_equal(table.X, [[0.5, 1], [2.5, 1], [3.5, 0]])
+
+
+def test_a_gene_may_be_the_target(write):
+    table = load_table(
+        write("gene,p,q,r\na,0.5,1.5,2.5\nkind,oak,elm,oak\n"), Reading(Roles(targets=("kind",)), transpose=True)
+    )
+    assert table.y.tolist() == ["oak", "elm", "oak"]
+    assert table.feature_names == ("a",)
+
+
+def test_without_ids_the_order_counts(write):
+    answers = pd.DataFrame({"y": [1.0, 2.0, 3.0, 4.0]})
+    table = joined(write(FRAME), write(answers, "answers.csv"), drop=("id,batch,kind",))
+    np.testing.assert_array_equal(table.y[:, 0], [1, 2, 3, 4])
+    assert "joined in the order of their rows" in table.notes[0]
+    with pytest.raises(TableError, match=r"4 samples, but .* has 3\. Without --id-column they are joined in order"):
+        joined(write(FRAME), write(answers[:3], "answers.csv"), drop=("id,batch,kind",))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "message"),
+    [
+        (["p", "q"], ["x", "y"], r"no id of .*t\.csv is in .*answers\.csv: .*'p', 'q', the second 'x', 'y'"),
+        (["p", "p"], ["p", "q"], r"t\.csv: 1 id more than once: 'p'"),
+        (["p", "q"], ["p", "p"], r"answers\.csv: 1 id more than once: 'p'"),
+        (["p", ""], ["p", "q"], r"t\.csv: 1 sample without an id \(row 2\)"),
+    ],
+)
+def test_ids_that_do_not_match(write, left, right, message):
+    data, answers = pd.DataFrame({"id": left, "a": [1.0, 2.0]}), pd.DataFrame({"id": right, "y": [1.0, 2.0]})
+    with pytest.raises(TableError, match=message):
+        joined(write(data), write(answers, "answers.csv"), id_column="id")
+
+
+# What is refused ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("roles", "parts"),
+    [
+        ({}, ["which columns of", "are targets? Name them with --targets", "'id', 'batch'"]),
+        ({"targets": ("y1",), "drop": ("kind,y1",)}, ["'y1' in --targets is also in --drop"]),
+        ({"targets": ("y1,w",), "sample_weight": "w"}, ["'w' in --targets is also in --groups, --sample-weight"]),
+        ({"targets": ("y1",), "unpenalized": ("y1",)}, ["'y1' in --targets is also in --unpenalized"]),
+        ({"targets": ("y1",), "drop": ("c",), "unpenalized": ("c",)}, ["'c' in --unpenalized is no feature"]),
+        ({"targets": ("y1",)}, ["feature with 'p' in row 1 (below the header) of column 'id' (column 1)", "--drop"]),
+        ({"targets": ("y1",), "drop": ("*",)}, ["'y1' in --targets is also in --drop"]),
+        ({"targets": ("*",)}, ["has no column left that is a feature"]),
+        ({"targets": ("kind,y1",), "drop": ("id,batch",)}, ["target with 'oak'", "the only target, but there are 2"]),
+        ({"targets": ("kind",), "task": "regression", "drop": ("id,batch",)}, ["'oak' in row 1", "--task classifica"]),
+        ({"targets": ("y1,y2",), "task": "classification", "drop": ("id,batch,kind",)}, ["takes one target"]),
+        ({"targets": ("y2",), "task": "classification", "drop": ("id,batch,kind",)}, ["has fractions such as 0.1"]),
+        ({"targets": ("y1",), "drop": ("id,batch,kind,w,a,b,c,y2",)}, ["has no column left that is a feature"]),
+        ({"targets": ("y1",), "drop": ("id,batch,kind,y2",), "unpenalized": ("w,a,b,c",)}, ["has all 4 features"]),
+        ({"targets": ("y1",), "sample_weight": "kind", "drop": ("id,batch",)}, ["weight with 'oak' in row 1"]),
+    ],
+)  # fmt: skip
+def test_roles_that_cannot_be(write, roles, parts):
+    with pytest.raises(TableError) as caught:
+        load(write(FRAME), **roles)
+    assert all(part in str(caught.value) for part in parts), str(caught.value)
+    assert isinstance(caught.value, MissingTargetsError) == (not roles)
+
+
+@pytest.mark.parametrize(
+    ("changes", "roles", "message"),
+    [
+        ({"a": [1, None, 2, None], "c": [None, 1, 2, 3]}, {}, "3 missing values in 2 feature columns: 'a' (2), 'c'"),
+        ({"a": [0.5, np.inf, 2.5, 1.0]}, {}, "has 1 infinite value in 1 feature column: 'a' (1)"),
+        ({"y1": [1.0, None, 3.0, 4.0]}, {}, "has 1 missing value in 1 target column: 'y1' (1). Remove the samples"),
+        ({"w": [1, -2, 0, 1]}, {"sample_weight": "w"}, "row 2 (below the header) of column 'w' (column 3) has the"),
+        ({"w": [0, 0, 0, 0]}, {"sample_weight": "w"}, "all weights in 'w' are zero"),
+        ({"w": [1, None, 0, 1]}, {"sample_weight": "w"}, "has 1 missing value in 1 weight column"),
+        ({"batch": ["u", None, "v", "v"]}, {"groups": "batch"}, "column 'batch' of"),
+        ({"kind": ["oak", None, "elm", "elm"]}, {"targets": ("kind",)}, "target 'kind' has 1 missing value (row 2)"),
+        ({"kind": ["oak"] * 4}, {"targets": ("kind",)}, "has one class only, 'oak'"),
+        ({"a": ["0,5", "1,5", "2,5", "3,5"]}, {}, "Numbers have a decimal point"),
+        ({"a": ["1", "2", "x" * 60, "4"]}, {}, "feature with '" + "x" * 40 + "...' in row 3"),
+    ],
+)  # fmt: skip
+def test_cells_that_are_wrong(write, changes, roles, message):
+    used = {"targets": ("y1",), "groups": None} | roles
+    drop = [name for name in ("id", "batch", "kind", "y1") if name not in (*used["targets"], used["groups"])]
+    with pytest.raises(TableError) as caught:
+        load(write(FRAME.assign(**changes)), **used, drop=(",".join(drop),))
+    assert message in str(caught.value), str(caught.value)
+
+
+def test_gaps_of_sparse_data_are_counted(tmp_path):
+    (tmp_path / "t.svm").write_text("1 1:nan 2:1\n2 2:nan 3:1\n3 2:nan\n")
+    with pytest.raises(TableError, match=r"has 3 missing values in 2 feature columns: '1' \(1\), '2' \(2\)"):
+        load(tmp_path / "t.svm")
+
+
+# New samples --------------------------------------------------------------------------------------------
+
+
+def test_features_of_new_samples_are_matched_by_name(write):
+    path = write(FRAME[["c", "kind", "id", "a"]])
+    found = load_features(path, Reading(Roles(id_column="id", targets=("y1",))), ["a", "c"], known=["y1"])
+    np.testing.assert_array_equal(found.X, FRAME[["a", "c"]])
+    assert found.ids == ("p", "q", "r", "s")
+    assert found.extra == ("kind",)
+
+
+def test_missing_features_are_listed(write):
+    with pytest.raises(TableError, match=r"lacks 2 columns of the model's 3 features: 'x', 'z'\. Columns are matched"):
+        load_features(write(FRAME), Reading(), ["x", "a", "z"])
+
+
+def test_what_a_sparse_file_leaves_out_is_zero(tmp_path):
+    (tmp_path / "t.svm").write_text("1 2:5\n0 1:3\n")
+    found = load_features(tmp_path / "t.svm", Reading(first_index=1), ["1", "2", "3", "4"])
+    np.testing.assert_array_equal(found.X.toarray(), [[0, 5, 0, 0], [3, 0, 0, 0]])
