@@ -19,9 +19,14 @@ def show_versions() -> None:
     >>> go.show_versions()  # doctest: +ELLIPSIS
     Python...
     """
-    print(f"{'Python':<14}{sys.version.split()[0]} ({platform.system()} {platform.machine()})")
-    for name in (*_REQUIRED, *_OPTIONAL):
-        print(f"{name:<14}{_installed(name)}")
+    for name, found in installed_versions().items():
+        print(f"{name:<14}{found}")
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of Python, groupowl and what it uses, by name."""
+    python = f"{sys.version.split()[0]} ({platform.system()} {platform.machine()})"
+    return {"Python": python} | {name: _installed(name) for name in (*_REQUIRED, *_OPTIONAL)}
 
 
 def _installed(name: str) -> str:

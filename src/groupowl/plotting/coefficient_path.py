@@ -149,6 +149,25 @@ class CoefficientPathDisplay:
         -------
         CoefficientPathDisplay
         """
+        return cls.undrawn(path, alpha=alpha, feature_names=feature_names).plot(ax=ax, **settings)
+
+    @classmethod
+    def undrawn(cls, path: Any, *, alpha: float | None = None, feature_names: Any = None) -> CoefficientPathDisplay:
+        """The numbers of a path, to be drawn by :meth:`plot` or by other means.
+
+        Parameters
+        ----------
+        path : PathResult
+            What :func:`groupowl.path.group_owl_path` returns.
+        alpha : float, default=None
+            An alpha to mark.
+        feature_names : list of str, default=None
+            Names of all features; those of the path by default.
+
+        Returns
+        -------
+        CoefficientPathDisplay
+        """
         chosen = None if alpha is None else finite_number("alpha", alpha, above=0.0)
         names = feature_names if feature_names is not None else path.feature_names
         features = np.unique(np.concatenate([np.asarray(point.support, dtype=np.intp) for point in path]))
@@ -157,8 +176,7 @@ class CoefficientPathDisplay:
             norms[i, np.searchsorted(features, point.support)] = np.linalg.norm(public_rows(path, point), axis=1)
         unpenalized = np.isin(features, path.unpenalized)
         shown = names_of(features, checked_names("feature_names", names, path.n_features))
-        display = cls(np.asarray(path.alphas), norms, features, shown, unpenalized, chosen)
-        return display.plot(ax=ax, **settings)
+        return cls(np.asarray(path.alphas), norms, features, shown, unpenalized, chosen)
 
     def plot(self, ax: Axes | None = None, *, max_labels: int = 30) -> CoefficientPathDisplay:
         """Draw the lines and name as many as fit.
@@ -225,7 +243,7 @@ class CoefficientPathDisplay:
         height = LINE_HEIGHT * LARGEST_FONT * ax.bbox.height / size_in_points(ax)[1]  # of a name, in pixels
         placed: list[IndexArray] = []
         heights: list[float] = []
-        for lines in self._strongest_first():
+        for lines in self.strongest_first():
             middle = float(ax.transData.transform((self.alphas[-1], self.norms[-1, lines[0]]))[1])
             if len(placed) == max_labels:
                 break
@@ -239,8 +257,14 @@ class CoefficientPathDisplay:
         self._write_names(ax, list(zip(texts, placed, strict=True)))
         return texts
 
-    def _strongest_first(self) -> list[IndexArray]:
-        """Lines that end together, in groups, by falling norm where it counts, without those that are zero there."""
+    def strongest_first(self) -> list[IndexArray]:
+        """Lines that end together, in groups, by falling norm where it counts, without those that are zero there.
+
+        Returns
+        -------
+        list of ndarray of int
+            Positions in ``features``. What counts is the chosen alpha, or the end of the path where none is chosen.
+        """
         groups = _tied(self.norms[-1])
         if self.alpha is None:
             return groups

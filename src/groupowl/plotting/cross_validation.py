@@ -92,6 +92,21 @@ class CrossValidationDisplay:
         -------
         CrossValidationDisplay
         """
+        return cls.undrawn(estimator).plot(ax=ax, **settings)
+
+    @classmethod
+    def undrawn(cls, estimator: Any) -> CrossValidationDisplay:
+        """The numbers of a cross-validated estimator, to be drawn by :meth:`plot` or by other means.
+
+        Parameters
+        ----------
+        estimator : fitted GroupOWLRegressorCV or GroupOWLClassifierCV
+            Its ``score_path_`` or ``criterion_path_`` is read.
+
+        Returns
+        -------
+        CrossValidationDisplay
+        """
         alphas = np.asarray(fitted_attribute(estimator, "alphas_", _REMEDY))
         path = estimator.path_
         n_selected = np.asarray(path.n_selected) if len(path.alphas) == len(alphas) else None
@@ -99,7 +114,7 @@ class CrossValidationDisplay:
         if getattr(estimator, "criterion_path_", None) is None:
             display.std_errors = np.asarray(estimator.std_error_path_)
             display.scores = np.asarray(estimator.score_path_)
-        return display.plot(ax=ax, **settings)
+        return display
 
     @property
     def one_se_band(self) -> tuple[float, float] | None:
