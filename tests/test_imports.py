@@ -41,6 +41,7 @@ LAYERS = [
     {"groupowl"},
     {"tables"},
     {"plotting"},
+    {"report"},
     {"experiments"},
     {"cli"},
     {"__main__"},

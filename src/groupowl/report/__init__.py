@@ -1,0 +1,12 @@
+"""One page about a run: a self-contained HTML file that needs no network and no server.
+
+The pictures are drawn in the browser by a few small scripts of our own that the file carries with it. Without scripts
+the facts, the scores, the table of selected features and the certificate are still there to read.
+"""
+
+from __future__ import annotations
+
+from .contents import ReportContents
+from .page import render_report, write_report
+
+__all__ = ["ReportContents", "render_report", "write_report"]
