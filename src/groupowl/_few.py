@@ -38,9 +38,7 @@ def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
         return math.inf
     ratios = list(map(truediv, accumulate(falling), accumulate(weights)))
     nearly = max(ratios) * (1.0 - 4.0 * EPS * len(ratios))
-    return max(
-        math.fsum(falling[:k]) / math.fsum(weights[:k]) for k, ratio in enumerate(ratios, 1) if ratio >= nearly
-    )
+    return max(math.fsum(falling[:k]) / math.fsum(weights[:k]) for k, ratio in enumerate(ratios, 1) if ratio >= nearly)
 
 
 def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[FloatArray, float]:

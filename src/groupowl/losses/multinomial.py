@@ -50,7 +50,8 @@ class MultinomialLoss:
         """``F(Z)``, as a sum of non-negative terms so that large predictors do not cancel."""
         below_top = np.maximum.reduce(Z, axis=1, keepdims=True) - Z
         odds = np.exp(-below_top)
-        return _value(odds, np.add.reduce(odds, axis=1, keepdims=True), np.add.reduce(Y * below_top, axis=1, keepdims=True), w)
+        distance = np.add.reduce(Y * below_top, axis=1, keepdims=True)
+        return _value(odds, np.add.reduce(odds, axis=1, keepdims=True), distance, w)
 
     def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """``theta_i = w_i (y_i - softmax(z_i))``."""
@@ -72,7 +73,8 @@ class MultinomialLoss:
     def dual_value(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """Weighted entropy of ``p_i = y_i - theta_i / w_i``, minus infinity off the simplex."""
         P = Y - theta / w
-        if P.min(initial=0.0) < -_SIMPLEX_ATOL or np.abs(np.add.reduce(P, axis=1) - 1.0).max(initial=0.0) > _SIMPLEX_ATOL:
+        excess = np.abs(np.add.reduce(P, axis=1) - 1.0)
+        if P.min(initial=0.0) < -_SIMPLEX_ATOL or excess.max(initial=0.0) > _SIMPLEX_ATOL:
             return -np.inf
         return float(np.add.reduce(w * entr(np.maximum(P, 0.0)), axis=None))
 

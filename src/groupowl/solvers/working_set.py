@@ -156,8 +156,9 @@ class WorkingSet:
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """State with the next working set, and how many rows outside the last one violate the conditions.
 
-        A few candidates are all members. Else members are the rows with coefficients, those of the last working set that still pull, and the strongest
-        violators. Where there are none, the last working set stays as it is: dropping rows would make it cycle.
+        A few candidates are all members. Of more, members are the rows with coefficients, those of the last working set
+        that still pull, and the strongest violators. Where there are none, the last working set stays as it is:
+        dropping rows would make it cycle.
         """
         gap, candidate = task.certificate.gap, _mask(task.candidates, problem.n_rows)
         if len(task.candidates) <= FEW:  # choosing among them would cost more than it saves

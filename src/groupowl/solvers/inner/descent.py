@@ -76,9 +76,7 @@ def prox_step(B: FloatArray, direction: FloatArray, lipschitz: float, lam: Float
     return V, penalty
 
 
-def barzilai_borwein(
-    oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: Goal, max_steps: int
-) -> Iterate:
+def barzilai_borwein(oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal: Goal, max_steps: int) -> Iterate:
     """Proximal gradient steps of Barzilai-Borwein length with a non-monotone line search (SpaRSA).
 
     Stops when the gap on the working set meets the goal, checked every few steps, or after ``max_steps``.

@@ -1,0 +1,97 @@
+"""Steps of a fold that are not solved are proved nevertheless."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from groupowl.model import build_model
+from groupowl.screening import resolve_rule
+from groupowl.selection import following
+from groupowl.selection.following import Follower
+from groupowl.solvers import WorkingSet
+
+TOL = 1e-4
+
+
+def make_model(loss="squared", n=40, d=6, q=2, seed=0, **settings):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + 3.0
+    Z = X[:, :3] @ rng.standard_normal((3, q)) + rng.standard_normal((n, q))
+    Y = Z if loss == "squared" else np.eye(q)[Z.argmax(axis=1)]
+    return build_model(X, Y, loss=loss, **settings)
+
+
+def follower_of(model):
+    sequence = model.sequence(WorkingSet(), tol=TOL, n_solves=50)
+    return Follower(model, sequence, TOL * model.null_loss, resolve_rule("safe"), 10_000)
+
+
+CASES = [("squared", 1), ("squared", 3), ("multinomial", 2), ("multinomial", 3)]
+
+
+@pytest.mark.parametrize(("loss", "q"), CASES)
+@pytest.mark.parametrize("d", [6, 60])
+def test_every_step_meets_the_tolerance_by_a_certificate_of_its_own(loss, q, d):
+    model = make_model(loss, q=q, d=d)
+    alphas, follower = model.alpha_grid(60, 1e-3), follower_of(model)
+    steps = follower.follow(alphas, np.random.default_rng(0))
+    assert len(follower.solved) < 0.8 * len(alphas)
+    assert all(step.is_proved for step in steps)
+    for alpha, step in zip(alphas, steps, strict=True):
+        problem = model.problem.with_lam(alpha * model.sequence_weights)
+        # Its own dual point is not the one that proved it, and may prove a little less.
+        assert problem.certify(problem.from_input(step.B, step.intercept)).gap <= 3.0 * TOL * model.null_loss
+
+
+@pytest.mark.parametrize("q", [1, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bend_bounds_the_distance_from_the_minimum_on_the_line(q, seed):
+    """Far apart, so that patterns differ; the minimum in between is bounded from below by an accurate solve."""
+    model = make_model(q=q, d=12, seed=seed)
+    weights, top = model.sequence_weights, model.alpha_max
+    sequence = model.sequence(WorkingSet(), tol=1e-10, n_solves=1)
+    ends = []
+    for alpha in (0.6 * top, 0.05 * top):
+        sequence.solve(weights, alpha, rule=None, max_iter=10_000)
+        ends.append((alpha, sequence.B, sequence.source, sequence.certificate))
+    (a0, B0, problem, start), (a1, B1, _, end) = ends
+    bend = problem.line_bend(start, end, a1 / a0)
+    for s in (0.1, 0.5, 0.8):
+        between = model.problem.with_lam(((1.0 - s) * a0 + s * a1) * weights)
+        sequence.solve(weights, (1.0 - s) * a0 + s * a1, rule=None, max_iter=10_000)
+        primal = between.certify((1.0 - s) * B0 + s * B1).primal
+        bound = (1.0 - s) * start.gap + s * end.gap + s * (1.0 - s) * bend
+        assert primal - sequence.certificate.primal <= bound + 1e-12 * primal
+        assert bound < 0.5 * model.null_loss  # and says something
+
+
+def test_a_line_with_one_pattern_does_not_bend():
+    """One task: solutions are linear in alpha, and the bound knows it."""
+    model = make_model(q=1, d=4, seed=1)
+    sequence = model.sequence(WorkingSet(), tol=1e-12, n_solves=1)
+    proofs = []
+    for alpha in (0.011 * model.alpha_max, 0.01 * model.alpha_max):
+        sequence.solve(model.sequence_weights, alpha, rule=None, max_iter=10_000)
+        proofs.append(sequence.certificate)
+    assert abs(sequence.source.line_bend(*proofs, 10 / 11)) < 1e-8 * model.null_loss
+
+
+def test_other_losses_have_no_bend():
+    model = make_model("multinomial", q=3)
+    certificate = model.problem.certify(model.problem.null_coefficients())
+    assert model.problem.line_bend(certificate, certificate, 0.5) == np.inf
+
+
+def test_whole_lines_are_taken_without_certificates(monkeypatch):
+    taken, original = [], following.Follower._take_all_from_line
+
+    def noted(self, first, last):
+        found = original(self, first, last)
+        taken.append(last - first - 1 if found else 0)
+        return found
+
+    monkeypatch.setattr(following.Follower, "_take_all_from_line", noted)
+    model = make_model()
+    follower_of(model).follow(model.alpha_grid(60, 1e-3), np.random.default_rng(0))
+    assert sum(taken) > 30
