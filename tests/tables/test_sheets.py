@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
+from groupowl.designs import MemmapDesign
 from groupowl.tables import FORMATS, TableError, read_sheet
 
 RNG = np.random.default_rng(3)
@@ -322,18 +322,27 @@ def test_other_formats_have_samples_in_rows(tmp_path):
 # The seam for matrices that stay on disk -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["t.npy", "t.h5", "t.zarr", "folder"])
-def test_large_formats_go_to_the_designs(tmp_path, monkeypatch, name):
-    opened = []
-
-    def open_matrix(path):
-        opened.append(path)
-        return X
-
-    monkeypatch.setattr("groupowl.designs.open_matrix", open_matrix, raising=False)
+@pytest.mark.parametrize("name", ["t.npy", "folder"])
+@pytest.mark.parametrize("is_small", [True, False])
+def test_large_formats_go_to_the_designs(tmp_path, monkeypatch, name, is_small):
     path = tmp_path / name
-    path.mkdir() if name == "folder" else path.write_bytes(b"anything")
+    if name == "folder":
+        path.mkdir()
+        np.save(path / "part1.npy", X[:2])
+        np.save(path / "part2.npy", X[2:])
+    else:
+        np.save(path, X)
+    if not is_small:
+        monkeypatch.setattr("groupowl.designs._SMALL_SHARE", 1e12)
     sheet = read_sheet(path)
-    assert opened == [Path(path)]
     assert sheet.names == ("x1", "x2", "x3", "x4")
-    np.testing.assert_array_equal(sheet.matrix(range(4)), X)
+    assert isinstance(sheet.X, MemmapDesign) is not is_small
+    matrix = sheet.matrix([0, 2])
+    values = matrix if is_small else matrix.matmul(np.eye(2))
+    np.testing.assert_array_equal(values, X[:, [0, 2]])
+
+
+def test_large_formats_that_cannot_be_read_are_refused(tmp_path):
+    (tmp_path / "t.npy").write_bytes(b"anything")
+    with pytest.raises(TableError, match="no array that NumPy could read"):
+        read_sheet(tmp_path / "t.npy")

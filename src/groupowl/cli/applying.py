@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from ..designs import Design
 from ..estimators import Verification
 from ..tables import Features, Reading, Table, TableError, load_features, load_table
 from ..tables.errors import counted, listed
@@ -127,7 +128,7 @@ def _predictions(run: SavedRun, features: Features) -> dict[str, list[Any]]:
 
 def _named_matrix(run: SavedRun, X: Any) -> Any:
     """X as the estimator has seen it: a frame where the fit had names."""
-    if not hasattr(run.estimator, "feature_names_in_"):
+    if not hasattr(run.estimator, "feature_names_in_") or isinstance(X, Design):
         return X
     import pandas
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..designs import MemmapDesign, open_matrix
 from .archives import CSR_PIECES, archive_arrays, archive_matrix, has_matrix
 from .arff import ArffHeader, arff_header, arff_lines, arff_table
 from .delimited import read_delimited
@@ -192,16 +193,13 @@ def _decoded(codes: Any, values: list[str]) -> list[str | None]:
 
 def read_large(path: Path, *, text_columns: Collection[str] = (), first_index: int | None = None) -> Sheet:
     """A matrix that stays on disk, opened by :func:`groupowl.designs.open_matrix`; targets are in another file."""
-    from .. import designs
-
-    open_matrix = getattr(designs, "open_matrix", None)
-    if open_matrix is None:
-        raise TableError(
-            f"{path}: this version of groupowl has no out-of-core designs, which .npy, .h5, .zarr and folders of "
-            "blocks need. Save the data as Parquet, NPZ or CSV."
-        )
-    X = open_matrix(path)
-    names = getattr(X, "feature_names", None)
+    try:
+        X = open_matrix(path)
+    except (OSError, TypeError, ValueError, ImportError) as error:
+        raise TableError(str(error)) from error
+    names = X.feature_names
     shown = [str(name) for name in names] if names is not None else [f"x{j + 1}" for j in range(X.shape[1])]
     check_names(str(path), shown)
-    return MatrixSheet(source=str(path), names=tuple(shown), n_rows=X.shape[0], X=X)
+    small: Any = X
+    matrix = X if isinstance(X, MemmapDesign) else small.X
+    return MatrixSheet(source=str(path), names=tuple(shown), n_rows=X.shape[0], X=matrix)

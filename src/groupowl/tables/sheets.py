@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import FloatArray
+from ..designs import Design
 from .errors import TableError, counted, listed
 
 
@@ -245,7 +246,7 @@ class MatrixSheet(Sheet):
             return np.column_stack([np.asarray(self.extras[j], dtype=np.float64) for j in columns])
         if len(chosen) == self.X.shape[1] and np.array_equal(chosen, np.arange(len(chosen))):
             return self.X
-        return self.X[:, chosen]
+        return self.X.restrict(chosen) if isinstance(self.X, Design) else self.X[:, chosen]
 
     def labels(self, j: int) -> list[Any]:
         """Text as it is, numbers as whole ones where they are."""

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import FloatArray, IndexArray
+from ..designs import Design
 from .columns import find_column, find_columns
 from .errors import MissingTargetsError, TableError, counted, listed
 from .joining import Match, match_order, match_rows
@@ -147,7 +148,7 @@ class Table:
         """Some of the samples."""
         return replace(
             self,
-            X=self.X[chosen],
+            X=_samples(self.X, chosen),
             y=self.y[chosen],
             ids=None if self.ids is None else tuple(self.ids[i] for i in chosen),
             groups=None if self.groups is None else self.groups[chosen],
@@ -329,7 +330,7 @@ class _Builder:
         is_whole = len(match.left) == table.n_samples
         return replace(
             table,
-            X=table.X if is_whole else table.X[match.left],
+            X=table.X if is_whole else _samples(table.X, match.left),
             y=table.y,
             ids=None if table.ids is None else tuple(table.ids[i] for i in match.left),
             groups=groups,
@@ -418,7 +419,7 @@ def numbers_of(sheet: Sheet, features: Sequence[int], *, can_drop: bool = False)
         drop = f", or leave columns out with --drop: {names}" if can_drop else ""
         raise TableError(_no_number(sheet, texts[0], "feature", f"Encode it as a number{drop}.", more))
     X = sheet.matrix(features)
-    if hasattr(X, "dtype"):  # a matrix on disk is checked in the first pass over it
+    if not isinstance(X, Design):  # a matrix on disk is checked in the first pass over it
         drop = ", or leave columns out with --drop" if can_drop else ""
         _check_complete(sheet, features, X, "feature", f"Fill them in, remove those samples{drop}.")
     return X
@@ -493,6 +494,10 @@ def _no_number(sheet: Sheet, j: int, what: str, remedy: str, more: str = "") -> 
     hint = " Numbers have a decimal point." if isinstance(cell, str) and _is_number(cell.replace(",", ".")) else ""
     shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
     return f"{sheet.source}: {what} with {shown!r} in {sheet.place(i, j)}, which is no number{more}.{hint} {remedy}"
+
+
+def _samples(X: Any, rows: IndexArray) -> Any:
+    return X.rows(rows) if isinstance(X, Design) else X[rows]
 
 
 def _is_number(cell: Any) -> bool:
