@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from groupowl import _kernels
+from groupowl import _few, _kernels
 from groupowl._few import FEW
 from groupowl._kernels import EPS
 
@@ -30,6 +30,8 @@ def both(monkeypatch):
         few = getattr(_kernels, name)(*arguments)
         with monkeypatch.context() as patched:
             patched.setattr(_kernels, "FEW", -1)
+            patched.setattr(_few, "FEW_TO_SHRINK", -1)
+            patched.setattr(_few, "FEW_TO_POOL", -1)
             return few, getattr(_kernels, name)(*arguments)
 
     return answers

@@ -16,8 +16,11 @@ from ._typing import FloatArray, IndexArray
 
 EPS = float(np.finfo(np.float64).eps)
 
-#: Up to so many units loops are faster.
+#: Up to so many units loops are faster: of most kernels, and of the prox, which needs fewer calls.
 FEW = 40
+FEW_TO_SHRINK = 12
+#: And up to so many when some of them must be pooled.
+FEW_TO_POOL = 60
 
 
 def owl_value(norms: FloatArray, lam: FloatArray) -> float:
@@ -45,28 +48,29 @@ def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[Flo
     """Norms after the proximal map of ``step`` times the OWL norm, and the OWL norm there."""
     lengths, weights = norms.tolist(), lam[: len(norms)].tolist()
     order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
-    # Means of blocks of units, falling, and where the blocks end; a later unit that is larger joins the block before.
-    means: list[float] = []
-    ends: list[int] = []
-    for i, j in enumerate(order):
-        mean, first = lengths[j] - step * weights[i], i
-        while means and means[-1] < mean:
-            before = means.pop()
-            ends.pop()
-            start = ends[-1] if ends else 0
-            mean = before + (mean - before) * ((i + 1 - first) / (i + 1 - start))
-            first = start
-        means.append(mean)
-        ends.append(i + 1)
-    shrunk, value, start = [0.0] * len(lengths), 0.0, 0
-    for mean, end in zip(means, ends, strict=True):
-        if not mean > 0.0:
+    values = pooled([lengths[j] - step * weight for j, weight in zip(order, weights, strict=True)])
+    shrunk, penalty = [0.0] * len(lengths), 0.0
+    for j, value, weight in zip(order, values, weights, strict=True):
+        if not value > 0.0:
             break
-        for i in range(start, end):
-            shrunk[order[i]] = mean
-            value += mean * weights[i]
-        start = end
-    return np.array(shrunk), value
+        shrunk[j] = value
+        penalty += value * weight
+    return np.array(shrunk), penalty
+
+
+def pooled(values: list[float]) -> list[float]:
+    """The falling sequence nearest to the values: what rises is replaced by the means of blocks."""
+    means: list[float] = []
+    sizes: list[int] = []
+    for value in values:
+        mean, size = value, 1
+        while means and means[-1] < mean:
+            before, more = means.pop(), sizes.pop()
+            size += more
+            mean = before + (mean - before) * ((size - more) / size)
+        means.append(mean)
+        sizes.append(size)
+    return [mean for mean, size in zip(means, sizes, strict=True) for _ in range(size)]
 
 
 def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:

@@ -11,9 +11,10 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from . import _few
-from ._few import EPS, FEW
 from ._typing import BoolArray, FloatArray, IndexArray
 
+EPS = _few.EPS
+FEW = _few.FEW
 #: Smallest normal number: what to divide by in place of zero.
 TINY = float(np.finfo(np.float64).tiny)
 _LONG_EPS = np.finfo(np.longdouble).eps
@@ -130,7 +131,7 @@ def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[Flo
     if len(norms) == 0 or lam[0] == lam[len(norms) - 1]:  # equal weights: the order does not matter
         shrunk = np.maximum(norms - step * lam[0], 0.0) if len(norms) else norms
         return shrunk, float(lam[0] * np.add.reduce(shrunk)) if len(norms) else 0.0
-    if len(norms) <= FEW:
+    if len(norms) <= _few.FEW_TO_SHRINK:
         return _few.prox_and_value(norms, lam, step)
     order = (-norms).argsort(kind="stable")
     lam = lam[: len(order)]
@@ -142,7 +143,8 @@ def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[Flo
     size = int(positive[-1]) + 1  # what comes after the last positive one becomes zero, pooled or not
     values, order = values[:size], order[:size]
     if np.count_nonzero(values[1:] > values[:-1]):  # pooling costs a call; most steps do not need it
-        values = isotonic_regression(values, increasing=False).x
+        few = size <= _few.FEW_TO_POOL
+        values = np.array(_few.pooled(values.tolist())) if few else isotonic_regression(values, increasing=False).x
     values = np.maximum(values, 0.0)
     shrunk[order] = values
     return shrunk, float(np.dot(values, lam[:size]))
