@@ -130,7 +130,7 @@ class _Minimisation:
     def run(self, iterate: Iterate) -> Iterate:
         """Steps from the iterate until the goal is met or no steps are left."""
         self.step_cost = self.oracle.step_cost(iterate.point.B.shape[1])
-        if iterate.guessed and self.gram is not None:  # its pattern is likely to be that of the solution
+        if iterate.warm and self.gram is not None:  # a Newton step along its pattern may be all that is needed
             self.block = _SHORTEST_BLOCK
         reference, since = np.inf, 0
         while iterate.steps < self.max_steps:

@@ -13,9 +13,9 @@ from .oracles import Oracle, Point, penalty_of
 
 # Steps between two computations of the inner gap.
 _CHECK_EVERY = 10
-# Before the first of them: steps at which the gap is computed as well, and where the start was a guess at the solution.
+# Before the first of them: steps at which the gap is computed as well, and where the start may be near the solution.
 _EARLY_CHECKS = frozenset({5})
-_CHECKS_OF_A_GUESS = frozenset({1, 3, 5})
+_WARM_CHECKS = frozenset({1, 3, 5})
 # Armijo's constant, and how many past objectives a step may compare itself with.
 _DECREASE = 5e-5
 _MEMORY = 3
@@ -39,7 +39,7 @@ class Iterate:
     exhausted: bool = False  # steps no longer change the coefficients
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=_MEMORY))  # past objectives
     largest: float = 0.0  # largest curvature seen
-    guessed: bool = False  # the start was a guess at the solution
+    warm: bool = False  # the start had coefficients: their pattern may be that of the solution
     work: float = 0.0  # operations of the minimisation that ended here
 
     @property
@@ -86,7 +86,7 @@ def barzilai_borwein(oracle: Oracle, iterate: Iterate, lam: FloatArray, *, goal:
     if not recent:
         recent.append(iterate.objective)
     last = iterate.steps + max_steps
-    early = _CHECKS_OF_A_GUESS if iterate.guessed else _EARLY_CHECKS
+    early = _WARM_CHECKS if iterate.warm else _EARLY_CHECKS
     for step in range(iterate.steps + 1, last + 1):
         direction = oracle.complete(point)
         reference = max(recent)
@@ -181,4 +181,4 @@ def first_iterate(
             point, penalty = other, price
     if lipschitz is None:
         lipschitz = oracle.curvature(oracle.complete(point)) or 1.0
-    return Iterate(point, penalty, lipschitz, guessed=guess is not None)
+    return Iterate(point, penalty, lipschitz, warm=penalty > 0.0)
