@@ -163,6 +163,30 @@ def test_multinomial_dual_value_is_minus_infinity_off_the_simplex():
     assert loss.dual_value(-inside * 10, Y, w) == -np.inf
 
 
+@pytest.mark.parametrize("size", [1e-12, 1e-10])
+def test_multinomial_dual_value_tolerates_rounding_and_nothing_more(size):
+    """A dual value that a point outside the domain may claim is above what certificates allow for rounding."""
+    loss = MultinomialLoss()
+    Y, w = np.eye(3)[[0, 1, 2, 0]], np.ones((4, 1))
+    sure = np.tile([-size, 0.5 * size, 1.0 + 0.5 * size], (4, 1))  # nearly certain of the last class, rows sum to 1
+    assert loss.dual_value(w * (Y - sure), Y, w) == -np.inf
+    assert loss.dual_value(w * (Y - np.maximum(sure, 0.0) / np.maximum(sure, 0.0).sum(axis=1)[:, None]), Y, w) >= 0.0
+    assert loss.dual_value(w * (Y - (1.0 + size) * np.eye(3)[[1, 1, 1, 1]]), Y, w) == -np.inf
+
+
+@pytest.mark.parametrize("n_classes", [2, 10, 1000])
+@pytest.mark.parametrize("size", [0.1, 30.0, 1e4])
+def test_rounding_leaves_multinomial_points_in_the_domain(n_classes, size):
+    """Dual points at any predictor, balanced or not, at any place of their ray."""
+    loss, rng = MultinomialLoss(), np.random.default_rng(0)
+    Z = size * rng.standard_normal((30, n_classes))
+    Y = loss.check_targets(rng.dirichlet(np.full(n_classes, 0.1), 30))
+    w = 10.0 ** rng.uniform(-6, 6, (30, 1))
+    theta = loss.dual_point(Z, Y, w)
+    even = balanced(loss, theta, Y, w)
+    assert all(np.isfinite(loss.dual_value(s * point, Y, w)) for s in (1e-9, 0.3, 1.0) for point in (theta, even))
+
+
 def test_multinomial_dual_value_at_the_corners_of_the_simplex():
     """``0 log 0 = 0``: certain predictions have entropy zero."""
     loss = MultinomialLoss()
