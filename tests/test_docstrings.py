@@ -57,6 +57,26 @@ def test_public_methods_have_a_docstring(name):
     assert not bare, f"{name} has public methods without a docstring: {bare}"
 
 
+ESTIMATORS = ["GroupOWLRegressor", "GroupOWLClassifier", "GroupOWLRegressorCV", "GroupOWLClassifierCV"]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_scores_are_explained_by_the_estimators_themselves(name):
+    """What the number means, and all arguments, in words of our own."""
+    method = getattr(groupowl, name).score
+    assert method.__module__.startswith("groupowl.")
+    text = inspect.getdoc(method)
+    assert all(section in text for section in ("Parameters\n---", "Returns\n---"))
+    assert all(f"\n{argument} : " in text for argument in inspect.signature(method).parameters if argument != "self")
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS, "group_owl_path", "weights"])
+def test_that_gaussian_weights_count_rows_is_said_where_weights_are(name):
+    text = " ".join(inspect.getdoc(getattr(groupowl, name)).split())
+    assert "gaussian" in text
+    assert "rows of X with a positive weight" in text or "rows of X whose sample weight is positive" in text
+
+
 BLOCKING_IMPORT = """
 import importlib, sys
 

@@ -54,6 +54,23 @@ def test_labels_become_one_hot_rows_of_sorted_classes(labels):
     np.testing.assert_array_equal(classes[np.argmax(Y, axis=1)], flat)
 
 
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [([3, -1, 3], "i"), ([np.int8(3), -1, np.int64(3)], "i"), ([True, False, np.True_], "b"), (["b", "a", "b"], "O")],
+    ids=str,
+)
+def test_objects_of_one_kind_are_labels_of_that_kind(labels, kind):
+    classes, Y = encode_labels(np.array(labels, dtype=object))
+    assert classes.dtype.kind == kind
+    assert classes.tolist() == sorted(set(labels))
+    np.testing.assert_array_equal(Y, [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+
+
+def test_objects_of_several_kinds_stay_objects():
+    for labels in ([1, True, 0], [1, 2.5, 1], [2**70, 1, 2]):
+        assert encode_labels(np.array(labels, dtype=object))[0].dtype == object
+
+
 def test_a_class_without_weight_is_not_there():
     classes, Y = encode_labels(["a", "b", "c", "a"], np.array([1.0, 0.0, 2.0, 0.0]))
     assert classes.tolist() == ["a", "c"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
 
 import groupowl as go
 from groupowl.model import build_model
@@ -192,6 +193,57 @@ def test_columns_that_separate_the_classes_are_refused():
     X[:, 0] = Y.argmax(axis=1)
     with pytest.raises(ValueError, match="tell the classes apart"):
         build_model(X, (Y[:, :1] == [[1.0, 0.0]]).astype(float), loss="multinomial", unpenalized=np.array([0]))
+
+
+def with_free_column(column):
+    X, Y, _ = make_data("multinomial")
+    return np.column_stack([X, column]), Y
+
+
+def rare_category(labels):
+    """Three samples of it, all of one class: its coefficient there is best at infinity."""
+    column = np.zeros(N)
+    column[np.flatnonzero(labels == 1)[:3]] = 1.0
+    return column
+
+
+QUASI_SEPARATING = {
+    "a rare category": rare_category,
+    "one sample": lambda labels: (np.arange(N) == 7).astype(float),
+    "positive for one class only": lambda labels: np.where(labels == 2, np.arange(N) % 3, -(np.arange(N) % 2)),
+}
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("name", QUASI_SEPARATING)
+def test_columns_without_a_finite_optimum_are_warned_about(name, fit_intercept):
+    """By paths and by estimators, once; the fit is proved all the same."""
+    labels = make_data("multinomial")[1].argmax(axis=1)
+    X, _ = with_free_column(QUASI_SEPARATING[name](labels))
+    settings = {"unpenalized": [0, D], "fit_intercept": fit_intercept}
+    message = r"unpenalized columns \(indices 0, 25\) have no finite optimum.*Penalise such columns"
+    for fit in (
+        lambda: go.group_owl_path(X, labels, loss="multinomial", alphas=3, eps=0.1, **settings),
+        lambda: go.GroupOWLClassifier(**settings).fit(X, labels),
+        lambda: go.GroupOWLClassifierCV(alphas=3, eps=0.1, cv=2, **settings).fit(X, labels),
+    ):
+        with pytest.warns(ConvergenceWarning, match=message) as caught:
+            fitted = fit()
+        assert [item.filename for item in caught] == [__file__]
+    assert fitted.solve_result_.converged
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_with_a_finite_optimum_are_not(noise, seed):
+    """However well they tell classes apart: two samples of either class on the wrong side keep coefficients finite."""
+    rng = np.random.default_rng(seed)
+    x, labels = rng.standard_normal(200), np.arange(200) % 2
+    x = np.where(labels == 1, np.abs(x), -np.abs(x)) / noise
+    x[:4] *= -0.01
+    X = np.column_stack([x, rng.standard_normal((200, 3))])
+    model = build_model(X, np.eye(2)[labels], loss="multinomial", unpenalized=np.array([0]))
+    assert model.problem.targets.has_minimum
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

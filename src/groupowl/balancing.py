@@ -26,6 +26,8 @@ _SHORT = 1e-14
 _IMBALANCE = 1e-11
 # The same below which one correction is enough for inner solves.
 _NEAR = 1e-4
+# Where the minimum is reached no predictor moves by more than this in another step; towards one at infinity they do.
+_SETTLED = 1e-3
 # Ridge relative to the largest curvature. Flat directions, of which the tasks of a softmax have one each, do not move.
 _FLAT_RTOL = 1e-12
 
@@ -99,6 +101,15 @@ class Block:
         # So near, a whole step squares the error, while the change of the loss is too small to be measured.
         return moved + step if decrement <= _SHORT * self.total_weight else moved
 
+    def is_settled(self, theta: Handle) -> bool:
+        """Whether ``theta``, from :meth:`minimised`, is at a minimum: if that is at infinity, steps do not get shorter.
+
+        Along a direction in which the loss falls for ever it falls exponentially, and a Newton step on such a function
+        has always the same length.
+        """
+        step, decrement = self._newton_step(theta, self._curvature(theta))
+        return bool(np.isfinite(decrement) and self.design.reduce(partial(_n_moving, step=step), self.basis) == 0)
+
     @property
     def _has_constant(self) -> int:
         return int(self.basis is not self.design.free_basis)
@@ -141,6 +152,11 @@ class Block:
 
 def _with_constant(Q: FloatArray, value: float) -> FloatArray:
     return np.hstack([Q, np.full((len(Q), 1), value)])
+
+
+def _n_moving(E: FloatArray, step: FloatArray) -> int:
+    """Predictors that a step changes."""
+    return int(np.count_nonzero(np.abs(E @ step) > _SETTLED))
 
 
 def _sum_of_rows(theta: FloatArray) -> FloatArray:

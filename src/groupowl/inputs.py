@@ -37,6 +37,21 @@ def import_pandas(what: str) -> Any:
     return pandas
 
 
+def plain_labels(y: Any) -> Any:
+    """Labels as a flat array; objects that are all integers, or all truth values, become an array of these."""
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.dtype.kind != "O" or labels.ndim != 1:
+        return labels
+    are_truth = [isinstance(label, bool | np.bool_) for label in labels]
+    if all(are_truth):
+        return labels.astype(bool)
+    if any(are_truth) or not all(isinstance(label, int | np.integer) for label in labels):
+        return labels
+    return np.array(labels.tolist())  # of objects again where they are too large
+
+
 def encode_labels(y: Any, sample_weight: FloatArray | None = None) -> tuple[Any, FloatArray]:
     """Classes, sorted, and one-hot targets for labels of any kind.
 
@@ -49,9 +64,7 @@ def encode_labels(y: Any, sample_weight: FloatArray | None = None) -> tuple[Any,
 
 def check_labels(y: Any) -> Any:
     """One label per sample, none of them missing."""
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+    labels = plain_labels(y)
     if labels.ndim != 1:
         raise ValueError(f"y must be one label per sample, got an array of shape {labels.shape}.")
     missing = np.array([label is None or label != label for label in labels]) if labels.dtype.kind in "Of" else None

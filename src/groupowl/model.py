@@ -5,11 +5,13 @@ The objective is ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from ._checks import finite_matrix, finite_number, finite_vector
 from ._typing import FloatArray, IndexArray
@@ -22,6 +24,7 @@ from .weights import resolve_weights
 
 # "auto" is this fraction of the smallest alpha that selects nothing.
 _AUTO_FRACTION = 0.1
+_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +95,20 @@ class Model:
         """Solves that follow each other; each takes :attr:`sequence_weights` and an alpha."""
         first = self.problem.null_coefficients() if start is None else start
         return Sequence(self.problem, solver, first, tol=tol, n_solves=n_solves)
+
+
+def warn_unless_bounded(model: Model) -> None:
+    """Warn the caller's caller of unpenalised columns whose coefficients have no finite optimum."""
+    if model.problem.targets.has_minimum:
+        return
+    columns = ", ".join(str(j) for j in model.unpenalized[:_SHOWN]) + ", ..." * (len(model.unpenalized) > _SHOWN)
+    warnings.warn(
+        f"The coefficients of the unpenalized columns (indices {columns}) have no finite optimum: they tell the "
+        "classes of some samples apart without an error. They have grown until the loss fell by no more than rounding, "
+        "and their size means nothing else. Penalise such columns, merge rare categories, or leave them out.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
 
 def build_model(

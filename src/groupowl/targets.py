@@ -31,6 +31,7 @@ class Targets:
     null_loss: float
     free_center: FloatArray  # coefficients, on the basis of the unpenalised columns, of what was taken off Y
     null_free: FloatArray  # and of the model without features, for Y as it is here
+    has_minimum: bool = True  # False where the coefficients of the unpenalised columns have no finite optimum
 
     @property
     def n_tasks(self) -> int:
@@ -56,6 +57,7 @@ def summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_inte
     total, n_tasks = float(total), len(sums)
     center, null_intercept = np.zeros(n_tasks), np.zeros(n_tasks)
     free_center = null_free = np.zeros((design.n_free_directions, n_tasks))
+    has_minimum = True
     if fit_intercept and loss.centers_targets:
         Y, center = _center_targets(design, Y, w, total)
     elif fit_intercept:
@@ -69,7 +71,8 @@ def summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_inte
     elif design.n_free_directions:
         block = Block(design, loss, Y, w, total, fit_intercept)
         theta = design.map(partial(_constant_dual_point, loss, null_intercept), Y, w)
-        _, moved = block.minimised(theta)
+        theta, moved = block.minimised(theta)
+        has_minimum = block.is_settled(theta)
         null_free = moved[: design.n_free_directions]
         if fit_intercept:
             null_intercept = null_intercept + block.constant_value * moved[-1]
@@ -81,7 +84,7 @@ def summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_inte
                 "finite optimum. Penalise them, or leave out those that encode the labels."
             )
     norm = float(np.hypot(np.sqrt(squares.sum()), design.free_condition * np.linalg.norm(free_center)))
-    return Targets(Y, w, total, norm, center, null_intercept, float(null_loss), free_center, null_free)
+    return Targets(Y, w, total, norm, center, null_intercept, float(null_loss), free_center, null_free, has_minimum)
 
 
 def _project_targets(design: Design, Y: Handle, w: Handle) -> tuple[Handle, FloatArray]:

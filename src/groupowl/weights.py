@@ -2,6 +2,10 @@
 
 The largest row of ``B`` pays the first weight. Estimators and paths multiply a sequence by ``alpha``;
 :func:`oscar_lam` gives the weights of the paper with their strength applied.
+
+Where a sequence is asked for by name, or by a function, the number of samples that :func:`gaussian` (or the function)
+gets is that of the rows of X whose sample weight is positive. Rows are counted, their weights are not added up: a
+sample of weight 2 counts once, the same sample twice counts twice.
 """
 
 from __future__ import annotations
@@ -89,7 +93,8 @@ def gaussian(n_features: int, n_samples: int, *, fdr: float = 0.1) -> FloatArray
     n_features : int
         Number of features d.
     n_samples : int
-        Number of samples n.
+        Number of samples n. By the name "gaussian", estimators and paths count the rows of X with a positive sample
+        weight.
     fdr : float, default=0.1
         Target false discovery rate, strictly between 0 and 1.
 

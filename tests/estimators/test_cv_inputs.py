@@ -110,6 +110,20 @@ def test_scorers_that_ask_for_labels_or_probabilities(scoring, n_classes):
         np.testing.assert_allclose(model.score_path_, default.score_path_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("values", [[2, 5, 7], ["x", "y", "z"]])
+def test_labels_that_are_objects_are_scored_like_any(values):
+    X, y = classification(60)
+    labels = np.array(values)[np.unique(y, return_inverse=True)[1]]
+    models = [
+        GroupOWLClassifierCV(alphas=3, eps=0.1, cv=3, scoring="accuracy").fit(X, item)
+        for item in (labels, labels.astype(object), pd.Series(labels, dtype=object))
+    ]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.score_path_, models[0].score_path_)
+        assert model.score(X, labels.astype(object)) == models[0].score(X, labels)
+        assert model.verify(X, labels.astype(object))
+
+
 def test_a_callable_gets_a_fitted_estimator_arrays_and_labels():
     X, y = classification()
     seen = []

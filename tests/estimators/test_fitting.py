@@ -230,10 +230,11 @@ def test_targets_as_series_and_frames():
     [
         np.array(["cat", "dog", "eel"]),
         np.array(["cat", "dog", "eel"], dtype=object),
+        np.array([3, 5, 9], dtype=object),
         np.array([-3, 5, 100]),
         np.array([1.0, 2.0, 3.0]),
     ],
-    ids=["text", "objects", "integers", "floats"],
+    ids=["text", "objects", "integer objects", "integers", "floats"],
 )
 def test_any_labels(labels):
     X, y = labelled_data()

@@ -17,7 +17,8 @@ from .._frames import column_names
 from .._typing import FloatArray
 from ..designs import Design
 from ..gram import SufficientStatistics
-from ..model import Model
+from ..inputs import plain_labels
+from ..model import Model, warn_unless_bounded
 from ..path import PathResult, resolve_alphas
 from ..path.fitting import short_of_tolerance
 from ..selection import CRITERIA, FOLD_RULES, Fitting, FoldStatistics
@@ -67,7 +68,8 @@ class CrossValidatedFit(GroupOWLBase):
         Warns
         -----
         ConvergenceWarning
-            When fits on all data, or fits of folds, fall short of their tolerance.
+            When fits on all data, or fits of folds, fall short of their tolerance, or the coefficients of unpenalised
+            columns have no finite optimum because these tell classes apart.
         """
         self._check_selection()
         settings, scorer = self._settings(), resolve_scorer(self.scoring, self._loss)
@@ -89,6 +91,7 @@ class CrossValidatedFit(GroupOWLBase):
             labels=sequence_labels(weight_sequences(self.weights)),
         )
         models = self._models(data)
+        warn_unless_bounded(models[0])
         grids = [resolve_alphas(self.alphas, self.eps, model) for model in models]
         if self.selection in CRITERIA:
             searched = search_criteria(job, models, grids)
@@ -246,5 +249,4 @@ def _plain_targets(data: FitData, y: Any) -> Any:
         return None
     if data.classes is None:
         return data.Y[:, 0] if data.is_flat else data.Y
-    labels = np.asarray(y)
-    return labels[:, 0] if labels.ndim == 2 else labels
+    return plain_labels(y)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from .._checks import check_weight_sum, finite_number
 from .._typing import FloatArray
 from ..designs import encode_labels_of_blocks, row_wise
-from ..inputs import encode_labels
+from ..inputs import encode_labels, plain_labels
 from .data import FitData
 from .single import SingleFit
 
@@ -29,7 +29,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         self, y: Any, names: Any, weight: FloatArray | None
     ) -> tuple[FloatArray, Any, bool, FloatArray | None]:
         """One-hot targets, the classes, and sample weights with those of the classes multiplied in."""
-        labels = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
+        labels = plain_labels(column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y)
         classes, Y = encode_labels(labels, weight)
         check_classification_targets(labels)
         factors = class_factors(self.class_weight, classes, Y, weight)
@@ -123,6 +123,25 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         """
         return np.exp(self.predict_log_proba(X))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the fraction of the samples whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Data.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples, which then make up the fraction.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        return float(super().score(X, plain_labels(y), sample_weight=sample_weight))
+
 
 def _most_probable(scores: FloatArray, classes: Any) -> Any:
     return classes[scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)]
@@ -170,7 +189,8 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         that is 0); the value used is ``alpha_``.
     weights : str, array-like of shape (n_features,) or callable, default="oscar"
         Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
-        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``.
+        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
+        "gaussian" and functions, are rows of X with a positive weight, however large that is.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is never penalised.
     standardize : bool, default=False

@@ -23,8 +23,10 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
         Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
-        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``. Of a list of sequences,
-        each with an alpha grid of its own, the one with the best score (or criterion) is taken.
+        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
+        "gaussian" and functions, are rows of X with a positive weight, however large that is; folds use the sequence of
+        all data. Of a list of sequences, each with an alpha grid of its own, the one with the best score (or criterion)
+        is taken.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing on all data; this
         grid ends early where 99.9 % of the deviance is explained. Or positive numbers, which are all fitted.
@@ -41,7 +43,7 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     scoring : str, callable or None, default=None
         None is the negative mean squared error, over samples and targets. Or the name of a scorer of scikit-learn, or
         ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
-        is better.
+        is better. The estimator is one of a single alpha with all that a fit to the fold stores, but certificates.
     n_jobs : int or None, default=None
         Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor.
     fit_intercept : bool, default=True
@@ -136,7 +138,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     of training sets come from them by subtraction.
 
     Degrees of freedom of the criteria: a cluster of m features counts ``m (q - 1) + 1`` for q targets;
-    intercepts and unpenalised features count q each, and so do selected features of a relaxed fit.
+    intercepts and directions of the unpenalised features (their rank) count q each, and so do selected features of a
+    relaxed fit.
     Errors are normal with one variance for all targets, estimated from the residuals of each fit.
 
     Examples
@@ -204,8 +207,10 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
         Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
-        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``. Of a list of sequences,
-        each with an alpha grid of its own, the one with the best score (or criterion) is taken.
+        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
+        "gaussian" and functions, are rows of X with a positive weight, however large that is; folds use the sequence of
+        all data. Of a list of sequences, each with an alpha grid of its own, the one with the best score (or criterion)
+        is taken.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing on all data; this
         grid ends early where 99.9 % of the deviance is explained. Or positive numbers, which are all fitted.
@@ -222,7 +227,7 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     scoring : str, callable or None, default=None
         None is the negative log-loss, the mean over samples. Or the name of a scorer of scikit-learn, or
         ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
-        is better.
+        is better. The estimator is one of a single alpha with all that a fit to the fold stores, but certificates.
     n_jobs : int or None, default=None
         Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor.
     fit_intercept : bool, default=True
@@ -320,7 +325,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     2.2e-16 as 2.2e-16, so that it is finite.
 
     Degrees of freedom of the criteria: a cluster of m features counts ``m (q - 1) + 1`` for q = n_classes - 1;
-    intercepts and unpenalised features count q each, and so do selected features of a relaxed fit.
+    intercepts and directions of the unpenalised features (their rank) count q each, and so do selected features of a
+    relaxed fit.
     The likelihood is that of the sample weights of the fit, class weights included.
 
     Examples

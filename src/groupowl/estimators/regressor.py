@@ -62,6 +62,28 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         """
         return self._decision(X)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination of the predictions, R^2.
+
+        ``1 - sum_i w_i (y_i - p_i)^2 / sum_i w_i (y_i - mean)^2`` of each target, and the mean over targets: 1 is
+        perfect, 0 as good as the mean of ``y``, and worse is negative.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Data.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            True targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights w of the samples; 1 by default.
+
+        Returns
+        -------
+        float
+            At most 1.
+        """
+        return float(super().score(X, y, sample_weight=sample_weight))
+
 
 def _as_numbers(values: Any) -> Any:
     """An array of objects as numbers, or as it is where that is impossible."""
@@ -88,7 +110,8 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
         that is 0); the value used is ``alpha_``.
     weights : str, array-like of shape (n_features,) or callable, default="oscar"
         Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
-        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``.
+        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
+        "gaussian" and functions, are rows of X with a positive weight, however large that is.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is never penalised.
     standardize : bool, default=False

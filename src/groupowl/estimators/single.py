@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._typing import FloatArray
-from ..model import Model
+from ..model import Model, warn_unless_bounded
 from ..solvers import warn_unless_converged
 from .base import GroupOWLBase
 from .data import FitData
@@ -37,11 +37,13 @@ class SingleFit(GroupOWLBase):
         Warns
         -----
         ConvergenceWarning
-            When the duality gap stays above ``tol`` times the loss of the null model.
+            When the duality gap stays above ``tol`` times the loss of the null model, or coefficients of unpenalised
+            columns have no finite optimum because these tell classes apart.
         """
         settings = self._settings()
         data = self._validate_fit(X, y, sample_weight)
         model = self._build_model(data)
+        warn_unless_bounded(model)
         alpha = model.resolve_alpha(self.alpha)
         result = self._solve(model, alpha, settings, self._start(data, model))
         warn_unless_converged(result, settings.tol * model.null_loss, settings.tol, settings.max_iter)

@@ -12,7 +12,7 @@ from .._kernels import EPS
 from .._typing import FloatArray
 
 # Rounding leaves probabilities this far outside the simplex. A point outside by delta claims a bound that may be wrong
-# by ``2 delta sum_i w_i max_k |z_ik|``; certificates allow for a few units of rounding of that sum, so no more may pass.
+# by ``2 delta sum_i w_i max_k |z_ik|``; certificates allow for a few units of rounding of that sum: no more may pass.
 _SIMPLEX_ATOL = 64 * EPS
 # Class probabilities given by users may carry single-precision rounding.
 _TARGET_ATOL = 1e-5

@@ -22,7 +22,7 @@ from ..designs import DaskDesign, Design, as_design, encode_labels_of_blocks, ro
 from ..gram import SufficientStatistics
 from ..inputs import encode_labels, feature_names, resolve_columns
 from ..losses import resolve_loss
-from ..model import Model, build_model
+from ..model import Model, build_model, warn_unless_bounded
 from ..progress import combined, progress_callback
 from ..screening import resolve_rule
 from ..solvers import Callback, as_generator, check_callback, resolve_solver, warn_unless_converged
@@ -72,7 +72,8 @@ def group_owl_path(
         ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
     weights : str, array-like or callable, default="oscar"
         Weight sequence: a name ("oscar", "linear", "constant", "bh", "gaussian", "chi"), one weight for each penalised
-        feature, or a function ``f(n_features, n_tasks=, n_samples=)``.
+        feature, or a function ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian" and functions, are rows
+        of X with a positive weight, however large that is.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing; or positive
         numbers, which are sorted downwards and all fitted, each once: a path has one solution per alpha.
@@ -143,6 +144,7 @@ def group_owl_path(
         sample_weight=sample_weight,
         unpenalized=resolve_columns("unpenalized", unpenalized, design.n_features, names),
     )
+    warn_unless_bounded(model)
     grid = resolve_alphas(alphas, eps, model)
     goal = tol * model.null_loss
     line = progress_callback(verbose, goal=goal, what="group_owl_path", n_alphas=len(grid))
