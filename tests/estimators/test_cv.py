@@ -325,6 +325,30 @@ def test_a_relaxed_criterion_judges_the_relaxed_fit():
         assert model.criterion_path_[i] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize("unpenalized", [None, [4]])
+@pytest.mark.parametrize("kind", ["regression", "classification"])
+def test_the_history_is_that_of_the_whole_fit(kind, unpenalized, relaxed):
+    """The fit at alpha_ goes on beyond tol: what it took, proved and reached is what its history says."""
+    X, y = regression(60, 40, 3) if kind == "regression" else classification(60)
+    estimator = GroupOWLRegressorCV if kind == "regression" else GroupOWLClassifierCV
+    model = estimator(selection="bic", alphas=6, eps=0.1, unpenalized=unpenalized, relaxed=relaxed).fit(X, y)
+    result, history = model.solve_result_, model.solve_result_.history
+    single = model._single(model.alpha_, unpenalized=unpenalized).fit(X, y).solve_result_
+    assert len(history) > len(single.history)
+    assert history.iteration[-1] == result.n_iter == model.n_iter_ > single.n_iter
+    assert history.passes[-1] == pytest.approx(result.n_passes)
+    assert single.seconds < result.seconds or history.seconds[-1] <= result.seconds
+    assert result.gap == pytest.approx(history.gap.min(), rel=1e-6)
+    assert result.gap < 1e-2 * single.gap
+    for column in (history.iteration, history.seconds, history.passes, -history.n_active):
+        assert (np.diff(column) >= 0).all()
+    assert result.screened_at.max() < len(history)
+    np.testing.assert_array_equal(result.active, np.flatnonzero(result.screened_at < 0))
+    assert len(result.active) <= len(single.active)
+    assert not result.B[result.screened_at >= 0].any()
+
+
 def test_a_criterion_needs_no_folds():
     X, Y = regression(2, 3)
     assert GroupOWLRegressorCV(selection="bic", alphas=3, cv=10).fit(X, Y).coef_.shape == (2, 3)

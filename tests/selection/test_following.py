@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -95,3 +97,28 @@ def test_whole_lines_are_taken_without_certificates(monkeypatch):
     model = make_model()
     follower_of(model).follow(model.alpha_grid(60, 1e-3), np.random.default_rng(0))
     assert sum(taken) > 30
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+def test_a_solve_aside_leaves_no_trace(loss, fails):
+    """The next solve starts where it would have started, whether the one in between ends or is interrupted."""
+    model = make_model(loss, d=30)
+    weights, settings = model.sequence_weights, {"rule": resolve_rule("safe"), "max_iter": 10_000}
+    plain, other = (model.sequence(WorkingSet(), tol=TOL, n_solves=4) for _ in range(2))
+    for sequence in (plain, other):
+        for share in (0.5, 0.4):
+            sequence.solve(weights, share * model.alpha_max, **settings)
+    start, before = model.problem.null_coefficients(), dict(vars(other))
+    with pytest.raises(KeyboardInterrupt) if fails else nullcontext(), other.aside(start):
+        assert other.B is start
+        other.solve(weights, 0.01 * model.alpha_max, callback=interrupt if fails else None, **settings)
+        assert other.B is not start
+    assert {name for name, value in vars(other).items() if value is not before[name]} <= {"_pulls"}
+    wanted, found = (sequence.solve(weights, 0.3 * model.alpha_max, **settings) for sequence in (plain, other))
+    np.testing.assert_array_equal(found.B, wanted.B)
+    assert found.n_iter == wanted.n_iter
+
+
+def interrupt(progress):
+    raise KeyboardInterrupt

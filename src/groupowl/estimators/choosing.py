@@ -22,7 +22,7 @@ from ..model import Model, warn_unless_bounded
 from ..path import PathResult, resolve_alphas
 from ..path.fitting import short_of_tolerance
 from ..selection import CRITERIA, FOLD_RULES, Fitting, FoldStatistics
-from ..solvers import SolveResult, warn_unless_converged
+from ..solvers import History, SolveResult, warn_unless_converged
 from ..weights import resolve_weights
 from .base import GroupOWLBase, Settings
 from .by_criteria import search_criteria
@@ -181,11 +181,7 @@ class CrossValidatedFit(GroupOWLBase):
         polished = self._solve(model, alpha, finer, start, what=f"{what}, more digits")
         if polished.gap >= result.gap or polished.B[result.screened_at >= 0].any():
             return result
-        return replace(
-            result,  # whose history and proofs of zeros stay
-            **{name: getattr(polished, name) for name in ("B", "intercept", "primal", "dual", "gap", "clusters")},
-            **{name: getattr(result, name) + getattr(polished, name) for name in ("n_iter", "n_passes", "seconds")},
-        )
+        return _continued(result, polished, len(model.unpenalized))
 
     def _chosen_attributes(self, data: FitData, best: Searched, searched: list[Searched]) -> dict[str, Any]:
         path = PathResult.from_fit(
@@ -194,6 +190,26 @@ class CrossValidatedFit(GroupOWLBase):
         fitted = {"alphas_": best.path.alphas, "best_index_": best.best_index, "path_": path}
         fitted |= {f"{name}_": value for name, value in best.attributes.items()}
         return fitted | {"search_results_": [found.report() for found in searched]}
+
+
+def _continued(first: SolveResult, second: SolveResult, n_unpenalized: int) -> SolveResult:
+    """The second of two solves of a problem, which starts where the first ends, with all that both took and proved."""
+    n_before = len(first.history)
+    screened_at = np.where(second.screened_at >= 0, second.screened_at + n_before, -1)
+    screened_at = np.where(first.screened_at >= 0, first.screened_at, screened_at)
+    columns = second.history.as_dict()
+    columns["n_active"] = np.minimum(columns["n_active"], len(first.active) - n_unpenalized)  # what is proved stays so
+    efforts = {"iteration": first.n_iter, "passes": first.n_passes, "seconds": first.seconds}
+    columns |= {name: columns[name] + before for name, before in efforts.items()}
+    joined = {name: np.concatenate([values, columns[name]]) for name, values in first.history.as_dict().items()}
+    return replace(
+        second,
+        status=first.status,  # the second goal is nobody's but ours
+        active=np.flatnonzero(screened_at < 0),
+        screened_at=screened_at,
+        history=History(**joined),
+        **{name: getattr(first, name) + getattr(second, name) for name in ("n_iter", "n_passes", "seconds")},
+    )
 
 
 def weight_sequences(weights: Any) -> list[Any]:

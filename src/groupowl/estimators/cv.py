@@ -115,7 +115,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     screened_fraction_ : float
         Fraction of the features that are proved to be zero.
     solve_result_ : SolveResult
-        Coefficients of the fit at ``alpha_`` in double precision, certificate and history.
+        The penalised fit at ``alpha_``, relaxed or not: coefficients in double precision, certificate and history. That
+        fit goes on beyond ``tol`` for some more digits; both parts count in ``n_iter_`` and are in the history.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -304,7 +305,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     screened_fraction_ : float
         Fraction of the features that are proved to be zero.
     solve_result_ : SolveResult
-        Coefficients of the fit at ``alpha_`` in double precision, certificate and history.
+        The penalised fit at ``alpha_``, relaxed or not: coefficients in double precision, certificate and history. That
+        fit goes on beyond ``tol`` for some more digits; both parts count in ``n_iter_`` and are in the history.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str

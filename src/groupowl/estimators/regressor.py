@@ -165,7 +165,8 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
     screened_fraction_ : float
         Fraction of the features that are proved to be zero.
     solve_result_ : SolveResult
-        Coefficients in double precision, certificate and history; its ``theta`` is not kept.
+        The penalised fit, relaxed or not: coefficients in double precision, certificate and history; its ``theta`` is
+        not kept.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str

@@ -129,9 +129,6 @@ class Follower:
         return line + bend
 
     def _solve_between(self, i: int) -> None:
-        """Solve from the coefficients on the line; the sequence then goes on as if that had not been."""
-        sequence = self.sequence
-        kept = sequence.B, sequence.residual, sequence.source, sequence.line
-        sequence.B, sequence.residual, sequence.line = self.coefficients[i], None, sequence.new_line()
-        self._solve(i)
-        sequence.B, sequence.residual, sequence.source, sequence.line = kept
+        """Solve from the coefficients on the line."""
+        with self.sequence.aside(self.coefficients[i]):
+            self._solve(i)

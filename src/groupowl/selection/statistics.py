@@ -97,7 +97,7 @@ class ModelWithStatistics(Model):
             return super().sequence(solver, tol=tol, n_solves=n_solves, start=start)
         content: Any = solver
         sequence = super().sequence(replace(content, compress=False), tol=tol, n_solves=n_solves, start=start)
-        sequence.small = self.small
+        sequence.adopt_statistics(self.small)
         return sequence
 
 

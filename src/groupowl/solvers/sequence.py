@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -79,6 +80,20 @@ class Sequence:
             )
         self.line.add(strength, self.B)
         return result
+
+    @contextmanager
+    def aside(self, B: FloatArray) -> Iterator[None]:
+        """Solves from other coefficients; afterwards the sequence goes on as if they had not been."""
+        kept = self.B, self.residual, self.certificate, self.source, self.line
+        self.B, self.residual, self.line = B, None, self.new_line()
+        try:
+            yield
+        finally:
+            self.B, self.residual, self.certificate, self.source, self.line = kept
+
+    def adopt_statistics(self, small: Problem) -> None:
+        """Solve on a smaller problem that stands for the data and is known already."""
+        self.small = small
 
     def _null_pulls(self) -> FloatArray:
         """Those of the model without features, the same for all weights."""
