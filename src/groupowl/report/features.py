@@ -56,7 +56,8 @@ def feature_columns(subject: Subject) -> list[Column]:
 
 
 def _numbers(label: str, meaning: str, kind: str, values: FloatArray) -> Column:
-    return Column(label, meaning, kind, values, decimals_of(values))
+    known = np.array(rounded(values), dtype=np.float64)  # the digits that scripts see, so that both write the same
+    return Column(label, meaning, kind, known, decimals_of(known))
 
 
 def _counts(label: str, meaning: str, kind: str, values: Any) -> Column:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Sequence
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 import numpy as np
 
@@ -31,9 +32,9 @@ def number(value: float, digits: int = _DIGITS) -> str:
     if size == 0.0:
         return "0"
     if not _SMALLEST <= size < _LARGEST:
-        return re.sub(r"\.?0*e", "e", _with_exponent(value, digits - 1))
+        return re.sub(r"\.?0*e", "e", _written(value, f".{digits - 1}e"))
     decimals = max(digits - 1 - int(np.floor(np.log10(size))), 0)
-    written = f"{value:.{decimals}f}"
+    written = _written(value, f".{decimals}f")
     return written.rstrip("0").rstrip(".") if "." in written else written
 
 
@@ -59,14 +60,14 @@ def fixed(value: float, decimals: int) -> str:
     if value == 0.0:
         return "0"
     if decimals < 0 or abs(value) < 0.5 * 10.0**-decimals:
-        return _with_exponent(value, 1 if decimals >= 0 else _DIGITS - 1)
-    return f"{value:.{decimals}f}"
+        return _written(value, f".{1 if decimals >= 0 else _DIGITS - 1}e")
+    return _written(value, f".{decimals}f")
 
 
-def _with_exponent(value: float, decimals: int) -> str:
-    """As browsers write it, without zeros before the exponent's digits."""
-    mantissa, exponent = f"{value:.{decimals}e}".split("e")
-    return f"{mantissa}e{int(exponent):+d}"
+def _written(value: float, form: str) -> str:
+    """As scripts write it: a number half way between two is rounded up, and exponents have no leading zeros."""
+    with localcontext(rounding=ROUND_HALF_UP):
+        return format(Decimal(float(value)), form)
 
 
 def count(n: int, noun: str, plural: str = "") -> str:
