@@ -14,7 +14,9 @@ _SHOWN = 5
 
 def feature_names(X: Any) -> list[str] | None:
     """Names of the columns of a pandas or polars frame or of a design, where they are text; None for anything else."""
-    names = getattr(X, "feature_names", None) if hasattr(X, "feature_names") else getattr(X, "columns", None)
+    names = getattr(X, "columns", None)
+    if callable(names):  # of a design
+        names = getattr(X, "feature_names", None)
     if names is None:
         return None
     names = list(names)

@@ -186,6 +186,7 @@ def _small_blocks(request, monkeypatch):
         monkeypatch.setattr("groupowl.designs.sparse._BLOCK_ENTRIES", 40)
         monkeypatch.setattr("groupowl.designs.stored._LARGEST_BUFFER", 400)
         monkeypatch.setattr("groupowl.designs.storage.columns._GATHER_BYTES", 200)
+        monkeypatch.setattr("groupowl.designs.stored._Store.batch_bytes", 400)
 
 
 @pytest.mark.parametrize(("kind", "wrapper"), CASES)

@@ -36,6 +36,8 @@ _GRAM_COPIES = 9
 _MOST_KEPT = 0.25
 # Weights for which the moments of the columns are kept.
 _KEPT_MOMENTS = 2
+# A selection of rows is read into memory if it takes no more than this part of what is left there.
+_BATCH_SHARE = 4
 # Samples that are drawn from so many runs of rows come from whole runs, read at once.
 _FEW_RUNS = 2
 
@@ -92,6 +94,17 @@ class _Store:
     def available(self) -> int:
         """Memory for columns or statistics."""
         return max(self.max_memory - 2 * self.buffer - self.sample_bytes - _OVERHEAD, 0)
+
+    @property
+    def row_bytes(self) -> float:
+        """Memory of a row, on average."""
+        n, d = self.storage.shape
+        return self.storage.column_bytes * d / max(n, 1)
+
+    @property
+    def batch_bytes(self) -> int:
+        """Memory for a selection of rows."""
+        return max(self.buffer, self.available // _BATCH_SHARE)
 
     def keep(self, columns: IndexArray, extra: int = 0) -> bool:
         """Have these columns in memory, with ``extra`` bytes to spare; False where they do not fit."""
@@ -394,9 +407,9 @@ class MemmapDesign(LocalDesign):
     # Rows -------------------------------------------------------------------------------------------
 
     def rows(self, rows: IndexArray) -> LocalDesign:
-        """These rows: in memory if they fit into the buffer, else as a view of the file."""
+        """These rows: in memory if they fit, else as a view of the file."""
         unit = self.unit * len(rows) / self.n_samples
-        if len(rows) * self.X.shape[1] * self.X.entry_bytes > self._store.buffer:
+        if len(rows) * self._store.row_bytes > self._store.batch_bytes:
             store = _Store(ChosenRows(self.X, rows), self._store.max_memory)
             store.n_tasks = self._store.n_tasks
             return self._view(store, self._chosen, self.passes, unit)

@@ -20,6 +20,8 @@ from .memory import format_bytes
 
 # Gaps between wanted rows up to this size are read too: one long read beats two short ones.
 _GAP_BYTES = 1 << 14
+# Where rows are compressed together, up to so many bytes are read at once to find some of them.
+_RUN_BYTES = 1 << 22
 
 
 class Block(NamedTuple):
@@ -77,6 +79,8 @@ class Storage(ABC):
 
     #: Whether pieces are CSR arrays.
     is_sparse: bool = False
+    #: Whether reading a few rows takes as long as reading all that are compressed together with them.
+    reads_whole_runs: bool = False
     #: Whether columns, not rows, are contiguous, so that single rows are slow to read.
     by_columns: bool = False
 
@@ -126,8 +130,12 @@ class Storage(ABC):
 
     def cuts(self, max_bytes: int) -> IndexArray:
         """Where rows are cut into bands of at most so many bytes, from 0 to the number of rows."""
-        step = max(1, max_bytes // max(self.shape[1] * self.entry_bytes, 1))
+        step = self.rows_within(max_bytes)
         return np.append(np.arange(0, self.shape[0], step), self.shape[0])
+
+    def rows_within(self, max_bytes: int) -> int:
+        """Rows of a band of at most so many bytes, at least one."""
+        return int(max(1, max_bytes // max(self.shape[1] * self.entry_bytes, 1)))
 
     def runs(self, max_bytes: int) -> IndexArray:
         """Where rows are cut into runs that are best read together when single rows are wanted."""
@@ -152,16 +160,22 @@ class Storage(ABC):
     def take_rows(self, rows: IndexArray, columns: IndexArray | None = None) -> Any:
         """Any rows in any order, read in runs."""
         wanted, inverse = np.unique(rows, return_inverse=True)
-        gap = max(1, _GAP_BYTES // max(self.shape[1] * self.raw.itemsize, 1))
+        pieces = self.ascending_rows(wanted, columns) if len(wanted) else []
+        whole = stacked(pieces, self.shape[1] if columns is None else len(columns), self)
+        return whole if np.array_equal(inverse, np.arange(len(wanted))) else whole[inverse]
+
+    def ascending_rows(self, rows: IndexArray, columns: IndexArray | None) -> list[Any]:
+        """Rows in ascending order, at least one, in pieces: one for each read."""
+        if self.reads_whole_runs:
+            breaks = np.diff(np.searchsorted(self.runs(_RUN_BYTES), rows, side="right")) > 0
+        else:
+            breaks = np.diff(rows) > max(1, _GAP_BYTES // max(self.shape[1] * self.raw.itemsize, 1))
         pieces = []
         with self.opened() as source:
-            for run in np.split(wanted, np.flatnonzero(np.diff(wanted) > gap) + 1):
-                if len(run):
-                    piece = self.read(source, slice(int(run[0]), int(run[-1]) + 1), columns)
-                    pieces.append(piece[run - run[0]])
-        width = self.shape[1] if columns is None else len(columns)
-        whole = stacked(pieces, width, self)
-        return whole if np.array_equal(inverse, np.arange(len(wanted))) else whole[inverse]
+            for run in np.split(rows, np.flatnonzero(breaks) + 1):
+                piece = self.read(source, slice(int(run[0]), int(run[-1]) + 1), columns)
+                pieces.append(piece[run - run[0]])
+        return pieces
 
     def read_columns(self, columns: IndexArray, max_bytes: int) -> Any:
         """Some columns of all rows: an array stored by columns, or a CSR array."""
@@ -175,7 +189,7 @@ class Storage(ABC):
 
     def count(self, n_bytes: int) -> None:
         """Note that so many bytes were read."""
-        self.bytes_read += n_bytes
+        self.bytes_read += int(n_bytes)
 
     def place(self, rows: slice) -> str:
         """Names some rows in messages."""
@@ -231,6 +245,15 @@ class ChosenRows(Storage):
 class _Nothing(AbstractContextManager[None]):
     def __exit__(self, *error: object) -> None:
         return None
+
+
+def merged_cuts(cuts: IndexArray, most: int) -> IndexArray:
+    """Fewer cuts, so that pieces have as many rows as possible up to ``most``; none is cut further."""
+    kept = [int(cuts[0])]
+    for before, cut in pairwise(cuts[1:]):
+        if cut - kept[-1] > most:
+            kept.append(int(before))
+    return np.array([*kept, int(cuts[-1])])
 
 
 def stacked(pieces: list[Any], width: int, storage: Storage) -> Any:

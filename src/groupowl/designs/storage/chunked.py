@@ -31,6 +31,8 @@ class ChunkedArray(Storage):
         Of the file behind it, where there is one file.
     """
 
+    reads_whole_runs = True
+
     def __init__(self, label: str, opener: Callable[[], AbstractContextManager[Any]], state: FileState | None) -> None:
         self.opener = opener
         self.state = state
@@ -79,7 +81,7 @@ class ChunkedArray(Storage):
 
     def cuts(self, max_bytes: int) -> IndexArray:
         """Between chunks, as far as a row of chunks fits."""
-        step = max(1, max_bytes // (self.shape[1] * self.entry_bytes))
+        step = self.rows_within(max_bytes)
         if step >= self.chunks[0]:
             step -= step % self.chunks[0]
         return np.append(np.arange(0, self.shape[0], step), self.shape[0])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._typing import IndexArray
-from .base import Block, Storage, stacked
+from .base import Block, Storage, merged_cuts, stacked
 
 
 class RowBlocks(Storage):
@@ -63,8 +63,8 @@ class RowBlocks(Storage):
         return self._joined([part.cuts(max_bytes) for part in self.parts])
 
     def runs(self, max_bytes: int) -> IndexArray:
-        """Those of the parts."""
-        return self._joined([part.runs(max_bytes) for part in self.parts])
+        """Those of the parts, small ones together."""
+        return merged_cuts(self._joined([part.runs(max_bytes) for part in self.parts]), self.rows_within(max_bytes))
 
     def _joined(self, cuts: list[IndexArray]) -> IndexArray:
         return np.unique(np.concatenate([start + own for start, own in zip(self.starts[:-1], cuts, strict=True)]))
@@ -93,6 +93,18 @@ class RowBlocks(Storage):
             pieces.append(part.read_rows(own, columns).astype(self.dtype, copy=False))
             self.count(part.bytes_read - before)
         return stacked(pieces, self.shape[1] if columns is None else len(columns), self)
+
+    def ascending_rows(self, rows: IndexArray, columns: IndexArray | None) -> list[Any]:
+        """From the parts, each in its own way."""
+        pieces: list[Any] = []
+        for number in self._numbers(slice(int(rows[0]), int(rows[-1]) + 1)):
+            part, (start, stop) = self.parts[number], self.starts[number : number + 2]
+            own = rows[(rows >= start) & (rows < stop)] - start
+            if len(own):
+                before = part.bytes_read
+                pieces.extend(piece.astype(self.dtype, copy=False) for piece in part.ascending_rows(own, columns))
+                self.count(part.bytes_read - before)
+        return pieces
 
     def _numbers(self, rows: slice) -> list[int]:
         """Parts that hold some of the rows."""

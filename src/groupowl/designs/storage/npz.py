@@ -22,6 +22,8 @@ _INDEX_BYTES = 8  # of a stored entry beside its value, at most
 class NpzFile(Storage):
     """The one matrix in a ``.npz`` file."""
 
+    reads_whole_runs = True
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.state = FileState.of(path)

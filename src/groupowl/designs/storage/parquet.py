@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..._typing import IndexArray
-from .base import Block, FileState, Storage
+from .base import Block, FileState, Storage, merged_cuts, stacked
 
+# Rows are decoded so many bytes at a time.
+_BATCH_BYTES = 1 << 20
 # What pandas calls an index that it had to store.
 _INDEX_PREFIX = "__index_level_"
 
@@ -19,7 +22,7 @@ _INDEX_PREFIX = "__index_level_"
 class ParquetTable(Storage):
     """The columns of a Parquet file, all numeric; missing values become NaN."""
 
-    by_columns = False
+    reads_whole_runs = True
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -75,40 +78,45 @@ class ParquetTable(Storage):
     def bands(self, max_bytes: int, columns: IndexArray | None = None) -> Iterator[Block]:
         """Batches of rows, in order, decoded once."""
         names = self._names(columns)
-        height = int(max(1, max_bytes // (self.shape[1] * self.entry_bytes)))
+        height = self.rows_within(max_bytes)
         start = 0
         with self.opened() as file:
             for batch in file.iter_batches(batch_size=height, columns=names, use_threads=False):
                 rows = slice(start, start + batch.num_rows)
+                self.count(batch.num_rows * len(names) * self.raw.itemsize)
                 yield Block(rows, slice(0, len(names)), self._matrix(batch, names))
                 start = rows.stop
 
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
-        """Rows of the groups that hold them."""
+        """Rows of the groups that hold them, which are decoded in small batches: groups may be large."""
         names = self._names(columns)
         first, last = np.searchsorted(self.groups, [rows.start, rows.stop - 1], side="right") - 1
-        table = source.read_row_groups(list(range(first, last + 1)), columns=names, use_threads=False)
-        offset = int(rows.start - self.groups[first])
-        return self._matrix(table.slice(offset, rows.stop - rows.start), names)
+        groups = list(range(first, last + 1))
+        pieces, start = [], int(self.groups[first])
+        height = self.rows_within(_BATCH_BYTES)
+        for batch in source.iter_batches(batch_size=height, row_groups=groups, columns=names, use_threads=False):
+            self.count(batch.num_rows * len(names) * self.raw.itemsize)
+            left, right = max(rows.start - start, 0), min(rows.stop - start, batch.num_rows)
+            if left < right:
+                pieces.append(self._matrix(batch.slice(left, right - left), names))
+            start += batch.num_rows
+        return stacked(pieces, len(names), self)
 
     def runs(self, max_bytes: int) -> IndexArray:
-        """The groups of rows."""
-        return np.unique(self.groups)
+        """Groups of rows, small ones together and large ones in parts."""
+        most = self.rows_within(max_bytes)
+        cuts = [np.arange(start, stop, most) for start, stop in pairwise(self.groups)]
+        return merged_cuts(np.concatenate([*cuts, self.groups[-1:]]), most)
 
     def _names(self, columns: IndexArray | None) -> list[str]:
         names = self.feature_names or []
         return names if columns is None else [names[j] for j in columns]
 
-    def _matrix(self, table: Any, names: list[str]) -> Any:
-        matrix = np.empty((table.num_rows, len(names)), dtype=self.dtype, order="F")
+    def _matrix(self, batch: Any, names: list[str]) -> Any:
+        matrix = np.empty((batch.num_rows, len(names)), dtype=self.dtype, order="F")
         for j, name in enumerate(names):
-            matrix[:, j] = table.column(name).to_numpy(**self._whole(table))
-        self.count(matrix.size * self.raw.itemsize)
+            matrix[:, j] = batch.column(name).to_numpy(zero_copy_only=False)
         return matrix
-
-    def _whole(self, table: Any) -> dict[str, bool]:
-        """Arrays, unlike columns of tables, ask for a copy where there are missing values."""
-        return {"zero_copy_only": False} if isinstance(table, self.arrow.RecordBatch) else {}
 
 
 def _import_arrow(path: Path) -> Any:
