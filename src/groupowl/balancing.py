@@ -76,7 +76,7 @@ class Block:
         """Steps along the tangent."""
         for _ in range(times):
             step, _ = self._newton_step(theta, curvature)
-            theta = self.design.map(partial(self._tangent, step=step), theta, self.Y, self.w, self.basis)
+            theta = self.design.map(partial(_along_tangent, self.loss, step), theta, self.Y, self.w, self.basis)
         return theta
 
     def minimised(self, theta: Handle) -> tuple[Handle, FloatArray]:
@@ -91,7 +91,7 @@ class Block:
             if factor == 0.0:
                 break
             moved = moved + factor * step
-            theta = self.design.map(partial(self._moved, step=factor * step), theta, self.Y, self.w, self.basis)
+            theta = self.design.map(partial(_moved, self.loss, factor * step), theta, self.Y, self.w, self.basis)
         return theta, moved
 
     def best_move(self, theta: Handle) -> FloatArray:
@@ -132,22 +132,28 @@ class Block:
     def _step_length(self, theta: Handle, step: FloatArray, decrement: float) -> float:
         factor = 1.0
         for _ in range(_MOST_HALVINGS):
-            change = self.design.reduce(partial(self._change, step=factor * step), theta, self.Y, self.w, self.basis)
+            change = self.design.reduce(partial(_change, self.loss, factor * step), theta, self.Y, self.w, self.basis)
             if change <= -_DECREASE * factor * decrement:
                 return factor
             factor *= 0.5
         return 0.0
 
-    # Functions of some rows -------------------------------------------------------------------------
 
-    def _moved(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray, step: FloatArray) -> FloatArray:
-        return self.loss.moved(theta, Y, w, E @ step)
+# Functions of some rows, which may be elsewhere: they take nothing along but the loss and a step.
 
-    def _tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray, step: FloatArray) -> FloatArray:
-        return self.loss.moved_along_tangent(theta, Y, w, E @ step)
 
-    def _change(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray, step: FloatArray) -> float:
-        return self.loss.change(theta, Y, w, E @ step)
+def _moved(loss: Loss, step: FloatArray, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
+    return loss.moved(theta, Y, w, E @ step)
+
+
+def _along_tangent(
+    loss: Loss, step: FloatArray, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray
+) -> FloatArray:
+    return loss.moved_along_tangent(theta, Y, w, E @ step)
+
+
+def _change(loss: Loss, step: FloatArray, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> float:
+    return loss.change(theta, Y, w, E @ step)
 
 
 def _with_constant(Q: FloatArray, value: float) -> FloatArray:
