@@ -33,6 +33,7 @@ unit: $(TEST_READY)
 
 test-long: $(TEST_READY)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/large_file.py
 
 # A site that needs no network, in docs/_build/html; whatever Sphinx warns of is an error.
 docs: $(DOCS_READY)

@@ -21,7 +21,7 @@ LAYERS = [
     {"_typing", "_frames"},
     {"_few"},
     {"_kernels", "_checks", "versions"},
-    {"inputs"},
+    {"inputs", "_dask"},
     {"weights", "datasets"},
     {"penalty", "losses", "gram"},
     {"designs"},

@@ -10,6 +10,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 import groupowl as go
@@ -272,6 +273,32 @@ def test_what_statistics_cannot_do_is_said(make, message):
     X, Y, _, _ = make_data()
     with pytest.raises(ValueError, match=message):
         make(go.SufficientStatistics.from_arrays(X, Y))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_statistics_of_dask_collections(sparse):
+    X, Y, _, weight = make_data()
+    weight = np.where(np.arange(N) < 80, 0.0, weight)  # a block without samples
+    there = far(X).map_blocks(sp.csr_array) if sparse else far(X)
+    known, collected = (
+        go.SufficientStatistics.from_arrays(X, Y, weight),
+        go.SufficientStatistics.from_dask(there, far(Y, 100), weight),
+    )
+    assert collected.n_samples == known.n_samples
+    for name in ("x_mean", "y_mean", "gram", "xy", "yy", "total_weight"):
+        np.testing.assert_allclose(getattr(collected, name), getattr(known, name), rtol=1e-10, atol=1e-10)
+    frame = dd.from_pandas(pd.DataFrame(X, columns=[f"x{j}" for j in range(D)]), npartitions=3)
+    np.testing.assert_allclose(
+        go.SufficientStatistics.from_dask(frame, Y).xy, go.SufficientStatistics.from_arrays(X, Y).xy
+    )
+    with pytest.raises(ValueError, match="X has 240 rows, Y has shape"):
+        go.SufficientStatistics.from_dask(there, Y[:50])
+    with pytest.raises(ValueError, match="no sample of positive weight"):
+        go.SufficientStatistics.from_dask(there, Y, np.zeros(N))
+    Y = Y.copy()
+    Y[75] = np.nan
+    with pytest.raises(ValueError, match="Y of block 1"):
+        go.SufficientStatistics.from_dask(there, Y)
 
 
 def test_statistics_on_file(tmp_path):

@@ -8,11 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
+from .._dask import is_dask
 from .base import Design, LocalDesign, PassCounter, Sum, WrappedDesign
 from .columns import Columns, DenseColumns, GramCache, SparseColumns
 from .compressed import CompressedDesign
 from .dense import DenseDesign, dense_storage
-from .distributed import DaskDesign, encode_labels_of_blocks, is_dask, row_chunks, row_wise
+from .distributed import DaskDesign, encode_labels_of_blocks, row_chunks, row_wise
 from .moments import ColumnMoments, block_moments
 from .projected import ProjectedDesign, products, project_out
 from .sparse import SparseDesign

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +19,7 @@ from .._checks import (
     numeric_array,
     sparse_array,
 )
+from .._dask import as_row_chunks, is_dask
 from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import NO_SAMPLES, CompressedData, SufficientStatistics
@@ -71,7 +71,7 @@ class DaskDesign(Design):
     journey = _JOURNEY
 
     def __init__(self, X: Any) -> None:
-        array, names = _as_row_chunks("X", X)
+        array, names = as_row_chunks("X", X)
         check_data_shape(array.shape)
         if array.dtype.kind not in "fiub":
             raise TypeError(f"X must hold real numbers, got a Dask array of dtype {array.dtype}. Convert it first.")
@@ -138,7 +138,7 @@ class DaskDesign(Design):
     def _row_blocks(self, name: str, values: Any) -> Blocks:
         """An array as users give it, in the blocks of X."""
         sizes = [size for _, size in self.places]
-        array: Any = _as_row_chunks(name, values)[0] if is_dask(values) else numeric_array(name, values)
+        array: Any = as_row_chunks(name, values)[0] if is_dask(values) else numeric_array(name, values)
         if array.ndim == 0 or array.shape[0] != self.n_samples:
             counted = f"has {array.shape[0]} (shape {array.shape})" if array.ndim else "is a single number"
             raise ValueError(
@@ -438,39 +438,6 @@ def _masked(block: Any, mask: Any) -> Any:
 # Collections as users give them -------------------------------------------------------------------------
 
 
-def is_dask(values: Any) -> bool:
-    """Whether this is a collection of Dask."""
-    return hasattr(values, "__dask_graph__") and type(values).__module__.startswith(("dask.", "dask_expr."))
-
-
-def _as_row_chunks(name: str, values: Any) -> tuple[Any, list[str] | None]:
-    """A Dask array of known shape in chunks of rows, and the names of its columns, if it has any."""
-    import dask.array as da
-
-    names: list[str] | None = None
-    if is_dask(values) and not isinstance(values, da.Array):
-        if not hasattr(values, "to_dask_array"):
-            kind = f"{type(values).__module__.partition('.')[0]} {type(values).__name__}"
-            raise TypeError(f"{name} must be a Dask array or data frame, got a {kind}. Convert it first.")
-        columns = list(getattr(values, "columns", []))
-        names = columns if columns and all(isinstance(column, str) for column in columns) else None
-        values = values.to_dask_array(lengths=True)
-    elif not is_dask(values):
-        values = da.from_array(numeric_array(name, values), chunks=-1)
-    if any(np.isnan(length) for length in values.shape):
-        values = values.compute_chunk_sizes()
-    if any(len(chunks) > 1 for chunks in values.chunks[1:]):
-        warnings.warn(
-            f"{name} has {len(values.chunks[1])} chunks along its columns. They are joined, which moves its "
-            f"{values.nbytes / 1e6:.3g} MB between workers in every pass: rechunk it once, with "
-            f"{name} = {name}.rechunk({{0: 'auto', 1: -1}}).persist().",
-            UserWarning,
-            stacklevel=2,
-        )
-        values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
-    return values, names
-
-
 def row_chunks(name: str, values: Any) -> tuple[Any, list[str] | None]:
     """A Dask array of one or two dimensions and known shape, and the names of its columns, if it has any."""
     import dask.array as da
@@ -479,7 +446,7 @@ def row_chunks(name: str, values: Any) -> tuple[Any, list[str] | None]:
     if not is_dask(values):
         names = feature_names(values)
         values = da.from_array(np.asarray(values), chunks=-1)
-    array, far_names = _as_row_chunks(name, values)
+    array, far_names = as_row_chunks(name, values)
     if array.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two dimensions, got an array of shape {array.shape}.")
     return array, far_names or names

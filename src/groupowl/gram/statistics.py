@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._dask import as_row_chunks
 from .._kernels import EPS, exceeds_rounding, two_sum
 from .._typing import BoolArray, FloatArray, IndexArray
 from .compressed import CompressedData, Moments, factorize
@@ -27,6 +28,9 @@ _DENSE_ROWS, _SPARSE_ROWS = 1 << 10, 1 << 15
 # Sums of as many parts are merged at a time: more of them in memory at once with a smaller number, more error with a
 # larger one.
 _MERGE_BASE = 8
+
+# Statistics of chunks are added up on the workers, so many at a time.
+_FAN_IN = 8
 
 _FORMAT = "groupowl sufficient statistics 1"
 
@@ -96,6 +100,37 @@ class SufficientStatistics:
     def from_blocks(cls, blocks: Iterable[tuple[Any, ...]]) -> SufficientStatistics:
         """Statistics of samples that come in blocks ``(X, Y)`` or ``(X, Y, sample_weight)``, each read once."""
         return _merge_pairwise(_statistics_of_blocks(blocks))
+
+    @classmethod
+    def from_dask(cls, X: Any, Y: Any, sample_weight: Any = None) -> SufficientStatistics:
+        """Statistics of Dask arrays or data frames in chunks of rows: one pass on the workers, added up there.
+
+        Parameters
+        ----------
+        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
+            Dense or sparse blocks.
+        Y : the same of shape (n_samples,) or (n_samples, n_tasks), or a local array
+        sample_weight : the same of shape (n_samples,), default=None
+
+        Returns
+        -------
+        SufficientStatistics
+        """
+        import dask
+
+        data, _ = as_row_chunks("X", X)
+        given = {"Y": Y} if sample_weight is None else {"Y": Y, "sample_weight": sample_weight}
+        arrays = [data, *(_in_chunks_of(data, name, values) for name, values in given.items())]
+        make = dask.delayed(_statistics_of_chunk, pure=False)
+        blocks = zip(*(array.to_delayed().ravel() for array in arrays), strict=True)
+        parts = [make(number, *block) for number, block in enumerate(blocks)]
+        merge = dask.delayed(_merge_present, pure=False)
+        while len(parts) > 1:
+            parts = [merge(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
+        (total,) = dask.compute(parts[0])
+        if total is None:
+            raise ValueError(NO_SAMPLES)
+        return total
 
     def save(self, path: Any) -> None:
         """Write to a file ``.npz``, which appears only when it is complete.
@@ -393,3 +428,26 @@ def _statistics_of_blocks(blocks: Iterable[tuple[Any, ...]]) -> Iterator[Suffici
 def _with_suffix(path: Any) -> Path:
     path = Path(path)
     return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
+
+
+# Chunks of a Dask collection ----------------------------------------------------------------------------
+
+
+def _in_chunks_of(data: Any, name: str, values: Any) -> Any:
+    array, _ = as_row_chunks(name, values)
+    if array.shape[:1] != data.shape[:1]:
+        raise ValueError(
+            f"X and {name} must have one row per sample: X has {data.shape[0]} rows, {name} has shape {array.shape}."
+        )
+    return array.rechunk({0: data.chunks[0]})
+
+
+def _statistics_of_chunk(number: int, *block: Any) -> SufficientStatistics | None:
+    """Of the samples of positive weight, or None."""
+    parts = list(_statistics_of_samples(f" of block {number}", *block))
+    return _merge_pairwise(parts) if parts else None
+
+
+def _merge_present(parts: list[SufficientStatistics | None]) -> SufficientStatistics | None:
+    present = [part for part in parts if part is not None]
+    return _merge_pairwise(present) if present else None
