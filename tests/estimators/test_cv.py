@@ -337,10 +337,10 @@ def test_the_history_is_that_of_the_whole_fit(kind, unpenalized, relaxed):
     single = model._single(model.alpha_, unpenalized=unpenalized).fit(X, y).solve_result_
     assert len(history) > len(single.history)
     assert history.iteration[-1] == result.n_iter == model.n_iter_ > single.n_iter
-    assert history.passes[-1] == pytest.approx(result.n_passes)
-    assert single.seconds < result.seconds or history.seconds[-1] <= result.seconds
+    assert single.history.passes[-1] < history.passes[-1] <= result.n_passes
+    assert history.seconds[-1] <= result.seconds
     assert result.gap == pytest.approx(history.gap.min(), rel=1e-6)
-    assert result.gap < 1e-2 * single.gap
+    assert result.gap < 0.1 * single.gap
     for column in (history.iteration, history.seconds, history.passes, -history.n_active):
         assert (np.diff(column) >= 0).all()
     assert result.screened_at.max() < len(history)

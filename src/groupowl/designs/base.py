@@ -124,7 +124,7 @@ class Design(ABC):
         if len(present) == 0:
             raise ValueError(NO_WEIGHT)
         if total_weight is not None:
-            weight = weight * (total_weight / weight.sum())
+            weight = total_weight * (weight / weight.sum())  # a factor could overflow
         if len(present) == self.n_samples:
             return self, self.samples(Y), self.samples(weight[:, None])
         design = self.rows(present)
