@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -144,7 +145,7 @@ def test_jobs_change_nothing(run, train):
 
 def test_classification_of_a_text_target(run, classes, tmp_path):
     out = tmp_path / "m"
-    answer = described(run("cv", classes, "--targets", "kind", "--alphas", 8, "--out", out, "--json"))
+    answer = described(run("cv", classes, "--targets", "kind", "--alphas", 6, "--eps", 0.05, "--out", out, "--json"))
     assert answer["task"] == "classification"
     assert answer["classes"] == ["elm", "fir", "oak"]
     saved = go.load(out / "model")
@@ -262,7 +263,7 @@ def test_scores_of_folds_beside_the_null_model(run, train, frame):
 
 
 def test_scores_of_folds_of_classes(run, classes):
-    answer = described(run("cv", classes, "--targets", "kind", "--alphas", 6, "--json"))
+    answer = described(run("cv", classes, "--targets", "kind", "--alphas", 6, "--eps", 0.05, "--json"))
     frame = pd.read_csv(classes)
     labels = frame["kind"].to_numpy()
     folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(labels, labels))
@@ -414,6 +415,20 @@ def test_a_path_that_does_not_converge_in_one_point(run, train):
     ran = run("path", train, *TARGETS, "--max-iter", 3, "--tol", "1e-10", "--json")
     assert ran.code == 3
     assert any("fell short of tol" in note for note in json.loads(ran.out)["notes"])
+
+
+def test_a_fold_that_does_not_converge(run, train, monkeypatch):
+    """The chosen fit may be good, and the scores that chose it are not."""
+    from groupowl.estimators import choosing
+
+    original = choosing._warn_of_short_folds
+    monkeypatch.setattr(
+        choosing, "_warn_of_short_folds", lambda results, fitting: original([replace(results[0], n_short=2)], fitting)
+    )
+    ran = run("cv", train, *TARGETS, "--alphas", 5, "--eps", 0.1, "--json")
+    assert ran.code == 3
+    assert "the chosen fit meets the tolerance, but others on the path or in the folds do not" in ran.err
+    assert any("2 of 5 fits of the folds stopped short" in note for note in json.loads(ran.out)["notes"])
 
 
 # Folders ------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -268,6 +270,32 @@ def test_meka_labels_at_the_end(tmp_path):
     path = tmp_path / "t.arff"
     path.write_text("@relation 'x: -C -1'\n@attribute a real\n@attribute b real\n@data\n1,2\n")
     assert read_sheet(path).suggested_targets == (1,)
+
+
+def test_wide_files_are_read_in_no_time(tmp_path):
+    """Ten times as many columns must not cost a hundred times as much: this takes a tenth of a second or so."""
+    values = RNG.standard_normal((20, 20_000))
+    pd.DataFrame(values, columns=[f"gene{j}" for j in range(20_000)]).to_csv(tmp_path / "wide.csv", index=False)
+    started = time.process_time()
+    sheet = read_sheet(tmp_path / "wide.csv")
+    read = sheet.matrix(range(20_000))
+    assert time.process_time() - started < 4.0
+    np.testing.assert_array_equal(read, values)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("t.csv", "row 3 (below the header) of column 'b' (column 2)"),
+        ("t.parquet", "row 3 of column 'b' (column 2)"),
+        ("named.csv", "row 3 (below the header) of column 'b'"),
+    ],
+)
+def test_where_a_cell_is(tmp_path, name, place):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 3.0]})
+    path = tmp_path / name
+    frame.to_parquet(path, index=False) if path.suffix == ".parquet" else frame.to_csv(path, index=name == "named.csv")
+    assert read_sheet(path).place(2, 1) == place
 
 
 # Transposed ---------------------------------------------------------------------------------------------

@@ -162,7 +162,10 @@ def _scores(estimator: Any, train: Table, test: Table | None) -> tuple[Any, str 
 
 def _not_converged(outcome: Outcome, written: bool) -> str:
     result = outcome.estimator.solve_result_
+    what = f"the fit has the status {result.status!r} and a proved gap of {result.gap:.3g}"
+    if result.converged:
+        what = "the chosen fit meets the tolerance, but others on the path or in the folds do not (see the notes)"
     return (
-        f"not converged: the fit has the status {result.status!r} and a proved gap of {result.gap:.3g}. "
+        f"not converged: {what}. "
         f"{'What there is was written. ' if written else ''}Raise --max-iter or --tol, or use --standardize."
     )

@@ -79,7 +79,7 @@ class Sheet(ABC):
 
     def place(self, i: int, j: int) -> str:
         """Where in the file a cell is, in words."""
-        return f"row {i + 1} (below the header) of column {self.names[j]!r} (column {j + 1})"
+        return f"row {i + 1} of column {self.names[j]!r} (column {j + 1})"
 
     def transposed(self) -> Sheet:
         """The same with rows and columns exchanged, where the format allows it."""
@@ -119,10 +119,19 @@ class ArrowSheet(Sheet):
         The columns in order.
     categorical : frozenset of str
         Columns of numbers that are categories all the same.
+    has_header : bool
+        Whether names are in the first line of a text, so that rows and lines have different numbers.
     """
 
     table: Any
     categorical: frozenset[str] = frozenset()
+    has_header: bool = False
+
+    def place(self, i: int, j: int) -> str:
+        """Where in the file a cell is, in words."""
+        below = " (below the header)" if self.has_header else ""
+        number = f" (column {j + 1})" if self.index is None else ""  # names of rows are a column of the file too
+        return f"row {i + 1}{below} of column {self.names[j]!r}{number}"
 
     def is_number(self, j: int) -> bool:
         """Whether the type is one of numbers; truth values count, and so does a column without any value."""
