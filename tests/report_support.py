@@ -69,11 +69,11 @@ def classified(seed=0, *, n_classes=3, labels=("ash", "beech", "oak"), **setting
     return go.GroupOWLClassifierCV(**({"alphas": 10, "cv": 2, "eps": 0.1} | settings)).fit(X, named)
 
 
-def full_path(n_features=3000, n_alphas=100, n_targets=2):
+def full_path(n_features=3000, n_alphas=100, n_targets=2, smallest=0.01):
     """A path on which one feature after the other enters, in clusters of three, until all are in the model."""
     base = np.random.default_rng(0).standard_normal((n_features, n_targets))
     points = []
-    for i, alpha in enumerate(np.geomspace(1.0, 0.01, n_alphas)):
+    for i, alpha in enumerate(np.geomspace(1.0, smallest, n_alphas)):
         support = np.arange(n_features * i // (n_alphas - 1))
         points.append(
             PathPoint(

@@ -191,7 +191,7 @@ def many(folder):
 def small(folder):
     """Twelve features, two targets."""
     model = cross_validated()
-    contents = contents_of(model, model.path_)
+    contents = contents_of(model, model.path_, feature_names=[f"Gene {j}" for j in range(12)])
     write_report(folder / "small.html", contents)
     return folder / "small.html", contents
 
@@ -329,7 +329,7 @@ def test_headings_sort_by_click_and_by_keyboard(report, kind, request):
         assert [values[table["names"].index(name)] for name in report.column(1)] == sorted(values)
         assert len(report.all("#features th[aria-sort]")) == 1
     report.click("#features thead th:first-child button")
-    numbers = [int(name.removeprefix("gene ")) for name in report.column(1)]
+    numbers = [int(name.lower().removeprefix("gene ")) for name in report.column(1)]
     assert numbers == sorted(numbers)  # gene 2 before gene 10
 
 
@@ -409,9 +409,12 @@ def test_nothing_is_wider_than_the_window(report, kind, width, request):
     assert outside == []
 
 
-def test_numbers_below_a_picture_keep_apart(report, many):
+@pytest.mark.parametrize("smallest", [0.5, 0.01, 1e-9])
+def test_numbers_below_a_picture_keep_apart(report, folder, smallest):
+    path = folder / "ticks.html"
+    write_report(path, contents_of(None, full_path(30, 10, smallest=smallest)))
     for width in (375, 700, 1400):
-        report.open(many[0], width=width)
+        report.open(path, width=width)
         edges = report.run(
             "const numbers = document.querySelectorAll('#path-plot .axes text[text-anchor=middle]:not(.count)');"
             "return [...numbers].map((text) => text.getBoundingClientRect()).map((box) => [box.left, box.right])"

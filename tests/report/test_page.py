@@ -282,7 +282,8 @@ def test_the_legend_has_the_end_of_the_path_where_nothing_is_chosen():
     found = Page(render_report(contents_of(fitted, path))).data["path"]
     norms = norms_from(found)[0]
     assert found["legend"][0][0] == np.argmax(norms[-1])
-    assert len(found["legend"]) == payload.N_NAMED
+    assert len(found["legend"]) == len(found["labels"]) == payload.N_NAMED
+    assert found["labels"] == [found["names"][lines[0]] for lines in found["legend"]]  # short enough as they are
 
 
 def test_one_task_and_a_flat_target():

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._typing import FloatArray, IndexArray
 from ..plotting import CrossValidationDisplay
+from ..plotting.style import shortened_names
 from .subject import Along, Subject
 
 _DIGITS = 6
@@ -19,6 +20,8 @@ _DIGITS = 6
 _MOST_NORMS = 400_000
 # Lines of the path with a colour and a name in the legend.
 N_NAMED = 6
+# Longer names lose their middle in the legend.
+_LONGEST_LABEL = 40
 # More lines hide the mean.
 _MOST_FOLDS = 20
 # What could end the element, or the line in an old browser.
@@ -51,7 +54,8 @@ def path_payload(subject: Subject) -> dict[str, Any] | None:
     position = {int(k): i for i, k in enumerate(kept)}
     path, display = along.path, along.display
     groups = display.strongest_first() or replace(display, alpha=None).strongest_first()  # nothing may be chosen
-    legend = [[position[int(k)] for k in lines if int(k) in position] for lines in groups]
+    legend = [[int(k) for k in lines if int(k) in position] for lines in groups]
+    legend = [lines for lines in legend if lines][:N_NAMED]
     return {
         "alphas": rounded(display.alphas),
         "start": along.nearest,
@@ -65,7 +69,8 @@ def path_payload(subject: Subject) -> dict[str, Any] | None:
         "names": [display.feature_names[k] for k in kept],
         "free": [position[int(k)] for k in np.flatnonzero(display.unpenalized) if int(k) in position],
         "rows": [_row(display.norms[:, k], along.clusters[:, k]) for k in kept],
-        "legend": [lines for lines in legend if lines][:N_NAMED],
+        "legend": [[position[k] for k in lines] for lines in legend],
+        "labels": shortened_names([display.feature_names[lines[0]] for lines in legend], _LONGEST_LABEL),
         "omitted": len(display.features) - len(kept),
     }
 

@@ -8,7 +8,7 @@ from .._typing import FloatArray
 from ..estimators import FitCertificate
 from ..estimators.certificate import NOT_PROVED, PROVED_ZERO, SELECTED
 from .markup import count, figure, listed, number, paragraph, section, table
-from .subject import Subject, shown_name
+from .subject import Subject
 
 _MOST_GAPS = 8
 _MOST_NAMES = 12
@@ -80,7 +80,7 @@ def _proofs_by_gap(gaps: FloatArray, reached: FloatArray) -> str:
 
 def _not_proved(subject: Subject, certificate: FitCertificate) -> str:
     which = np.flatnonzero(certificate.states == NOT_PROVED)
-    names = [shown_name(subject.contents.feature_names[j]) for j in which.tolist()]
+    names = [subject.names[j] for j in which.tolist()]
     is_off = subject.estimator.screening == "none"
     remedy = "Screening, which finds proofs, was switched off." if is_off else "A smaller tolerance may prove more."
     return paragraph(

@@ -23,6 +23,8 @@ class Subject:
     Attributes
     ----------
     contents : ReportContents
+    names : list of str
+        Names of all features, each in one line.
     alpha : float
         Of the fit.
     selection : Selection
@@ -32,6 +34,7 @@ class Subject:
     """
 
     contents: ReportContents
+    names: list[str]
     alpha: float
     selection: Selection
     intercept: FloatArray | None
@@ -43,10 +46,10 @@ class Subject:
         columns = [shown_name(name) for name in contents.columns]
         if contents.estimator is None:
             assert contents.path is not None
-            return cls(contents, *_end_of(contents.path, names, columns))
+            return cls(contents, names, *_end_of(contents.path, names, columns))
         fitted = contents.estimator
         intercept = np.atleast_1d(fitted.intercept_).astype(np.float64) if fitted.fit_intercept else None
-        return cls(contents, float(fitted.alpha_), selection_of_estimator(fitted, names, columns), intercept)
+        return cls(contents, names, float(fitted.alpha_), selection_of_estimator(fitted, names, columns), intercept)
 
     @property
     def estimator(self) -> Any:
@@ -110,9 +113,8 @@ class Along:
     def of(cls, subject: Subject) -> Along:
         """The path of a subject."""
         path = _with_fit(subject)
-        names = [shown_name(name) for name in subject.contents.feature_names]
         chosen = None if subject.estimator is None else subject.alpha
-        display = CoefficientPathDisplay.undrawn(path, alpha=chosen, feature_names=names)
+        display = CoefficientPathDisplay.undrawn(path, alpha=chosen, feature_names=subject.names)
         clusters = np.zeros(display.norms.shape, dtype=np.intp)
         for i, point in enumerate(path):
             clusters[i, np.searchsorted(display.features, point.support)] = point.clusters

@@ -105,7 +105,7 @@ function drawLegend(path, plot) {
   const list = byId('legend');
   path.legend.forEach((lines, group) => {
     const swatch = element('span', { className: `swatch line${group}` });
-    const name = element('span', { className: 'name' }, path.names[lines[0]]);
+    const name = element('span', { className: 'name' }, path.labels[group]);
     const tied = lines.length > 1 ? ` + ${grouped(lines.length - 1)} tied` : '';
     const button = element('button', { type: 'button' }, swatch, name, tied);
     button.title = lines.slice(0, 20).map((r) => path.names[r]).join(', ');

@@ -3,8 +3,8 @@
 const MARGIN = { left: 54, right: 14, top: 40, bottom: 44 };
 const NARROW = 600; // pixels
 
-/** Round numbers for a logarithmic axis, as many as have room; `apart` is the distance that each needs. */
-function logTicks(low, high, length, apart) {
+/** Round numbers for a logarithmic axis, as many as have room; `widthOf` says how many pixels a number takes. */
+function logTicks(low, high, length, widthOf) {
   const ticks = (factors) => {
     const found = [];
     for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
@@ -16,13 +16,15 @@ function logTicks(low, high, length, apart) {
     return found;
   };
   const place = (tick) => (Math.log(tick) / Math.log(high / low)) * length;
-  const hasRoom = (found) => found.every((tick, i) => i === 0 || place(tick) - place(found[i - 1]) >= apart);
+  const apart = (one, other) => (widthOf(one) + widthOf(other)) / 2;
+  const hasRoom = (found) => found.every((tick, i) => i === 0 || place(tick) - place(found[i - 1]) >= apart(tick, found[i - 1]));
   for (const factors of [[1, 2, 3, 4, 5, 6, 7, 8, 9], [1, 2, 5], [1, 3], [1]]) {
     const found = ticks(factors);
     if (hasRoom(found)) return found;
   }
   const powers = ticks([1]);
-  const step = Math.ceil(powers.length / Math.max(Math.floor(length / apart), 1));
+  const widest = Math.max(...powers.map(widthOf));
+  const step = Math.ceil(powers.length / Math.max(Math.floor(length / widest), 1));
   return powers.filter((_, i) => i % step === 0);
 }
 
@@ -102,13 +104,13 @@ class Plot {
       draw(axes, 'text', { x: MARGIN.left - 8, y: y(tick), dy: '0.32em', 'text-anchor': 'end' }, number(tick));
     }
     draw(axes, 'line', { class: 'base', x1: MARGIN.left, x2: right, y1: bottom, y2: bottom });
-    const ticks = logTicks(x.low, x.high, x.length, 44);
-    for (const tick of ticks) {
+    const countAt = (tick) => grouped(spec.selected[nearest(spec.alphas, tick)]);
+    const widthOf = (tick) => 12 + 7 * Math.max(String(tick).length, spec.selected ? countAt(tick).length : 0);
+    for (const tick of logTicks(x.low, x.high, x.length, widthOf)) {
       draw(axes, 'line', { class: 'base', x1: x.at(tick), x2: x.at(tick), y1: bottom, y2: bottom + 4 });
       draw(axes, 'text', { x: x.at(tick), y: bottom + 20, 'text-anchor': 'middle' }, String(tick));
       if (spec.selected) {
-        const count = grouped(spec.selected[nearest(spec.alphas, tick)]);
-        draw(axes, 'text', { class: 'count', x: x.at(tick), y: MARGIN.top - 8, 'text-anchor': 'middle' }, count);
+        draw(axes, 'text', { class: 'count', x: x.at(tick), y: MARGIN.top - 8, 'text-anchor': 'middle' }, countAt(tick));
       }
     }
     draw(axes, 'text', { class: 'title', x: right, y: this.height - 6, 'text-anchor': 'end' }, 'alpha');
