@@ -468,6 +468,7 @@ def test_large_matrices_stay_on_disk(kind, monkeypatch):
     if "npz" in kind or "parquet" in kind or "zarr" in kind or "hdf5" in kind:  # pieces of these are larger than that
         monkeypatch.setattr("groupowl.designs.storage.base.Storage.least_bytes", 1)
         monkeypatch.setattr("groupowl.designs.storage.NpzFile.least_bytes", 1)
+        monkeypatch.setattr("groupowl.designs.storage.ParquetTable.least_bytes", 1)
         monkeypatch.setattr("groupowl.designs.storage.folder.RowBlocks.least_bytes", 1)
     assert isinstance(as_design(source), MemmapDesign)
     assert not isinstance(open_matrix(source, max_memory="1MB"), MemmapDesign)

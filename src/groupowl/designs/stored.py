@@ -25,7 +25,7 @@ from .storage.columns import ColumnCache
 _BUFFER_SHARE = 16
 _LARGEST_BUFFER = 1 << 23
 # Arrays of one number per sample and task that a fit has at its worst moment.
-_SAMPLE_ARRAYS = 12
+_SAMPLE_ARRAYS = 9
 # What libraries take for themselves once they are used.
 _OVERHEAD = 16_000_000
 # Copies in double precision that centring, scaling and inner solves make of the columns of a working set.
@@ -93,7 +93,8 @@ class _Store:
     @property
     def available(self) -> int:
         """Memory for columns or statistics."""
-        return max(self.max_memory - 2 * self.buffer - self.sample_bytes - _OVERHEAD, 0)
+        piece = max(self.buffer, self.storage.least_bytes)
+        return max(self.max_memory - 2 * piece - self.sample_bytes - _OVERHEAD, 0)
 
     @property
     def row_bytes(self) -> float:
@@ -216,7 +217,7 @@ class MemmapDesign(LocalDesign):
         Single precision stays so, all other numbers are converted to double precision piece by piece.
     max_memory : int or str, default=None
         What a fit may add to the memory of the process: bytes, or text such as ``"200MB"``. A quarter of the machine's
-        memory by default. Arrays of one number per sample and task must fit: about twelve of them are in use at once.
+        memory by default. Arrays of one number per sample and task must fit: about nine of them are in use at once.
 
     Attributes
     ----------

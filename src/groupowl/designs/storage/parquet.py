@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..._typing import IndexArray
-from .base import Block, FileState, Storage, merged_cuts, stacked
+from .base import FileState, Storage, merged_cuts
 
-# Rows are decoded so many bytes at a time.
-_BATCH_BYTES = 1 << 20
+# Bytes that are decoded at a time.
+_READ_BYTES = 1 << 22
 # What pandas calls an index that it had to store.
 _INDEX_PREFIX = "__index_level_"
 
@@ -60,13 +59,12 @@ class ParquetTable(Storage):
 
     @property
     def least_bytes(self) -> int:
-        """The largest group of rows, of which a column is read as a whole, and a copy."""
-        return 2 * int(np.diff(self.groups).max(initial=0)) * self.raw.itemsize
+        """The largest group of rows."""
+        return int(np.diff(self.groups).max(initial=0)) * self.shape[1] * self.raw.itemsize
 
-    @property
-    def entry_bytes(self) -> int:
-        """As Arrow has it, and as an array."""
-        return 2 * self.raw.itemsize
+    def cuts(self, max_bytes: int) -> IndexArray:
+        """Groups of rows, small ones together."""
+        return merged_cuts(np.unique(self.groups), self.rows_within(max_bytes))
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
@@ -75,48 +73,32 @@ class ParquetTable(Storage):
         with self.arrow.parquet.ParquetFile(self.path, memory_map=False, pre_buffer=False) as file:
             yield file
 
-    def bands(self, max_bytes: int, columns: IndexArray | None = None) -> Iterator[Block]:
-        """Batches of rows, in order, decoded once."""
-        names = self._names(columns)
-        height = self.rows_within(max_bytes)
-        start = 0
-        with self.opened() as file:
-            for batch in file.iter_batches(batch_size=height, columns=names, use_threads=False):
-                rows = slice(start, start + batch.num_rows)
-                self.count(batch.num_rows * len(names) * self.raw.itemsize)
-                yield Block(rows, slice(0, len(names)), self._matrix(batch, names))
-                start = rows.stop
-
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
-        """Rows of the groups that hold them, which are decoded in small batches: groups may be large."""
+        """Rows of the groups that hold them."""
         names = self._names(columns)
+        matrix = np.empty((rows.stop - rows.start, len(names)), dtype=self.dtype, order="F")
         first, last = np.searchsorted(self.groups, [rows.start, rows.stop - 1], side="right") - 1
-        groups = list(range(first, last + 1))
-        pieces, start = [], int(self.groups[first])
-        height = self.rows_within(_BATCH_BYTES)
-        for batch in source.iter_batches(batch_size=height, row_groups=groups, columns=names, use_threads=False):
-            self.count(batch.num_rows * len(names) * self.raw.itemsize)
-            left, right = max(rows.start - start, 0), min(rows.stop - start, batch.num_rows)
-            if left < right:
-                pieces.append(self._matrix(batch.slice(left, right - left), names))
-            start += batch.num_rows
-        return stacked(pieces, len(names), self)
+        for number in range(first, last + 1):
+            start, stop = (int(cut) - rows.start for cut in self.groups[number : number + 2])
+            inside = slice(max(-start, 0), min(stop, len(matrix)) - start)
+            target = matrix[max(start, 0) : stop]
+            for part, table in self._tables(source, number, names):
+                for name, column in zip(names[part], target[:, part].T, strict=True):
+                    column[:] = table.column(name).to_numpy()[inside]
+        return matrix
 
-    def runs(self, max_bytes: int) -> IndexArray:
-        """Groups of rows, small ones together and large ones in parts."""
-        most = self.rows_within(max_bytes)
-        cuts = [np.arange(start, stop, most) for start, stop in pairwise(self.groups)]
-        return merged_cuts(np.concatenate([*cuts, self.groups[-1:]]), most)
+    def _tables(self, source: Any, number: int, names: list[str]) -> Iterator[tuple[slice, Any]]:
+        """Some columns of a group of rows at a time: Arrow takes several times the memory of what it reads."""
+        height = int(self.groups[number + 1] - self.groups[number])
+        width = max(1, _READ_BYTES // max(height * self.raw.itemsize, 1))
+        for left in range(0, len(names), width):
+            part = slice(left, left + width)
+            yield part, source.read_row_group(number, columns=names[part], use_threads=False)
+            self.count(height * len(names[part]) * self.raw.itemsize)
 
     def _names(self, columns: IndexArray | None) -> list[str]:
         names = self.feature_names or []
         return names if columns is None else [names[j] for j in columns]
-
-    def _matrix(self, batch: Any, names: list[str]) -> Any:
-        matrix = np.empty((batch.num_rows, len(names)), dtype=self.dtype, order="F")
-        for j, name in enumerate(names):
-            matrix[:, j] = batch.column(name).to_numpy(zero_copy_only=False)
-        return matrix
 
 
 def _import_arrow(path: Path) -> Any:
