@@ -30,8 +30,10 @@ _SAMPLE_ARRAYS = 9
 _OVERHEAD = 16_000_000
 # Copies in double precision that centring, scaling and inner solves make of the columns of a working set.
 _COLUMN_COPIES = 4
-# Matrices of one number per pair of features that compression has at its worst moment.
-_GRAM_COPIES = 9
+# Matrices of one number per pair of features that compression has at its worst moment, by moments and by QR.
+_GRAM_COPIES, _QR_COPIES = 10, 20
+# Gram matrices are made from bands of this part of the buffer, of which there are copies in double precision.
+_GRAM_SHARE = 4
 # A product with more of the columns than this reads all of them, without keeping any.
 _MOST_KEPT = 0.25
 # Weights for which the moments of the columns are kept.
@@ -114,9 +116,9 @@ class _Store:
     # Reading ----------------------------------------------------------------------------------------
 
     def bands(self, columns: IndexArray | None, *, kept: bool) -> Iterator[tuple[slice, LocalDesign]]:
-        """Bands of rows as designs of their own, from memory if the columns are kept there."""
+        """Bands of rows for Gram matrices, as designs of their own; from memory if the columns are kept there."""
         source: Any = self.cache if kept else self.storage
-        for rows, _, matrix in source.bands(self.buffer, columns):
+        for rows, _, matrix in source.bands(self.buffer // _GRAM_SHARE, columns):
             yield rows, as_local(matrix)
 
     def blocks(self, columns: IndexArray | None, *, kept: bool) -> Iterator[tuple[slice, slice, LocalDesign]]:
@@ -133,8 +135,10 @@ class _Store:
         for known, moments in self.moments:
             if known is w:
                 return moments
-            factor = float(w[0, 0] / known[0, 0])
-            if np.all(np.abs(w - factor * known) <= 4 * EPS * w):
+            with np.errstate(all="ignore"):
+                factor = float(w[0, 0] / known[0, 0])
+                is_multiple = np.all(np.abs(w - factor * known) <= 4 * EPS * w)
+            if is_multiple:
                 return moments.weighted(factor)
         moments = self._read_moments(w)
         self.moments = [*self.moments[1 - _KEPT_MOMENTS :], (w, moments)]
@@ -236,6 +240,9 @@ class MemmapDesign(LocalDesign):
     one more when columns join the working set. ``solver="spgd"`` reads runs of rows in random order and shuffles the
     rows inside a run; it is slow where single rows are scattered over the file, as in column-major files: write those
     again by rows.
+
+    Parquet files are read by their groups of rows, ``.npz`` files as a whole, HDF5 and Zarr by chunks: those must be
+    small beside ``max_memory``.
 
     A file that changes its size or time of change while it is in use is an error.
 
@@ -425,7 +432,8 @@ class MemmapDesign(LocalDesign):
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
         """Few samples with the same squared loss, by one pass, or two for a QR factorisation; None if too large."""
-        if _GRAM_COPIES * 8 * self.n_features**2 > self._store.available:
+        copies = _QR_COPIES if exact else _GRAM_COPIES
+        if copies * 8 * self.n_features**2 > self._store.available:
             return None
         self._store.cache.clear()
 
