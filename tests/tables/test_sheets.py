@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
