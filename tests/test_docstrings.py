@@ -93,6 +93,8 @@ for name in {modules!r}:
 
 def test_every_module_loads_without_extras():
     """As on a machine that has only what the package requires."""
-    code = BLOCKING_IMPORT.format(extras=EXTRAS, modules=module_names())
+    # Behind the entry of the command line, which says what is missing, everything needs its extra.
+    modules = [name for name in module_names() if not name.startswith("groupowl.cli.")]
+    code = BLOCKING_IMPORT.format(extras=EXTRAS, modules=modules)
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

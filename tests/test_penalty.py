@@ -145,7 +145,7 @@ FUNCTIONS = {"B": go.owl_norm, "C": go.owl_dual_norm, "V": go.owl_prox}
         ([1.0, math.inf], ValueError, r"{} has 1 NaN or infinite entry\. "),
         (np.zeros((2, 1, 1)), ValueError, r"{} must be 1-dimensional or 2-dimensional, got .* shape \(2, 1, 1\)\."),
         (3.0, ValueError, r"{} must be 1-dimensional or 2-dimensional, got .* shape \(\)\."),
-        ([["a"], ["b"]], TypeError, r"{} must hold real numbers, got dtype <U1\."),
+        ([["a"], ["b"]], TypeError, r"{} must hold real numbers, but column 0 has text"),
         (np.zeros((2, 2), dtype=object), TypeError, r"{} must hold real numbers, got dtype object\."),
         (np.zeros(2, dtype=complex), TypeError, r"{} must hold real numbers, got dtype complex128\."),
         ([[1.0], [2.0, 3.0]], ValueError, r"{} cannot be read as a rectangular array of numbers"),

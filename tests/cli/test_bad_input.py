@@ -355,7 +355,7 @@ MODELS = {
     "half a record": (damaged("run.json", b'{"kind": "grou'), "run.json is damaged (JSONDecodeError"),
     "a record of something else": (damaged("run.json", b'{"kind": "cake"}'), "its kind is 'cake'"),
     "a newer record": (newer, "Update groupowl"),
-    "no tree": (damaged("model/model.json", b"junk"), "it has no model.json of ours"),
+    "no tree": (damaged("model/model.json", b"junk"), "is damaged: model.json cannot be read"),
     "half the arrays": (damaged("model/arrays.npz", b"PK\x03\x04junk"), "is damaged: arrays.npz cannot be read"),
 }
 

@@ -419,11 +419,11 @@ def test_a_path_that_does_not_converge_in_one_point(run, train):
 
 def test_a_fold_that_does_not_converge(run, train, monkeypatch):
     """The chosen fit may be good, and the scores that chose it are not."""
-    from groupowl.estimators import choosing
+    from groupowl.estimators import by_folds
 
-    original = choosing._warn_of_short_folds
+    original = by_folds._warn_of_short_folds
     monkeypatch.setattr(
-        choosing, "_warn_of_short_folds", lambda results, fitting: original([replace(results[0], n_short=2)], fitting)
+        by_folds, "_warn_of_short_folds", lambda results, fitting: original([replace(results[0], n_short=2)], fitting)
     )
     ran = run("cv", train, *TARGETS, "--alphas", 5, "--eps", 0.1, "--json")
     assert ran.code == 3

@@ -682,7 +682,7 @@ def test_shapes_that_are_refused(X, message):
     ids=["object", "complex", "text", "mixed frame", "dates", "sparse complex"],
 )
 def test_types_that_are_refused(X, dtype):
-    with pytest.raises(TypeError, match=rf"^X must hold real numbers, got .*dtype {dtype}\."):
+    with pytest.raises(TypeError, match=rf"^X must hold real numbers, (got .*dtype {dtype}\.|but column.* text \()"):
         as_design(X)
 
 

@@ -25,7 +25,7 @@ from .storage.columns import ColumnCache
 _BUFFER_SHARE = 16
 _LARGEST_BUFFER = 1 << 23
 # Arrays of one number per sample and task that a fit has at its worst moment.
-_SAMPLE_ARRAYS = 9
+_SAMPLE_ARRAYS = 10
 # What libraries take for themselves once they are used.
 _OVERHEAD = 16_000_000
 # Copies in double precision that centring, scaling and inner solves make of the columns of a working set.

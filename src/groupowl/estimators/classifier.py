@@ -90,7 +90,8 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         ndarray of shape (n_samples,)
             Labels.
         """
-        return row_wise(partial(_most_probable, classes=self.classes_), self._decision(X), self.classes_.dtype, None)
+        scores = self._decision(X)
+        return row_wise(partial(_most_probable, classes=self.classes_), scores, self.classes_.dtype, None)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of the class probabilities.
