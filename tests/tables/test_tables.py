@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from groupowl.tables import MissingTargetsError, Reading, Roles, TableError, load_features, load_table
+from groupowl.tables import MissingTargetsError, Reading, Roles, TableError, load_features, load_table, read_sheet
 from groupowl.tables.columns import find_column, find_columns
 
 NAMES = ("id", "gene1", "gene2", "gene10", "y1", "y2", "a,b", "3")
@@ -186,6 +186,21 @@ def test_vectors_of_an_archive_are_no_features(tmp_path):
     table = load(tmp_path / "t.npz", targets=("age",))
     assert (table.feature_names, table.target_names) == (("x1", "x2", "x3", "x4"), ("age",))
     np.testing.assert_array_equal(table.y[:, 0], [3, 1, 2, 5])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_vector_of_an_archive_may_be_an_unpenalised_feature(tmp_path, sparse):
+    X = np.arange(12.0).reshape(4, 3)
+    matrix = sp.csr_matrix(X)
+    pieces = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": matrix.shape}
+    np.savez(tmp_path / "t.npz", **(pieces if sparse else {"X": X}), y=[1.0, 2, 3, 4], age=[3.0, 1, 2, 5])
+    table = load(tmp_path / "t.npz", unpenalized=("age,x2",))
+    assert table.feature_names == ("x1", "x2", "x3", "age")
+    assert table.unpenalized == ("age", "x2")
+    found = table.X.toarray() if sparse else table.X
+    np.testing.assert_array_equal(found, np.column_stack([X, [3, 1, 2, 5]]))
+    sheet = read_sheet(tmp_path / "t.npz")
+    assert sheet.dense([sheet.positions[name] for name in ("age", "x3")]).tolist() == [[3, 2], [1, 5], [2, 8], [5, 11]]
 
 
 # Two files ----------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._typing import FloatArray
 from ..designs import Design
@@ -250,12 +251,26 @@ class MatrixSheet(Sheet):
 
     def matrix(self, columns: Sequence[int]) -> Any:
         """Columns of X, or of the numbers beside it."""
-        chosen = np.asarray(columns, dtype=np.intp)
-        if len(chosen) and chosen.min() >= self.X.shape[1]:
-            return np.column_stack([np.asarray(self.extras[j], dtype=np.float64) for j in columns])
-        if len(chosen) == self.X.shape[1] and np.array_equal(chosen, np.arange(len(chosen))):
-            return self.X
-        return self.X.restrict(chosen) if isinstance(self.X, Design) else self.X[:, chosen]
+        width = self.X.shape[1]
+        inside = [j for j in columns if j < width]
+        part = self.X if inside == list(range(width)) else self._part_of_matrix(inside)
+        if len(inside) == len(columns):
+            return part
+        others = [j for j in columns if j >= width]
+        beside = np.column_stack([np.asarray(self.extras[j], dtype=np.float64) for j in others])
+        if not inside:
+            return beside
+        if isinstance(part, Design):
+            names = listed([self.names[j] for j in others])
+            raise TableError(f"{self.source} is read from disk while it is fitted: {names} cannot join its features.")
+        stack = sp.hstack([part, beside], format="csr") if sp.issparse(part) else np.hstack([part, beside])
+        places = {j: k for k, j in enumerate([*inside, *others])}
+        return stack[:, [places[j] for j in columns]]
+
+    def _part_of_matrix(self, columns: list[int]) -> Any:
+        if isinstance(self.X, Design):
+            return self.X.restrict(np.asarray(columns, dtype=np.intp))
+        return self.X[:, columns]
 
     def labels(self, j: int) -> list[Any]:
         """Text as it is, numbers as whole ones where they are."""
