@@ -85,7 +85,7 @@ def test_a_real_interruption(tmp_path, jobs):
     lines = iter(process.stderr.readline, "")
     assert any(line.startswith("Fitting 300 x 400") for line in lines)
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in err

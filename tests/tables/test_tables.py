@@ -287,6 +287,23 @@ def test_without_ids_the_order_counts(write):
         joined(write(FRAME), write(answers[:3], "answers.csv"), drop=("id,batch,kind",))
 
 
+def test_only_rows_with_a_partner_must_be_complete(write):
+    data = FRAME[["id", "a", "b"]].assign(a=[0.5, None, 2.5, 3.5])  # row q, which has no answer
+    table = joined(write(data), write(ANSWERS, "answers.csv"), id_column="id")
+    assert table.ids == ("p", "r", "s")
+    kinds = pd.DataFrame({"id": ["zz", "s", "p", "r"], "kind": [None, "oak", "elm", None]})
+    with pytest.raises(TableError, match=r"answers.csv: target 'kind' has 1 missing value \(row 4\)"):
+        joined(write(data), write(kinds, "answers.csv"), id_column="id")
+
+
+def test_an_order_that_is_taken_for_lack_of_ids_is_told(write):
+    data = FRAME[["a", "b"]].set_index(pd.Index(["p", "q", "r", "s"]))
+    path = write("," + data.to_csv().removeprefix(","))
+    table = joined(path, write(pd.DataFrame({"y": [1.0, 2.0, 3.0, 4.0]}), "answers.csv"))
+    assert table.ids == ("p", "q", "r", "s")
+    assert "joined in the order of their rows" in table.notes[0]
+
+
 @pytest.mark.parametrize(
     ("left", "right", "message"),
     [

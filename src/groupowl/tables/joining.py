@@ -21,12 +21,15 @@ class Match:
         Rows of the data and of the targets, in the order of the data.
     only_left, only_right : tuple of str
         Ids that are in one of the files only.
+    in_order : bool
+        Whether rows belong together by their order, for lack of ids.
     """
 
     left: IndexArray
     right: IndexArray
     only_left: tuple[str, ...] = ()
     only_right: tuple[str, ...] = ()
+    in_order: bool = False
 
     @property
     def is_complete(self) -> bool:
@@ -62,7 +65,7 @@ def match_order(n_left: int, n_right: int, sources: tuple[str, str]) -> Match:
             "are joined in order; name the column that has the ids of the samples in both."
         )
     rows = np.arange(n_left)
-    return Match(rows, rows)
+    return Match(rows, rows, in_order=True)
 
 
 def _check_ids(ids: Sequence[str], source: str) -> None:

@@ -204,7 +204,7 @@ class _Builder:
     def table(self) -> Table:
         """All parts, checked."""
         sheet, match = self.sheet, self._match()
-        X = numbers_of(sheet, self.features, can_drop=True)
+        X = numbers_of(sheet, self.features, can_drop=True, rows=None if match is None else match.left)
         task, y, note = self._target_values(match)
         ids = self._ids()
         ignored = [sheet.names[j] for j in (*self.drop, *self._unused())]
@@ -257,9 +257,7 @@ class _Builder:
 
     def _taken(self, sheet: Sheet) -> set[int]:
         """Columns of a sheet that are ids, groups or weights."""
-        taken = {
-            j for item in (self.groups, self.weight) if item is not None for _, where, j in [item] if where is sheet
-        }
+        taken = {item[2] for item in (self.groups, self.weight) if item is not None and item[1] is sheet}
         ids = self.id if sheet is self.sheet else self.other_id
         return taken if ids is None else taken | {ids}
 
@@ -318,7 +316,7 @@ class _Builder:
         return match_rows(left, right, sources)
 
     def _joined(self, table: Table, match: Match | None) -> Table:
-        """Only the rows that have a partner; columns of the targets' file are in its order so far."""
+        """Ids, groups and weights of the rows that have a partner; features and targets are those already."""
         if match is None:
             return table
         other = self.other
@@ -327,11 +325,8 @@ class _Builder:
             groups = groups[match.right if self.groups[1] is other else match.left]
         if self.weight is not None and weight is not None:
             weight = weight[match.right if self.weight[1] is other else match.left]
-        is_whole = len(match.left) == table.n_samples
         return replace(
             table,
-            X=table.X if is_whole else _samples(table.X, match.left),
-            y=table.y,
             ids=None if table.ids is None else tuple(table.ids[i] for i in match.left),
             groups=groups,
             sample_weight=weight,
@@ -382,12 +377,12 @@ class _Builder:
         if self.sheet.index is not None and self.id is None and self.other is None:
             notes.append(f"Rows of {self.sheet.source} have names of their own, which are taken as the samples' ids.")
         if match is not None and self.other is not None:
-            notes += _match_notes(match, self.sheet, self.other, self.roles.id_column is None and self._ids() is None)
+            notes += _match_notes(match, self.sheet, self.other)
         return notes
 
 
-def _match_notes(match: Match, left: Sheet, right: Sheet, in_order: bool) -> list[str]:
-    if in_order:
+def _match_notes(match: Match, left: Sheet, right: Sheet) -> list[str]:
+    if match.in_order:
         return [f"Samples of {left.source} and {right.source} are joined in the order of their rows."]
     notes = []
     for ids, here, there in ((match.only_left, left, right), (match.only_right, right, left)):
@@ -401,7 +396,7 @@ def _match_notes(match: Match, left: Sheet, right: Sheet, in_order: bool) -> lis
 # Values -------------------------------------------------------------------------------------------------
 
 
-def numbers_of(sheet: Sheet, features: Sequence[int], *, can_drop: bool = False) -> Any:
+def numbers_of(sheet: Sheet, features: Sequence[int], *, can_drop: bool = False, rows: IndexArray | None = None) -> Any:
     """Columns as numbers without gaps; what is wrong is said with row and column.
 
     Parameters
@@ -411,6 +406,8 @@ def numbers_of(sheet: Sheet, features: Sequence[int], *, can_drop: bool = False)
         Positions of the columns.
     can_drop : bool, default=False
         Whether the user may leave columns out.
+    rows : ndarray of int, default=None
+        Rows that count; all by default.
     """
     texts = [j for j in features if not sheet.is_number(j)]
     if texts:
@@ -419,6 +416,8 @@ def numbers_of(sheet: Sheet, features: Sequence[int], *, can_drop: bool = False)
         drop = f", or leave columns out with --drop: {names}" if can_drop else ""
         raise TableError(_no_number(sheet, texts[0], "feature", f"Encode it as a number{drop}.", more))
     X = sheet.matrix(features)
+    if rows is not None and not np.array_equal(rows, np.arange(sheet.n_rows)):
+        X = _samples(X, rows)
     if not isinstance(X, Design):  # a matrix on disk is checked in the first pass over it
         drop = ", or leave columns out with --drop" if can_drop else ""
         _check_complete(sheet, features, X, "feature", f"Fill them in, remove those samples{drop}.")
@@ -439,11 +438,12 @@ def class_labels(sheet: Sheet, targets: Sequence[int], rows: Any = slice(None)) 
         raise TableError(f"classification takes one target, but --targets has {len(targets)}: {names}.")
     j = targets[0]
     labels = np.array([*sheet.labels(j), None], dtype=object)[:-1][rows]  # None keeps text from becoming characters
-    missing = [i for i, label in enumerate(labels) if label is None]
+    numbers = np.arange(1, sheet.n_rows + 1)[rows]
+    missing = [int(number) for number, label in zip(numbers, labels, strict=True) if label is None]
     if missing:
         raise TableError(
             f"{sheet.source}: target {sheet.names[j]!r} has {counted(len(missing), 'missing value')} "
-            f"(row {listed([i + 1 for i in missing])}). Remove those samples, or quote a label that looks like a gap."
+            f"(row {listed(missing)}). Remove those samples, or quote a label that looks like a gap."
         )
     if any(isinstance(label, float) for label in labels):
         first = next(label for label in labels if isinstance(label, float))
