@@ -125,7 +125,8 @@ def test_a_pass_reads_every_byte_once(kind):
 
 
 @pytest.mark.parametrize("kind", ["hdf5 float32 chunks", "zarr", "folder of parquet", "folder of sparse npz"])
-def test_what_is_compressed_together_is_read_once(kind):
+def test_what_is_compressed_together_is_read_once(kind, monkeypatch):
+    monkeypatch.setattr("groupowl.designs.storage.base._GAP_BYTES", 1)  # rows here are too short to be read alone
     storage = open_storage(STORAGES[kind](make_table()))
     rows = np.arange(0, N, 3)
     storage.take_rows(rows)

@@ -323,6 +323,8 @@ def test_shuffled_rows_come_in_runs(kind):
     assert len(cuts) > 2
     assert changes == len(cuts) - 2  # every run once
     assert (np.diff(order) != 1).any()  # and shuffled inside
+    firsts = {int(design.shuffled(np.random.default_rng(seed))[0] // cuts[1]) > 0 for seed in range(20)}
+    assert firsts == {False, True}  # not always the same run first
     assert not np.array_equal(order, design.shuffled(np.random.default_rng(1)))
 
 
