@@ -296,8 +296,8 @@ def test_statistics_that_do_not_fit_are_not_made(monkeypatch):
 
 def test_targets_that_do_not_fit_are_refused():
     X, Y = make_data()
-    with pytest.raises(ValueError, match=r"^max_memory=20 kB is too small: targets, .* of 90 samples and 3 tasks take"):
-        go.solve(MemmapDesign(write_npy(X), max_memory="20kB"), Y, np.ones(D))
+    with pytest.raises(ValueError, match=r"^max_memory=15 kB is too small: targets, .* of 90 samples and 3 tasks take"):
+        go.solve(MemmapDesign(write_npy(X), max_memory="15kB"), Y, np.ones(D))
 
 
 @pytest.mark.parametrize(
