@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .solvers import APGD, SPGD, History, Progress, SolveResult, WorkingSet, solve
+
 if TYPE_CHECKING:
     from . import datasets, weights
     from .designs import DaskDesign, MemmapDesign
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from .persistence import load, save
     from .problem import lam_max
     from .screening import SafeScreener, ScreenReport
-    from .solvers import APGD, SPGD, History, Progress, SolveResult, WorkingSet, solve
     from .versions import show_versions
     from .weights import oscar_lam
 
@@ -65,7 +66,8 @@ __all__ = [
     "weights",
 ]
 
-# Modules are imported when a name of theirs is first used, so that importing the package costs next to nothing.
+# What solving needs is imported at once, so that a first call is not slower than others; other modules when a name of
+# theirs is first used, so that importing the package stays cheap.
 _NAMES_OF = {
     "designs": ("DaskDesign", "MemmapDesign"),
     "estimators": (
@@ -83,13 +85,12 @@ _NAMES_OF = {
     "persistence": ("load", "save"),
     "problem": ("lam_max",),
     "screening": ("SafeScreener", "ScreenReport"),
-    "solvers": ("APGD", "SPGD", "History", "Progress", "SolveResult", "WorkingSet", "solve"),
     "versions": ("show_versions",),
     "weights": ("oscar_lam",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}
 # Modules that are attributes of the package themselves, imported or not.
-_MODULES = {"datasets", "losses", "model", "selection", *_NAMES_OF}
+_MODULES = {"datasets", "losses", "model", "selection", "solvers", *_NAMES_OF}
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of the package's
 

@@ -19,7 +19,7 @@ IMPUTE = (
     "make_pipeline(SimpleImputer(), model) with sklearn.impute.SimpleImputer."
 )
 
-_REAL_KINDS = "fiub"
+REAL_KINDS = "fiub"
 
 Entry = TypeVar("Entry")
 
@@ -92,7 +92,7 @@ def numeric_array(argument: str, values: Any) -> FloatArray:
         entries = complain_of_entries(argument, values if is_frame else array)
         advice = f"Encode text as numbers first; numbers of dtype {array.dtype} become real ones by .astype(float)."
         raise TypeError(entries or f"{argument} must hold real numbers, got dtype {array.dtype}. {advice}")
-    if array.dtype.kind not in _REAL_KINDS:
+    if array.dtype.kind not in REAL_KINDS:
         raise TypeError(f"{argument} must hold real numbers, got dtype {array.dtype}.")
     return array
 
@@ -118,7 +118,7 @@ def _unequal_rows(values: Any) -> str:
 
 def sparse_array(argument: str, matrix: Any) -> Any:
     """A sparse matrix as CSR or CSC array of float32 or float64 with one entry per place."""
-    if matrix.dtype.kind not in _REAL_KINDS:
+    if matrix.dtype.kind not in REAL_KINDS:
         raise TypeError(f"{argument} must hold real numbers, got a sparse matrix of dtype {matrix.dtype}.")
     array = sp.csc_array(matrix) if matrix.format == "csc" else sp.csr_array(matrix)
     if array.dtype not in (np.float32, np.float64):

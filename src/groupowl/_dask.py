@@ -21,7 +21,7 @@ def as_row_chunks(name: str, values: Any) -> tuple[Any, list[str] | None]:
 
     names: list[str] | None = None
     if is_dask(values) and not isinstance(values, da.Array):
-        if not hasattr(values, "to_dask_array"):
+        if not hasattr(type(values), "to_dask_array"):
             kind = f"{type(values).__module__.partition('.')[0]} {type(values).__name__}"
             raise TypeError(f"{name} must be a Dask array or data frame, got a {kind}. Convert it first.")
         columns = list(getattr(values, "columns", []))

@@ -6,10 +6,11 @@ One task does for a block all that a journey asks of it: arrays that nothing kee
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -27,7 +28,9 @@ class Blocks:
     Attributes
     ----------
     parts : list or None
-        What Dask knows of it, one for each block; None while there is a function instead.
+        One for each block: a key of ``graph``, or the block itself. None while there is a function instead.
+    graph : mapping
+        The task graph of the keys.
     function : callable or None
         Computes a block from the blocks of other arrays.
     samples : tuple of Blocks
@@ -38,24 +41,28 @@ class Blocks:
         Dask computes the blocks at every use, and nothing keeps them: X, unless it was persisted.
     reads_X : bool
         Costs a pass over X: kept rather than computed twice.
+    local : ndarray or None
+        All of it in this process, where it was asked for.
     """
 
     parts: list[Any] | None = None
+    graph: Mapping[Any, Any] = field(default_factory=dict)
     function: Callable[..., Any] | None = None
     samples: tuple[Blocks, ...] = ()
     constants: dict[str, Any] = field(default_factory=dict)
     is_fleeting: bool = False
     reads_X: bool = False
-    local: FloatArray | None = None  # all of it in this process, where it was asked for
+    local: FloatArray | None = None
 
-    def keep(self, parts: list[Any]) -> None:
+    def keep(self, graph: Mapping[Any, Any], parts: list[Any]) -> None:
         """Take what the workers have, and let go of what it was made of."""
-        self.parts, self.function, self.samples, self.constants = parts, None, (), {}
+        self.parts, self.graph = parts, {key: graph[key] for key in parts}
+        self.function, self.samples, self.constants = None, (), {}
 
     def chosen(self, blocks: Sequence[int]) -> Blocks:
         """Some of the blocks of an array that is not a function of others."""
         assert self.parts is not None
-        return Blocks([self.parts[i] for i in blocks], is_fleeting=self.is_fleeting)
+        return Blocks([self.parts[i] for i in blocks], self.graph, is_fleeting=self.is_fleeting)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,47 +80,45 @@ def summed(*sums: Sum) -> list[Any]:
     blocks are visited once for it and once more after it. Those that Dask computes at every use would wait in memory,
     all of them, from the first visit to the second: instead each visit has a graph of its own.
     """
-    graph = _Graph()
+    journey = _Journey()
     handles = [handle for _, *samples in sums for handle in samples]
     for total in _totals(handles):
-        graph.add_total(total)
-        if graph.reads_fleeting:
-            graph.run_totals()
-    return graph.run(graph.add(sums, handles))
+        journey.add_total(total)
+        if journey.reads_fleeting:
+            journey.run_totals()
+    return journey.run(journey.add(sums, handles))
 
 
 def fetched(handle: Blocks) -> list[Any]:
     """The blocks of an array in this process."""
+    graph, parts = graph_of(handle)
+    return _computed(graph, [], parts)[1]
+
+
+def graph_of(handle: Blocks) -> tuple[Mapping[Any, Any], list[Any]]:
+    """The task graph of an array, and the keys of its blocks (blocks that are local stand for themselves)."""
     if handle.parts is not None:
-        return _computed([], handle.parts)[1]
-    graph = _Graph()
-    graph.add((), [handle])
-    return _computed([], graph.parts[handle])[1]
+        return handle.graph, handle.parts
+    journey = _Journey()
+    journey.add((), [handle])
+    return journey.graph, journey.parts[handle]
 
 
-def delayed_parts(handle: Blocks) -> list[Any]:
-    """The blocks of an array as objects that Dask computes when it is asked to."""
-    from dask import delayed
-
-    if handle.parts is None:
-        graph = _Graph()
-        graph.add((), [handle])
-        return graph.parts[handle]
-    # Local arrays are among the parts of what users gave.
-    return [part if hasattr(part, "__dask_graph__") else delayed(part) for part in handle.parts]
+def persisted(handle: Blocks) -> Blocks:
+    """The same blocks, on the workers from now on."""
+    assert handle.parts is not None
+    kept = Blocks()
+    kept.keep(_computed(handle.graph, handle.parts, [])[0], handle.parts)
+    return kept
 
 
-def persisted(parts: list[Any]) -> list[Any]:
-    """Parts that stay on the workers from now on."""
-    return _computed(parts, [])[0]
-
-
-class _Graph:
-    """The task graph of one journey, made stage by stage; a stage visits every block once."""
+class _Journey:
+    """One task graph, made stage by stage; a stage visits every block once."""
 
     def __init__(self) -> None:
-        self.parts: dict[Blocks, list[Any]] = {}  # of the arrays that this journey will have kept
-        self.totals: dict[Total, Any] = {}
+        self.graph: dict[Any, Any] = {}
+        self.parts: dict[Blocks, list[Any]] = {}  # keys of the arrays that this journey will have kept
+        self.totals: dict[Total, Any] = {}  # their keys, or their values where they are known
         self.reads_fleeting = False
 
     def add_total(self, total: Total) -> None:
@@ -122,46 +127,57 @@ class _Graph:
         self.totals[total] = self.add([(total.function, *total.samples)], made_of_X)
 
     def add(self, sums: Sequence[Sum], handles: Iterable[Blocks]) -> Any:
-        """A stage that keeps arrays and computes sums, which are one object for Dask."""
-        from dask import delayed
-
+        """A stage that keeps arrays and computes sums; the key of the sums, which are one list."""
         keep = [handle for handle in dict.fromkeys(handles) if self._is_lazy(handle) and not handle.is_fleeting]
         order = self._order([*keep, *(handle for _, *samples in sums for handle in samples)])
+        lazy = [self._is_lazy(handle) for handle in order]
         self.reads_fleeting |= any(handle.is_fleeting for handle in order)
-        program = _Program(order, [self._is_lazy(handle) for handle in order], keep, sums, list(self.totals))
         # Functions and their arguments are a task of their own: they travel once to each worker, not with each block.
-        shared, totals = delayed(_same, pure=False)(program), list(self.totals.values())
-        visit, take = delayed(_visited, pure=False), delayed(_taken, pure=False)
-        leaves = [self._parts_of(handle) for handle in order if not self._is_lazy(handle)]
-        results = [visit(shared, totals, *block) for block in zip(*leaves, strict=True)]
+        program, totals = _new_key("share"), list(self.totals.values())
+        self.graph[program] = (_same, _Program(order, lazy, keep, sums, list(self.totals)))
+        leaves = [self._parts_of(handle) for handle, is_lazy in zip(order, lazy, strict=True) if not is_lazy]
+        visits = self._tasks("visit", ((_visited, program, totals, *block) for block in zip(*leaves, strict=True)))
         for k, handle in enumerate(keep):
-            self.parts[handle] = [take(result, k) for result in results]
+            self.parts[handle] = self._tasks("keep", ((_taken, visit, k) for visit in visits))
         # Sums are taken out of the results as well: what is kept must not travel with them.
-        return _tree([take(result, len(keep)) for result in results]) if sums else None
+        parts = self._tasks("sum", ((_taken, visit, len(keep)) for visit in visits))
+        while len(parts) > 1:
+            groups = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
+            parts = self._tasks("add", ((_added_up, group) for group in groups))
+        return parts[0]
+
+    def _tasks(self, name: str, tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """One task for each block, or for several of them; their keys are those of a Dask array of one column."""
+        name, keys = _new_key(name), []
+        for i, task in enumerate(tasks):
+            keys.append((name, i, 0))
+            self.graph[keys[-1]] = task
+        return keys
 
     def run_totals(self) -> None:
         """Compute all so far, and go on from the values."""
         values = self._run(list(self.totals.values()))
-        self.totals = dict(zip(self.totals, values, strict=True))
-        self.reads_fleeting = False
+        self.totals = {total: _Known(value) for total, value in zip(self.totals, values, strict=True)}
+        self.graph, self.reads_fleeting = {}, False
 
     def run(self, wanted: Any) -> Any:
-        """Compute all, for the value of one object."""
+        """Compute all, for one value."""
         return self._run([wanted])[0]
 
     def _run(self, wanted: list[Any]) -> list[Any]:
-        """Values of these objects; arrays that are kept go to their handles."""
-        kept, values = _computed([part for parts in self.parts.values() for part in parts], wanted)
-        remaining = iter(kept)
+        """Values of these keys; arrays that are kept go to their handles."""
+        kept, values = _computed(self.graph, [key for parts in self.parts.values() for key in parts], wanted)
         for handle, parts in self.parts.items():
-            handle.keep([next(remaining) for _ in parts])
+            handle.keep(kept, parts)
         self.parts = {}
         return values
 
     def _parts_of(self, handle: Blocks) -> list[Any]:
-        parts = self.parts.get(handle, handle.parts)
-        assert parts is not None
-        return parts
+        if handle in self.parts:
+            return self.parts[handle]
+        assert handle.parts is not None
+        self.graph.update(handle.graph)
+        return handle.parts
 
     def _is_lazy(self, handle: Blocks) -> bool:
         return handle.parts is None and handle not in self.parts
@@ -179,6 +195,10 @@ class _Graph:
         for handle in handles:
             visit(handle)
         return list(found)
+
+
+def _new_key(name: str) -> str:
+    return f"{name}-{uuid4().hex}"
 
 
 def _totals(handles: Iterable[Blocks]) -> list[Total]:
@@ -237,8 +257,15 @@ class _Step:
         self.totals = {name: number[value] for name, value in handle.constants.items() if isinstance(value, Total)}
 
     def run(self, totals: list[Any], values: list[Any]) -> Any:
-        found = {name: totals[i][0] for name, i in self.totals.items()}
+        found = {name: totals[i] for name, i in self.totals.items()}
         return self.function(*(values[i] for i in self.inputs), **self.constants, **found)
+
+
+class _Known:
+    """The value of a total in a task graph, which Dask must not take for anything else."""
+
+    def __init__(self, value: list[Any]) -> None:
+        self.value = value
 
 
 def _same(program: _Program) -> _Program:
@@ -246,22 +273,14 @@ def _same(program: _Program) -> _Program:
 
 
 def _visited(program: _Program, totals: list[Any], *given: Any) -> tuple[Any, ...]:
+    """Totals are sums, each the only one of a list."""
+    values = [(total.value if isinstance(total, _Known) else total)[0] for total in totals]
     with np.errstate(all="ignore"):  # non-finite values are looked for, not warned about
-        return program.run(totals, iter(given))
+        return program.run(values, iter(given))
 
 
 def _taken(result: tuple[Any, ...], k: int) -> Any:
     return result[k]
-
-
-def _tree(parts: list[Any]) -> Any:
-    """Lists of sums added up, a few at a time, so that no worker and not the client sees all of them."""
-    from dask import delayed
-
-    call = delayed(_added_up, pure=False)
-    while len(parts) > 1:
-        parts = [call(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
-    return parts[0]
 
 
 def _added_up(parts: list[list[Any]]) -> list[Any]:
@@ -281,19 +300,52 @@ def _plus(first: Any, second: Any) -> Any:
 _LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "KilledWorker", "ClosedClientError")
 
 
-def _computed(parts: list[Any], wanted: list[Any]) -> tuple[list[Any], list[Any]]:
-    """What Dask computes in one task graph: parts that stay on the workers, values of the others here."""
+class _Collection:
+    """Some keys of a task graph, as Dask asks of a collection."""
+
+    def __init__(self, graph: Mapping[Any, Any], keys: list[Any]) -> None:
+        self.graph, self.keys = graph, keys
+
+    def __dask_graph__(self) -> Mapping[Any, Any]:
+        return self.graph
+
+    def __dask_keys__(self) -> list[Any]:
+        return self.keys
+
+    def __dask_postcompute__(self) -> tuple[Any, tuple[()]]:
+        return list, ()
+
+    def __dask_postpersist__(self) -> tuple[Any, tuple[()]]:
+        return self._rebuilt, ()
+
+    def _rebuilt(self, graph: Mapping[Any, Any], *, rename: Any = None) -> _Collection:
+        return _Collection(graph, self.keys)
+
+    @staticmethod
+    def __dask_optimize__(graph: Any, keys: Any, **settings: Any) -> Any:
+        return graph
+
+    @staticmethod
+    def __dask_scheduler__(*args: Any, **settings: Any) -> Any:
+        """Threads, where neither a cluster nor the settings of Dask say otherwise."""
+        from dask.threaded import get
+
+        return get(*args, **settings)
+
+
+def _computed(graph: Mapping[Any, Any], keep: list[Any], wanted: list[Any]) -> tuple[Mapping[Any, Any], list[Any]]:
+    """What Dask computes in one task graph: keys that stay on the workers, with what it knows of them; values."""
     import dask
 
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")  # targets as users gave them
-            if not parts:
-                return [], list(dask.compute(*wanted))
-            started = dask.persist(*parts, *wanted)
-            return list(started[: len(parts)]), list(dask.compute(*started[len(parts) :]))
+            if not keep:
+                return {}, dask.compute(_Collection(graph, wanted))[0]
+            kept = dask.persist(_Collection(graph, [*keep, *wanted]))[0].graph
+            return kept, dask.compute(_Collection({key: kept[key] for key in wanted}, wanted))[0]
     except Exception as error:
-        if any(map(_needs_lost_cluster, (*wanted, *parts))):
+        if _needs_lost_cluster(graph):
             reason = "this process is no longer connected to it"
         elif _is_loss_of_cluster(error):
             reason = f"{type(error).__name__}: {error}"
@@ -311,10 +363,7 @@ def _is_loss_of_cluster(error: Exception) -> bool:
     return kind.__name__ in _LOST and kind.__module__.startswith(("distributed", "concurrent", "asyncio"))
 
 
-def _needs_lost_cluster(collection: Any) -> bool:
-    """Whether some of its blocks are on workers that this process is no longer connected to."""
-    for node in dict(collection.__dask_graph__()).values():
-        client = getattr(getattr(node, "value", node), "client", None)  # a future, as it is or as a node
-        if client is not None and getattr(client, "status", "running") != "running":
-            return True
-    return False
+def _needs_lost_cluster(graph: Mapping[Any, Any]) -> bool:
+    """Whether some of it is on workers that this process is no longer connected to."""
+    clients = (getattr(node, "client", None) for node in graph.values())  # of futures
+    return any(client is not None and client.status != "running" for client in clients)

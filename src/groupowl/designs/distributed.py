@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from .._checks import (
     IMPUTE,
+    REAL_KINDS,
     check_data_shape,
     check_finite,
     check_sample_weight,
@@ -25,7 +26,7 @@ from .._typing import FloatArray, Handle, IndexArray
 from ..gram import NO_SAMPLES, CompressedData, SufficientStatistics
 from ..inputs import check_labels, classes_of, distinct_labels, feature_names, one_hot
 from .base import NO_WEIGHT, Design, LocalDesign, PassCounter, Sum
-from .blocks import Blocks, Total, delayed_parts, fetched, persisted, summed
+from .blocks import Blocks, Total, fetched, graph_of, persisted, summed
 from .dense import DenseDesign, dense_storage
 from .moments import ColumnMoments, block_moments
 from .sparse import SparseDesign
@@ -36,16 +37,24 @@ _JOURNEY_BYTES = 1 << 18
 # Inner steps that a working set is expected to need, for the choice between moving its columns and stepping far away.
 _EXPECTED_STEPS = 100
 
-# The index of a block among the chunks of X, and its number of rows.
-_Place = tuple[int, int]
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a block is among the chunks of X, and how many rows it has."""
+
+    number: int
+    size: int
 
 
 class DaskDesign(Design):
     """X in blocks of rows on a Dask cluster, dense or sparse.
 
     Sample-space arrays stay on the workers; coefficients, gradients and Gram matrices of working sets are all that
-    travels. Blocks that a worker loses are computed again by Dask. X itself is not kept in the workers' memory unless
-    it is persisted before.
+    travels, and columns of a working set where that is less. Blocks that a worker loses are computed again by Dask.
+
+    X is not kept in the workers' memory unless it was persisted: Dask computes its blocks, or reads them, in every
+    pass, and no more than one of them for each thread is in memory at a time. Where there is an intercept, a dual point
+    depends on sums over all samples, and a certificate takes two such passes instead of one.
 
     Parameters
     ----------
@@ -73,8 +82,8 @@ class DaskDesign(Design):
     def __init__(self, X: Any) -> None:
         array, names = as_row_chunks("X", X)
         check_data_shape(array.shape)
-        if array.dtype.kind not in "fiub":
-            raise TypeError(f"X must hold real numbers, got a Dask array of dtype {array.dtype}. Convert it first.")
+        if array.dtype.kind not in REAL_KINDS:
+            raise TypeError(f"X must hold real numbers, {_what_else(X, array)}. Convert it first.")
         if np.ma.isMaskedArray(array._meta):
             raise TypeError("X is a Dask array of masked arrays, and masks are not supported; fill it in first.")
         dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
@@ -87,7 +96,7 @@ class DaskDesign(Design):
     ) -> None:
         self.X = X
         self.places = places
-        self.shape = (sum(size for _, size in places), n_features)
+        self.shape = (sum(place.size for place in places), n_features)
         self.dtype = dtype
         self.passes = passes
         self.unit = unit
@@ -135,18 +144,23 @@ class DaskDesign(Design):
             return values
         return self.map(_in_double_precision, self._row_blocks("the array of samples", values))
 
-    def _row_blocks(self, name: str, values: Any) -> Blocks:
+    def _row_blocks(self, name: str, values: Any, ndim: tuple[int, ...] = (2,)) -> Blocks:
         """An array as users give it, in the blocks of X."""
-        sizes = [size for _, size in self.places]
         array: Any = as_row_chunks(name, values)[0] if is_dask(values) else numeric_array(name, values)
-        if array.ndim == 0 or array.shape[0] != self.n_samples:
-            counted = f"has {array.shape[0]} (shape {array.shape})" if array.ndim else "is a single number"
+        if array.dtype.kind not in REAL_KINDS:
+            raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}. Convert it first.")
+        if array.ndim not in ndim:
+            expected = " or ".join(f"{n}-dimensional" for n in ndim)
+            raise ValueError(f"{name} must be {expected}, got an array of shape {array.shape}.")
+        if array.shape[0] != self.n_samples:
             raise ValueError(
-                f"X and {name} must have one row per sample: X has {self.n_samples} rows, {name} {counted}."
+                f"X and {name} must have one row per sample: X has {self.n_samples} rows, {name} has {array.shape[0]} "
+                f"(shape {array.shape})."
             )
-        if not is_dask(values):
-            return Blocks(np.split(array, np.cumsum(sizes)[:-1]))
-        return Blocks(list(array.rechunk({0: tuple(sizes)}).to_delayed().ravel()))
+        sizes = [place.size for place in self.places]
+        if is_dask(values):
+            return _blocks_of(array.rechunk({0: tuple(sizes)}))
+        return Blocks(np.split(array, np.cumsum(sizes)[:-1]))
 
     def map(self, function: Callable[..., FloatArray], *samples: Handle, **totals: Any) -> Blocks:
         """Apply a function to each block, when it is needed."""
@@ -180,16 +194,16 @@ class DaskDesign(Design):
         total_weight: float | None = None,
     ) -> tuple[Design, Handle, Handle]:
         """Targets and weights on the workers, checked block by block."""
-        Y = self.map(partial(_checked_targets, check=check), self._row_blocks("Y", Y), self._numbered)
+        Y = self.map(partial(_checked_targets, check=check), self._row_blocks("Y", Y, (1, 2)), self._numbered)
         if sample_weight is None:
             w = self.map(_unit_weights, Y)
         else:
-            w = self.map(_checked_weights, self._row_blocks("sample_weight", sample_weight), self._numbered)
+            w = self.map(_checked_weights, self._row_blocks("sample_weight", sample_weight, (1,)), self._numbered)
         total, counts, _ = summed((np.sum, w), (_count_present, w), (_width, Y))
         if not total > 0.0:
             raise ValueError(NO_WEIGHT)
         design = self
-        if counts != [size for _, size in self.places]:
+        if counts != [place.size for place in self.places]:
             design, Y, w = self._without_absent(counts, Y, w)
         if total_weight is not None:
             w = self.map(_scaled, w, factor=total_weight / total)
@@ -200,8 +214,8 @@ class DaskDesign(Design):
         blocks = [i for i, count in enumerate(counts) if count]
         X, Y, w = (handle.chosen(blocks) for handle in (self.X, Y, w))
         present = self.map(_is_present, w)
-        X = Blocks(function=_masked, samples=(X, present), is_fleeting=True)
-        design = self._like(X, [(self.places[i][0], counts[i]) for i in blocks], self.n_features)
+        X = Blocks(function=_block_rows, samples=(X, present), is_fleeting=True)
+        design = self._like(X, [_Place(self.places[i].number, counts[i]) for i in blocks], self.n_features)
         design.unit = self.unit * design.n_samples / self.n_samples
         return design, self.map(_masked, Y, present), self.map(_masked, w, present)
 
@@ -222,9 +236,9 @@ class DaskDesign(Design):
 
         if width is None:
             width = summed((_width, samples))[0][0]
-        shapes = ((size, width) for _, size in self.places)
-        parts = zip(delayed_parts(samples), shapes, strict=True)
-        return da.concatenate([da.from_delayed(part, shape, np.float64) for part, shape in parts])
+        graph, parts = graph_of(self.map(_in_double_precision, samples))
+        chunks = tuple(place.size for place in self.places), (width,)
+        return da.Array(graph, parts[0][0], chunks, dtype=np.float64)
 
     # Columns and rows -------------------------------------------------------------------------------
 
@@ -234,7 +248,7 @@ class DaskDesign(Design):
             self.charge(self.n_features)
             moments = partial(_block_moments, n_features=self.n_features)
             found, work = summed((moments, self.X, w, self._numbered), (_block_work, self.X))
-            self._density = min(1.0, work / (self.n_samples * self.n_features))
+            self._density = min(1.0, work / max(1, self.n_samples * self.n_features))
             self._moments = w, found
         return self._moments[1]
 
@@ -247,7 +261,9 @@ class DaskDesign(Design):
         return self._column_moments(w).norms(center)
 
     def restrict(self, columns: IndexArray) -> DaskDesign:
-        """Copies of some columns, kept on the workers."""
+        """Copies of some columns, kept on the workers; X itself if it is there already and all are asked for."""
+        if not self.X.is_fleeting and np.array_equal(columns, np.arange(self.n_features)):
+            return self._like(self.X, self.places, self.n_features)
         X = Blocks(function=_block_columns, samples=(self.X,), constants={"columns": columns}, reads_X=True)
         return self._like(X, self.places, len(columns))
 
@@ -320,10 +336,16 @@ _NO_SINGLE_SAMPLES = (
 
 
 def _local(block: Any) -> LocalDesign:
-    """The design of one block."""
+    """The design of one block; sparse arrays of other packages become SciPy's."""
+    block = block.to_scipy_sparse() if hasattr(block, "to_scipy_sparse") else block
     if sp.issparse(block):
         return SparseDesign(sparse_array("X", block), unit=0.0)
     return DenseDesign(dense_storage(np.asarray(block)), unit=0.0)
+
+
+def _block_rows(block: Any, mask: Any) -> Any:
+    chosen: Any = _local(block)
+    return block if mask.all() else chosen.rows(np.flatnonzero(mask)).X
 
 
 def _block_columns(block: Any, columns: IndexArray) -> Any:
@@ -336,7 +358,7 @@ def _block_product(block: Any, support: IndexArray, rows: FloatArray, offset: Fl
 
 
 def _constant_rows(place: _Place, row: FloatArray) -> FloatArray:
-    return np.tile(row, (place[1], 1))
+    return np.tile(row, (place.size, 1))
 
 
 def _block_correlations(block: Any, T: FloatArray) -> FloatArray:
@@ -353,19 +375,20 @@ def _block_largest_row(block: Any, w: FloatArray, **arguments: Any) -> list[floa
 
 def _block_work(block: Any) -> float:
     design = _local(block)
-    return design.density * design.n_samples * design.n_features
+    size = float(design.n_samples * design.n_features)
+    return design.density * size if size else 0.0
 
 
 def _block_moments(block: Any, w: FloatArray, place: _Place, n_features: int) -> ColumnMoments:
-    number, size = place
     if np.shape(block) != (len(w), n_features):
         raise ValueError(
-            f"block {number} of X has shape {np.shape(block)}, but its chunks say {(size, n_features)}. Give Dask the "
-            "right chunks (for example map_blocks(..., chunks=)), or let X.compute_chunk_sizes() find them."
+            f"block {place.number} of X has shape {np.shape(block)}, but its chunks say {(place.size, n_features)}. "
+            "Give Dask the right chunks, for example by map_blocks(..., chunks=), or let X.compute_chunk_sizes() find "
+            "them."
         )
     moments = block_moments(_local(block), w)
     if not np.isfinite(moments.squares.sum()):
-        check_finite(f"X in block {number}", _local(block).X, remedy=IMPUTE)
+        check_finite(f"X in block {place.number}", _local(block).X, remedy=IMPUTE)
     return moments
 
 
@@ -393,9 +416,8 @@ def _block_statistics_of_parts(block: Any, Y: FloatArray, w: FloatArray, labels:
 
 
 def _checked_targets(block: Any, place: _Place, check: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    number, size = place
-    where = f" in block {number}"
-    Y = check_targets(block, size, where)
+    where = f" in block {place.number}"
+    Y = check_targets(block, place.size, where)
     try:
         return check(Y)
     except ValueError as error:
@@ -403,8 +425,7 @@ def _checked_targets(block: Any, place: _Place, check: Callable[[FloatArray], Fl
 
 
 def _checked_weights(block: Any, place: _Place) -> FloatArray:
-    number, size = place
-    return check_sample_weight(block, size, f" in block {number}")[:, None]
+    return check_sample_weight(block, place.size, f" in block {place.number}")[:, None]
 
 
 def _unit_weights(Y: FloatArray) -> FloatArray:
@@ -479,7 +500,7 @@ def encode_labels_of_blocks(y: Any, sample_weight: Any = None) -> tuple[Any, Any
         if weight.shape != labels.shape:
             raise ValueError(f"sample_weight must have shape {labels.shape}, got {weight.shape}.")
         arrays.append(weight.rechunk(labels.chunks))
-    blocks = [Blocks(list(array.to_delayed().ravel()), is_fleeting=True) for array in arrays]
+    blocks = [_blocks_of(array) for array in arrays]
     classes = classes_of(summed((_block_classes, *blocks))[0].labels)
     encode, chunks = partial(one_hot, classes=classes), (labels.chunks[0], (len(classes),))
     return classes, labels.map_blocks(encode, dtype=np.float64, new_axis=1, chunks=chunks)
@@ -500,23 +521,33 @@ def _block_classes(labels: Any, weight: Any = None) -> _Distinct:
     return _Distinct(distinct_labels(labels if weight is None else labels[np.asarray(weight) > 0]))
 
 
+def _what_else(X: Any, array: Any) -> str:
+    """What a collection has instead of numbers, for a message."""
+    kinds = dict(getattr(X, "dtypes", {}))
+    others = [f"{name!r} ({dtype})" for name, dtype in kinds.items() if getattr(dtype, "kind", "O") not in REAL_KINDS]
+    if not others:
+        return f"got a Dask array of dtype {array.dtype}"
+    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+    return f"but its columns {', '.join(others[:5])}{more} do not"
+
+
+def _blocks_of(array: Any) -> Blocks:
+    """An array in chunks of rows."""
+    parts = list(array.to_delayed().ravel())
+    return Blocks([part.key for part in parts], dict(parts[0].__dask_graph__()))
+
+
 def _present_blocks(array: Any) -> tuple[Blocks, list[_Place]]:
     """Blocks of an array in chunks of rows, without empty ones, and their places."""
-    parts = list(array.to_delayed().ravel())
-    places = [(number, int(size)) for number, size in enumerate(array.chunks[0]) if size]
-    present = [parts[number] for number, _ in places]
-    if not _is_in_memory(parts[0]):
-        return Blocks(present, is_fleeting=True), places
+    places = [_Place(number, int(size)) for number, size in enumerate(array.chunks[0]) if size]
+    blocks = _blocks_of(array).chosen([place.number for place in places])
+    blocks.is_fleeting = any(map(_is_task, blocks.graph.values()))
     # Where local arrays were made a Dask array, they would travel to the workers in every pass.
-    return Blocks(persisted(present)), places
-
-
-def _is_in_memory(part: Any) -> bool:
-    """Whether nothing is to be computed for a block: its array was persisted, or was local from the beginning."""
-    return not any(_is_task(node) for node in dict(part.__dask_graph__()).values())
+    return blocks if blocks.is_fleeting else persisted(blocks), places
 
 
 def _is_task(node: Any) -> bool:
+    """Whether something is to be computed: not where arrays were persisted, or local from the beginning."""
     if isinstance(node, tuple):
         return bool(node) and callable(node[0])
     kind = type(node)
