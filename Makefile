@@ -71,4 +71,4 @@ $(DOCS_READY): pyproject.toml | $(BIN)/python
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) $(ADELIE_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache \
-		docs/_build docs/api/generated
+		docs/_build docs/api/generated docs/auto_gallery

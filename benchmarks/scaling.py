@@ -11,7 +11,7 @@ All data are made block by block from a seed, where they are used. Every fit run
 1e-6 at a tenth of the strength that selects nothing, with an intercept; the time is that of ``solve``, after one small
 fit that is not counted. Cluster workers are processes of one thread on this machine.
 
-Writes scaling.md, scaling/results.json and plots into DIR (default: docs). A full run takes at most 20 minutes on two
+Writes scaling.md, scaling/results.json and plots into DIR (default: docs/measured). A full run takes at most 20 minutes on two
 cores and 5 GB of disk and memory each; ``--quick`` two minutes.
 """
 
@@ -776,7 +776,9 @@ def versions() -> dict[str, str]:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small data, for two minutes")
-    parser.add_argument("--out", type=Path, default=Path("docs"), metavar="DIR", help="where to write (default: docs)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("docs/measured"), metavar="DIR", help="where to write (default: docs/measured)"
+    )
     parser.add_argument("--parts", default="ndqwb", metavar="LETTERS", help="parts of the study (default: ndqwb)")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="worker processes (default: 2)")
     arguments = parser.parse_args()

@@ -1,15 +1,46 @@
 """Settings of the documentation: an offline site from docstrings and the pages of this folder."""
 
+import sys
+from pathlib import Path
+
 import groupowl
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "groupowl"
 author = "The groupowl developers"
 copyright = author
 version = release = groupowl.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+extensions = [
+    "mathml",
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_templates", "gallery/*", "measured/reproduction/*.csv"]
+
+# Pages by hand are reStructuredText; those that programs write are Markdown.
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+html_math_renderer = "mathml"
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_gallery",
+    "filename_pattern": "/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 1,
+    "plot_gallery": True,
+}
 
 smartquotes = False  # "oscar" is to be copied as it is
 

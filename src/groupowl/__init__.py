@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ._lazy import attributes
 from .solvers import APGD, SPGD, History, Progress, SolveResult, WorkingSet, solve
 
 if TYPE_CHECKING:
@@ -88,22 +88,8 @@ _NAMES_OF = {
     "versions": ("show_versions",),
     "weights": ("oscar_lam",),
 }
-_MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}
 # Modules that are attributes of the package themselves, imported or not.
-_MODULES = {"datasets", "losses", "model", "selection", "solvers", *_NAMES_OF}
+_MODULES = ("datasets", "losses", "model", "selection", "solvers")
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of the package's
-
-    def __getattr__(name):
-        """Import what is asked for, once."""
-        if name in _MODULE_OF:
-            value = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
-        elif name in _MODULES:
-            value = import_module(f".{name}", __name__)
-        else:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = value
-        return value
-
-    def __dir__():
-        return sorted({*globals(), *_MODULES, *__all__})
+    __getattr__, __dir__ = attributes(__name__, _NAMES_OF, _MODULES)

@@ -282,7 +282,7 @@ def test_reproduce_takes_its_options(run, folder, tmp_path, canned, no_pictures)
     [
         (["--datasets", "Plant"], ["datasets must be one of 'PlantGO', ", "got 'Plant'"]),
         (["--datasets", " , "], ["datasets must be one of"]),
-        (["--datasets", "Mnist"], ["data has no file of Mnist", "docs/reproduction.md"]),
+        (["--datasets", "Mnist"], ["data has no file of Mnist", "docs/measured/reproduction.md"]),
         (["--trials", 0], ["trials must be at least 1, got 0"]),
         (["--cap", 0], ["cap must be a finite number above 0"]),
         (["--cap", "nan", "--quick"], ["cap must be a finite number above 0, got nan"]),

@@ -1089,7 +1089,7 @@ def test_chosen_sets_only(data, tmp_path):
 
 
 def test_no_data_at_all(tmp_path):
-    with pytest.raises(ValueError, match=r"data has no file of any data set.*docs/reproduction.md"):
+    with pytest.raises(ValueError, match=r"data has no file of any data set.*docs/measured/reproduction.md"):
         campaign(tmp_path, tmp_path / "out")
     with pytest.raises(ValueError, match="does not exist"):
         campaign(tmp_path / "nowhere", tmp_path / "out")

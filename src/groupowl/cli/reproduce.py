@@ -58,7 +58,7 @@ def reproduce(options: ReproduceOptions) -> None:
         state = "is a file" if data.exists() else "does not exist"
         raise Failure(
             f"--data must be a folder with the files of the data sets, but {str(data)!r} {state}; "
-            f"docs/reproduction.md says where to download them"
+            f"docs/measured/reproduction.md says where to download them"
         )
     try:
         campaign = _make_campaign(options)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
 from .._dask import is_dask
+from .._lazy import attributes
 from .base import Design, LocalDesign, PassCounter, Sum, WrappedDesign
 from .columns import Columns, DenseColumns, GramCache, SparseColumns
 from .compressed import CompressedDesign
 from .dense import DenseDesign, dense_storage
-from .distributed import DaskDesign, encode_labels_of_blocks, row_chunks, row_wise
 from .moments import ColumnMoments, block_moments
 from .projected import ProjectedDesign, products, project_out
 from .sparse import SparseDesign
 from .standardized import StandardizedDesign, standardize
-from .storage import Storage, default_max_memory, is_stored, open_storage, parse_memory
-from .storage.flat import why_not_flat
-from .stored import MemmapDesign
+
+if TYPE_CHECKING:
+    from .distributed import DaskDesign, encode_labels_of_blocks, row_chunks, row_wise
+    from .storage import Storage, is_stored
+    from .stored import MemmapDesign
 
 __all__ = [
     "ColumnMoments",
@@ -54,6 +56,16 @@ __all__ = [
 ]
 
 
+# Data elsewhere than in memory have modules that are imported when such data come.
+_NAMES_OF = {
+    "distributed": ("DaskDesign", "encode_labels_of_blocks", "row_chunks", "row_wise"),
+    "storage": ("is_stored",),
+    "stored": ("MemmapDesign",),
+}
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = attributes(__name__, _NAMES_OF)
+
 # Matrices on disk smaller than this part of max_memory are read into memory.
 _SMALL_SHARE = 8
 
@@ -66,10 +78,22 @@ def as_design(X: Any) -> Design:
     """
     if isinstance(X, Design):
         return X
-    if is_dask(X):
-        return DaskDesign(X)
+    if type(X) is np.ndarray:
+        return _dense_design(X)
     if sp.issparse(X):
         return _sparse_design(X)
+    return _far_design(X)
+
+
+def _far_design(X: Any) -> Design:
+    """The design of what may be elsewhere: on a cluster, or on disk."""
+    from .distributed import DaskDesign
+    from .storage import default_max_memory, is_stored
+    from .storage.flat import why_not_flat
+    from .stored import MemmapDesign
+
+    if is_dask(X):
+        return DaskDesign(X)
     if isinstance(X, np.memmap):  # which joblib hands to its workers: usually small
         small = X.nbytes * _SMALL_SHARE <= default_max_memory()
         return _dense_design(X) if small or X.ndim != 2 or why_not_flat(X) is not None else MemmapDesign(X)
@@ -81,6 +105,9 @@ def open_matrix(source: Any, max_memory: Any = None) -> Design:
 
     See :class:`MemmapDesign` for what the source may be. The design has ``feature_names`` where the source has names.
     """
+    from .storage import open_storage, parse_memory
+    from .stored import MemmapDesign
+
     storage = open_storage(source)
     if storage.column_bytes * storage.shape[1] * _SMALL_SHARE > parse_memory(max_memory):
         return MemmapDesign(storage, max_memory)

@@ -121,7 +121,7 @@ class Campaign:
             asked = "any data set" if wanted is None else " or ".join(wanted)
             raise ValueError(
                 f"--data has no file of {asked}: nothing to run in {str(data)!r}. "
-                f"docs/reproduction.md says where to download the files and how they are named."
+                f"docs/measured/reproduction.md says where to download the files and how they are named."
             )
         self._hashes = {name: self._hash(item) for name, item in self.found.items()}
 
