@@ -11,8 +11,8 @@ All data are made block by block from a seed, where they are used. Every fit run
 1e-6 at a tenth of the strength that selects nothing, with an intercept; the time is that of ``solve``, after one small
 fit that is not counted. Cluster workers are processes of one thread on this machine.
 
-Writes scaling.md, scaling/results.json and plots into DIR (default: docs/measured). A full run takes at most 20 minutes on two
-cores and 5 GB of disk and memory each; ``--quick`` two minutes.
+Writes scaling.md, scaling/results.json and plots into DIR (default: docs/measured). A full run takes at most 20 minutes
+on two cores and 5 GB of disk and memory each; ``--quick`` two minutes.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from groupowl.designs import DaskDesign, DenseDesign, SparseDesign, as_design, b
 from groupowl.designs import distributed as dask_blocks
 from groupowl.losses import resolve_loss
 
+OUT = Path("docs/measured")
 FRACTION = 0.1
 TOL = 1e-6
 ENTRIES_PER_ROW = 50
