@@ -483,7 +483,7 @@ def test_maps_that_are_small_are_not_copied():
 
 
 def test_large_maps_that_are_not_contiguous_are_used_as_they_are(monkeypatch):
-    monkeypatch.setattr("groupowl.designs.default_max_memory", lambda: 800)
+    monkeypatch.setattr("groupowl.designs.storage.default_max_memory", lambda: 800)
     assert type(as_design(memory_map(make_table())[::2])) is DenseDesign
 
 

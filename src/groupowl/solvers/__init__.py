@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from .._checks import finite_matrix, finite_number, finite_vector, lookup, positive_integer
 from .._typing import FloatArray
@@ -187,4 +186,6 @@ def warn_unless_converged(result: SolveResult, goal: float, tol: float, max_iter
         "precision": f"Stopped at the limit of the arithmetic: {reached}. Raise tol.",
     }
     if result.status in messages:
+        from sklearn.exceptions import ConvergenceWarning  # loading scikit-learn takes longer than most solves
+
         warnings.warn(prefix + messages[result.status], ConvergenceWarning, stacklevel=3)

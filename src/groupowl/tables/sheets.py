@@ -263,7 +263,9 @@ class MatrixSheet(Sheet):
         if isinstance(part, Design):
             names = listed([self.names[j] for j in others])
             raise TableError(f"{self.source} is read from disk while it is fitted: {names} cannot join its features.")
-        stack = sp.hstack([part, beside], format="csr") if sp.issparse(part) else np.hstack([part, beside])
+        stack: Any = (
+            sp.hstack([part, sp.csr_array(beside)], format="csr") if sp.issparse(part) else np.hstack([part, beside])
+        )
         places = {j: k for k, j in enumerate([*inside, *others])}
         return stack[:, [places[j] for j in columns]]
 
