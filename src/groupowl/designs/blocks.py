@@ -28,7 +28,8 @@ class Blocks:
     Attributes
     ----------
     parts : list or None
-        One for each block: a key of ``graph``, or the block itself. None while there is a function instead.
+        One for each block: a key of ``graph``, the block itself, or a :class:`Recipe` for it. None while there is a
+        function instead.
     graph : mapping
         The task graph of the keys.
     function : callable or None
@@ -65,6 +66,20 @@ class Blocks:
         return Blocks([self.parts[i] for i in blocks], self.graph, is_fleeting=self.is_fleeting)
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """A block that is made in the task that uses it: it neither waits in memory nor moves to another worker."""
+
+    graph: Mapping[Any, Any]
+    key: Any
+
+    def make(self) -> Any:
+        """Compute the block."""
+        import dask
+
+        return dask.get(self.graph, self.key)
+
+
 @dataclass(frozen=True, eq=False)
 class Total:
     """A sum over samples that stays on the workers, for functions of each block."""
@@ -96,12 +111,11 @@ def fetched(handle: Blocks) -> list[Any]:
 
 
 def graph_of(handle: Blocks) -> tuple[Mapping[Any, Any], list[Any]]:
-    """The task graph of an array, and the keys of its blocks (blocks that are local stand for themselves)."""
-    if handle.parts is not None:
-        return handle.graph, handle.parts
+    """The task graph of an array, and the keys of its blocks, which are those of a Dask array of one column."""
+    copy = Blocks(function=_same, samples=(handle,))
     journey = _Journey()
-    journey.add((), [handle])
-    return journey.graph, journey.parts[handle]
+    journey.add((), [copy])
+    return journey.graph, journey.parts[copy]
 
 
 def persisted(handle: Blocks) -> Blocks:
@@ -268,15 +282,16 @@ class _Known:
         self.value = value
 
 
-def _same(program: _Program) -> _Program:
-    return program
+def _same(value: Any) -> Any:
+    return value
 
 
 def _visited(program: _Program, totals: list[Any], *given: Any) -> tuple[Any, ...]:
     """Totals are sums, each the only one of a list."""
     values = [(total.value if isinstance(total, _Known) else total)[0] for total in totals]
+    made = (block.make() if isinstance(block, Recipe) else block for block in given)
     with np.errstate(all="ignore"):  # non-finite values are looked for, not warned about
-        return program.run(values, iter(given))
+        return program.run(values, made)
 
 
 def _taken(result: tuple[Any, ...], k: int) -> Any:

@@ -26,7 +26,7 @@ from .._typing import FloatArray, Handle, IndexArray
 from ..gram import NO_SAMPLES, CompressedData, SufficientStatistics
 from ..inputs import check_labels, classes_of, distinct_labels, feature_names, one_hot
 from .base import NO_WEIGHT, Design, LocalDesign, PassCounter, Sum
-from .blocks import Blocks, Total, fetched, graph_of, persisted, summed
+from .blocks import Blocks, Recipe, Total, fetched, graph_of, persisted, summed
 from .dense import DenseDesign, dense_storage
 from .moments import ColumnMoments, block_moments
 from .sparse import SparseDesign
@@ -532,16 +532,40 @@ def _what_else(X: Any, array: Any) -> str:
 
 
 def _blocks_of(array: Any) -> Blocks:
-    """An array in chunks of rows."""
-    parts = list(array.to_delayed().ravel())
-    return Blocks([part.key for part in parts], dict(parts[0].__dask_graph__()))
+    """An array in chunks of rows; where every block is made from nothing but a few tasks of its own, as recipes."""
+    import dask
+    from dask.core import flatten
+
+    graph = dict(array.__dask_graph__())
+    if all(map(_is_of_dask, graph.values())):
+        (array,) = dask.optimize(array)  # which forgets arrays that are on the workers
+        graph = dict(array.__dask_graph__())
+    keys = list(flatten(array.__dask_keys__()))
+    if all(_is_task(node) or type(node).__name__ == "Alias" for node in graph.values()):  # no data to carry along
+        recipes = [_recipe(graph, key) for key in keys]
+        if sum(len(recipe.graph) for recipe in recipes) <= len(graph):  # no task of several blocks
+            return Blocks(list(recipes))
+    return Blocks(keys, graph)
+
+
+def _recipe(graph: dict[Any, Any], key: Any) -> Recipe:
+    """The part of a task graph that a block needs."""
+    from dask.core import get_dependencies
+
+    needed, new = {}, [key]
+    while new:
+        name = new.pop()
+        if name not in needed:
+            needed[name] = graph[name]
+            new += get_dependencies(graph, name)
+    return Recipe(needed, key)
 
 
 def _present_blocks(array: Any) -> tuple[Blocks, list[_Place]]:
     """Blocks of an array in chunks of rows, without empty ones, and their places."""
     places = [_Place(number, int(size)) for number, size in enumerate(array.chunks[0]) if size]
     blocks = _blocks_of(array).chosen([place.number for place in places])
-    blocks.is_fleeting = any(map(_is_task, blocks.graph.values()))
+    blocks.is_fleeting = not blocks.graph or any(map(_is_task, blocks.graph.values()))
     # Where local arrays were made a Dask array, they would travel to the workers in every pass.
     return blocks if blocks.is_fleeting else persisted(blocks), places
 
@@ -550,5 +574,9 @@ def _is_task(node: Any) -> bool:
     """Whether something is to be computed: not where arrays were persisted, or local from the beginning."""
     if isinstance(node, tuple):
         return bool(node) and callable(node[0])
-    kind = type(node)
-    return kind.__module__.startswith("dask.") and kind.__name__ not in ("DataNode", "Alias")
+    return _is_of_dask(node) and type(node).__name__ not in ("DataNode", "Alias")
+
+
+def _is_of_dask(node: Any) -> bool:
+    """Whether a node of a graph is a task or data, and not something that a cluster has."""
+    return isinstance(node, tuple) or type(node).__module__.startswith("dask.")

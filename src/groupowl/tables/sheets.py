@@ -263,9 +263,8 @@ class MatrixSheet(Sheet):
         if isinstance(part, Design):
             names = listed([self.names[j] for j in others])
             raise TableError(f"{self.source} is read from disk while it is fitted: {names} cannot join its features.")
-        stack: Any = (
-            sp.hstack([part, sp.csr_array(beside)], format="csr") if sp.issparse(part) else np.hstack([part, beside])
-        )
+        both: list[Any] = [part, beside]
+        stack = sp.hstack(both, format="csr") if sp.issparse(part) else np.hstack(both)
         places = {j: k for k, j in enumerate([*inside, *others])}
         return stack[:, [places[j] for j in columns]]
 
