@@ -35,9 +35,10 @@ test-long: $(TEST_READY)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/large_file.py
 
-# A site that needs no network, in docs/_build/html; whatever Sphinx warns of is an error.
+# A site that needs no network, in docs/_build/html; whatever Sphinx warns of is an error, and so are broken links.
 docs: $(DOCS_READY)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 # groupowl against its peers, in an environment of its own; make bench BENCH_ARGS="--quick" for ten minutes.
