@@ -9,6 +9,7 @@ from .solvers import APGD, SPGD, History, Progress, SolveResult, WorkingSet, sol
 
 if TYPE_CHECKING:
     from . import datasets, weights
+    from .compression import lam_max
     from .designs import DaskDesign, MemmapDesign
     from .estimators import (
         FeatureStatus,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from .path import PathPoint, PathResult, group_owl_path
     from .penalty import GroupOWL, owl_dual_norm, owl_norm, owl_prox
     from .persistence import load, save
-    from .problem import lam_max
     from .screening import SafeScreener, ScreenReport
     from .versions import show_versions
     from .weights import oscar_lam
@@ -69,6 +69,7 @@ __all__ = [
 # What solving needs is imported at once, so that a first call is not slower than others; other modules when a name of
 # theirs is first used, so that importing the package stays cheap.
 _NAMES_OF = {
+    "compression": ("lam_max",),
     "designs": ("DaskDesign", "MemmapDesign"),
     "estimators": (
         "FeatureStatus",
@@ -83,13 +84,12 @@ _NAMES_OF = {
     "path": ("PathPoint", "PathResult", "group_owl_path"),
     "penalty": ("GroupOWL", "owl_dual_norm", "owl_norm", "owl_prox"),
     "persistence": ("load", "save"),
-    "problem": ("lam_max",),
     "screening": ("SafeScreener", "ScreenReport"),
     "versions": ("show_versions",),
     "weights": ("oscar_lam",),
 }
 # Modules that are attributes of the package themselves, imported or not.
-_MODULES = ("datasets", "losses", "model", "selection", "solvers")
+_MODULES = ("datasets", "losses", "model", "problem", "selection", "solvers")
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of the package's
     __getattr__, __dir__ = attributes(__name__, _NAMES_OF, _MODULES)

@@ -14,7 +14,7 @@ from .gram import SufficientStatistics
 from .losses import resolve_loss
 from .problem import LATER, Problem, build_problem
 from .targets import Targets
-from .weights import check_sequence
+from .weights import check_sequence, resolve_weights
 
 # Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorisation is worth its price.
 _GRAM_TOLERANCE = 1e-8
@@ -90,6 +90,54 @@ def build_problem_of_data(X: Any, Y: Any, lam: Any, *, total_weight: float | Non
 def n_samples_of(X: Any, problem: Problem) -> int:
     """Samples behind a problem, however few rows stand for them."""
     return X.n_samples if isinstance(X, SufficientStatistics) else problem.design.n_samples
+
+
+@np.errstate(all="ignore")
+def lam_max(
+    X: Any,
+    Y: Any,
+    weights: Any,
+    *,
+    loss: Any = "squared",
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+) -> float:
+    """Smallest strength at which no feature is selected: ``solve(X, Y, lam_max * weights)`` is zero.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features), or SufficientStatistics
+        Data, or what is known of them.
+    Y : array-like of shape (n_samples,) or (n_samples, n_tasks), or None
+        Targets; one-hot rows or class probabilities for ``loss="multinomial"``. None for statistics, which know them.
+    weights : array-like of shape (n_features,), str or callable
+        Weight sequence, or the name of one.
+    loss : {"squared", "multinomial"} or Loss, default="squared"
+        Loss, summed over samples.
+    fit_intercept : bool, default=False
+        Whether the model has an unpenalised intercept.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative weights of the samples.
+
+    Returns
+    -------
+    float
+        The dual norm, for these weights, of the gradient of the loss at the model without features.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> round(go.lam_max([[1.0, 0.0], [0.0, 1.0]], [3.0, 1.0], [1.0, 0.5]), 6)
+    3.0
+    """
+    problem = build_problem_of_data(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    sequence = resolve_weights(
+        weights,
+        n_features=problem.n_rows,
+        n_tasks=problem.targets.n_tasks,
+        n_samples=n_samples_of(X, problem),
+    )
+    return problem.lam_max(sequence)
 
 
 def problem_of_statistics(

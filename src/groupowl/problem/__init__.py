@@ -9,8 +9,8 @@ arrays are handles of the design.
 
 from __future__ import annotations
 
-from .building import LATER, build_problem, lam_max
+from .building import LATER, build_problem
 from .certificate import Certificate, Residual
 from .duality import Problem
 
-__all__ = ["LATER", "Certificate", "Problem", "Residual", "build_problem", "lam_max"]
+__all__ = ["LATER", "Certificate", "Problem", "Residual", "build_problem"]

@@ -10,7 +10,7 @@ from .._typing import FloatArray, IndexArray
 from ..designs import GramCache, as_design, project_out, standardize
 from ..losses import resolve_loss
 from ..targets import Targets, summarise_targets
-from ..weights import check_sequence, resolve_weights
+from ..weights import check_sequence
 from .duality import Problem
 
 #: Stands for weights that are not known yet.
@@ -76,51 +76,3 @@ def _check_magnitude(norms: FloatArray, targets: Targets) -> None:
         )
     if not np.isfinite(targets.norm + targets.null_loss + targets.total_weight):
         raise ValueError("Y or sample_weight is so large that the loss overflows. Rescale them.")
-
-
-@np.errstate(all="ignore")
-def lam_max(
-    X: Any,
-    Y: Any,
-    weights: Any,
-    *,
-    loss: Any = "squared",
-    fit_intercept: bool = False,
-    sample_weight: Any = None,
-) -> float:
-    """Smallest strength at which no feature is selected: ``solve(X, Y, lam_max * weights)`` is zero.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Data.
-    Y : array-like of shape (n_samples,) or (n_samples, n_tasks)
-        Targets; one-hot rows or class probabilities for ``loss="multinomial"``.
-    weights : array-like of shape (n_features,), str or callable
-        Weight sequence, or the name of one.
-    loss : {"squared", "multinomial"} or Loss, default="squared"
-        Loss, summed over samples.
-    fit_intercept : bool, default=False
-        Whether the model has an unpenalised intercept.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative weights of the samples.
-
-    Returns
-    -------
-    float
-        The dual norm, for these weights, of the gradient of the loss at the model without features.
-
-    Examples
-    --------
-    >>> import groupowl as go
-    >>> round(go.lam_max([[1.0, 0.0], [0.0, 1.0]], [3.0, 1.0], [1.0, 0.5]), 6)
-    3.0
-    """
-    problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
-    sequence = resolve_weights(
-        weights,
-        n_features=problem.n_rows,
-        n_tasks=problem.targets.n_tasks,
-        n_samples=problem.design.n_samples,
-    )
-    return problem.lam_max(sequence)

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.linear_model import lasso_path
 
 from ..._typing import FloatArray
+from ...compression import lam_max
 from ...path import solve_path
-from ...problem import lam_max
 from .simulation import Setting, Simulation
 
 #: What Group OWL is compared with.

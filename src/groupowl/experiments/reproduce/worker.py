@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._typing import FloatArray
-from ...problem import lam_max
+from ...compression import lam_max
 from ...solvers import Progress, SolveResult, solve
 from ...weights import oscar
 from ..data import DATASETS, Dataset, load_dataset, read_dataset
