@@ -40,3 +40,37 @@ def test_the_script_does_what_its_comments_say(tmp_path, capsys):
 def test_the_script_has_25_lines():
     lines = [line for line in BLOCKS[0].splitlines() if line.strip()]
     assert len(lines) <= 25
+
+
+def rows_of_tables(text):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+
+
+def test_figures_of_the_table_are_those_of_the_benchmark():
+    """Times over groupowl's, package by package: what the last results say."""
+    page = README.parent / "benchmarks" / "results" / "README.md"
+    measured = {(row[0], row[1]): row[2] for row in rows_of_tables(page.read_text(encoding="utf-8")) if len(row) == 6}
+    header, *rows = rows_of_tables(README.read_text(encoding="utf-8"))
+    packages = [title.split()[0] for title in header[1:] if title]
+    groups = {
+        "many tasks, sorted weights": "(a)",
+        "one task, sorted weights": "(c)",
+        "many tasks, equal weights": "(b)",
+        "multinomial, equal weights": "(d)",
+    }
+    compared = 0
+    for title, *cells in rows:
+        if not title.startswith("time / groupowl, "):
+            continue
+        group = groups[title.removeprefix("time / groupowl, ")]
+        for package, cell in zip(packages, cells, strict=True):
+            if package not in ("groupowl", "R") and cell:
+                assert cell == measured[group, package], (title, package)
+                compared += 1
+    assert compared == 7
+
+
+def test_links_lead_somewhere():
+    targets = re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8"))
+    assert len(targets) > 10
+    assert [target for target in targets if "://" not in target and not (README.parent / target).exists()] == []
