@@ -1,0 +1,61 @@
+"""
+A path and its clusters
+=======================
+
+The penalty sorts the rows of ``B`` by norm and lets the largest pay the largest weight. Where two rows would change
+places, it pays to make them equal: rows of correlated features are tied, and such a set of ties is a *cluster*. This
+example follows the clusters along a path of falling ``alpha``.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import groupowl as go
+from groupowl.plotting import COLOURS, ClusterDisplay, CoefficientPathDisplay, label_log_axis
+
+data = go.datasets.make_correlated_groups(
+    100,
+    60,
+    4,
+    n_informative=16,
+    group_size=4,
+    structure="block",
+    correlation=0.9,
+    signal_to_noise=2.0,
+    random_state=3,
+)
+names = [f"noise {j}" if group == 0 else f"{'abcd'[group - 1]}{j % 4 + 1}" for j, group in enumerate(data.groups)]
+path = go.group_owl_path(data.X, data.Y, weights="bh", alphas=60, eps=0.03)
+print(path)
+
+# %%
+# Four groups of four features matter; their names start with a, b, c and d. Lines that lie on top of each other are
+# tied rows: ten features enter within the first steps and grow as one line, until the penalty is too weak to hold them
+# together. Ties do not stop at the borders of groups: a and c are about equally strong, and their rows are tied to each
+# other as well.
+
+figure, ax = plt.subplots(figsize=(9, 4.8), layout="constrained")
+CoefficientPathDisplay.from_result(path, feature_names=names, ax=ax)
+
+# %%
+# Counted: the distance between the two curves is what ties save. A model of many features in few clusters has few
+# degrees of freedom, and the information criteria of the cross-validated estimators count them so.
+
+n_clusters = np.array([point.clusters.max(initial=0) for point in path])
+figure, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
+ax.plot(path.alphas, path.n_selected, color=COLOURS[2], linewidth=2, label="features selected")
+ax.plot(path.alphas, n_clusters, color=COLOURS[5], linewidth=2, linestyle="--", label="clusters")
+ax.axhline(16, color="0.6", linewidth=1, linestyle=":", label="features that matter: 16, in 4 groups")
+ax.set(xscale="log", xlabel="alpha", ylabel="number", xlim=(path.alphas[0], path.alphas[-1]))
+label_log_axis(ax.xaxis)
+ax.legend()
+
+# %%
+# One point of the path, the last with no more than 16 features. Bars of one colour that stand together are one cluster,
+# equal to the last digit.
+
+point = [point for point in path if point.n_selected <= 16][-1]
+display = ClusterDisplay.from_result(point, feature_names=names)
+display.ax_.set_title(f"alpha = {point.alpha:.3g}: {point.n_selected} features in {point.clusters.max()} clusters")
+
+# sphinx_gallery_thumbnail_number = 1

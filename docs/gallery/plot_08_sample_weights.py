@@ -1,0 +1,70 @@
+"""
+Sample weights: two instruments of different precision
+======================================================
+
+Samples need not count the same. Here a third of them come from a good instrument, the others from one with six times
+its noise. Weights of one over the variance of the noise are the right ones for the squared loss.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import groupowl as go
+from groupowl.plotting import COLOURS, label_log_axis
+
+settings = {"n_informative": 12, "group_size": 3, "structure": "block", "correlation": 0.8, "random_state": 5}
+clean = go.datasets.make_correlated_groups(300, 100, 3, signal_to_noise=20.0, **settings)
+rng = np.random.default_rng(0)
+noise = np.where(np.arange(300) < 100, 3.0, 18.0)
+Y = clean.Y + noise[:, None] * rng.standard_normal(clean.Y.shape)
+scale = np.linalg.norm(clean.X @ clean.B) / np.linalg.norm(clean.Y)  # responses are multiples of X B
+
+# %%
+# Three ways to use the data: every sample alike, the good instrument alone, or all samples with weights. A weight of 2
+# means the same as the sample twice, and a weight of 0 the same as leaving it out; only ratios of weights matter to an
+# estimator or a path.
+
+precision = 1.0 / noise**2
+fits = {
+    "all samples alike": np.ones(300),
+    "good instrument only": (noise == 3.0).astype(float),
+    "weighted by precision": precision,
+}
+paths = {
+    name: go.group_owl_path(clean.X, Y, weights="bh", alphas=30, eps=0.02, sample_weight=weight)
+    for name, weight in fits.items()
+}
+
+# %%
+# How far the coefficients are from the truth along the three paths, relative to the size of the truth. Weights are better
+# than ignoring the difference, and better than ignoring the poor instrument, which still knows something.
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
+target = clean.B.T / scale
+styles = zip(paths.items(), (COLOURS[0], COLOURS[1], COLOURS[2]), ("-", "--", "-."), strict=True)
+for (name, path), colour, style in styles:
+    errors = np.linalg.norm(path.coefs - target[:, :, None], axis=(0, 1)) / np.linalg.norm(target)
+    best = int(np.argmin(errors))
+    left.plot(path.alphas / path.alpha_max, errors, color=colour, linestyle=style, linewidth=2, label=name)
+    left.plot(path.alphas[best] / path.alpha_max, errors[best], color=colour, marker="o")
+    print(f"{name:<22} smallest error {errors[best]:.2f}, {path.n_selected[best]} features there, 12 are true")
+left.set(xscale="log", xlim=(1, 0.02), xlabel="alpha / alpha_max", ylabel="relative error of the coefficients")
+left.set_ylim(bottom=0)
+label_log_axis(left.xaxis)
+left.legend(loc="lower left")
+for name, colour, marker in (("all samples alike", COLOURS[0], "x"), ("weighted by precision", COLOURS[2], "o")):
+    path = paths[name]
+    best = np.argmin(np.linalg.norm(path.coefs - target[:, :, None], axis=(0, 1)))
+    right.plot(target.ravel(), path.coefs[:, :, best].ravel(), marker, color=colour, label=name, markersize=5, alpha=0.7)
+right.axline((0, 0), slope=1, color="0.6", linewidth=1)
+right.set(xlabel="true coefficient", ylabel="estimate, at the best alpha of each path")
+right.legend(loc="upper left")
+
+# %%
+# The law behind it: repeating samples and weighting them is the same problem.
+
+weight = rng.integers(0, 4, size=300)
+repeated = np.repeat(np.arange(300), weight)
+by_weight = go.GroupOWLRegressor(alpha=2.0, tol=1e-10).fit(clean.X, Y, sample_weight=weight)
+by_repetition = go.GroupOWLRegressor(alpha=2.0, tol=1e-10).fit(clean.X[repeated], Y[repeated])
+print(f"largest difference of coefficients: {np.abs(by_weight.coef_ - by_repetition.coef_).max():.1e}")
