@@ -36,8 +36,8 @@ def make_data(seed):
 
 # %%
 # Neither model is given a strength that suits it: each follows its own path, and stops at the last point with at most
-# as many features as there are true ones. scikit-learn's ``lasso_path`` follows ``MultiTaskLasso`` when there are several
-# responses. It fits no intercept, so the data are centred for both.
+# as many features as there are true ones. scikit-learn's ``lasso_path`` follows ``MultiTaskLasso`` when there are
+# several responses. It fits no intercept, so the data are centred for both.
 
 
 def lasso_rows(X, Y):
@@ -65,8 +65,9 @@ for name, B in fits.items():
     print(f"{name:<17} {np.sum(selected & true):>3} of {N_TRUE} true features, {np.sum(selected & ~true)} others")
 
 # %%
-# Norms of the rows of coefficients, feature by feature, each scaled to its largest. Shaded blocks are those that matter.
-# Within a block the lasso's rows differ as if the features did; those of Group OWL are equal or nearly so, as in truth.
+# Norms of the rows of coefficients, feature by feature, each scaled to its largest. Shaded blocks are those that
+# matter. Within a block the lasso's rows differ as if the features did, and some are zero. Those of Group OWL are tied:
+# they take a few values only, and nearly all of a block are there.
 
 figure, panels = plt.subplots(3, 1, figsize=(9, 5.6), sharex=True, layout="constrained")
 rows = {"truth": data.B, **fits}
@@ -80,9 +81,9 @@ for ax, (name, B), colour in zip(panels, rows.items(), (COLOURS[0], COLOURS[5], 
 panels[-1].set(xlabel="feature", xlim=(-1, N_FEATURES))
 
 # %%
-# One draw of the data may flatter one model, so here are ten. Each line joins the two fits of one data set: on the
-# left how many of the features they selected are true ones, on the right how far the direction of ``B`` is from the
-# truth (0 is exact).
+# One draw of the data may flatter one model, so here are ten. Each line joins the two fits of one data set: on the left
+# how many of the features they selected are true ones, on the right how far the direction of ``B`` is from the truth (0
+# is exact).
 
 draws = [make_data(seed) for seed in range(10)]
 names = list(fits)

@@ -35,6 +35,7 @@ for ax, (selection, model) in zip(panels, models.items(), strict=True):
     CrossValidationDisplay.from_estimator(model, ax=ax)
     ax.set_title(f'selection="{selection}"', pad=12)
 panels[1].set_ylabel("")
+panels[0].set_ylim(-2.6, -0.9)
 
 # %%
 # What the rule costs and what it buys, on samples that neither model has seen. Twelve features are true.

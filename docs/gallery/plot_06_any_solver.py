@@ -3,8 +3,8 @@ Safe screening for a solver of your own
 =======================================
 
 Screening knows nothing of the solver: it needs an iterate, any iterate, and proves from it which rows are zero.
-:class:`groupowl.SafeScreener` is that part on its own. Here it helps a proximal gradient method (ISTA) written in a
-few lines.
+:class:`groupowl.SafeScreener` is that part on its own. Here it helps a proximal gradient method (ISTA) written in a few
+lines.
 """
 
 import matplotlib.pyplot as plt
@@ -55,7 +55,8 @@ runs = {"all rows": ista(shrink=False), "rows not proved zero": ista(shrink=True
 
 for name, (B, history) in runs.items():
     objective = 0.5 * np.sum((Y - X @ B) ** 2) + go.owl_norm(B, lam)
-    print(f"{name:<21} objective {objective:.7f}, gap {history[-1, 2]:.1e}, {history[-1, 0]:.0f} steps, {history[-1, 1]:.0f} passes")
+    steps, passes, gap, _ = history[-1]
+    print(f"{name:<21} objective {objective:.7f}, gap {gap:.1e}, {steps:.0f} steps, {passes:.0f} passes")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4), layout="constrained")
 for (name, (_, history)), colour, style in zip(runs.items(), (COLOURS[0], COLOURS[5]), ("-", "--"), strict=True):

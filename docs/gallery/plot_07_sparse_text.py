@@ -13,6 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import train_test_split
 
 import groupowl as go
+from groupowl.plotting import COLOURS
 
 TOPICS = {
     "cooking": "oven flour butter simmer garlic pan recipe dough salt taste whisk onion",
@@ -24,10 +25,10 @@ SHARED = "the a and of to in with for on at it was then after before day time pe
 
 
 def make_document(topic, rng):
-    """Mostly shared and rare words; about one word in six belongs to the topic, one in twenty to any topic."""
+    """Mostly shared and rare words; a few belong to the topic, and as many to any topic."""
     own, any_topic = TOPICS[topic].split(), " ".join(TOPICS.values()).split()
     rare = [f"word{number}" for number in rng.integers(0, 4000, size=12)]
-    words = [*rng.choice(SHARED.split(), 16), *rng.choice(own, 6), *rng.choice(any_topic, 2), *rare]
+    words = [*rng.choice(SHARED.split(), 16), *rng.choice(own, 3), *rng.choice(any_topic, 3), *rare]
     return " ".join(rng.permutation(words))
 
 
@@ -37,8 +38,8 @@ documents = [make_document(topic, rng) for topic in labels]
 print(labels[0], "|", documents[0])
 
 # %%
-# A sparse matrix of tf-idf values, most of whose columns are rare words that say nothing. Centring the columns, which an
-# intercept asks for, happens inside of products: the matrix stays sparse.
+# A sparse matrix of tf-idf values, most of whose columns are rare words that say nothing. Centring the columns, which
+# an intercept asks for, happens inside of products: the matrix stays sparse.
 
 vectorizer = TfidfVectorizer()
 X = vectorizer.fit_transform(documents)
@@ -51,14 +52,14 @@ selected = words[model.get_support(indices=True)]
 known = set(" ".join(TOPICS.values()).split())
 print(f"accuracy on new documents {model.score(X_test, y_test):.3f}")
 print(f"{len(selected)} words selected, {len(set(selected) & known)} of the {len(known)} that belong to a topic")
+print("selected as well:", *sorted(set(selected) - known))
 
 # %%
-# The words with the largest coefficients of each topic. A positive coefficient speaks for the topic; a word of one topic
-# speaks against the others, which the columns of the other topics in ``coef_`` show.
+# The words with the largest coefficients of each topic, which are its own words. They were drawn equally often, so the
+# differences between them are chance: how often a word stood in the training documents.
 
 figure, panels = plt.subplots(1, 4, figsize=(11, 4.2), sharex=True, layout="constrained")
 for ax, topic, coef in zip(panels, model.classes_, model.coef_, strict=True):
     top = np.argsort(coef)[-12:]
-    colours = ["#0072B2" if words[j] in TOPICS[topic].split() else "#D55E00" for j in top]
-    ax.barh(words[top], coef[top], color=colours)
+    ax.barh(words[top], coef[top], color=COLOURS[2])
     ax.set(title=topic, xlabel="coefficient")

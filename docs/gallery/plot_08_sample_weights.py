@@ -2,8 +2,8 @@
 Sample weights: two instruments of different precision
 ======================================================
 
-Samples need not count the same. Here a third of them come from a good instrument, the others from one with six times
-its noise. Weights of one over the variance of the noise are the right ones for the squared loss.
+Samples need not count the same. Here a quarter of them come from a good instrument, the others from one with three
+times its noise. Weights of one over the variance of the noise are the right ones for the squared loss.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +15,7 @@ from groupowl.plotting import COLOURS, label_log_axis
 settings = {"n_informative": 12, "group_size": 3, "structure": "block", "correlation": 0.8, "random_state": 5}
 clean = go.datasets.make_correlated_groups(300, 100, 3, signal_to_noise=20.0, **settings)
 rng = np.random.default_rng(0)
-noise = np.where(np.arange(300) < 100, 3.0, 18.0)
+noise = np.where(np.arange(300) < 75, 6.0, 18.0)
 Y = clean.Y + noise[:, None] * rng.standard_normal(clean.Y.shape)
 scale = np.linalg.norm(clean.X @ clean.B) / np.linalg.norm(clean.Y)  # responses are multiples of X B
 
@@ -27,7 +27,7 @@ scale = np.linalg.norm(clean.X @ clean.B) / np.linalg.norm(clean.Y)  # responses
 precision = 1.0 / noise**2
 fits = {
     "all samples alike": np.ones(300),
-    "good instrument only": (noise == 3.0).astype(float),
+    "good instrument only": (noise == 6.0).astype(float),
     "weighted by precision": precision,
 }
 paths = {
@@ -36,8 +36,8 @@ paths = {
 }
 
 # %%
-# How far the coefficients are from the truth along the three paths, relative to the size of the truth. Weights are better
-# than ignoring the difference, and better than ignoring the poor instrument, which still knows something.
+# How far the coefficients are from the truth along the three paths, relative to the size of the truth. Weights are
+# better than ignoring the difference, and better than ignoring the poor instrument, which still knows something.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
 target = clean.B.T / scale
@@ -55,7 +55,9 @@ left.legend(loc="lower left")
 for name, colour, marker in (("all samples alike", COLOURS[0], "x"), ("weighted by precision", COLOURS[2], "o")):
     path = paths[name]
     best = np.argmin(np.linalg.norm(path.coefs - target[:, :, None], axis=(0, 1)))
-    right.plot(target.ravel(), path.coefs[:, :, best].ravel(), marker, color=colour, label=name, markersize=5, alpha=0.7)
+    right.plot(
+        target.ravel(), path.coefs[:, :, best].ravel(), marker, color=colour, label=name, markersize=5, alpha=0.7
+    )
 right.axline((0, 0), slope=1, color="0.6", linewidth=1)
 right.set(xlabel="true coefficient", ylabel="estimate, at the best alpha of each path")
 right.legend(loc="upper left")

@@ -53,9 +53,9 @@ figure, ax = plt.subplots(figsize=(9, 4.4), layout="constrained")
 CoefficientPathDisplay.from_result(paths["not penalised"], ax=ax)
 
 # %%
-# Genes that follow the batch are stand-ins for it. Without the batch in the model they are selected early, instead of
-# true ones. A penalised batch is shrunk, so that they still explain what is left of it. When it is not penalised there
-# is nothing left for them.
+# Genes that follow the batch are stand-ins for it. Without the batch in the model they are selected early, before some
+# of the true ones. A penalised batch is shrunk, so that they still explain what is left of it. When it is not penalised
+# there is nothing left for them, until alpha is so small that genes of all kinds come in.
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.8), sharey=True, layout="constrained")
 for ax, (name, path) in zip(panels, paths.items(), strict=True):
@@ -77,7 +77,7 @@ for ax, (name, path) in zip(panels, paths.items(), strict=True):
     ax.grid(color="0.9")
     complete = np.flatnonzero(true >= 6)
     print(f"{name:<19} {false[complete[0]]:>2} genes of the batch are selected when six true ones are")
-panels[0].set_ylabel("selected")
-panels[0].legend(loc="upper left")
+panels[0].set(ylabel="selected", yticks=[0, 5, 10, 15, 20])
+figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
 # sphinx_gallery_thumbnail_number = 2
