@@ -40,6 +40,11 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "min_reported_time": 1,
     "plot_gallery": True,
+    # Examples print what is worth reading; what a statement returns is not shown.
+    "capture_repr": (),
+    # Names in the code link to the API reference of this site.
+    "doc_module": ("groupowl",),
+    "reference_url": {"groupowl": None},
 }
 
 smartquotes = False  # "oscar" is to be copied as it is
