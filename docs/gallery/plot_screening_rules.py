@@ -33,7 +33,7 @@ runs = {
 for title, by_rule in runs.items():
     for name, run in by_rule.items():
         print(
-            f"{title}, {name:<17} objective {run.primal:.7f}, {run.n_iter:>3} iterations, {run.n_passes:>5.1f} passes, "
+            f"{title:<14}  {name:<16}  objective {run.primal:.6f}, {run.n_passes:>3.0f} passes, "
             f"{len(run.active):>4} rows kept, {len(run.support)} selected"
         )
 
@@ -47,7 +47,7 @@ for title, by_rule in runs.items():
 # it proves nothing. The extended rule compares sums over many rows with sums of weights, and works for both sequences.
 # The dotted line is the number of rows that are not zero, below which no safe rule can go.
 
-figure, panels = plt.subplots(1, 2, figsize=(11, 4.2), sharey=True, layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="constrained")
 for ax, (title, by_rule) in zip(panels, runs.items(), strict=True):
     plot_rows_kept(by_rule, ax=ax)
     ax.axhline(len(by_rule["extended rule"].support), color="0.5", linewidth=1, linestyle=":")
@@ -61,7 +61,7 @@ panels[1].get_legend().remove()
 # adds rows where that is needed. How solvers compare in seconds, on many problems, is on the page of :doc:`benchmarks
 # </measured/benchmarks>`.
 
-figure, panels = plt.subplots(1, 2, figsize=(11, 3), sharey=True, layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(9, 3), sharey=True, layout="constrained")
 for ax, (title, by_rule) in zip(panels, runs.items(), strict=True):
     by_rule["default solver"] = solve(sequences[title])
     passes = [run.n_passes for run in by_rule.values()]

@@ -30,7 +30,7 @@ models = {
 # The orange band reaches from the best mean score down to one standard error below it. "min" goes to its upper edge,
 # "1se" to the largest alpha whose mean score lies inside. The numbers along the top count selected features.
 
-figure, panels = plt.subplots(1, 2, figsize=(11, 4.6), sharey=True, layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(9, 4.6), sharey=True, layout="constrained")
 for ax, (selection, model) in zip(panels, models.items(), strict=True):
     CrossValidationDisplay.from_estimator(model, ax=ax)
     ax.set_title(f'selection="{selection}"', pad=12)

@@ -29,7 +29,7 @@ history = run.history
 distance = history.primal - exact.primal
 assert np.all(history.gap >= distance)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 visible = distance > 1e-11 * null_loss
 left.plot(history.iteration, history.gap / null_loss, color=COLOURS[2], linewidth=2, label="duality gap (proved)")
 left.plot(

@@ -62,7 +62,7 @@ print(f"{counter.graphs} task graphs, {counter.tasks} tasks on 4 blocks of X")
 
 local = go.solve(data.X, data.Y, lam, loss="multinomial", fit_intercept=True)
 graphs, _, gaps, _ = np.transpose(record)
-figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 left.plot(graphs, gaps, color=COLOURS[2], marker="o", linewidth=2)
 left.set(yscale="log", xlabel="task graphs run", ylabel="duality gap")
 left.set_xlim(left=0)

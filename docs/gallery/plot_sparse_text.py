@@ -58,7 +58,7 @@ print("selected as well:", *sorted(set(selected) - known))
 # The words with the largest coefficients of each topic, which are its own words. They were drawn equally often, so the
 # differences between them are chance: how often a word stood in the training documents.
 
-figure, panels = plt.subplots(1, 4, figsize=(11, 4.2), sharex=True, layout="constrained")
+figure, panels = plt.subplots(1, 4, figsize=(9, 4.2), sharex=True, layout="constrained")
 for ax, topic, coef in zip(panels, model.classes_, model.coef_, strict=True):
     top = np.argsort(coef)[-12:]
     ax.barh(words[top], coef[top], color=COLOURS[2])

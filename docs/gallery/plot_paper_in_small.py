@@ -56,9 +56,9 @@ ax.legend(loc="upper left")
 # %%
 # The share of rows that are screened out by then, along the iterations of a run, for both rules. At its end only the
 # selected rows are left. For these weights the extended rule has little to add to the paper's; the example
-# :ref:`sphx_glr_auto_gallery_plot_05_screening_rules.py` has weights for which it does.
+# :ref:`sphx_glr_auto_gallery_plot_screening_rules.py` has weights for which it does.
 
-figure, panels = plt.subplots(1, len(fractions), figsize=(11, 3.8), sharey=True, layout="constrained")
+figure, panels = plt.subplots(1, len(fractions), figsize=(9, 3.8), sharey=True, layout="constrained")
 stages = np.array([0.2, 0.4, 0.6, 0.8, 1.0])
 for ax, fraction in zip(panels, fractions, strict=True):
     for shift, name, colour in zip((-0.2, 0.2), list(solvers)[1:], (COLOURS[1], COLOURS[2]), strict=True):

@@ -62,7 +62,7 @@ for name, (path, record, design) in fits.items():
 # that the file is not needed, however many alphas follow. The multinomial loss needs the samples: each certificate is
 # one pass, and the columns of working sets are read once and kept. Here that makes two passes for each alpha.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4), width_ratios=(1.5, 1), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), width_ratios=(1.5, 1), layout="constrained")
 styles = zip(fits.items(), (COLOURS[2], COLOURS[5]), ("-", "--"), strict=True)
 for (name, (path, record, _)), colour, style in styles:
     last = [record[record[:, 0] == i, 1].max() for i in range(len(path))]

@@ -53,7 +53,7 @@ ax.legend()
 model = go.GroupOWLRegressorCV(weights="bh", alphas=25, eps=0.02, cv=5, relaxed=True).fit(X, Y)
 true = data.groups > 0
 factor = np.std(data.X @ data.B) / 2.0  # the generator scales the signal to twice the noise
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
 CrossValidationDisplay.from_estimator(model, ax=left)
 truth = data.B[true].T.ravel() / factor
 for name, coef, colour, marker in (

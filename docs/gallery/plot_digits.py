@@ -31,7 +31,7 @@ accuracy = [np.mean(np.argmax(X_new @ coefs[:, :, i].T + intercepts[:, i], axis=
 is_selected = np.any(coefs != 0, axis=0)
 entry = np.where(is_selected.any(axis=1), path.alphas[is_selected.argmax(axis=1)] / path.alpha_max, np.nan)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.8), width_ratios=(1.4, 1), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), width_ratios=(1.4, 1), layout="constrained")
 left.plot(path.n_selected, accuracy, color=COLOURS[2], marker="o")
 left.set(xlabel="pixels selected, of 64", ylabel="accuracy on held-out digits", ylim=(0, 1))
 left.grid(color="0.9")
@@ -47,7 +47,7 @@ bar.set_ticks(np.log10([0.02, 0.05, 0.1, 0.2, 0.5]), labels=["0.02", "0.05", "0.
 k = int(np.flatnonzero(path.n_selected <= 30)[-1])
 print(f"alpha = {path.alphas[k]:.3g}: {path.n_selected[k]} pixels, accuracy {accuracy[k]:.3f}")
 largest = np.abs(coefs[:, :, k]).max()
-figure, panels = plt.subplots(2, 5, figsize=(9.5, 4.2), layout="constrained")
+figure, panels = plt.subplots(2, 5, figsize=(9, 4.2), layout="constrained")
 for digit, ax in enumerate(panels.ravel()):
     shown = np.where(is_selected[:, k], coefs[digit, :, k], np.nan).reshape(8, 8)
     image = ax.imshow(shown, cmap="RdBu_r", vmin=-largest, vmax=largest)

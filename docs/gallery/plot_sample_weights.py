@@ -39,7 +39,7 @@ paths = {
 # How far the coefficients are from the truth along the three paths, relative to the size of the truth. Weights are
 # better than ignoring the difference, and better than ignoring the poor instrument, which still knows something.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 target = clean.B.T / scale
 styles = zip(paths.items(), (COLOURS[0], COLOURS[1], COLOURS[2]), ("-", "--", "-."), strict=True)
 for (name, path), colour, style in styles:

@@ -57,7 +57,7 @@ CoefficientPathDisplay.from_result(paths["not penalised"], ax=ax)
 # of the true ones. A penalised batch is shrunk, so that they still explain what is left of it. When it is not penalised
 # there is nothing left for them, until alpha is so small that genes of all kinds come in.
 
-figure, panels = plt.subplots(1, 3, figsize=(11, 3.8), sharey=True, layout="constrained")
+figure, panels = plt.subplots(1, 3, figsize=(9, 3.8), sharey=True, layout="constrained")
 for ax, (name, path) in zip(panels, paths.items(), strict=True):
     is_gene = path.clusters[:120] > 0
     true, false = is_gene[data.groups > 0].sum(axis=0), is_gene[follows_batch].sum(axis=0)
