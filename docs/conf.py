@@ -14,6 +14,7 @@ version = release = groupowl.__version__
 
 extensions = [
     "mathml",
+    "matplotlib.sphinxext.plot_directive",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -46,6 +47,11 @@ sphinx_gallery_conf = {
     "doc_module": ("groupowl",),
     "reference_url": {"groupowl": None},
 }
+
+# Pictures of the guide are functions of guide/pictures.py.
+plot_formats = ["svg"]
+plot_html_show_formats = False
+plot_html_show_source_link = False
 
 smartquotes = False  # "oscar" is to be copied as it is
 

@@ -1,0 +1,211 @@
+"""Pictures of the guide and of the start pages: each function draws one, when the documentation is built."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.patches import Circle, Rectangle
+from numpy.typing import NDArray
+
+import groupowl as go
+from groupowl.plotting import (
+    COLOURS,
+    LINE_STYLES,
+    CoefficientPathDisplay,
+    CrossValidationDisplay,
+    label_log_axis,
+)
+
+FloatArray = NDArray[np.float64]
+
+BLACK, ORANGE, BLUE, PINK, GREEN, RED, _ = COLOURS
+#: Size of the group in :func:`twins`, and how many other features there are.
+GROUP, OTHERS = 5, 25
+#: Resamples in :func:`one_or_all`, and their alpha as a share of the largest.
+RESAMPLES, SHARE = 20, 0.4
+
+
+# Correlated features ----------------------------------------------------------------------------------
+
+
+def twins() -> tuple[FloatArray, FloatArray]:
+    """Data whose first five features measure the same thing (correlation 0.99) and explain all three targets."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, GROUP + OTHERS))
+    X[:, :GROUP] = rng.standard_normal((80, 1)) + 0.1 * rng.standard_normal((80, GROUP))
+    X /= X.std(axis=0)
+    B = np.zeros((GROUP + OTHERS, 3))
+    B[:GROUP] = np.array([1.0, -0.6, 0.4]) / GROUP
+    return X, X @ B + 0.7 * rng.standard_normal((80, 3))
+
+
+def resampled_norms(weights: str) -> FloatArray:
+    """Norms of the coefficients of each feature, fitted to samples drawn again with replacement; a row for each."""
+    X, Y = twins()
+    norms = []
+    for seed in range(RESAMPLES):
+        drawn = np.random.default_rng(seed).integers(len(X), size=len(X))
+        largest = go.group_owl_path(X[drawn], Y[drawn], weights=weights, alphas=2, eps=0.5).alphas[0]
+        model = go.GroupOWLRegressor(alpha=SHARE * largest, weights=weights).fit(X[drawn], Y[drawn])
+        norms.append(np.linalg.norm(model.coef_, axis=0))
+    return np.array(norms)
+
+
+def one_or_all() -> None:
+    """Which of five equal features are selected, when the samples are drawn again."""
+    figure, axes = plt.subplots(1, 3, figsize=(9.0, 3.6), sharey=True, layout="constrained")
+    for ax, weights in zip(axes, ("constant", "oscar", "linear"), strict=True):
+        norms = resampled_norms(weights)[:, : GROUP + 5]
+        image = ax.imshow(norms, aspect="auto", cmap="Blues", vmin=0.0, vmax=1.0)
+        ax.axvline(GROUP - 0.5, color=RED, linewidth=1.4)
+        selected = np.mean(np.sum(norms[:, :GROUP] > 0, axis=1))
+        ax.set_title(f'weights="{weights}"\n{selected:.1f} of the 5 selected', fontsize=10)
+        ax.set_xlabel("feature")
+        ax.set_xticks(range(GROUP + 5), [str(j + 1) for j in range(GROUP + 5)])
+    axes[0].set_ylabel("resample")
+    axes[0].set_yticks([0, 9, 19], ["1", "10", "20"])
+    figure.colorbar(image, ax=axes, label="norm of coefficients")
+
+
+def balls() -> None:
+    """Where the norm of two features is 1, for three weight sequences."""
+    sequences = {"constant (1, 1)": (1.0, 1.0), "oscar (1, 0.67)": (1.0, 2 / 3), "linear (1, 0.5)": (1.0, 0.5)}
+    _, ax = plt.subplots(figsize=(4.6, 4.0), layout="constrained")
+    angles = np.linspace(0.0, np.pi / 2, 361)
+    for (name, weights), colour, style in zip(sequences.items(), (BLACK, BLUE, RED), LINE_STYLES, strict=False):
+        directions = np.column_stack([np.cos(angles), np.sin(angles)])
+        values = np.sort(directions, axis=1)[:, ::-1] @ np.array(weights)
+        points = directions / values[:, None]
+        ax.plot(*points.T, color=colour, linestyle=style, label=name)
+    ax.plot([0, 0.72], [0, 0.72], color="0.6", linewidth=1.0, linestyle=":")
+    ax.text(0.36, 0.385, "equal norms", rotation=45, ha="center", color="0.35", fontsize=9)
+    ax.set(xlabel="norm of the first row", ylabel="norm of the second row", xlim=(0, 1.08), ylim=(0, 1.08))
+    ax.set_aspect("equal")
+    ax.legend(frameon=False)
+
+
+def merging_paths() -> None:
+    """Norms of the five equal features along alpha, with constant weights and with OSCAR's."""
+    X, Y = twins()
+    _, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), sharey=True, layout="constrained")
+    for ax, weights in zip(axes, ("constant", "oscar"), strict=True):
+        path = go.group_owl_path(X, Y, weights=weights, alphas=60, eps=0.1)
+        norms = np.linalg.norm(path.coefs, axis=0)
+        ax.plot(path.alphas, norms[GROUP:].T, color="0.75", linewidth=1.0)
+        for j in range(GROUP):
+            ax.plot(path.alphas, norms[j], color=COLOURS[j], linestyle=LINE_STYLES[j], label=f"feature {j + 1}")
+        ax.set_xscale("log")
+        label_log_axis(ax.xaxis)
+        ax.invert_xaxis()
+        ax.set(title=f'weights="{weights}"', xlabel="alpha")
+    axes[0].set_ylabel("norm of coefficients")
+    axes[0].legend(frameon=False, loc="upper left")
+
+
+# Weights ----------------------------------------------------------------------------------------------
+
+
+def weight_sequences() -> None:
+    """The sequences by name, for 50 features."""
+    d = 50
+    sequences = {
+        "constant": go.weights.constant(d),
+        "oscar": go.weights.oscar(d),
+        "linear": go.weights.linear(d),
+        "bh": go.weights.bh(d),
+        "chi, 3 tasks": go.weights.chi(d, 3),
+    }
+    _, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+    for (name, weights), colour, style in zip(sequences.items(), COLOURS, LINE_STYLES, strict=False):
+        ax.plot(np.arange(1, d + 1), weights, color=colour, linestyle=style, label=name)
+    ax.set(xlabel="rank of the feature, by the norm of its coefficients", ylabel="weight", ylim=(0, 1.05))
+    ax.legend(frameon=False, ncols=2)
+
+
+# Certificate and screening ----------------------------------------------------------------------------
+
+
+def wide_problem(name: str = "oscar") -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Data and weights of a problem with many more features than samples."""
+    data = go.datasets.make_correlated_groups(60, 800, 3, n_informative=6, correlation=0.5, random_state=0)
+    weights = getattr(go.weights, name)(800)
+    return data.X, data.Y, 0.4 * go.lam_max(data.X, data.Y, weights) * weights
+
+
+def two_bounds() -> None:
+    """Objective and dual value of a solve: the minimum lies between them."""
+    X, Y, lam = wide_problem()
+    history = go.solve(X, Y, lam, solver=go.APGD(check_every=2), tol=1e-4).history
+    _, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+    ax.plot(history.iteration, history.primal, color=BLUE, label="objective of the coefficients")
+    ax.plot(history.iteration, history.dual, color=RED, linestyle="--", label="dual value: no objective is below")
+    ax.fill_between(history.iteration, history.dual, history.primal, color="0.88", label="duality gap")
+    top = history.primal[0]
+    ax.set(xlabel="step", ylabel="value", ylim=(0.55 * top, 1.05 * top), xlim=(0, history.iteration[-1]))
+    ax.legend(frameon=False)
+
+
+def rule_for_one_feature() -> None:
+    """The ball of possible dual points against the strip in which a feature is zero, in two cases."""
+    _, axes = plt.subplots(1, 2, figsize=(9.0, 3.7), sharey=True, layout="constrained")
+    cases = (("gap small: the ball is in the strip, the feature is zero", 0.42, GREEN),)
+    cases += (("gap larger: the ball leaves the strip, nothing is proved", 0.85, RED),)
+    for ax, (title, radius, colour) in zip(axes, cases, strict=True):
+        _draw_rule(ax, radius, colour)
+        ax.set_title(title, fontsize=10)
+
+
+def _draw_rule(ax: plt.Axes, radius: float, colour: str) -> None:
+    """The plane of dual points, turned so that the column of X points to the right."""
+    centre, optimum, edge = np.array([0.45, 0.1]), np.array([0.68, 0.3]), 1.0
+    ax.add_patch(Rectangle((-edge, -2.0), 2 * edge, 4.0, facecolor="0.93", edgecolor="none"))
+    for side in (-edge, edge):
+        ax.axvline(side, color="0.4", linewidth=1.2)
+    ax.add_patch(Circle(centre, radius, facecolor=colour, alpha=0.25))
+    ax.add_patch(Circle(centre, radius, facecolor="none", edgecolor=colour, linewidth=1.5))
+    ax.plot(*centre, marker="o", color=BLACK, markersize=5)
+    ax.annotate("Θ, known", centre, (-0.95, 0.05), fontsize=9, arrowprops={"arrowstyle": "-"})
+    ax.plot(*optimum, marker="*", color=BLACK, markersize=9)
+    ax.annotate("Θ*, somewhere in the ball", optimum, (-0.95, 1.12), fontsize=9, arrowprops={"arrowstyle": "-"})
+    tip = centre + [0.0, -radius]
+    ax.annotate("", tip, centre, arrowprops={"arrowstyle": "->", "color": BLACK})
+    ax.text(centre[0] + 0.04, centre[1] - 0.6 * radius, "r", fontsize=10)
+    ax.annotate("", (-0.35, -1.2), (-0.95, -1.2), arrowprops={"arrowstyle": "->", "color": BLUE, "linewidth": 1.6})
+    ax.text(-0.3, -1.25, "$x_j$", fontsize=11, color=BLUE)
+    ax.set(xlim=(-1.25, 1.55), ylim=(-1.4, 1.4), xlabel="$x_j^T Θ$", yticks=[])
+    ax.set_xticks([-edge, 0, edge], ["$-λ$", "0", "$λ$"])
+    ax.set_aspect("equal")
+
+
+def rows_left() -> None:
+    """Features that are not proved zero, against the gap, with both rules and two weight sequences."""
+    _, axes = plt.subplots(1, 2, figsize=(9.0, 3.3), sharey=True, layout="constrained")
+    names = {"paper": "the paper's rule", "safe": "the default rule"}
+    for ax, weights in zip(axes, ("oscar", "linear"), strict=True):
+        X, Y, lam = wide_problem(weights)
+        scale = 0.5 * np.sum(Y**2)
+        for (rule, name), colour, width in zip(names.items(), (ORANGE, BLUE), (4.0, 1.5), strict=True):
+            history = go.solve(X, Y, lam, solver=go.APGD(check_every=2), screening=rule, tol=1e-7).history
+            ax.plot(history.gap / scale, history.n_active, color=colour, linewidth=width, label=name)
+        selected = history.n_nonzero[-1]
+        ax.axhline(selected, color="0.5", linewidth=1.0, linestyle=":")
+        ax.text(2e-7, 1.15 * selected, f"{selected} selected", fontsize=9, ha="right")
+        ax.set(xscale="log", yscale="log", xlabel="duality gap, relative to the null model", ylim=(2.0, 1500.0))
+        ax.set_title(f'weights="{weights}"', fontsize=10)
+        ax.invert_xaxis()
+    axes[0].set_ylabel("features left, of 800")
+    axes[0].legend(frameon=False)
+
+
+# Start ------------------------------------------------------------------------------------------------
+
+
+def cross_validated() -> None:
+    """The picture of the first five minutes."""
+    data = go.datasets.make_correlated_groups(
+        120, 100, 3, n_informative=12, group_size=4, structure="block", correlation=0.95, random_state=3
+    )
+    model = go.GroupOWLRegressorCV(alphas=30, eps=0.02, selection="1se").fit(data.X, data.Y)
+    _, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    CrossValidationDisplay.from_estimator(model, ax=left)
+    CoefficientPathDisplay.from_estimator(model, ax=right)
