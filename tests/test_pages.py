@@ -33,7 +33,7 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w])")
 EFFORT = re.compile(r"\s*(?:s\b|steps\b|passes\b)")
 #: Gaps and residuals below this are all called tiny.
 TINY = 1e-4
-CODE_BLOCK = re.compile(r"^(?P<indent> *)(?:\.\. code-block:: python|(?!\.\. )(?:.*[^:])?::)$")
+CODE_BLOCK = re.compile(r"^(?P<indent> *)(?=\S)(?:\.\. code-block:: python|(?!\.\. )(?:.*[^:])?::)$")
 CONSOLE_BLOCK = re.compile(r"^(?P<indent> *)\.\. code-block:: console$")
 
 
