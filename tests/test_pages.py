@@ -48,7 +48,9 @@ def blocks(text, header):
             continue
         depth = len(match["indent"])
         below = number + 1
-        while below < len(lines) and (not lines[below].strip() or len(lines[below]) - len(lines[below].lstrip()) > depth):
+        while below < len(lines) and (
+            not lines[below].strip() or len(lines[below]) - len(lines[below].lstrip()) > depth
+        ):
             below += 1
         source = "\n".join(lines[number + 1 : below])
         if source.strip():
@@ -56,11 +58,13 @@ def blocks(text, header):
 
 
 def statements(source, first_line):
-    """The statements of a block, as examples that print nothing."""
+    """The statements of a block, as examples that print nothing: values of expressions are not shown by a script."""
     lines = source.splitlines()
     for node in ast.parse(source).body:
         start = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", []))])
-        yield doctest.Example("\n".join(lines[start - 1 : node.end_lineno]) + "\n", "", lineno=first_line + start - 1)
+        code = "\n".join(lines[start - 1 : node.end_lineno])
+        shown = f"_ = ({code})" if isinstance(node, ast.Expr) else code
+        yield doctest.Example(f"{shown}\n", "", lineno=first_line + start - 1)
 
 
 def examples(text, skip=None):
@@ -73,10 +77,12 @@ def examples(text, skip=None):
 
 
 class NumbersChecker(doctest.OutputChecker):
-    """Texts are equal but for numbers, which agree to 1 in 1000; efforts are not compared, tiny numbers only called so."""
+    """Texts are equal but for numbers, which agree to 1 in 1000; efforts are not compared, and tiny is tiny."""
 
     def check_output(self, want, got, optionflags):
-        texts = [" ".join(NUMBER.sub(" # ", text.replace(doctest.BLANKLINE_MARKER, "")).split()) for text in (want, got)]
+        texts = [
+            " ".join(NUMBER.sub(" # ", text.replace(doctest.BLANKLINE_MARKER, "")).split()) for text in (want, got)
+        ]
         return texts[0] == texts[1] and all(map(self._agree, numbers(want), numbers(got)))
 
     @staticmethod
@@ -108,7 +114,15 @@ def prepared(page):
     tuesday = go.SufficientStatistics.from_blocks([(data.X[::-1], data.Y[::-1] + 0.1)])
     tuesday.save("tuesday.npz")
     lam = 0.3 * go.lam_max(data.X, data.Y, "oscar", fit_intercept=True) * go.weights.oscar(12)
-    return {"go": go, "X": data.X, "y": data.Y, "Y": data.Y, "lam": lam, "blocks": blocks, "days": ["monday", "tuesday"]}
+    return {
+        "go": go,
+        "X": data.X,
+        "y": data.Y,
+        "Y": data.Y,
+        "lam": lam,
+        "blocks": blocks,
+        "days": ["monday", "tuesday"],
+    }
 
 
 #: Code that needs more than a test has, by a part of it: here a cluster. tests/distributed has such fits.
@@ -118,6 +132,7 @@ NEEDS_MORE = {"large_data.rst": "scheduler:8786"}
 @pytest.fixture
 def workplace(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(DOCS / "migration"))  # its pages import the code that they show
     shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setenv("COLUMNS", "100")
     yield tmp_path
@@ -216,7 +231,8 @@ def test_every_picture_is_on_a_page_with_words_for_those_who_do_not_see_it(pictu
         for match in re.finditer(r"^\.\. plot:: guide/pictures\.py (\w+)\n((?:   .*\n)*)", text, flags=re.MULTILINE):
             assert ":alt: " in match[2], f"{match[1]} in {page.name}"
             drawn[match[1]] = page
-    made = {name for name, value in vars(pictures).items() if getattr(value, "__annotations__", {}).get("return") == "None"}
+    own = {name: value for name, value in vars(pictures).items() if getattr(value, "__module__", "") == "pictures"}
+    made = {name for name, value in own.items() if value.__annotations__.get("return") == "None"}
     assert set(drawn) == {name for name in made if not name.startswith("_")}
 
 

@@ -167,8 +167,7 @@ def _draw_rule(ax: plt.Axes, radius: float, colour: str) -> None:
     ax.annotate("Θ, known", centre, (-0.95, 0.05), fontsize=9, arrowprops={"arrowstyle": "-"})
     ax.plot(*optimum, marker="*", color=BLACK, markersize=9)
     ax.annotate("Θ*, somewhere in the ball", optimum, (-0.95, 1.12), fontsize=9, arrowprops={"arrowstyle": "-"})
-    tip = centre + [0.0, -radius]
-    ax.annotate("", tip, centre, arrowprops={"arrowstyle": "->", "color": BLACK})
+    ax.annotate("", (centre[0], centre[1] - radius), centre, arrowprops={"arrowstyle": "->", "color": BLACK})
     ax.text(centre[0] + 0.04, centre[1] - 0.6 * radius, "r", fontsize=10)
     ax.annotate("", (-0.35, -1.2), (-0.95, -1.2), arrowprops={"arrowstyle": "->", "color": BLUE, "linewidth": 1.6})
     ax.text(-0.3, -1.25, "$x_j$", fontsize=11, color=BLUE)

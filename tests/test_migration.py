@@ -1,0 +1,244 @@
+"""The conversions of docs/migration do what its pages say.
+
+scikit-learn and sortedl1 are fitted beside us. The objectives that growl-reg and glmnet document are minimised by a
+conic solver, as they are written there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from pathlib import Path
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import sortedl1
+from sklearn.linear_model import Lasso, LogisticRegression, MultiTaskLasso, MultiTaskLassoCV
+
+import groupowl as go
+
+FOLDER = Path(__file__).parents[1] / "docs" / "migration"
+TIGHT = 1e-10
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+growl, slope, sklearn_, glmnet = map(load, ["from_growl_reg", "from_sortedl1", "from_scikit_learn", "from_glmnet"])
+
+
+def make_data(seed=0, n=40, d=12, q=3):
+    """Columns of different scale, away from zero, so that scalings and intercepts matter."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * rng.uniform(0.5, 3.0, d) + rng.uniform(-1.0, 1.0, d)
+    Y = X[:, :4] @ rng.standard_normal((4, q)) + rng.standard_normal((n, q)) + 2.0
+    return X, Y
+
+
+def minimise(objective):
+    """The minimum of a convex program."""
+    program = cp.Problem(cp.Minimize(objective))
+    program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    return program.value
+
+
+def sorted_norms(B, w):
+    """``sum_i w_i ||B_[i],:||`` for weights that do not rise: a sum of sums of the k largest norms."""
+    drops = np.asarray(w) - np.append(w[1:], 0.0)
+    return sum(drop * cp.sum_largest(cp.norm(B, 2, axis=1), k + 1) for k, drop in enumerate(drops) if drop > 0)
+
+
+# growl-reg ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize(
+    ("lambda_1", "lambda_2", "ramp_size"), [(0.3, 0.0, 0.0), (0.1, 0.05, 1.0), (0.2, 0.1, 0.3), (0.0, 0.08, 1.0)]
+)
+def test_growl_reg(lambda_1, lambda_2, ramp_size, fit_intercept):
+    X, Y = make_data()
+    n, p = X.shape
+    ours = growl.regressor(p, lambda_1, lambda_2, ramp_size, fit_intercept, tol=TIGHT).fit(X, Y)
+    # Its documentation: centred data for an intercept, and the weights one by one.
+    Xc, Yc = (X - X.mean(axis=0), Y - Y.mean(axis=0)) if fit_intercept else (X, Y)
+    ramp = int(np.ceil(ramp_size * p))
+    w = [lambda_1 + lambda_2 * (ramp - i + 1) if i <= ramp else lambda_1 for i in range(1, p + 1)]
+    B = cp.Variable((p, 3))
+    minimum = minimise(cp.sum_squares(Yc - Xc @ B) / (2 * n) + sorted_norms(B, np.array(w)))
+    assert ours.solve_result_.primal == pytest.approx(minimum, abs=1e-6)
+    np.testing.assert_allclose(ours.coef_.T, B.value, atol=1e-4)
+    expected = Y.mean(axis=0) - X.mean(axis=0) @ ours.coef_.T if fit_intercept else 0.0
+    np.testing.assert_allclose(ours.intercept_, expected, atol=1e-10)
+
+
+def test_growl_reg_oscar_is_one_step_above_ours():
+    np.testing.assert_allclose(growl.growl_weights(7, 0.3, 0.2, 1.0), go.oscar_lam(7, 0.3 + 0.2, 0.2))
+
+
+# sortedl1 -----------------------------------------------------------------------------------------------
+
+
+def fitted_slope(X, y, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the peer, not ours
+        return sortedl1.Slope(tol=1e-11, max_iter=1_000_000, **parameters).fit(X, y)
+
+
+SEQUENCES = [
+    {"lambda_type": "bh", "q": 0.2},
+    {"lambda_type": "gaussian", "q": 0.05},
+    {"lambda_type": "oscar", "theta1": 0.5, "theta2": 0.1},
+    {"lambda_type": "lasso"},
+    {"lam": np.linspace(3.0, 1.0, 12)},
+]
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("sequence", SEQUENCES, ids=lambda sequence: sequence.get("lambda_type", "given"))
+def test_sortedl1_regression(sequence, standardize):
+    X, Y = make_data()
+    scaling = {"centering": "mean", "scaling": "sd"} if standardize else {}
+    theirs = fitted_slope(X, Y[:, 0], alpha=0.05, **sequence, **scaling)
+    ours = slope.regressor(X, alpha=0.05, standardize=standardize, options={"tol": TIGHT}, **sequence).fit(X, Y[:, 0])
+    np.testing.assert_allclose(ours.alpha_ * ours.weights_, 0.05 * np.ravel(theirs.lambda_), rtol=1e-6)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-6)
+    assert len(ours.selected_features_) > 0
+
+
+def test_sortedl1_two_classes():
+    X, Y = make_data()
+    labels = (Y[:, 0] > np.median(Y[:, 0])).astype(int)
+    theirs = fitted_slope(X, labels, alpha=0.02, loss="logistic")
+    ours = slope.classifier(X, alpha=0.02, options={"tol": TIGHT}).fit(X, labels)
+    np.testing.assert_allclose(ours.coef_[0], theirs.coef_, atol=1e-6)
+    np.testing.assert_allclose(ours.intercept_[0], theirs.intercept_, atol=1e-6)
+
+
+# scikit-learn -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_multi_task_lasso(fit_intercept):
+    X, Y = make_data()
+    theirs = MultiTaskLasso(0.4, fit_intercept=fit_intercept, tol=TIGHT).fit(X, Y)
+    ours = sklearn_.multi_task_lasso(0.4, fit_intercept=fit_intercept, tol=TIGHT).fit(X, Y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-6)
+
+
+def test_lasso_for_one_target():
+    X, Y = make_data()
+    theirs, ours = Lasso(0.4, tol=TIGHT).fit(X, Y[:, 0]), sklearn_.multi_task_lasso(0.4, tol=TIGHT).fit(X, Y[:, 0])
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
+
+
+def test_tolerances_mean_the_same():
+    """scikit-learn stops at a gap of tol ||Y||^2 / n, groupowl at 2 tol times half of that; Y is centred."""
+    X, Y = make_data()
+    centred = ((Y - Y.mean(axis=0)) ** 2).sum() / len(Y)
+    for tol in (1e-2, 1e-4):
+        theirs, ours = MultiTaskLasso(0.01, tol=tol).fit(X, Y), sklearn_.multi_task_lasso(0.01, tol=tol).fit(X, Y)
+        assert theirs.dual_gap_ <= tol * centred
+        assert ours.verify(X, Y).goal == pytest.approx(tol * centred)
+
+
+def test_multi_task_lasso_cv():
+    X, Y = make_data(n=60)
+    theirs = MultiTaskLassoCV(alphas=20, eps=0.01, tol=1e-8).fit(X, Y)
+    ours = sklearn_.multi_task_lasso_cv(alphas=20, eps=0.01, tol=1e-8).fit(X, Y)
+    np.testing.assert_allclose(ours.alphas_, theirs.alphas_[: len(ours.alphas_)], rtol=1e-10)
+    # Folds are fitted to a relative gap of 1e-4, whose root bounds how far predictions, and scores, can be off.
+    np.testing.assert_allclose(-ours.score_path_, theirs.mse_path_[: len(ours.alphas_)], rtol=2e-2)
+    assert ours.alpha_ == pytest.approx(theirs.alpha_)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+
+
+def test_logistic_regression_of_two_classes():
+    X, Y = make_data()
+    labels = Y[:, 0] > np.median(Y[:, 0])
+    theirs = LogisticRegression(C=0.5, l1_ratio=1.0, solver="saga", tol=1e-10, max_iter=200_000, random_state=0)
+    theirs.fit(X, labels)
+    ours = sklearn_.logistic_regression(len(X), C=0.5, tol=TIGHT).fit(X, labels)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
+
+
+# glmnet -------------------------------------------------------------------------------------------------
+
+
+def glmnet_penalty(B, X, w, standardize, penalty_factor):
+    """``sum_j v_j ||B_j||`` with the factors rescaled to sum p, of coefficients on the scale that glmnet penalises."""
+    p = X.shape[1]
+    v = np.ones(p) if penalty_factor is None else np.array(penalty_factor, dtype=float)
+    v *= p / v.sum()
+    deviation = np.sqrt(w @ (X - w @ X) ** 2) if standardize else np.ones(p)
+    return (v * deviation) @ cp.norm(B, 2, axis=1)
+
+
+GLMNET = [
+    {},
+    {"standardize": False},
+    {"intercept": False},
+    {"penalty_factor": [0.0, 0.0, *[1.0] * 10]},
+    {"penalty_factor": [0.0, *[2.0] * 11], "standardize": False},
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("options", GLMNET, ids=str)
+def test_glmnet_mgaussian(options, weighted):
+    X, Y = make_data(1)
+    n, p = X.shape
+    sample_weight = np.random.default_rng(2).uniform(0.5, 2.0, n) if weighted else None
+    w = np.full(n, 1 / n) if sample_weight is None else sample_weight / sample_weight.sum()
+    ours = glmnet.mgaussian(0.3, tol=TIGHT, **options).fit(X, Y, sample_weight=sample_weight)
+    B, b0 = cp.Variable((p, 3)), cp.Variable((1, 3))
+    Z = X @ B + (np.ones((n, 1)) @ b0 if options.get("intercept", True) else 0.0)
+    loss = cp.sum(cp.multiply(w, cp.sum(cp.square(Y - Z), axis=1))) / 2
+    penalty = glmnet_penalty(B, X, w, options.get("standardize", True), options.get("penalty_factor"))
+    assert ours.solve_result_.primal == pytest.approx(minimise(loss + 0.3 * penalty), abs=1e-6)
+    np.testing.assert_allclose(ours.coef_.T, B.value, atol=1e-4)
+
+
+def test_glmnet_standardized_response():
+    X, Y = make_data(3)
+    Y = Y * [1.0, 10.0, 0.1]
+    n, p = X.shape
+    scaled, deviation = glmnet.standardized_response(Y)
+    np.testing.assert_allclose(scaled.std(axis=0), 1.0)
+    ours = glmnet.mgaussian(0.2, tol=TIGHT).fit(X, scaled)
+    # In the units of Y: residuals, and the norms of rows, are divided by the deviations.
+    B, b0 = cp.Variable((p, 3)), cp.Variable((1, 3))
+    residual = (Y - X @ B - np.ones((n, 1)) @ b0) @ np.diag(1 / deviation)
+    penalty = glmnet_penalty(B @ np.diag(1 / deviation), X, np.full(n, 1 / n), True, None)
+    minimum = minimise(cp.sum_squares(residual) / (2 * n) + 0.2 * penalty)
+    assert ours.solve_result_.primal == pytest.approx(minimum, abs=1e-6)
+    np.testing.assert_allclose(ours.coef_.T * deviation, B.value, atol=1e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("options", GLMNET, ids=str)
+def test_glmnet_grouped_multinomial(options, n_classes):
+    X, Y = make_data(4, n=60)
+    n, p = X.shape
+    labels = (Y + 4 * np.random.default_rng(5).standard_normal(Y.shape))[:, :n_classes].argmax(axis=1)
+    ours = glmnet.grouped_multinomial(0.03, tol=TIGHT, **options).fit(X, labels)
+    B, b0 = cp.Variable((p, n_classes)), cp.Variable((1, n_classes))
+    Z = X @ B + (np.ones((n, 1)) @ b0 if options.get("intercept", True) else 0.0)
+    log_likelihood = cp.sum(cp.multiply(np.eye(n_classes)[labels], Z)) - cp.sum(cp.log_sum_exp(Z, axis=1))
+    penalty = glmnet_penalty(B, X, np.full(n, 1 / n), options.get("standardize", True), options.get("penalty_factor"))
+    assert ours.solve_result_.primal == pytest.approx(minimise(-log_likelihood / n + 0.03 * penalty), abs=1e-6)
+    penalised = np.flatnonzero(np.asarray(options.get("penalty_factor", np.ones(p))) > 0)
+    expected = B.value.T if n_classes > 2 else np.diff(B.value.T, axis=0)
+    np.testing.assert_allclose(ours.coef_[:, penalised], expected[:, penalised], atol=1e-3)
+
+
+def test_other_penalty_factors_are_refused():
+    with pytest.raises(ValueError, match="penalty_factor: only one positive number"):
+        glmnet.mgaussian(0.1, penalty_factor=[1.0, 2.0])
