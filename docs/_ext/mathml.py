@@ -15,7 +15,10 @@ def inline_formula(translator: Any, node: nodes.math) -> None:
 
 
 def block_formula(translator: Any, node: nodes.math_block) -> None:
-    translator.body.append(f'<div class="math notranslate">{convert(node.astext(), display="block")}</div>')
+    # The theme lays formulas out for a script that is not here, and cuts off what is wider than the page.
+    style = "display: block; overflow: auto hidden; margin-bottom: 1rem"
+    formula = convert(node.astext(), display="block")
+    translator.body.append(f'<div class="math notranslate" style="{style}">{formula}</div>')
     raise nodes.SkipNode
 
 
