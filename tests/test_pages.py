@@ -169,7 +169,7 @@ def commands(text):
     """What ``console`` blocks type, and what they show below it, in pairs."""
     found = []
     for _, source in blocks(text, CONSOLE_BLOCK):
-        for line in source.splitlines():
+        for line in source.replace("\\\n", " ").splitlines():
             if line.startswith("$ "):
                 found.append([line[2:], ""])
             else:

@@ -16,7 +16,7 @@ def inline_formula(translator: Any, node: nodes.math) -> None:
 
 def block_formula(translator: Any, node: nodes.math_block) -> None:
     # The theme lays formulas out for a script that is not here, and cuts off what is wider than the page.
-    style = "display: block; overflow: auto hidden; margin-bottom: 1rem"
+    style = "display: block; overflow: auto hidden; margin-bottom: 1rem; padding: 0.2rem 0"
     formula = convert(node.astext(), display="block")
     translator.body.append(f'<div class="math notranslate" style="{style}">{formula}</div>')
     raise nodes.SkipNode
