@@ -272,14 +272,16 @@ def test_dropping_rows_never_raises_the_objective(case):
 
 def test_finite_identification_by_the_extended_rule():
     """Theorem 3: where its condition holds, the extended rule keeps the support alone."""
-    for seed in range(5):
-        case = make_case(seed, shape="linear", fraction=0.7)
+    zeros = 0
+    for seed in range(8):
+        case = make_case(seed, d=20, shape="linear", fraction=0.7)
         result = go.solve(**case.arguments(), tol=1e-12)
         g = -np.sort(-np.delete(case.problem().certify(result.B).correlations, result.support))
-        m = len(result.support)
-        margin = np.cumsum(case.lam[m:]) - np.cumsum(g)
-        assert margin.min() > 1e-4
-        assert list(result.active) == list(result.support)
+        margin = np.cumsum(case.lam[len(result.support) :]) - np.cumsum(g)
+        if margin.min(initial=np.inf) > 1e-4:
+            assert list(result.active) == list(result.support)
+            zeros += len(g)
+    assert zeros > 20
 
 
 @pytest.mark.parametrize("seed", range(30))
