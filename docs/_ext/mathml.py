@@ -14,11 +14,12 @@ def inline_formula(translator: Any, node: nodes.math) -> None:
     raise nodes.SkipNode
 
 
+# Not the class "math": the theme lays that out for MathJax, to the right, and cuts off what is too wide.
+_BLOCK = '<div class="formula notranslate" style="margin: 1rem 0; padding: 0.2rem 0; overflow: auto hidden">'
+
+
 def block_formula(translator: Any, node: nodes.math_block) -> None:
-    # The theme lays formulas out for a script that is not here, and cuts off what is wider than the page.
-    style = "display: block; overflow: auto hidden; margin-bottom: 1rem; padding: 0.2rem 0"
-    formula = convert(node.astext(), display="block")
-    translator.body.append(f'<div class="math notranslate" style="{style}">{formula}</div>')
+    translator.body.append(f"{_BLOCK}{convert(node.astext(), display='block')}</div>")
     raise nodes.SkipNode
 
 
