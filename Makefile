@@ -13,7 +13,7 @@ BENCH_READY := $(BENCH_VENV)/.ready
 ADELIE_VENV := .venv-bench-adelie
 BENCH_ARGS ?=
 
-.PHONY: demo test test-long bench docs lint types unit clean
+.PHONY: demo test test-long test-install bench docs lint types unit clean
 
 demo: $(DEMO_READY)
 	$(BIN)/groupowl demo --out demo
@@ -34,6 +34,11 @@ unit: $(TEST_READY)
 test-long: $(TEST_READY)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/large_file.py
+	$(MAKE) test-install
+
+# Source distribution and wheel in clean environments, and the lowest versions of what is required.
+test-install: | $(BIN)/python
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/installation.py
 
 # A site that needs no network, in docs/_build/html; whatever Sphinx warns of is an error, and so are broken links.
 docs: $(DOCS_READY)
