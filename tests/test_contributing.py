@@ -14,9 +14,9 @@ from scipy.optimize import approx_fprime, minimize
 import groupowl as go
 from groupowl.designs import DenseDesign, Design
 from groupowl.losses import Loss
+from pages_support import names_on, resolve
 from support import make_case
 from test_imports import LAYERS
-from test_mathematics_pages import names_on, resolve
 
 FOLDER = Path(__file__).parents[1] / "docs" / "contributing"
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in sorted(FOLDER.glob("*.rst"))}

@@ -1,7 +1,5 @@
 """The pages on mathematics: names of the code that they give exist, and their numbers and theorems hold."""
 
-import importlib
-import re
 from itertools import combinations
 from pathlib import Path
 
@@ -12,27 +10,13 @@ import groupowl as go
 from groupowl._kernels import owl_gauge, owl_value, repeated_test, unit_norms
 from groupowl.losses import LOSSES
 from groupowl.screening import extended_rule, paper_rule
+from pages_support import names_on, resolve
 from support import make_case
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted((DOCS / "mathematics").glob("*.rst"))
 TEXTS = {page.stem: page.read_text(encoding="utf-8") for page in PAGES}
 LOSS_NAMES = list(LOSSES)
-
-
-def resolve(name):
-    """What a dotted name stands for: modules as far as there are any, then attributes."""
-    parts = name.split(".")
-    found = importlib.import_module(parts[0])
-    for k, part in enumerate(parts[1:], 1):
-        if not hasattr(found, part):
-            importlib.import_module(".".join(parts[: k + 1]))
-        found = getattr(found, part)
-    return found
-
-
-def names_on(text):
-    return re.findall(r"``(groupowl\.[\w.]+)``", text)
 
 
 @pytest.mark.parametrize("page", TEXTS)
