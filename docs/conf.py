@@ -43,6 +43,7 @@ sphinx_gallery_conf = {
     "plot_gallery": True,
     # Examples print what is worth reading; what a statement returns is not shown.
     "capture_repr": (),
+    "remove_config_comments": True,
     # Names in the code link to the API reference of this site.
     "doc_module": ("groupowl",),
     "reference_url": {"groupowl": None},

@@ -55,10 +55,10 @@ print(f"{counter.graphs} task graphs, {counter.tasks} tasks on 4 blocks of X")
 
 # %%
 # On the left, the gap against the number of task graphs, which is what time on a cluster depends on: each graph is a
-# journey to the workers and back. The first twenty look for NaN, compute means and norms, and find the strength at
-# which nothing is selected. Then a certificate takes a few graphs, and the steps on a working set of columns run in
-# between. On the right, the coefficients beside those of the same problem in memory. They agree as far as the gaps of
-# both allow.
+# journey to the workers and back. Those before the first certificate look for NaN, compute means and norms, and find
+# the strength at which nothing is selected. Then a certificate takes a few graphs, and the steps on a working set of
+# columns run in between. On the right, the coefficients beside those of the same problem in memory. They agree as far
+# as the gaps of both allow.
 
 local = go.solve(data.X, data.Y, lam, loss="multinomial", fit_intercept=True)
 graphs, _, gaps, _ = np.transpose(record)

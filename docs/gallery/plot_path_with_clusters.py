@@ -30,9 +30,9 @@ print(path)
 
 # %%
 # Four groups of four features matter; their names start with a, b, c and d. Lines that lie on top of each other are
-# tied rows: ten features enter within the first steps and grow as one line, until the penalty is too weak to hold them
-# together. Ties do not stop at the borders of groups: a and c are about equally strong, and their rows are tied to each
-# other as well.
+# tied rows: eight features enter within the first steps and grow as one line, until the penalty is too weak to hold
+# them together. Ties do not stop at the borders of groups: the strong rows of a and c share that line, and so does one
+# of b for a while.
 
 figure, ax = plt.subplots(figsize=(9, 4.8), layout="constrained")
 CoefficientPathDisplay.from_result(path, feature_names=names, ax=ax)

@@ -37,7 +37,8 @@ paths = {
 
 # %%
 # How far the coefficients are from the truth along the three paths, relative to the size of the truth. Weights are
-# better than ignoring the difference, and better than ignoring the poor instrument, which still knows something.
+# better than ignoring the difference, and better than ignoring the poor instrument, which still knows something. How
+# much they gain depends on the ratio of the noises: the poorer the second instrument, the less it adds to the first.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 target = clean.B.T / scale
@@ -51,7 +52,7 @@ for (name, path), colour, style in styles:
 left.set(xscale="log", xlim=(1, 0.02), xlabel="alpha / alpha_max", ylabel="relative error of the coefficients")
 left.set_ylim(bottom=0)
 label_log_axis(left.xaxis)
-left.legend(loc="lower left")
+left.legend(loc="upper center")
 for name, colour, marker in (("all samples alike", COLOURS[0], "x"), ("weighted by precision", COLOURS[2], "o")):
     path = paths[name]
     best = np.argmin(np.linalg.norm(path.coefs - target[:, :, None], axis=(0, 1)))

@@ -47,7 +47,7 @@ paths = {
 
 # %%
 # The path of the third model. Batch and age are dashed: they start at their full size, at the alpha where no gene is
-# selected, and stay there.
+# selected, and hardly move.
 
 figure, ax = plt.subplots(figsize=(9, 4.4), layout="constrained")
 CoefficientPathDisplay.from_result(paths["not penalised"], ax=ax)
