@@ -39,7 +39,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
-    "min_reported_time": 1,
+    "min_reported_time": 3600,  # seconds say more about the load of the machine than about the example
     "plot_gallery": True,
     # Examples print what is worth reading; what a statement returns is not shown.
     "capture_repr": (),

@@ -4,7 +4,8 @@ Correlated groups: keep them, or pick from them
 
 Measurements that say the same thing come in groups: genes of one pathway, neighbouring wavelengths, items of one
 questionnaire. The multi-task lasso keeps some members of such a group and drops the others, and which ones is decided
-by noise. The Group OWL norm ties the rows of correlated features, so that a group enters as a whole.
+by noise. The Group OWL norm ties the rows of correlated features, so that more of a group enters together; how much
+more depends on the weights.
 
 All models see the same data here: 200 features in blocks of five, correlated at 0.95 within a block. Five blocks matter
 for four responses, and the members of a block matter equally.
@@ -108,7 +109,7 @@ for ax, values, label in zip(
 ):
     ax.plot(np.transpose(values), color="0.7", linewidth=1, marker="o", markersize=4)
     ax.plot(np.mean(values, axis=0), color=COLOURS[2], linewidth=3, marker="s", label="mean")
-    ax.set(xticks=[0, 1, 2], xticklabels=[name.replace(" ", "\n", 1) for name in names], xlim=(-0.3, 2.3), ylabel=label)
+    ax.set(xticks=[0, 1, 2], xticklabels=[name.replace(", ", "\n") for name in names], xlim=(-0.3, 2.3), ylabel=label)
     ax.set_ylim(bottom=0)
     ax.legend(loc="lower right" if ax is panels[0] else "lower left")
 
