@@ -55,8 +55,8 @@ QUICK_TESTS = [
     "tests/estimators/test_fitting.py",
     "tests/estimators/test_special_cases.py",
 ]
-# Not the newest of all of them. scikit-learn 1.6 hands a generator of checks to pytest, which warns of it from version 9
-# on, and asks frames for their names by a protocol that polars has dropped in version 2.
+# Not the newest of all of them. scikit-learn 1.6 hands a generator of checks to pytest, which warns of it from version
+# 9 on, and asks frames for their names by a protocol that polars has dropped in version 2.
 TEST_PACKAGES = ["clarabel", "cvxpy", "hypothesis", "pandas", "polars<2", "pytest<9", "sortedl1"]
 
 
