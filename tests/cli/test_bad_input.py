@@ -62,6 +62,12 @@ def spreadsheet(path):
         file.writestr("xl/workbook.xml", "<workbook/>")
 
 
+def matrix(path):
+    X = np.eye(12, 3)
+    X[4, 1] = X[5, 1] = np.nan
+    np.save(path, X)
+
+
 JUNK = np.random.default_rng(0).bytes(5000)
 
 FILES = {
@@ -70,6 +76,8 @@ FILES = {
     "a folder with a format": Bad(
         lambda path: path.mkdir(), ("is a folder, not a CSV file",), arguments=("--targets", "y", "--format", "csv")
     ),
+    "a pipe": Bad(os.mkfifo, ("is no file but a pipe or a device. Save the data to a file",)),
+    "an array inside a CSV file": Bad(None, ("t.csv::y does not exist",), name="t.csv::y"),
     "empty": Bad("", ("is empty",)),
     "blank lines": Bad("\n\n  \n", ("is empty",)),
     "a header alone": Bad("a,b,y\n", ("has no rows below its header",)),
@@ -119,6 +127,9 @@ FILES = {
     "no suffix": Bad(GOOD, ("says no format",), name="t"),
     "a matrix without names": Bad(JUNK, ("t.h5",), name="t.h5"),
     "TSV with commas": Bad(GOOD, ("has no column 'y'",), name="t.tsv"),
+    "gaps in a matrix on disk": Bad(
+        matrix, ("has 2 missing values in 1 feature column: 'x2' (2)", "--drop"), name="t.npy", arguments=("-t", "x1")
+    ),
     "no Parquet": Bad(GOOD, ("cannot be read as a Parquet file",), name="t.parquet"),
     "an empty Parquet": Bad(b"", ("cannot be read as a Parquet file",), name="t.parquet"),
     "half a Parquet": Bad(cut(parquet, 200), ("cannot be read as a Parquet file",), name="t.parquet"),

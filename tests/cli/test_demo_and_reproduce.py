@@ -520,11 +520,22 @@ def test_installed_command(monkeypatch, capsys):
 @pytest.mark.parametrize("name", ["fit", "path", "cv", "predict", "verify", "demo", "reproduce"])
 def test_help_shows_an_example(run, name):
     """Each example is of the command itself."""
-    (example,) = [text for function, text in commands.COMMANDS.items() if function.__name__ == name]
-    assert example.startswith(f"groupowl {name}")
     result = run(name, "--help")
     assert result.exit_code == 0
-    assert f"Example: {example}" in " ".join(result.output.split())
+    (example,) = [text for function, text in commands.COMMANDS.items() if function.__name__ == name]
+    assert example.startswith(f"groupowl {name}")
+    assert f" Example: {example} " in result.output  # on one line, so that it can be copied
+    assert max(len(line) for line in result.output.splitlines()) <= 80
+
+
+def test_help_names_no_values_of_flags_and_breaks_no_word(run):
+    lines = run("cv", "--help").output.splitlines()
+    (flag,) = [line for line in lines if "--standardize" in line and "Penalise" in line]
+    assert "bool" not in flag
+    words = " ".join(line.strip("│ ") for line in lines)
+    assert "classification" in words
+    assert "large for matrices on disk" in " ".join(words.split())
+    assert "|classif" not in words
 
 
 def test_help_lists_the_commands(run):

@@ -465,4 +465,5 @@ def test_choices_are_those_of_the_library():
     assert [item.value for item in options.Selection] == [*FOLD_RULES, *CRITERIA]
     assert [item.value for item in options.Criterion] == list(CRITERIA)
     assert [item.value for item in options.Task] == list(TASKS)
-    assert {item.value for item in options.FormatName} | {"large"} == set(FORMATS)
+    assert [item.value for item in options.FormatName] == list(FORMATS)
+    assert all(name in options.FORMATS for name in FORMATS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import re
 import time
 
 import numpy as np
@@ -15,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from groupowl.designs import MemmapDesign
-from groupowl.tables import FORMATS, TableError, read_sheet
+from groupowl.tables import FORMATS, Reading, Roles, TableError, load_table, read_sheet
 
 RNG = np.random.default_rng(3)
 X = np.where(RNG.random((7, 4)) < 0.6, RNG.standard_normal((7, 4)), 0.0)
@@ -367,6 +368,28 @@ def test_large_formats_go_to_the_designs(tmp_path, monkeypatch, name, is_small):
     matrix = sheet.matrix([0, 2])
     values = matrix if is_small else matrix.matmul(np.eye(2))
     np.testing.assert_array_equal(values, X[:, [0, 2]])
+
+
+def test_one_of_several_arrays_on_disk(tmp_path):
+    """By the name that the refusal of the whole file suggests."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["early"], file["late"] = X, 2.0 * X
+    with pytest.raises(TableError, match="has 2 two-dimensional arrays") as refused:
+        read_sheet(tmp_path / "t.h5")
+    suggested = re.search("'([^']*::[^']*)'", str(refused.value)).group(1)
+    np.testing.assert_array_equal(read_sheet(suggested).X, X)
+    np.testing.assert_array_equal(read_sheet(f"{tmp_path}/t.h5::late").X, 2.0 * X)
+    with pytest.raises(TableError, match="has no array 'noon'"):
+        read_sheet(f"{tmp_path}/t.h5::noon")
+
+
+def test_gaps_in_a_matrix_on_disk_are_no_matter_where_they_are_not_used(tmp_path):
+    Z = X.copy()
+    Z[1, 2] = np.nan
+    np.save(tmp_path / "t.npy", Z)
+    table = load_table(tmp_path / "t.npy", Reading(Roles(targets=("x1",), drop=("x3",))))
+    np.testing.assert_array_equal(table.X, X[:, [1, 3]])
 
 
 def test_large_formats_that_cannot_be_read_are_refused(tmp_path):

@@ -17,7 +17,7 @@ from ..tables import Features, Reading, Table, TableError, load_features, load_t
 from ..tables.errors import counted, listed
 from .commands import command
 from .messages import Failure, print_paths, tell
-from .options import FormatName, TalkOptions
+from .options import FORMATS, FormatName, TalkOptions
 from .outputs import SavedRun, check_out_file, read_run, write_file
 from .progress import Stages
 from .scores import held_out_rows
@@ -33,9 +33,10 @@ class ApplyOptions:
     transpose: Annotated[
         bool | None, typer.Option("--transpose/--no-transpose", help="Rows are features; as in the fit by default.")
     ] = None
-    format: Annotated[FormatName | None, typer.Option("--format", help="Format of FILE, by its suffix by default.")] = (
-        None
-    )
+    format: Annotated[
+        FormatName | None,
+        typer.Option("--format", metavar="NAME", help=f"Format of FILE, by its suffix by default: {FORMATS}."),
+    ] = None
     id_column: Annotated[
         str | None, typer.Option("--id-column", metavar="COLUMN", help="Names of samples; as in the fit by default.")
     ] = None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import MISSING, fields
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from ..tables import MissingTargetsError, TableError
 from .messages import Failure, fail, tell
@@ -58,6 +58,10 @@ def _with_bundles(function: Callable[..., None]) -> Callable[..., None]:
 
 def _parameters(bundle: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(bundle, include_extras=True)
+    for hint in hints.values():
+        kind, option = get_args(hint)
+        if kind in (bool, bool | None):  # a flag takes no value, so the help should name none
+            option.metavar = ""
     return [
         inspect.Parameter(
             item.name,

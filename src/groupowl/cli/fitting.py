@@ -74,7 +74,7 @@ def path(data: DataOptions, model: ModelOptions, strengths: PathOptions, output:
     _run("path", data, model, output, run)
 
 
-@command(example="groupowl cv train.csv --targets y1,y2 --weights oscar --folds 5 --out model")
+@command(example="groupowl cv train.csv --targets y1,y2 --weights oscar --out model")
 def cv(data: DataOptions, model: ModelOptions, choice: FoldOptions, output: OutputOptions) -> None:
     """Fit a model to a file at the alpha that cross-validation chooses.
 

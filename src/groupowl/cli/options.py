@@ -41,6 +41,7 @@ class FormatName(StrEnum):
     NPZ = "npz"
     LIBSVM = "libsvm"
     ARFF = "arff"
+    LARGE = "large"
 
 
 class Task(StrEnum):
@@ -55,6 +56,8 @@ def _option(*names: str, panel: str, help: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, help=help, **more)
 
 
+#: Formats in words, for help.
+FORMATS = "csv, tsv, parquet, npz, libsvm, arff, or large for matrices on disk"
 _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated by commas"
 
 
@@ -64,7 +67,11 @@ class DataOptions:
 
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="Data: CSV, TSV, Parquet, NPZ, LIBSVM or ARFF; text may be .gz or .bz2."),
+        typer.Argument(
+            metavar="FILE",
+            help="Data: CSV, TSV, Parquet, NPZ, LIBSVM or ARFF (text may be .gz or .bz2); .npy, HDF5, Zarr or a folder "
+            "of blocks, which may exceed the memory.",
+        ),
     ]
     targets: Annotated[
         list[str] | None,
@@ -85,7 +92,13 @@ class DataOptions:
         _option("--transpose", panel=_DATA, help="Rows are features (named in the first column), columns samples."),
     ] = False
     task: Annotated[
-        Task, _option("--task", panel=_DATA, help="auto: classification if the one target is text or categories.")
+        Task,
+        _option(
+            "--task",
+            panel=_DATA,
+            metavar="KIND",
+            help="regression, classification, or auto: classification if the one target is text or categories.",
+        ),
     ] = Task.AUTO
     groups: Annotated[
         str | None,
@@ -99,7 +112,9 @@ class DataOptions:
     ] = None
     format: Annotated[
         FormatName | None,
-        _option("--format", panel=_DATA, help="Format of FILE, if its suffix does not say it."),
+        _option(
+            "--format", panel=_DATA, metavar="NAME", help=f"Format of FILE, if its suffix does not say it: {FORMATS}."
+        ),
     ] = None
 
     def reading(self, unpenalized: list[str] | None = None) -> Reading:
@@ -170,7 +185,13 @@ class PathOptions:
     alphas: Annotated[str, _option("--alphas", panel=_MODEL, metavar="N|LIST", help=_ALPHAS)] = "100"
     eps: Annotated[float, _option("--eps", panel=_MODEL, help="Smallest alpha relative to the largest.")] = 1e-3
     selection: Annotated[
-        Criterion, _option("--selection", panel=_MODEL, help="Criterion that chooses the alpha of the saved model.")
+        Criterion,
+        _option(
+            "--selection",
+            panel=_MODEL,
+            metavar="RULE",
+            help="Criterion that chooses the alpha of the saved model: aic, bic or ebic.",
+        ),
     ] = Criterion.EBIC
 
 
@@ -182,7 +203,12 @@ class FoldOptions:
     eps: Annotated[float, _option("--eps", panel=_MODEL, help="Smallest alpha relative to the largest.")] = 1e-3
     selection: Annotated[
         Selection,
-        _option("--selection", panel=_MODEL, help="min: best score; 1se: fewest features within one standard error."),
+        _option(
+            "--selection",
+            panel=_MODEL,
+            metavar="RULE",
+            help="min: best score; 1se: fewest features within one standard error; aic, bic, ebic: without folds.",
+        ),
     ] = Selection.MIN
     folds: Annotated[int, _option("--folds", panel=_MODEL, help="Folds of cross-validation, at least 2.")] = 5
     jobs: Annotated[int, _option("--jobs", "-j", panel=_MODEL, help="Folds at a time; -1: one per processor.")] = 1

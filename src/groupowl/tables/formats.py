@@ -37,7 +37,10 @@ FORMATS: dict[str, Format] = {
     ),
     "arff": Format("ARFF file", "lines @attribute, then @data and a row per sample", (".arff",), read_arff),
     "large": Format(
-        "matrix on disk", "a matrix in .npy, HDF5, Zarr or a folder", (".npy", ".h5", ".hdf5", ".zarr"), read_large
+        "matrix on disk",
+        "a matrix in .npy, HDF5, Zarr or a folder of blocks",
+        (".npy", ".h5", ".hdf5", ".zarr"),
+        read_large,
     ),
 }
 
@@ -55,7 +58,8 @@ def read_sheet(
     Parameters
     ----------
     path : str or Path
-        The file; its suffix says the format. Text files may be compressed (``.gz``, ``.bz2``).
+        The file; its suffix says the format. Text files may be compressed (``.gz``, ``.bz2``). Of several arrays in
+        an HDF5 file or a Zarr store, ``file.h5::name`` is one.
     format : str, default=None
         Name of a format, whatever the suffix; a key of :data:`FORMATS`.
     transpose : bool, default=False
@@ -91,7 +95,17 @@ def read_sheet(
         raise TableError(_unreadable(path, form, error)) from error
 
 
+def _place(path: Path) -> Path:
+    """The file or folder itself: behind the mark is the name of an array inside of it."""
+    from ..designs.storage.chunked import INSIDE
+
+    place = Path(str(path).partition(INSIDE)[0])
+    is_inside = format_suffix(place) in FORMATS["large"].suffixes or place.is_dir()
+    return place if is_inside and not path.exists() else path
+
+
 def _format(path: Path, name: str | None) -> Format:
+    path = _place(path)
     if name is not None:
         if name not in FORMATS:
             raise TableError(f"format must be one of {', '.join(FORMATS)}; got {name!r}.")
@@ -118,6 +132,8 @@ def _check_file(path: Path, form: Format) -> None:
         raise TableError(f"{path} does not exist. Check the path.")
     if path.is_dir() and form is not FORMATS["large"]:
         raise TableError(f"{path} is a folder, not a {form.name}. Give a file.")
+    if not (path.is_file() or path.is_dir()):  # it could be read once only, or never end
+        raise TableError(f"{path} is no file but a pipe or a device. Save the data to a file, and give that.")
 
 
 def _unreadable(path: Path, form: Format, error: Exception) -> str:

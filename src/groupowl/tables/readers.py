@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._checks import IMPUTE
 from ..designs import MemmapDesign, open_matrix
+from ..designs.storage import open_storage
 from .archives import CSR_PIECES, archive_arrays, archive_matrix, has_matrix
 from .arff import ArffHeader, arff_header, arff_lines, arff_table
 from .delimited import read_delimited
@@ -196,10 +199,20 @@ def read_large(path: Path, *, text_columns: Collection[str] = (), first_index: i
     try:
         X = open_matrix(path)
     except (OSError, TypeError, ValueError, ImportError) as error:
-        raise TableError(str(error)) from error
+        if IMPUTE not in str(error):
+            raise TableError(str(error)) from error
+        X = _with_gaps(path)
     names = X.feature_names
     shown = [str(name) for name in names] if names is not None else [f"x{j + 1}" for j in range(X.shape[1])]
     check_names(str(path), shown)
     small: Any = X
     matrix = X if isinstance(X, MemmapDesign) else small.X
     return MatrixSheet(source=str(path), names=tuple(shown), n_rows=X.shape[0], X=matrix)
+
+
+def _with_gaps(path: Path) -> Any:
+    """The same matrix unchecked: columns that are used are checked by name, and others may have gaps."""
+    storage = open_storage(path)
+    return SimpleNamespace(
+        X=storage.read_rows(slice(0, storage.shape[0])), shape=storage.shape, feature_names=storage.feature_names
+    )
