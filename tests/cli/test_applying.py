@@ -95,6 +95,14 @@ def test_an_earlier_file_is_replaced_by_force(run, model, new, tmp_path):
     assert out.read_text().startswith("id,y1,y2\n")
 
 
+@pytest.mark.parametrize(("given", "name"), [("house", "house"), ("2", "house"), ("id", "id")])
+def test_ids_may_be_another_column(run, model, train, given, name):
+    """By name or position, under its own name."""
+    table = pd.read_csv(io.StringIO(run("predict", model, train, "--id-column", given).out))
+    assert list(table.columns) == [name, "y1", "y2"]
+    assert table[name].tolist() == pd.read_csv(train)[name].tolist()
+
+
 def test_rows_without_ids_are_numbered(run, train, new, tmp_path):
     out = tmp_path / "m"
     assert run("fit", train, "--targets", "y1", "--drop", "id,house,w,y2", "--out", out, "-q").code == 0

@@ -112,6 +112,10 @@ FILES = {
     ),
     "gaps in the target": Bad(GOOD + "1,2,\n", ("has 1 missing value in 1 target column: 'y' (1)",)),
     "infinity": Bad(GOOD + "inf,2,3\n", ("has 1 infinite value in 1 feature column: 'a' (1)",)),
+    "one sample": Bad("a,b,y\n1,2,3\n", ("has one sample only. A fit needs at least two",)),
+    "numbers beyond all bounds": Bad(
+        GOOD + "1e200,2,3\n", ("column 'a' has values as large as 1e+200, the squares of which overflow",)
+    ),
     "an empty column": Bad("a,b,y\n1,,3\n2,,4\n", ("has 2 missing values in 1 feature column: 'b' (2)",)),
     "a word in the target": Bad(
         GOOD.replace("0.5", "high", 1),
@@ -153,6 +157,9 @@ FILES = {
         archive(X=np.eye(3)), ("are targets? Name them with --targets",), name="t.npz", arguments=(), code=2
     ),
     "LIBSVM of words": Bad("1 1:2\n1 one:two\n", ("line 2 is not in the format",), name="t.svm", arguments=()),
+    "LIBSVM beyond all bounds": Bad(
+        "1 1:2 2:-1e200\n2 1:3\n", ("column '2' has values as large as 1e+200",), name="t.svm", arguments=()
+    ),
     "LIBSVM that falls": Bad("1 2:2 1:1\n", ("cannot be read as a LIBSVM file",), name="t.svm", arguments=()),
     "an empty LIBSVM": Bad("", ("t.svm",), name="t.svm", arguments=()),
     "ARFF without data": Bad(ARFF.replace("@data", ""), ("there is no line @data",), name="t.arff"),
@@ -225,6 +232,17 @@ OPTIONS = {
         command="cv",
         arguments=("--targets", "y", "--folds", 7),
     ),
+    "a class among other targets": Bad(
+        CLASSES, ("target with 'u' in row 1", "choose them with --targets"), arguments=("--targets", "a,y")
+    ),
+    "a class of one sample": Bad(
+        CLASSES + "1,2,w\n",
+        ("--test-size needs at least two samples of each class, but 'w' has one",),
+        arguments=("--targets", "y", "--test-size", 0.5),
+    ),
+    "a share without some classes": Bad(
+        CLASSES, ("--test-size 0.05 is no good here", ". Use another share"), arguments=("-t", "y", "--test-size", 0.05)
+    ),
     "a share without samples": Bad(GOOD, ("--test-size 0.99",), arguments=("--targets", "y", "--test-size", 0.99)),
     "no number for alpha": Bad(
         GOOD, ("--alpha must be a positive number, got 'big'",), arguments=("--targets", "y", "--alpha", "big"), code=2
@@ -283,6 +301,9 @@ OPTIONS = {
     "an option of another command": Bad(GOOD, ("--folds",), arguments=("--targets", "y", "--folds", 3), code=2),
     "no steps": Bad(
         GOOD, ("--max-iter must be at least 1, got 0",), arguments=("--targets", "y", "--max-iter", 0), code=2
+    ),
+    "a seed that is too large": Bad(
+        GOOD, ("--seed must be at most 4294967295, got 4294967296",), arguments=("-t", "y", "--seed", 2**32), code=2
     ),
     "a seed below zero": Bad(
         GOOD, ("--seed must be at least 0, got -1",), arguments=("--targets", "y", "--seed", -1), code=2
@@ -414,9 +435,18 @@ def test_bad_files_to_predict(run, tmp_path, model, change, message):
     assert snapshot(tmp_path) == ["new.csv"]
 
 
+def test_ids_that_are_asked_for_must_be_there(run, train, model):
+    ran = run("predict", model, train, "--id-column", "name")
+    assert ran.code == 1
+    assert "--id-column: " in ran.message
+    assert "has no column 'name'" in ran.message
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (lambda columns: columns.pop("house"), "as {model} has them; give the file of the fit"),
+        (lambda columns: columns.update(gene3=["x"] * 40), "as {model} has them; give the file of the fit"),
         (lambda columns: columns.pop("y2"), "has no column 'y2'"),
         (lambda columns: columns.pop("gene3"), "has not the features of the fit: it lacks 'gene3'"),
         (lambda columns: columns.update(more=[1.0] * 40), "it has also 'more'"),
@@ -428,7 +458,7 @@ def test_bad_files_to_verify(run, tmp_path, model, change, message):
     change(columns)
     ran = run("verify", model, write_csv(tmp_path / "data.csv", columns))
     assert ran.code == 1
-    assert message in ran.message
+    assert message.format(model=model) in ran.message
 
 
 @pytest.mark.parametrize(

@@ -384,6 +384,45 @@ def test_no_feature_is_selected(run, train):
     assert "No feature is selected." in ran.out
 
 
+@pytest.mark.parametrize("command", ["fit", "cv"])
+@pytest.mark.parametrize("constant", ["y", "features"])
+def test_nothing_to_explain(run, tmp_path, command, constant, reports):
+    """Constant targets, or constant features: nothing promises that another alpha would select some."""
+    numbers = [i * i % 11 + 0.5 for i in range(20)]
+    columns = {"a": numbers, "b": [1.0] * 20, "y": [2.5] * 20}
+    if constant == "features":
+        columns = {"a": [3.0] * 20, "b": [1.0] * 20, "y": numbers}
+    path = write_csv(tmp_path / "t.csv", columns)
+    ran = run(command, path, "--targets", "y", "--out", tmp_path / "m")
+    assert ran.code == 0
+    assert "No feature is selected. None explains the targets, at any alpha." in ran.out
+    assert ("Target 'y' has one value in all samples" in ran.out) is (constant == "y")
+    assert "a tenth of the largest" not in ran.out
+    assert "--task classification" not in ran.out
+    page = (tmp_path / "m" / "report.html").read_text(encoding="utf-8")
+    assert "No feature is selected at this alpha. None is at any alpha." in page
+
+
+def test_clusters_are_counted_in_words(run, tmp_path):
+    x = [float(i * i % 11) for i in range(20)]
+    path = write_csv(tmp_path / "t.csv", {"a": x, "b": x[::-1], "y": x})
+    facts = run("fit", path, "--targets", "y", "--drop", "b").out
+    assert "Selected features  1 in 1 cluster " in facts
+
+
+def test_gaps_in_a_file_that_stays_on_disk(run, train, data, tmp_path, monkeypatch):
+    """Found in the first pass; the remedy is one of the command line."""
+    monkeypatch.setattr("groupowl.designs._SMALL_SHARE", 1e12)
+    X = data.X.copy()
+    X[5, 2] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    ran = run("fit", tmp_path / "x.npy", "--targets-from", train, "--targets", "y1", "--out", tmp_path / "m")
+    assert ran.code == 1
+    assert "has 1 NaN or infinite entry in column 2" in ran.message
+    assert ran.message.endswith("leave columns out with --drop.")
+    assert not (tmp_path / "m").exists()
+
+
 def test_names_are_printed_as_they_are(run, tmp_path):
     """Brackets are markup to Rich, and must not be to us."""
     data = make_data()

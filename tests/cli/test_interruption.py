@@ -64,6 +64,21 @@ def test_interrupted_anywhere(run, train, tmp_path, monkeypatch, call, exists):
     assert [path.name for path in tmp_path.iterdir()] == (["m"] if exists else [])
 
 
+@pytest.mark.parametrize("writes", [True, False])
+def test_interrupted_while_the_summary_is_read(run, train, tmp_path, monkeypatch, writes):
+    """The files are there by then, and the message says so."""
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("groupowl.cli.fitting.print_outcome", interrupt)
+    out = tmp_path / "m"
+    ran = run("fit", train, *ARGUMENTS, *(["--out", out] if writes else []))
+    assert ran.code == 130
+    assert ran.message == (f"stopped; {out} was written." if writes else "stopped; nothing was written.")
+    assert (out / "report.html").exists() is writes
+
+
 def test_predictions_interrupted(run, train, tmp_path, monkeypatch):
     assert run("fit", train, *ARGUMENTS, "--out", tmp_path / "m", "-q").code == 0
 

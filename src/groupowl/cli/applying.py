@@ -79,6 +79,10 @@ class VerifyOptions:
         return replace(reading, roles=roles, targets_from=other)
 
 
+# Options of a fit that verify takes over and has not itself.
+_FITTED_OPTIONS = ("--drop", "--groups", "--sample-weight", "--unpenalized")
+
+
 # predict ------------------------------------------------------------------------------------------------
 
 
@@ -93,14 +97,16 @@ def predict(apply: ApplyOptions, options: PredictOptions) -> None:
     run = read_run(apply.model)
     stages = Stages(options.quiet)
     with stages.stage(f"Reading {apply.file.name}"):
-        features = load_features(apply.file, apply.adapted(run.reading), run.features, run.known)
+        reading, needs_ids = apply.adapted(run.reading), apply.id_column is not None
+        features = load_features(apply.file, reading, run.features, run.known, needs_ids=needs_ids)
     with stages.stage("Predicting"):
         columns = _predictions(run, features)
     extra = _extra_note(features)
     if extra and not (options.quiet or options.json):
         tell(extra)
     if options.out is not None:
-        write_file(options.out, _csv_text(columns))
+        with stages.stage("Writing"):
+            write_file(options.out, _csv_text(columns))
     if options.json:
         print_json(_description(apply, options, features, columns))
     elif options.out is None:
@@ -114,7 +120,7 @@ def predict(apply: ApplyOptions, options: PredictOptions) -> None:
 def _predictions(run: SavedRun, features: Features) -> dict[str, list[Any]]:
     """Columns of the answer: ids, then targets, or the class and the probability of each."""
     estimator, X = run.estimator, _named_matrix(run, features.X)
-    name = run.reading.roles.id_columns[0] or "id"
+    name = features.id_name or run.reading.roles.id_columns[0] or "id"
     columns: dict[str, list[Any]] = (
         {"row": list(range(1, X.shape[0] + 1))} if features.ids is None else {name: list(features.ids)}
     )
@@ -184,7 +190,7 @@ def verify(apply: ApplyOptions, data: VerifyOptions, talk: TalkOptions) -> None:
         reading = replace(reading, roles=replace(reading.roles, targets=run.targets))
     stages = Stages(talk.quiet)
     with stages.stage(f"Reading {apply.file.name}"):
-        table = _fitted_part(run, load_table(apply.file, reading))
+        table = _fitted_part(run, _load_as_fitted(apply, reading))
     _check_features(run, table)
     with stages.stage("Verifying"):
         try:
@@ -199,6 +205,19 @@ def verify(apply: ApplyOptions, data: VerifyOptions, talk: TalkOptions) -> None:
         print(answer)
     if not answer:
         raise Failure(f"the fit in {apply.model} does not hold on {apply.file}.")
+
+
+def _load_as_fitted(apply: ApplyOptions, reading: Reading) -> Table:
+    """The table; a message about options that nobody has typed here says whose they are."""
+    try:
+        return load_table(apply.file, reading)
+    except TableError as error:
+        if not any(option in str(error) for option in _FITTED_OPTIONS):
+            raise
+        raise TableError(
+            f"{error} (The file is read with the options of the fit, as {apply.model} has them; give the file of the "
+            "fit.)"
+        ) from error
 
 
 def _fitted_part(run: SavedRun, table: Table) -> Table:

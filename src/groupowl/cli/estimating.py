@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
+from .._checks import IMPUTE
 from ..estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
 from ..path import PathResult, group_owl_path
 from ..solvers import Progress
@@ -25,6 +26,8 @@ _PATH_ALPHAS = 30
 _PATH_FLOOR = 0.05
 _PATH_ENTRIES = 2_000_000
 _PATH_SECONDS = 2.0
+
+_LARGEST_SEED = 2**32 - 1  # of NumPy's legacy generator, which scikit-learn's folds use
 
 
 # Options ------------------------------------------------------------------------------------------------
@@ -71,6 +74,8 @@ def check_options(model: ModelOptions) -> None:
     """Refuse numbers out of range before any file is read."""
     _positive("--tol", str(model.tol))
     check_least("--seed", model.seed, 0)
+    if model.seed > _LARGEST_SEED:
+        raise Failure(f"--seed must be at most {_LARGEST_SEED}, got {model.seed}.", 2)
     check_least("--max-iter", model.max_iter, 1)
     if model.test_size is not None and not 0.0 < model.test_size < 1.0:
         raise Failure(f"--test-size must lie strictly between 0 and 1, got {model.test_size:g}.", 2)
@@ -162,7 +167,8 @@ def fit_estimator(estimator: Any, table: Table, *, verbose: bool, **params: Any)
             warnings.simplefilter("always")
             estimator.fit(table.frame, table.target_frame, sample_weight=table.sample_weight, **params)
     except ValueError as error:
-        raise Failure(f"{table.source}: {error}") from error
+        problem = str(error).replace(IMPUTE, "Remove those samples, fill them in, or leave columns out with --drop.")
+        raise Failure(f"{table.source}: {problem}") from error
     finally:
         estimator.set_params(verbose=0)
     notes = dict.fromkeys(" ".join(str(item.message).split()) for item in caught)

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..tables import Table, load_table
+from ..tables.errors import listed
 from .commands import arguments, command
 from .estimating import (
     Warned,
@@ -116,7 +119,8 @@ def _run(command: str, data: DataOptions, model: ModelOptions, output: OutputOpt
     with stages.stage(f"Fitting {train.n_samples} x {train.n_features}"):
         estimator, warned, path = fit_table(train, not output.quiet)
     seconds = time.perf_counter() - started
-    scores, note = _scores(estimator, train, test)
+    with stages.stage("Scoring"):
+        scores, note = _scores(estimator, train, test)
     outcome = Outcome(
         command=command,
         typed=("groupowl", *arguments.get()),
@@ -133,7 +137,12 @@ def _run(command: str, data: DataOptions, model: ModelOptions, output: OutputOpt
     )
     with stages.stage("Writing"):
         written, problem = write_outcome(outcome, output.out, force=output.force)
-    print_outcome(outcome, written, output)
+    try:
+        print_outcome(outcome, written, output)
+    except KeyboardInterrupt:  # while whoever reads our output takes their time
+        raise Failure(
+            f"stopped; {output.out} was written." if written else "stopped; nothing was written.", 130
+        ) from None
     if problem is not None:
         raise Failure(problem)
     if not outcome.converged:
@@ -144,11 +153,25 @@ def _parts(table: Table, model: ModelOptions) -> tuple[Table, Table | None]:
     """What is fitted, and what is held out."""
     if model.test_size is None:
         return table, None
+    if table.is_classification and table.groups is None:
+        _check_classes(table)
     try:
         train, test = held_out_rows(table, model.test_size, model.seed)
     except ValueError as error:
-        raise Failure(f"--test-size {model.test_size:g}: {error} Use another share.") from error
+        problem = " ".join(str(error).split()).rstrip(".")
+        raise Failure(f"--test-size {model.test_size:g} is no good here: {problem}. Use another share.") from error
     return table.rows(train), table.rows(test)
+
+
+def _check_classes(table: Table) -> None:
+    """Refuse classes of one sample, which cannot be in both parts."""
+    labels, numbers = np.unique(table.y, return_counts=True)
+    single = [label for label, number in zip(labels.tolist(), numbers, strict=True) if number == 1]
+    if single:
+        raise Failure(
+            f"--test-size needs at least two samples of each class, but {listed(single)} "
+            f"{'has' if len(single) == 1 else 'have'} one. Remove those samples, or leave --test-size out."
+        )
 
 
 def _scores(estimator: Any, train: Table, test: Table | None) -> tuple[Any, str | None]:

@@ -14,6 +14,7 @@ import numpy as np
 from .. import __version__
 from ..path import PathResult
 from ..tables import Reading, Table
+from ..tables.errors import counted
 
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow")
 
@@ -74,6 +75,11 @@ class Outcome:
         return support[np.argsort(-np.linalg.norm(coef, axis=0), kind="stable")]
 
     @property
+    def is_hopeless(self) -> bool:
+        """Whether no feature is selected at any alpha: the targets, or all features, are constant."""
+        return self.path is not None and self.path.alpha_max == 0.0
+
+    @property
     def weights_name(self) -> str:
         """The weight sequence; of several, the one that was chosen."""
         given = self.estimator.weights
@@ -110,7 +116,7 @@ class Outcome:
             "Weights": self.weights_name,
             "Alpha": f"{estimator.alpha_:.6g} ({self._choice()})",
             "Standardized": "yes" if estimator.standardize else "no",
-            "Selected features": f"{len(self.selected)} in {int(estimator.clusters_.max(initial=0))} clusters",
+            "Selected features": self._selection(),
             "Objective": f"{result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
             "Converged": "yes" if self.converged else f"no: {result.status}",
             "Seed": str(self.seed),
@@ -129,6 +135,10 @@ class Outcome:
         """The command line as it can be typed again."""
         return shlex.join(self.typed)
 
+    def _selection(self) -> str:
+        n_clusters = int(self.estimator.clusters_.max(initial=0))
+        return f"{len(self.selected)} in {counted(n_clusters, 'cluster')}" if len(self.selected) else "none"
+
     def _choice(self) -> str:
         estimator = self.estimator
         if hasattr(estimator, "score_path_"):
@@ -136,7 +146,9 @@ class Outcome:
             return f"chosen of {len(estimator.alphas_)} by {n_folds} folds, rule {estimator.selection}"
         if hasattr(estimator, "criterion_path_"):
             return f"chosen of {len(estimator.alphas_)} by {estimator.selection}"
-        return "a tenth of the largest" if estimator.alpha == "auto" else "given"
+        if estimator.alpha != "auto":
+            return "given"
+        return "any: no feature explains the targets" if self.is_hopeless else "a tenth of the largest"
 
 
 def _few(items: Any, shown: int = 8) -> str:

@@ -107,7 +107,8 @@ def _feature_table(outcome: Outcome) -> RichTable | Text:
     estimator, names = outcome.estimator, outcome.table.feature_names
     selected = outcome.selected
     if len(selected) == 0:
-        return Text("No feature is selected. A smaller alpha selects some.\n")
+        rest = "None explains the targets, at any alpha." if outcome.is_hopeless else "A smaller alpha selects some."
+        return Text(f"No feature is selected. {rest}\n")
     norms = np.linalg.norm(np.atleast_2d(estimator.coef_).astype(np.float64), axis=0)
     table = RichTable(box=SIMPLE_HEAD)
     table.add_column("selected feature")

@@ -168,7 +168,9 @@ def features(subject: Subject, columns: list[Column]) -> str:
     heading = "Features in the model" if subject.estimator is not None else "Features at the smallest alpha"
     n_rows = len(subject.selection.features)
     if n_rows == 0:
-        return section(heading, "table", paragraph("No feature is selected at this alpha. A smaller one selects some."))
+        path = subject.contents.path
+        rest = "None is at any alpha." if path is not None and path.alpha_max == 0.0 else "A smaller one selects some."
+        return section(heading, "table", paragraph(f"No feature is selected at this alpha. {rest}"))
     more = f"Without scripts the table ends after {SHOWN_ROWS} of {n_rows:,} rows." if n_rows > SHOWN_ROWS else ""
     at_alpha = (
         '<label class="check"><input type="checkbox" id="at-slider"> only those selected at the slider\'s alpha</label>'

@@ -72,14 +72,19 @@ class Features:
     ids : tuple of str or None
     extra : tuple of str
         Columns of the file that the model does not know.
+    id_name : str or None
+        Name of the column with the ids; None where the rows themselves have names, or none.
     """
 
     X: Any
     ids: tuple[str, ...] | None
     extra: tuple[str, ...]
+    id_name: str | None = None
 
 
-def load_features(path: str | Path, reading: Reading, names: Sequence[str], known: Sequence[str] = ()) -> Features:
+def load_features(
+    path: str | Path, reading: Reading, names: Sequence[str], known: Sequence[str] = (), *, needs_ids: bool = False
+) -> Features:
     """Read the columns that a model needs, by name.
 
     Parameters
@@ -91,23 +96,24 @@ def load_features(path: str | Path, reading: Reading, names: Sequence[str], know
         Features of the model.
     known : sequence of str
         Other columns of the fit, which are not worth a mention.
+    needs_ids : bool, default=False
+        Whether to refuse a file without the column of ids.
     """
     left = reading.roles.id_columns[0]
     sheet = _read(path, reading, left)
     missing = [name for name in names if name not in sheet.positions]
-    if missing and sheet.zeros_left_out:
-        sheet, missing = sheet, []
-    if missing:
+    if missing and not sheet.zeros_left_out:
         raise TableError(
             f"{sheet.source} lacks {counted(len(missing), 'column')} of the model's {len(names)} features: "
             f"{listed(missing, shown=10)}. Columns are matched by name."
         )
     column = None
-    if left is not None and left in sheet.positions:
+    if left is not None and (left in sheet.positions or (needs_ids and sheet.index is None)):
         column = find_column("--id-column", left, sheet.names, sheet.source)
-    ignored = {*names, *known, *([left] if left else [])}
+    id_name = None if column is None else sheet.names[column]
+    ignored = {*names, *known, id_name}
     extra = [name for j, name in enumerate(sheet.names) if name not in ignored and j not in sheet.auxiliary]
-    return Features(_known_columns(sheet, names), sample_ids(sheet, column), tuple(extra))
+    return Features(_known_columns(sheet, names), sample_ids(sheet, column), tuple(extra), id_name)
 
 
 def _known_columns(sheet: Sheet, names: Sequence[str]) -> Any:

@@ -93,7 +93,7 @@ class Sheet(ABC):
         """Refuse a file without rows or columns."""
         if self.n_rows == 0 or not self.names:
             what = "has no rows below its header" if self.names else "has no columns"
-            raise TableError(f"{self.source} {what}. Give a file with at least two samples.")
+            raise TableError(f"{self.source} {what}. Give a file with samples.")
 
 
 def check_names(source: str, names: Sequence[str], what: str = "column") -> None:

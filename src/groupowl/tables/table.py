@@ -22,6 +22,8 @@ TASKS = ("auto", REGRESSION, CLASSIFICATION)
 # A number with so few different values may well stand for classes.
 _FEW_VALUES = 10
 _SHOWN_COLUMNS = 5
+# Its square is about the largest double.
+_LARGEST = np.sqrt(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,10 @@ class _Builder:
         """All parts, checked."""
         sheet, match = self.sheet, self._match()
         X = numbers_of(sheet, self.features, can_drop=True, rows=None if match is None else match.left)
-        task, y, note = self._target_values(match)
+        if X.shape[0] < 2:
+            where = sheet.source if self.other is None else f"{sheet.source} joined with {self.other.source}"
+            raise TableError(f"{where} has one sample only. A fit needs at least two.")
+        task, y, target_notes = self._target_values(match)
         ids = self._ids()
         ignored = [sheet.names[j] for j in (*self.drop, *self._unused())]
         table = Table(
@@ -221,7 +226,7 @@ class _Builder:
             unpenalized=tuple(sheet.names[j] for j in self.unpenalized),
             ignored=tuple(ignored),
             match=match,
-            notes=tuple(self._notes(match, note)),
+            notes=(*target_notes, *self._notes(match)),
             first_index=sheet.first_index,
         )
         return self._joined(table, match)
@@ -334,18 +339,18 @@ class _Builder:
 
     # Targets ----------------------------------------------------------------------------------------
 
-    def _target_values(self, match: Match | None) -> tuple[str, Any, str | None]:
-        """The task, targets or labels in the order of the data, and a note about the choice."""
+    def _target_values(self, match: Match | None) -> tuple[str, Any, list[str]]:
+        """The task, targets or labels in the order of the data, and notes about them."""
         sheet, task = self.target_sheet, self._task()
         rows = slice(None) if match is None else match.right
         if task == CLASSIFICATION:
-            return task, class_labels(sheet, self.targets, rows), None
+            return task, class_labels(sheet, self.targets, rows), []
         for j in self.targets:
             if not sheet.is_number(j):
                 raise TableError(_no_number(sheet, j, "target", "Use --task classification if it is a class."))
         Y = sheet.dense(self.targets)[rows]
         _check_complete(sheet, self.targets, Y, "target", "Remove the samples without a target.")
-        return task, Y, self._few_values_note(Y)
+        return task, Y, self._target_notes(Y)
 
     def _task(self) -> str:
         if self.roles.task != "auto":
@@ -356,9 +361,23 @@ class _Builder:
         texts = [j for j in targets if not sheet.is_number(j)]
         if texts:
             raise TableError(
-                _no_number(sheet, texts[0], "target", f"A class must be the only target, but there are {len(targets)}.")
+                _no_number(
+                    sheet,
+                    texts[0],
+                    "target",
+                    f"A class must be the only target, but there are {len(targets)}: choose them with --targets.",
+                )
             )
         return REGRESSION
+
+    def _target_notes(self, Y: FloatArray) -> list[str]:
+        """What looks odd about targets that are numbers."""
+        constant = [name for name, column in zip(self._target_names(), Y.T, strict=True) if np.all(column == column[0])]
+        if constant:
+            verb = "has" if len(constant) == 1 else "have"
+            return [f"Target {listed(constant)} {verb} one value in all samples: there is nothing to explain."]
+        few = self._few_values_note(Y)
+        return [] if few is None else [few]
 
     def _few_values_note(self, Y: FloatArray) -> str | None:
         if self.roles.task != "auto" or Y.shape[1] > 1:
@@ -372,8 +391,8 @@ class _Builder:
             "number; if they are classes, use --task classification."
         )
 
-    def _notes(self, match: Match | None, task_note: str | None) -> list[str]:
-        notes = [] if task_note is None else [task_note]
+    def _notes(self, match: Match | None) -> list[str]:
+        notes = []
         if self.sheet.index is not None and self.id is None and self.other is None:
             notes.append(f"Rows of {self.sheet.source} have names of their own, which are taken as the samples' ids.")
         if match is not None and self.other is not None:
@@ -421,6 +440,7 @@ def numbers_of(sheet: Sheet, features: Sequence[int], *, can_drop: bool = False,
     if not isinstance(X, Design):  # a matrix on disk is checked in the first pass over it
         drop = ", or leave columns out with --drop" if can_drop else ""
         _check_complete(sheet, features, X, "feature", f"Fill them in, remove those samples{drop}.")
+        _check_sizes(sheet, features, X)
     return X
 
 
@@ -506,6 +526,20 @@ def _is_number(cell: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return not isinstance(cell, bool)
+
+
+def _check_sizes(sheet: Sheet, columns: Sequence[int], X: Any) -> None:
+    """Refuse a column whose sum of squares is more than a double holds."""
+    cells = X.data if sp.issparse(X) else X
+    largest = max(abs(float(cells.min(initial=0.0))), abs(float(cells.max(initial=0.0))))
+    if largest < _LARGEST / np.sqrt(X.shape[0]):
+        return
+    sizes = abs(X).max(axis=0)
+    k = int(np.argmax(sizes.toarray() if sp.issparse(sizes) else sizes))
+    raise TableError(
+        f"{sheet.source}: column {sheet.names[columns[k]]!r} has values as large as {largest:.3g}, the squares of which "
+        "overflow. Measure it in larger units."
+    )
 
 
 def _check_complete(sheet: Sheet, columns: Sequence[int], values: Any, what: str, remedy: str) -> None:
