@@ -189,6 +189,36 @@ def test_quiet_demo_prints_paths_only(run, tmp_path, small_demo):
         assert_is_a_picture(tmp_path / name)
 
 
+@pytest.mark.parametrize("call", ["groupowl.experiments.demo.fit_demo", "matplotlib.figure.Figure.savefig"])
+def test_an_interrupted_demo_writes_nothing(run, tmp_path, small_demo, monkeypatch, call):
+    """As its message says: not even some of the pictures."""
+
+    def interrupt(*args, **kwargs):
+        if args:  # a picture that is half drawn
+            args[1].write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(call, lambda *args, **kwargs: interrupt(*(args if "savefig" in call else ())))
+    result = run("demo", "--out", tmp_path, "-q")
+    assert result.exit_code == 130
+    assert result.output == "groupowl: stopped; nothing was written.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_picture_is_written_whole_or_not_at_all(run, tmp_path, small_demo, blank_figures, monkeypatch, name):
+    original = os.replace
+
+    def replace_all_but(source, target):
+        if str(target).endswith(name):
+            raise OSError(28, "No space left on device")
+        original(source, target)
+
+    monkeypatch.setattr("groupowl.cli.outputs.os.replace", replace_all_but)
+    assert_one_line(run("demo", "--out", tmp_path, "-q"), "cannot write to", tmp_path / name, "No space left")
+    assert sorted(path.name for path in tmp_path.iterdir()) == list(FIGURES[: FIGURES.index(name)])
+
+
 def test_demo_writes_to_demo_by_default(run, tmp_path, small_demo, blank_figures, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("demo", "-q").exit_code == 0

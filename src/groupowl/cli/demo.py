@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from rich.table import Table
 from .commands import command
 from .messages import Failure, make_folder, print_paths, writing
 from .outcome import Outcome
-from .outputs import write_report_file
+from .outputs import write_file, write_report_file
 from .progress import Stages, progress_bar
 from .scores import OPTIMISTIC, fold_scores
 
@@ -50,7 +51,8 @@ def demo(options: DemoOptions) -> None:
     make_folder(options.out)
     with progress_bar(options.quiet) as progress:
         reports = run_demo(progress=progress)
-    paths = [*_save_figures(demo_figures(reports), options.out), _write_report(options)]
+    outcome = _cross_validated(options)  # before anything is written
+    paths = [*_save_figures(demo_figures(reports), options.out), _write_report(outcome, options.out)]
     if not options.quiet:
         _print_reports(reports)
     print_paths(paths)
@@ -58,16 +60,15 @@ def demo(options: DemoOptions) -> None:
         raise Failure("answers to the same problem disagree beyond their gaps; please report this as a bug.")
 
 
-def _write_report(options: DemoOptions) -> Path:
-    """The report of the regression, with folds: what ``groupowl cv`` writes for a file."""
+def _cross_validated(options: DemoOptions) -> Outcome:
+    """The regression with folds, as ``groupowl cv`` fits a file."""
     from ..experiments.demo import demo_table, fit_demo
 
-    path = options.out / "report.html"
     started = time.perf_counter()
     with Stages(options.quiet).stage("Cross-validating the regression"):
         table = demo_table()
         estimator = fit_demo(table)
-    outcome = Outcome(
+    return Outcome(
         command="cv",
         typed=("groupowl", "demo", "--out", str(options.out)),
         table=table,
@@ -77,6 +78,10 @@ def _write_report(options: DemoOptions) -> Path:
         notes=(OPTIMISTIC,),
         seconds=time.perf_counter() - started,
     )
+
+
+def _write_report(outcome: Outcome, folder: Path) -> Path:
+    path = folder / "report.html"
     with writing(path):
         write_report_file(path, outcome)
     return path
@@ -114,8 +119,14 @@ def _demo_table(report: DemoReport) -> Table:
 
 
 def _save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
-    paths = [folder / name for name in figures]
-    for path, figure in zip(paths, figures.values(), strict=True):
-        with writing(path):
-            figure.savefig(path, dpi=_FIGURE_DPI)
-    return paths
+    """Draw all of them, then write each whole or not at all."""
+    pictures = {folder / name: _drawn(figure, name) for name, figure in figures.items()}
+    for path, picture in pictures.items():
+        write_file(path, picture)
+    return list(pictures)
+
+
+def _drawn(figure: Figure, name: str) -> bytes:
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=_FIGURE_DPI, format=Path(name).suffix[1:])
+    return picture.getvalue()

@@ -70,14 +70,14 @@ def is_run_folder(folder: Path) -> bool:
     return (folder / RUN).is_file() and (folder / MODEL).is_dir()
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all."""
     target = path.absolute()
     with writing(path):
         target.parent.mkdir(parents=True, exist_ok=True)
         fresh = target.with_name(f".{target.name}.{uuid4().hex[:12]}.part")
         try:
-            fresh.write_text(text, encoding="utf-8", newline="")
+            fresh.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
             os.replace(fresh, target)
         finally:
             fresh.unlink(missing_ok=True)
