@@ -530,15 +530,16 @@ def _is_number(cell: Any) -> bool:
 
 def _check_sizes(sheet: Sheet, columns: Sequence[int], X: Any) -> None:
     """Refuse a column whose sum of squares is more than a double holds."""
-    cells = X.data if sp.issparse(X) else X
+    is_sparse = sp.issparse(X)
+    cells = X.data if is_sparse else X
     largest = max(abs(float(cells.min(initial=0.0))), abs(float(cells.max(initial=0.0))))
     if largest < _LARGEST / np.sqrt(X.shape[0]):
         return
     sizes = abs(X).max(axis=0)
-    k = int(np.argmax(sizes.toarray() if sp.issparse(sizes) else sizes))
+    k = int(np.argmax(sizes.toarray() if is_sparse else sizes))
     raise TableError(
-        f"{sheet.source}: column {sheet.names[columns[k]]!r} has values as large as {largest:.3g}, the squares of which "
-        "overflow. Measure it in larger units."
+        f"{sheet.source}: column {sheet.names[columns[k]]!r} has values as large as {largest:.3g}, the squares of "
+        "which overflow. Measure it in larger units."
     )
 
 
