@@ -181,10 +181,10 @@ def test_demo_command_prints_a_row_per_solve(run, tmp_path, small_demo, blank_fi
             assert cells in [line.split() for line in result.output.splitlines()]
 
 
-def test_quiet_demo_prints_paths_only(run, tmp_path, small_demo):
+def test_quiet_demo_prints_nothing(run, tmp_path, small_demo):
     result = run("demo", "--out", tmp_path, "--quiet")
-    assert result.exit_code == 0
-    assert result.output.splitlines() == [str(tmp_path / name) for name in FILES]
+    assert (result.exit_code, result.output) == (0, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
     for name in FIGURES:
         assert_is_a_picture(tmp_path / name)
 
@@ -288,12 +288,11 @@ def test_reproduce_command(run, folder, tmp_path, canned):
     assert trials == {"1", "2", "3", "4", "5"}
 
 
-def test_quiet_quick_reproduce_prints_paths_only(run, folder, tmp_path, canned, no_pictures, monkeypatch):
+def test_quiet_quick_reproduce_prints_nothing(run, folder, tmp_path, canned, no_pictures, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run("reproduce", "--data", folder, "--quick", "--no-study", "-q")
-    assert result.exit_code == 0, result.output
-    assert result.output.splitlines()[:3] == [os.path.join("results", name) for name in OUTPUTS[:3]]
-    assert len(result.output.splitlines()) == len(OUTPUTS)
+    assert (result.exit_code, result.output) == (0, "")
+    assert {path.name for path in (tmp_path / "results").iterdir()} >= set(OUTPUTS)
     assert "This is a quick run" in (tmp_path / "results" / "report.md").read_text()
 
 

@@ -354,11 +354,12 @@ def test_the_summary(run, train, tmp_path):
     ]
 
 
-def test_quiet_prints_paths_only(run, train, tmp_path):
+def test_quiet_prints_nothing_but_errors(run, train, tmp_path):
     out = tmp_path / "m"
     ran = run("fit", train, *TARGETS, "--out", out, "--quiet")
-    assert (ran.code, ran.err) == (0, "")
-    assert {line.removeprefix(f"{out}/") for line in ran.out.splitlines()} == FILES
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert {path.name for path in out.iterdir()} == FILES
+    assert "it has an earlier run" in run("fit", train, *TARGETS, "--out", out, "--quiet").message
 
 
 def test_nothing_is_written_without_out(run, train, tmp_path, monkeypatch):

@@ -111,9 +111,8 @@ def predict(apply: ApplyOptions, options: PredictOptions) -> None:
         print_json(_description(apply, options, features, columns))
     elif options.out is None:
         print(_csv_text(columns), end="")
-    else:
-        if not options.quiet:
-            print(f"{counted(features.X.shape[0], 'sample')} predicted.")
+    elif not options.quiet:
+        print(f"{counted(features.X.shape[0], 'sample')} predicted.")
         print_paths([options.out])
 
 

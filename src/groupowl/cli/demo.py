@@ -15,6 +15,7 @@ from rich.table import Table
 
 from .commands import command
 from .messages import Failure, make_folder, print_paths, writing
+from .options import QUIET
 from .outcome import Outcome
 from .outputs import write_file, write_report_file
 from .progress import Stages, progress_bar
@@ -35,7 +36,7 @@ class DemoOptions:
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="DIR", readable=False, help="Folder to write to; made if needed.")
     ] = Path("demo")
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the paths of the files written, no more.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help=QUIET)] = False
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
 
 
@@ -55,7 +56,7 @@ def demo(options: DemoOptions) -> None:
     paths = [*_save_figures(demo_figures(reports), options.out), _write_report(outcome, options.out)]
     if not options.quiet:
         _print_reports(reports)
-    print_paths(paths)
+        print_paths(paths)
     if not all(report.agrees for report in reports):
         raise Failure("answers to the same problem disagree beyond their gaps; please report this as a bug.")
 

@@ -56,6 +56,8 @@ def _option(*names: str, panel: str, help: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, help=help, **more)
 
 
+#: What --quiet does, for help.
+QUIET = "Print nothing but errors."
 #: Formats in words, for help.
 FORMATS = "csv, tsv, parquet, npz, libsvm, arff, or large for matrices on disk"
 _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated by commas"
@@ -218,9 +220,7 @@ class FoldOptions:
 class TalkOptions:
     """How much to say, and in which language."""
 
-    quiet: Annotated[
-        bool, _option("--quiet", "-q", panel=_OUTPUT, help="Print the paths of the files written, no more.")
-    ] = False
+    quiet: Annotated[bool, _option("--quiet", "-q", panel=_OUTPUT, help=QUIET)] = False
     json: Annotated[bool, _option("--json", panel=_OUTPUT, help="Print one JSON object, for programs.")] = False
     debug: Annotated[bool, _option("--debug", panel=_OUTPUT, help="Show the traceback of an error.")] = False
 

@@ -10,6 +10,7 @@ import typer
 
 from .commands import command
 from .messages import Failure, duration, make_folder, print_paths, tell, writing
+from .options import QUIET
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class ReproduceOptions:
     study: Annotated[
         bool, typer.Option("--study/--no-study", help="Whether to run the study of correlated groups.")
     ] = True
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the paths of the files written, no more.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help=QUIET)] = False
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
 
 
@@ -76,7 +77,7 @@ def reproduce(options: ReproduceOptions) -> None:
         raise SystemExit(130) from None
     if not quiet:
         _print_sizes(results)
-    print_paths(paths)
+        print_paths(paths)
     problem = _problem(results)
     if problem is not None:
         raise Failure(f"{problem}; see {paths[0]}")

@@ -1,4 +1,4 @@
-"""What a run prints: a page for people, an object for programs, or the paths alone."""
+"""What a run prints: a page for people, an object for programs, or nothing."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
     """Print what the options ask for on stdout."""
     if talk.json:
         print_json(describe(outcome, written))
-    elif talk.quiet:
-        print_paths(written)
-    else:
+    elif not talk.quiet:
         _print_page(outcome, written)
 
 
