@@ -29,7 +29,7 @@ each of the 100 strengths. The gap is relative to the loss at zero.
   on paths it still counts as a rival if the median strength reached the gap.
 - Everyone gets `X` in its favourite memory order (by columns for coordinate descent, else by rows), centred and with
   columns of norm sqrt(n). adelie gets a short path that ends at the strength asked for, which is its fastest way.
-- groupowl is `solve` with its defaults but no limit of steps, and its path function, which is internal so far. apgd is
+- groupowl is `solve` with its defaults but no limit of steps, and `groupowl.path.solve_path`. apgd is
   Algorithm 1 without screening, apgd+paper with the paper's rule, spgd Algorithm 2 with screening.
 """
 
