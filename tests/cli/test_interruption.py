@@ -193,3 +193,27 @@ def test_a_fit_tells_its_progress(run, train, monkeypatch):
     assert len(ran.out.splitlines()) == 1
     assert re.search(r"Fitting 40 x 12, \d s: GroupOWLRegressorCV, ", ran.err)
     assert run("cv", train, *ARGUMENTS, "--alphas", 30, "--json", "--quiet").err == ""
+
+
+LOADING = """
+import sys
+
+class Stops:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Stops())
+sys.argv = ["groupowl", "--version"]
+import groupowl_command
+groupowl_command.main()
+"""
+
+
+@pytest.mark.parametrize("module", ["groupowl", "numpy", "groupowl.cli.app", "pandas"])
+def test_interrupted_while_modules_load(module):
+    """Which takes a second or two."""
+    code = LOADING.format(module=module)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 130
+    assert result.stderr == "groupowl: stopped; nothing was written.\n"

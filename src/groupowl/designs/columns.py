@@ -169,6 +169,7 @@ class SparseColumns:
         constant: float = 0.0,
     ) -> None:
         self.At = At
+        self._A = At.T  # the same entries
         self.passes = passes
         self.unit = unit
         self.mean = np.zeros(At.shape[0]) if mean is None else mean
@@ -193,7 +194,7 @@ class SparseColumns:
         self._charge()
         rows = self.At.shape[0]
         scaled = B[:rows] * self.inverse_scale[:, None]
-        Z = np.asfortranarray(self.At.T @ scaled)
+        Z = np.asfortranarray(self._A @ scaled)
         Z += self.constant * B[rows:].sum(axis=0) - self.mean @ scaled
         return Z
 

@@ -25,6 +25,7 @@ class SparseDesign(LocalDesign):
     def __init__(self, X: Any, passes: PassCounter | None = None, unit: float | None = None) -> None:
         super().__init__(X, passes, unit)
         self._by_columns = X.format == "csc"
+        self._transpose = X.T  # the same entries; made once, which takes longer than a product with few of them
 
     def _blocks(self) -> Iterator[tuple[slice, slice, Any]]:
         """Pieces of X along its compressed axis, in double precision, with their rows and columns."""
@@ -62,7 +63,7 @@ class SparseDesign(LocalDesign):
         """``X^T T``."""
         self.charge(self.n_features)
         if self.X.dtype == np.float64:
-            return self.X.T @ T
+            return self._transpose @ T
         C = np.zeros((self.n_features, T.shape[1]))
         for rows, columns, block in self._blocks():
             C[columns] += block.T @ T[rows]
