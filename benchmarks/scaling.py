@@ -623,11 +623,11 @@ def page(study: Study) -> str:
         "# What fits cost as data grow",
         f"    {command}",
         f"{kind} Machine: {study.cores} cores; {versions}. Every fit ran once, to a relative gap of {TOL:g} at a tenth "
-        "of the strength that selects nothing, with an intercept. *Seconds* are those of the whole call of `solve`; *products* are "
-        "products `X^T T` with all of X, none where one pass made sufficient statistics; *passes* also count `X B` and working sets, in units of all columns; *steps* "
-        "are those of inner solves; *share of X* is the part of the time that products with X take, on a cluster of "
-        "the time that its workers have. Data on disk are one file that `MemmapDesign` streams; Dask blocks were in "
-        "the memory of worker processes of one thread.",
+        "of the strength that selects nothing, with an intercept. *Seconds* are those of the whole call of `solve`; "
+        "*products* are products `X^T T` with all of X, none where one pass made sufficient statistics; *passes* also "
+        "count `X B` and working sets, in units of all columns; *steps* are those of inner solves; *share of X* is the "
+        "part of the time that products with X take, on a cluster of the time that its workers have. Data on disk are "
+        "one file that `MemmapDesign` streams; Dask blocks were in the memory of worker processes of one thread.",
         *(f"Note: {note}" for note in dict.fromkeys(study.notes)),
         "## Against the number of samples",
         "100 columns in single precision. ![time against samples](scaling/samples.png)",
