@@ -286,6 +286,15 @@ def test_estimators_on_the_design():
     np.testing.assert_allclose(ours.coef_, array.coef_, atol=1e-3)
 
 
+def test_a_design_that_tells_how_it_stores_does_not_truncate_coefficients():
+    X, Y, _ = byte_matrix(3, n=120)
+    design = ByteDesign(X)
+    design.dtype = X.dtype
+    model = go.GroupOWLRegressor(tol=1e-9).fit(design, Y)
+    assert model.coef_.dtype == np.float64
+    np.testing.assert_array_equal(model.coef_, go.GroupOWLRegressor(tol=1e-9).fit(ByteDesign(X), Y).coef_)
+
+
 # The solver -------------------------------------------------------------------------------------------------
 
 

@@ -81,7 +81,8 @@ class FitData:
     @property
     def dtype(self) -> Any:
         """Precision of the fitted coefficients."""
-        return np.dtype(np.float64) if self.is_summarised else self.X.dtype
+        is_single = not self.is_summarised and self.X.dtype == np.float32
+        return np.dtype(np.float32 if is_single else np.float64)  # whatever a design keeps its entries in
 
 
 def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
