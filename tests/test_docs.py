@@ -42,6 +42,12 @@ def test_every_public_name_is_in_the_reference_once():
         assert not missing, f"not in docs/api: {missing} of {module.__name__}"
 
 
+def test_every_public_object_has_an_example():
+    """Run as doctests by another test; constants need none."""
+    objects = {name: resolve(name) for name in check_site.documented(DOCS)}
+    assert [name for name, value in objects.items() if callable(value) and ">>>" not in (value.__doc__ or "")] == []
+
+
 SITE = {
     "index.html": '<a href="pages/a.html#there">a</a> <img src="_images/own.png"> <a href="https://scipy.org">S</a>',
     "pages/a.html": '<h1 id="there">A</h1><a href="../index.html">u</a><a href="#there">a</a><a href="mailto:x">x</a>',

@@ -187,3 +187,11 @@ def test_bad_step(step):
 def test_step_of_another_type():
     with pytest.raises(TypeError, match=r"^step must be a number, got '1' of type str\.$"):
         go.owl_prox([1.0], [1.0], step="1")
+
+
+def test_the_penalty_checks_its_weights():
+    assert go.GroupOWL([2, 1]).lam.dtype == np.float64
+    with pytest.raises(ValueError, match=r"lam must be non-increasing, but lam\[1\] = 2.0"):
+        go.GroupOWL([1.0, 2.0])
+    with pytest.raises(ValueError, match="lam is empty"):
+        go.GroupOWL([])

@@ -27,6 +27,15 @@ class CorrelatedGroups:
         True coefficients.
     groups : ndarray of int of shape (n_features,)
         Group of each informative feature from 1, 0 for the others.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(50, 100, 3, n_informative=6, group_size=3, random_state=0)
+    >>> data.X.shape, data.Y.shape, data.B.shape
+    ((50, 100), (50, 3), (100, 3))
+    >>> int((data.groups > 0).sum())
+    6
     """
 
     X: Any

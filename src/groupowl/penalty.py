@@ -18,9 +18,22 @@ _LARGEST = 1e150
 
 @dataclass(frozen=True, eq=False)
 class GroupOWL:
-    """Group OWL penalty with weights ``lam`` (non-increasing, non-negative, one per row of ``B``)."""
+    """Group OWL penalty with weights ``lam`` (non-increasing, non-negative, one per row of ``B``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import groupowl as go
+    >>> penalty = go.GroupOWL([2.0, 1.0])
+    >>> B = np.array([[0.0, 1.0], [3.0, 4.0]])
+    >>> penalty.value(B), penalty.dual_norm(B)
+    (11.0, 2.5)
+    """
 
     lam: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lam", check_sequence("lam", self.lam, int(np.size(self.lam))))
 
     def value(self, B: FloatArray) -> float:
         """``J(B)``: the row norms sorted downwards, times the weights."""

@@ -177,6 +177,16 @@ class ScreenReport:
         Rows not proved zero, ascending.
     newly_screened : ndarray of int
         Rows proved zero by this update, ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> lam = 0.9 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(30)
+    >>> report = go.SafeScreener(data.X, data.Y, lam).update(np.zeros((30, 2)))
+    >>> len(report.active) + len(report.newly_screened), report.gap >= report.primal - report.dual
+    (30, True)
     """
 
     primal: float

@@ -44,6 +44,12 @@ def oscar(n_features: int, *, ratio: float = 1.0) -> FloatArray:
     Returns
     -------
     ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> go.weights.oscar(4).round(3).tolist()
+    [1.0, 0.857, 0.714, 0.571]
     """
     slope = finite_number("ratio", ratio, at_least=0.0)
     weights = 1.0 + slope * (n_features - _ranks(n_features)) / n_features
@@ -51,12 +57,26 @@ def oscar(n_features: int, *, ratio: float = 1.0) -> FloatArray:
 
 
 def linear(n_features: int) -> FloatArray:
-    """Linearly falling weights ``(d - i + 1)/d``, from 1 to 1/d."""
+    """Linearly falling weights ``(d - i + 1)/d``, from 1 to 1/d.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> go.weights.linear(4).tolist()
+    [1.0, 0.75, 0.5, 0.25]
+    """
     return (n_features - _ranks(n_features) + 1.0) / n_features
 
 
 def constant(n_features: int) -> FloatArray:
-    """Weights that are all 1: the multi-task lasso (L2,1 norm)."""
+    """Weights that are all 1: the multi-task lasso (L2,1 norm).
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> go.weights.constant(3).tolist()
+    [1.0, 1.0, 1.0]
+    """
     return np.ones_like(_ranks(n_features))
 
 
@@ -73,6 +93,12 @@ def bh(n_features: int, *, fdr: float = 0.1) -> FloatArray:
     Returns
     -------
     ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> go.weights.bh(4).round(3).tolist()
+    [1.0, 0.874, 0.794, 0.734]
     """
     return _scaled(_normal_quantiles(n_features, fdr))
 
@@ -101,6 +127,12 @@ def gaussian(n_features: int, n_samples: int, *, fdr: float = 0.1) -> FloatArray
     Returns
     -------
     ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> go.weights.gaussian(4, n_samples=50).round(3).tolist()
+    [1.0, 0.919, 0.869, 0.832]
     """
     corrected = _normal_quantiles(n_features, fdr)
     n = positive_integer("n_samples", n_samples)
@@ -130,6 +162,12 @@ def chi(n_features: int, n_tasks: int, *, fdr: float = 0.1) -> FloatArray:
     Returns
     -------
     ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> go.weights.chi(4, n_tasks=3).round(3).tolist()
+    [1.0, 0.914, 0.859, 0.818]
     """
     q = positive_integer("n_tasks", n_tasks)
     return _scaled(np.sqrt(chdtri(q, _ranks(n_features) * _level(fdr) / n_features)))

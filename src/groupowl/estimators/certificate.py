@@ -50,6 +50,14 @@ class FeatureStatus:
         Selected: its coefficients are not zero. Proved zero: no solution of the problem has it.
     gap : float or None
         Duality gap of the certificate that proved it zero; None for other states.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> status = go.GroupOWLRegressor(0.5).fit(data.X, data.Y).certificate()[7]
+    >>> status.feature, status.state, status.gap is None
+    (7, 'proved zero', False)
     """
 
     feature: Any
@@ -79,6 +87,16 @@ class FitCertificate:
         Names or indices, and what is proved.
     gaps : ndarray of shape (n_features,)
         Gap of the certificate that proved a feature zero; NaN for other states.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> certificate = go.GroupOWLRegressor(0.5).fit(data.X, data.Y).certificate()
+    >>> certificate.converged, certificate[0].state
+    (True, 'proved zero')
+    >>> sum(status.state == "proved zero" for status in certificate)
+    28
     """
 
     estimator: str

@@ -58,6 +58,17 @@ class Verification:
         Features that the fit says are proved zero, and how many of them this certificate alone proves zero again.
     findings : tuple of Finding
         What was checked, with ``holds`` and ``text``.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> model = go.GroupOWLRegressor(0.5).fit(data.X, data.Y)
+    >>> verification = model.verify(data.X, data.Y)
+    >>> bool(verification), verification.gap <= verification.goal
+    (True, True)
+    >>> bool(model.verify(data.X, data.Y + data.X[:, :1]))
+    False
     """
 
     objective: float

@@ -47,6 +47,14 @@ class PathPoint:
         Why the solve stopped.
     n_selected : int
         Penalised features in the support.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> point = go.group_owl_path(data.X, data.Y, alphas=5, eps=0.1)[2]
+    >>> point.status, point.n_selected, point.rows.shape
+    ('converged', 2, (2, 2))
     """
 
     alpha: float

@@ -63,6 +63,16 @@ class PathResult:
         Labels of the classes, sorted; None for a regression.
     target_names : ndarray of str or None
         Names of the columns of y, where it was a frame.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> path = go.group_owl_path(data.X, data.Y, alphas=5, eps=0.1)
+    >>> len(path), path.coefs.shape
+    (5, (2, 30, 5))
+    >>> path.n_selected.tolist()
+    [0, 2, 2, 2, 6]
     """
 
     points: tuple[PathPoint, ...]

@@ -65,6 +65,17 @@ def load(folder: Any) -> Any:
     -------
     estimator, PathResult, SolveResult or History
         What was saved, with equal parameters, attributes and predictions.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = go.save(go.GroupOWLRegressor(0.5).fit(data.X, data.Y), f"{folder}/model")
+    ...     model = go.load(f"{folder}/model")
+    >>> model.predict(data.X).shape
+    (60, 2)
     """
     if not isinstance(folder, str | os.PathLike):
         raise TypeError(f"folder must be a str or a Path, got {folder!r} of type {type(folder).__name__}.")

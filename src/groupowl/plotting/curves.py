@@ -75,6 +75,17 @@ def plot_rows_kept(histories: Mapping[str, SolveResult], *, x: str = "passes", a
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> from groupowl.plotting import plot_rows_kept
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> lam = 0.3 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(30)
+    >>> solves = {rule: go.solve(data.X, data.Y, lam, screening=rule) for rule in ("safe", "none")}
+    >>> ax = plot_rows_kept(solves)
+    >>> ax.get_yscale()
+    'log'
     """
     ax = _prepare(histories, x, ax)
     for style, (name, result) in zip(_styles(len(histories)), histories.items(), strict=True):

@@ -216,7 +216,16 @@ def _in_view(ax: Axes) -> list[Any]:
 
 
 def label_log_axis(axis: Axis) -> None:
-    """Plain numbers (50, not 5 x 10^1) on a logarithmic axis: 1, 2, 5, 10, powers of ten where it is long, else all."""
+    """Plain numbers (50, not 5 x 10^1) on a logarithmic axis: 1, 2, 5, 10, powers of ten where it is long, else all.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from groupowl.plotting import label_log_axis
+    >>> _, ax = plt.subplots()
+    >>> _ = ax.loglog([1, 10, 100], [1, 2, 3])
+    >>> label_log_axis(ax.xaxis)
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = sorted(axis.get_view_interval())

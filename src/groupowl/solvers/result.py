@@ -29,7 +29,17 @@ class HistoryRow:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """One entry per certificate, as arrays; ``history[i]`` is a row, ``len`` the number of rows."""
+    """One entry per certificate, as arrays; ``history[i]`` is a row, ``len`` the number of rows.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> lam = 0.5 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(30)
+    >>> history = go.solve(data.X, data.Y, lam).history
+    >>> bool(history.gap[-1] < history.gap[0]), len(history) == len(history.gap)
+    (True, True)
+    """
 
     iteration: IndexArray
     seconds: FloatArray
@@ -66,6 +76,19 @@ class Progress(HistoryRow):
 
     Beside the fields of a row of the history, ``alpha_index`` is the position on a path (0 for a single solve),
     and :meth:`coefficients` gives the current ``B`` and intercept on the scale of the input.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> lam = 0.5 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(30)
+    >>> kept = []
+    >>> def remember(progress):
+    ...     kept.append(progress.coefficients()[0])
+    ...     return progress.gap < 1.0
+    >>> result = go.solve(data.X, data.Y, lam, solver="apgd", callback=remember)
+    >>> result.status, kept[-1].shape
+    ('callback', (30, 2))
     """
 
     alpha_index: int
@@ -110,6 +133,17 @@ class SolveResult:
         Wall time.
     history : History
         One row per certificate; its ``n_active`` and ``n_nonzero`` count penalised rows only.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> lam = 0.5 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(30)
+    >>> result = go.solve(data.X, data.Y, lam)
+    >>> result.status, result.B.shape, len(result.support)
+    ('converged', (30, 2), 2)
+    >>> result.primal - result.dual <= result.gap
+    True
     """
 
     B: FloatArray
