@@ -424,25 +424,31 @@ def against_samples(study: Study, sizes: Sizes, client: Any, folder: Path) -> No
                 del Y
             else:
                 study.notes.append("This version of groupowl has no MemmapDesign: nothing was read from disk.")
-            X, Y = source.on_dask()
-            ready(client, X, Y)
-            study.add(fit("n", "Dask", source, X, Y, client))
-            del X, Y
-            gc.collect()
+            far(study, "n", source, client)
+
+
+def near_and_far(study: Study, part: str, source: Source, client: Any) -> None:
+    """One fit in memory, and one on the cluster."""
+    X, Y = source.in_memory()
+    study.add(fit(part, "memory", source, X, Y))
+    del X, Y
+    far(study, part, source, client)
+
+
+def far(study: Study, part: str, source: Source, client: Any) -> None:
+    """One fit on the cluster."""
+    X, Y = source.on_dask()
+    ready(client, X, Y)
+    study.add(fit(part, "Dask", source, X, Y, client))
+    del X, Y
+    gc.collect()
 
 
 def against_columns(study: Study, sizes: Sizes, client: Any) -> None:
     print(f"(d) columns, {ENTRIES_PER_ROW} entries per row, 3 tasks")
     for loss in LOSSES:
         for d in sizes.d:
-            source = Source(sizes.n_of_d, d, 3, loss, sizes.n_of_d // 4, sparse_block)
-            X, Y = source.in_memory()
-            study.add(fit("d", "memory", source, X, Y))
-            X, Y = source.on_dask()
-            ready(client, X, Y)
-            study.add(fit("d", "Dask", source, X, Y, client))
-            del X, Y
-            gc.collect()
+            near_and_far(study, "d", Source(sizes.n_of_d, d, 3, loss, sizes.n_of_d // 4, sparse_block), client)
 
 
 def against_tasks(study: Study, sizes: Sizes, client: Any) -> None:
@@ -451,14 +457,7 @@ def against_tasks(study: Study, sizes: Sizes, client: Any) -> None:
         for q in sizes.q:
             if loss == "multinomial" and q == 1:
                 continue  # needs two classes
-            source = Source(sizes.n_of_q, 500, q, loss, sizes.n_of_q // 4)
-            X, Y = source.in_memory()
-            study.add(fit("q", "memory", source, X, Y))
-            X, Y = source.on_dask()
-            ready(client, X, Y)
-            study.add(fit("q", "Dask", source, X, Y, client))
-            del X, Y
-            gc.collect()
+            near_and_far(study, "q", Source(sizes.n_of_q, 500, q, loss, sizes.n_of_q // 4), client)
 
 
 def against_workers(study: Study, sizes: Sizes, most: int) -> None:
@@ -467,23 +466,13 @@ def against_workers(study: Study, sizes: Sizes, most: int) -> None:
         with cluster(workers) as client:
             warm_up()
             for loss in LOSSES:
-                source = Source(sizes.n_of_workers, 100, 3, loss, sizes.rows_per_block)
-                X, Y = source.on_dask()
-                ready(client, X, Y)
-                study.add(fit("w", "Dask", source, X, Y, client))
-                del X, Y
-                gc.collect()
+                far(study, "w", Source(sizes.n_of_workers, 100, 3, loss, sizes.rows_per_block), client)
 
 
 def bytes_moved(study: Study, sizes: Sizes, client: Any) -> None:
     print("(b) bytes that move, 200 columns, 3 tasks")
     for loss in LOSSES:
-        source = Source(sizes.n_of_bytes, 200, 3, loss, sizes.rows_per_block)
-        X, Y = source.on_dask()
-        ready(client, X, Y)
-        study.add(fit("b", "Dask", source, X, Y, client))
-        del X, Y
-        gc.collect()
+        far(study, "b", Source(sizes.n_of_bytes, 200, 3, loss, sizes.rows_per_block), client)
 
 
 def warm_up() -> None:
