@@ -354,11 +354,11 @@ def _block_columns(block: Any, columns: IndexArray) -> Any:
 
 
 def _block_product(block: Any, support: IndexArray, rows: FloatArray, offset: FloatArray) -> FloatArray:
-    return _local(block).restrict(support).matmul(rows, offset)
+    return np.asfortranarray(_local(block).restrict(support).matmul(rows, offset))  # as _checked_targets says
 
 
 def _constant_rows(place: _Place, row: FloatArray) -> FloatArray:
-    return np.tile(row, (place.size, 1))
+    return np.asfortranarray(np.tile(row, (place.size, 1)))
 
 
 def _block_correlations(block: Any, T: FloatArray) -> FloatArray:
@@ -419,7 +419,7 @@ def _checked_targets(block: Any, place: _Place, check: Callable[[FloatArray], Fl
     where = f" in block {place.number}"
     Y = check_targets(block, place.size, where)
     try:
-        return check(Y)
+        return np.asfortranarray(check(Y))  # by tasks: sums over tasks are then sums of long vectors
     except ValueError as error:
         raise ValueError(f"{error} (Y{where})") from error
 
