@@ -20,7 +20,7 @@ EPS = float(np.finfo(np.float64).eps)
 FEW = 40
 FEW_TO_SHRINK = 12
 #: And up to so many when some of them must be pooled.
-FEW_TO_POOL = 25
+FEW_TO_POOL = 60
 
 
 def owl_value(norms: FloatArray, lam: FloatArray) -> float:
