@@ -362,9 +362,12 @@ def fit(part: str, where: str, source: Source, X: Any, Y: Any, client: Any = Non
 @contextmanager
 def cluster(workers: int) -> Iterator[Any]:
     """The client of so many worker processes of one thread, whose products are timed."""
+    import dask
+
     import distributed
 
-    with tempfile.TemporaryDirectory(prefix="groupowl-scaling-") as folder:
+    every_transfer = {"distributed.admin.low-level-log-length": None}  # logs of workers forget by default
+    with dask.config.set(every_transfer), tempfile.TemporaryDirectory(prefix="groupowl-scaling-") as folder:
         settings = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL, "local_directory": folder}
         with (
             distributed.LocalCluster(n_workers=workers, threads_per_worker=1, **settings) as group,
@@ -592,7 +595,7 @@ def fit_table(fits: list[Fit], *, moved: bool = False) -> str:
     for item in fits:
         row = [item.loss, item.where, f"{item.n:,}", f"{item.d:,}", str(item.q), str(item.workers)]
         row += [f"{item.seconds:.3g}", str(item.products), f"{item.passes:.1f}", str(item.steps), str(item.support)]
-        row.append(f"{100 * item.share:.0f} %")
+        row.append(f"{100 * item.share:.0f} %" if item.products else "-")  # statistics are not timed as products
         if moved:
             row += [size_of(item.to_client), size_of(item.to_client / item.rounds), size_of(item.between)]
         rows.append(row if item.converged else [*row[:-1], row[-1] + " (not converged)"])
@@ -615,8 +618,9 @@ def page(study: Study) -> str:
         "of the strength that selects nothing, with an intercept. *Seconds* are those of the whole call of `solve`; "
         "*products* are products `X^T T` with all of X, none where one pass made sufficient statistics; *passes* also "
         "count `X B` and working sets, in units of all columns; *steps* are those of inner solves; *share of X* is the "
-        "part of the time that products with X take, on a cluster of the time that its workers have. Data on disk are "
-        "one file that `MemmapDesign` streams; Dask blocks were in the memory of worker processes of one thread.",
+        "part of the time that products with X take, on a cluster of the time that its workers have; it is not "
+        "measured where statistics are made. Data on disk are one file that `MemmapDesign` streams; Dask blocks were "
+        "in the memory of worker processes of one thread.",
         *(f"Note: {note}" for note in dict.fromkeys(study.notes)),
         "## Against the number of samples",
         "100 columns in single precision. ![time against samples](scaling/samples.png)",
@@ -758,6 +762,15 @@ def write(study: Study, out: Path) -> None:
     print(f"{out / 'scaling.md'}")
 
 
+def keep_other_parts(study: Study, out: Path, parts: str) -> None:
+    """Take what was not measured now from the last results."""
+    path = out / "scaling" / "results.json"
+    last = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if last.get("quick") == study.quick:
+        study.fits += [Fit(**item) for item in last["fits"] if item["part"] not in parts]
+        study.notes += [note for note in last["notes"] if note not in study.notes]
+
+
 def versions() -> dict[str, str]:
     import dask
     import scipy
@@ -772,7 +785,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, default=Path("docs/measured"), metavar="DIR", help="where to write (default: docs/measured)"
     )
-    parser.add_argument("--parts", default="ndqwb", metavar="LETTERS", help="parts of the study (default: ndqwb)")
+    parser.add_argument(
+        "--parts", default="ndqwb", metavar="LETTERS", help="parts to measure (default: all); others as before"
+    )
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="worker processes (default: 2)")
     arguments = parser.parse_args()
     if not set(arguments.parts) <= set("ndqwb"):
@@ -805,7 +820,9 @@ def main() -> None:
             against_workers(study, sizes, arguments.workers)
     finally:
         shutil.rmtree(folder)
-    study.notes.append(f"The study took {(time.perf_counter() - started) / 60:.1f} minutes.")
+    minutes = (time.perf_counter() - started) / 60
+    study.notes.append(f"Parts {arguments.parts} took {minutes:.1f} minutes.")
+    keep_other_parts(study, arguments.out, arguments.parts)
     show(study)
     write(study, arguments.out)
 

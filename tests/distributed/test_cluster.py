@@ -8,6 +8,7 @@ import os
 import signal
 import time
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ def cluster(tmp_path_factory):
     """The client of two worker processes, started and stopped here."""
     folder = str(tmp_path_factory.mktemp("workers"))
     with (
+        dask.config.set({"distributed.admin.low-level-log-length": None}),  # every transfer stays in the workers' logs
         distributed.LocalCluster(processes=True, local_directory=folder, **SETTINGS) as workers,
         distributed.Client(workers, set_as_default=False) as client,  # tests of other files compute without it
     ):
