@@ -72,5 +72,14 @@ html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "footer_end": [],
     "show_prev_next": False,
+    # Tables of measurements need the room.
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        "measured/benchmarks": [],
+        "measured/reproduction/report": [],
+        "measured/scaling": [],
+    },
 }
-html_sidebars = {"index": [], "pages/*": []}
+html_sidebars = {"index": [], "measured/**": []}
+html_static_path = ["_static"]
+html_css_files = ["groupowl.css"]
