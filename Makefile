@@ -7,6 +7,7 @@ DEMO_READY := $(VENV)/.ready-demo
 TEST_READY := $(VENV)/.ready-test
 DOCS_READY := $(VENV)/.ready-docs
 WORKERS ?= auto
+CLUSTER_TESTS := tests/distributed/test_cluster.py
 BENCH_VENV := .venv-bench
 BENCH_BIN := $(BENCH_VENV)/bin
 BENCH_READY := $(BENCH_VENV)/.ready
@@ -27,9 +28,11 @@ lint: $(TEST_READY)
 types: $(TEST_READY)
 	$(BIN)/mypy
 
-# One BLAS thread per test process: more of them only wait for each other.
+# One BLAS thread per test process: more of them only wait for each other. Tests on a cluster of worker processes need
+# the cores for themselves.
 unit: $(TEST_READY)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --ignore $(CLUSTER_TESTS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 0 $(CLUSTER_TESTS)
 
 test-long: $(TEST_READY)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
