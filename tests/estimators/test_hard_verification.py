@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import groupowl as go
 
@@ -39,7 +40,7 @@ def test_a_choice_is_not_said_to_be_checked():
 
 
 def test_a_gap_above_the_goal_is_not_said_to_be_below_it():
-    with pytest.warns(go.solvers.ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning):
         model = go.GroupOWLRegressor(tol=1e-17).fit(DATA.X, DATA.Y)
     verification = model.verify(DATA.X, DATA.Y)
     assert verification.gap > verification.goal
@@ -47,7 +48,7 @@ def test_a_gap_above_the_goal_is_not_said_to_be_below_it():
 
 
 def test_a_fit_that_fell_short_is_not_polished():
-    with pytest.warns(go.solvers.ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning):
         model = go.GroupOWLRegressorCV(alphas=[0.02, 0.01], max_iter=3, cv=3).fit(DATA.X, DATA.Y)
     assert model.solve_result_.status == "max_iter"
     assert model.n_iter_ <= 3

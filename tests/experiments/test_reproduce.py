@@ -1508,7 +1508,7 @@ def test_steps_of_the_tests_are_not_the_papers():
 
 
 def test_documentation_says_where_every_set_comes_from():
-    text = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "measured" / "reproduction.md").read_text(encoding="utf-8")
     rows = {line.split(" | ")[0].lstrip("| "): line for line in text.splitlines() if line.startswith("| ")}
     for name, entry in DATASETS.items():
         for part in (entry.source, entry.size, entry.stands_in_for or "the paper's"):
