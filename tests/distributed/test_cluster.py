@@ -101,6 +101,19 @@ def test_errors_of_blocks_come_back_as_they_are(cluster):
         go.solve(row_chunks(X, (20,) * 4).map_blocks(np.array), np.ones(100), np.ones(4))
 
 
+def raise_look_alike(block):
+    class KilledWorker(RuntimeError):
+        """As Dask calls its own."""
+
+    raise KilledWorker("no answer from the disk")
+
+
+def test_an_error_that_only_looks_like_the_loss_of_a_cluster(cluster):
+    X = da.ones((20, 3), chunks=(10, 3)).map_blocks(raise_look_alike, dtype=float, meta=np.empty((0, 0)))
+    with pytest.raises(RuntimeError, match="no answer from the disk"):
+        go.solve(X, np.ones(20), np.ones(3))
+
+
 # What moves, and what stays -------------------------------------------------------------------------------
 
 
