@@ -1,7 +1,13 @@
 """Most tests of Dask collections compute in this process; those of clusters ask for one."""
 
+import sys
+from pathlib import Path
+
 import dask
 import pytest
+
+# Worker processes inherit the path, and find there the functions of test modules that they are sent.
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 
 @pytest.fixture(autouse=True)
