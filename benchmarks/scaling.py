@@ -380,7 +380,7 @@ def cluster(workers: int) -> Iterator[Any]:
 def install_stopwatch() -> None:
     """On a worker: count the seconds of functions of blocks that are products."""
     watch = Stopwatch()
-    dask_blocks.stopwatch = watch  # type: ignore[attr-defined]
+    dask_blocks.stopwatch = watch
     for name in PRODUCTS:
         setattr(dask_blocks, name, watch.wrapped(getattr(dask_blocks, name)))
 
@@ -397,7 +397,7 @@ def traffic(client: Any) -> tuple[int, int, float]:
 
 def sent_and_busy(dask_worker: Any) -> tuple[list[tuple[str, int]], float]:
     log = [(entry["who"], entry["total"]) for entry in dask_worker.transfer_outgoing_log]
-    return log, dask_blocks.stopwatch.seconds  # type: ignore[attr-defined]
+    return log, dask_blocks.stopwatch.seconds
 
 
 def ready(client: Any, *collections: Any) -> None:

@@ -3,15 +3,21 @@
 import sys
 from pathlib import Path
 
-import matplotlib
-
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "guide"))
-matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt  # noqa: E402
-import pictures  # noqa: E402
 
-if __name__ == "__main__":
+def main() -> None:
+    """Draw it into a file."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    sys.path.insert(0, str(HERE / "guide"))
+    import matplotlib.pyplot as plt
+    import pictures
+
     pictures.one_or_all()
     plt.savefig(HERE / "picture.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main()

@@ -131,7 +131,10 @@ def test_algorithm_1_as_printed_diverges():
 
 def test_algorithm_2_as_printed_is_biased():
     x, B, B_moved, n = np.ones(2), 0.0, 1.0, 2
-    gradient_at = lambda b: x * (x * b)  # noqa: E731  one entry per sample, targets are zero
+
+    def gradient_at(b):
+        return x * (x * b)  # one entry per sample, targets are zero
+
     change = gradient_at(B_moved) - gradient_at(B)
     printed, right = change / 1 + gradient_at(B).sum(), n * change / 1 + gradient_at(B).sum()
     assert gradient_at(B_moved).sum() == 2.0
