@@ -240,14 +240,16 @@ def test_paths_and_solves_from_statistics():
     np.testing.assert_allclose(gaussian.weights, go.weights.gaussian(D, n_samples=int(np.count_nonzero(weight))))
 
 
+@pytest.mark.parametrize("weights", ["oscar", "gaussian"])  # which counts samples
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_the_largest_strength_from_statistics(fit_intercept):
+def test_the_largest_strength_from_statistics(fit_intercept, weights):
     X, Y, _, weight = make_data()
     statistics = go.SufficientStatistics.from_arrays(X, Y, weight)
-    expected = go.lam_max(X, Y, "oscar", fit_intercept=fit_intercept, sample_weight=weight)
-    assert go.lam_max(statistics, None, "oscar", fit_intercept=fit_intercept) == pytest.approx(expected, rel=1e-12)
+    known = {"oscar": go.weights.oscar(D), "gaussian": go.weights.gaussian(D, np.count_nonzero(weight))}
+    expected = go.lam_max(X, Y, known[weights], fit_intercept=fit_intercept, sample_weight=weight)
+    assert go.lam_max(statistics, None, weights, fit_intercept=fit_intercept) == pytest.approx(expected, rel=1e-12)
     with pytest.raises(ValueError, match="leave y out"):
-        go.lam_max(statistics, Y, "oscar")
+        go.lam_max(statistics, Y, weights)
 
 
 def test_folds_from_statistics():
