@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,6 +12,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
 
 import groupowl as go
 from groupowl.designs import DenseDesign, Design, PassCounter
@@ -195,3 +197,10 @@ class OpaqueDesign(Design):
 def with_opaque_design(case):
     """The same problem on a design that guards its sample-space arrays."""
     return replace(case, X=OpaqueDesign.of(case.X))
+
+
+def lasso_logistic_regression(**settings):
+    """scikit-learn's: until version 1.8 the name of its penalty makes it a lasso, from then on its ratio."""
+    by_name = inspect.signature(LogisticRegression).parameters["penalty"].default == "l2"
+    penalty = {"penalty": "l1"} if by_name else {"l1_ratio": 1.0}
+    return LogisticRegression(solver="saga", random_state=0, **penalty, **settings)

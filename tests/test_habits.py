@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 TOWNCRIER = PROJECT["tool"]["towncrier"]
 TYPES = {entry["directory"] for entry in TOWNCRIER["type"]}
 needs_towncrier = pytest.mark.skipif(
-    importlib.util.find_spec("towncrier") is None, reason="not installed: towncrier (extra dev)"
+    importlib.util.find_spec("towncrier") is None, reason="not installed: towncrier (extra test)"
 )
 
 

@@ -14,9 +14,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import sortedl1
-from sklearn.linear_model import Lasso, LogisticRegression, MultiTaskLasso, MultiTaskLassoCV
+from sklearn.linear_model import Lasso, MultiTaskLasso, MultiTaskLassoCV
 
 import groupowl as go
+from support import lasso_logistic_regression
 
 FOLDER = Path(__file__).parents[1] / "docs" / "migration"
 TIGHT = 1e-10
@@ -162,7 +163,7 @@ def test_multi_task_lasso_cv():
 def test_logistic_regression_of_two_classes():
     X, Y = make_data()
     labels = Y[:, 0] > np.median(Y[:, 0])
-    theirs = LogisticRegression(C=0.5, l1_ratio=1.0, solver="saga", tol=1e-10, max_iter=200_000, random_state=0)
+    theirs = lasso_logistic_regression(C=0.5, tol=1e-10, max_iter=200_000)
     theirs.fit(X, labels)
     ours = sklearn_.logistic_regression(len(X), C=0.5, tol=TIGHT).fit(X, labels)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)

@@ -5,10 +5,10 @@ import warnings
 import numpy as np
 import pytest
 import sortedl1
-from sklearn.linear_model import LogisticRegression, MultiTaskLasso
+from sklearn.linear_model import MultiTaskLasso
 
 import groupowl as go
-from support import make_case
+from support import lasso_logistic_regression, make_case
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -50,9 +50,7 @@ def test_two_classes_are_binary_logistic():
     """Softmax with two columns: coefficient difference, at lam / sqrt(2) per coefficient."""
     case = make_case(52, n=60, d=10, q=2, loss="multinomial", shape="constant", fit_intercept=True)
     result = go.solve(**case.arguments(), tol=1e-12)
-    peer = LogisticRegression(
-        C=np.sqrt(2) / case.lam[0], l1_ratio=1.0, solver="saga", tol=1e-12, max_iter=200_000, random_state=0
-    )
+    peer = lasso_logistic_regression(C=np.sqrt(2) / case.lam[0], tol=1e-12, max_iter=200_000)
     peer.fit(case.X, case.Y[:, 1])
     coefficients = np.column_stack([-peer.coef_[0] / 2, peer.coef_[0] / 2])
     intercept = np.array([-peer.intercept_[0] / 2, peer.intercept_[0] / 2])

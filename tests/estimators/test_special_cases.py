@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sortedl1
-from sklearn.linear_model import LogisticRegression, MultiTaskLasso
+from sklearn.linear_model import MultiTaskLasso
 
 import groupowl as go
 from estimator_support import labelled_data, objective, regression_data
 from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor
-from support import REAL_FOLDER, needs_real_folder
+from support import REAL_FOLDER, lasso_logistic_regression, needs_real_folder
 
 TIGHT = 1e-11
 WEIGHTED_PEER = pytest.mark.skipif(
@@ -122,20 +122,13 @@ def test_one_task_is_slope(shape, fit_intercept):
     assert ours.get_support().any()
 
 
-def lasso_of_scikit_learn():
-    """What makes a logistic regression a lasso: until version 1.8 the name of its penalty, from then on its ratio."""
-    default = inspect.signature(LogisticRegression).parameters["penalty"].default
-    return {"penalty": "l1"} if default == "l2" else {"l1_ratio": 1.0}
-
-
 def test_two_classes_are_binary_logistic():
     """Our alpha times sqrt(2) is the other's alpha; scikit-learn sums over samples."""
     X, y = labelled_data(n=80, d=10, n_classes=2)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     alpha = 0.05
     ours = GroupOWLClassifier(alpha * np.sqrt(2), weights="constant", tol=TIGHT).fit(X, y)
-    settings = {"solver": "saga", "tol": 1e-12, "max_iter": 500_000, "random_state": 0}
-    peer = LogisticRegression(C=1 / (alpha * len(y)), **lasso_of_scikit_learn(), **settings).fit(X, y)
+    peer = lasso_logistic_regression(C=1 / (alpha * len(y)), tol=1e-12, max_iter=500_000).fit(X, y)
     np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-5)
     np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=1e-5)
     np.testing.assert_allclose(ours.predict_proba(X), peer.predict_proba(X), atol=1e-5)
