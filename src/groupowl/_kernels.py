@@ -7,6 +7,8 @@ non-increasing and as long as the number of units.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.optimize import isotonic_regression
 
@@ -106,10 +108,10 @@ def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
     """Dual norm: ``max_k (sum of the k largest norms) / (lam_1 + ... + lam_k)``."""
     if len(norms) <= FEW:
         return _few.owl_gauge(norms, lam)
-    largest = float(norms.max(initial=0.0))
+    largest = float(np.maximum.reduce(norms))
     if largest == 0.0:
         return 0.0
-    if lam[0] == 0.0 or not np.isfinite(largest / lam[0]):
+    if lam[0] == 0.0 or not math.isfinite(largest / lam[0]):
         return np.inf
     # Where the ratio is largest, the last norm summed is at least the ratio times its weight, so units
     # that fail this test against a lower bound of the ratio cannot matter and need no sorting.
@@ -118,9 +120,12 @@ def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
         candidates = norms[repeated_test(norms, (largest / lam[0]) * (1.0 - 64 * EPS) * lam)]
     # Too small a gauge would make an infeasible point pass for a feasible one, so long sums are added up in extended
     # precision where there is one, and rounded up by what their error can be.
-    sums = np.cumsum(-np.sort(-candidates), dtype=np.longdouble)
-    ratios = sums / np.cumsum(lam[: len(sums)], dtype=np.longdouble)
-    return float(np.max(ratios * (1.0 + 2.0 * _LONG_EPS * np.arange(len(ratios)))))
+    falling = -candidates
+    falling.sort()
+    sums = np.add.accumulate(falling, dtype=np.longdouble)
+    ratios = sums / np.add.accumulate(lam[: len(sums)], dtype=np.longdouble)
+    ratios *= 1.0 + 2.0 * _LONG_EPS * np.arange(len(ratios))
+    return -float(np.minimum.reduce(ratios))
 
 
 def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[FloatArray, float]:
@@ -177,11 +182,13 @@ def last_argmax_cut(upper: FloatArray, lam: FloatArray) -> int:
     maximum counts as a maximum: the cut may keep a unit too many, never one too few.
     """
     m = len(upper)
-    excess = np.concatenate([[0.0], np.cumsum(upper - lam)])
-    if not np.isfinite(excess[-1]):  # nothing is known, so nothing is cut
+    excess, size = np.zeros(m + 1), np.zeros(m + 1)
+    np.add.accumulate(upper - lam, out=excess[1:])
+    if not math.isfinite(excess[-1]):  # nothing is known, so nothing is cut
         return m
-    size = np.concatenate([[0.0], np.cumsum(upper) + np.cumsum(lam)])
-    return int(np.flatnonzero(excess >= excess.max() - EPS * m * size)[-1])
+    np.add.accumulate(upper, out=size[1:])
+    size[1:] += np.add.accumulate(lam)
+    return int((excess >= excess.max() - EPS * m * size).nonzero()[0][-1])
 
 
 def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:

@@ -223,16 +223,27 @@ def test_violators_join_the_working_set(monkeypatch):
     assert max(sizes) < 20 * len(result.support) < 4000
 
 
-@pytest.mark.parametrize(("halvings_missed", "rows"), [(1, 7), (4, 60)])
+@pytest.mark.parametrize(("halvings_missed", "rows"), [(1, 4), (4, 60)])
 def test_rounds_without_headway_take_all_candidates(halvings_missed, rows):
     """Then the method cannot cycle."""
     problem = make_case(12, n=40, d=60, fraction=0.5).problem()
-    solver = go.WorkingSet(first_size=7)
+    solver = go.WorkingSet(first_size=4)
     certificate = problem.certify(problem.null_coefficients())
     task = Round(certificate, np.arange(60), goal=0.0, max_steps=1)
     state = solver.start(problem, problem.null_coefficients(), np.random.default_rng(0))
     state = replace(state, halved_gap=certificate.gap, rounds_since=halvings_missed)
     assert np.count_nonzero(solver._choose(problem, state, task)[0].members) == rows
+
+
+@pytest.mark.parametrize(("first_size", "joined", "cut"), [(5, 5, True), (6, 8, False), (8, 8, False)])
+def test_the_last_violators_join_together(first_size, joined, cut):
+    """Of eight, where there is room for six of them; another round for two would cost more."""
+    problem = make_case(12, n=40, d=60, fraction=0.5).problem()
+    start = problem.null_coefficients()
+    task = Round(problem.certify(start), np.arange(60), goal=0.0, max_steps=1)
+    solver = go.WorkingSet(first_size=first_size)
+    state, violators = solver._choose(problem, solver.start(problem, start, np.random.default_rng(0)), task)
+    assert (violators, np.count_nonzero(state.members), state.cut) == (8, joined, cut)
 
 
 def test_a_set_of_most_candidates_takes_the_rest():

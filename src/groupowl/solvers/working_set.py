@@ -24,6 +24,8 @@ _INNER_RTOL = 0.1
 _FINEST_RTOL = 1e-3
 # A round that leaves more than this of the gap asks for finer inner solves.
 _POOR_ROUND = 0.7
+# Violators beyond the capacity that join all the same where they are the last: cheaper than another round.
+_LAST_ONES = 0.5
 # A working set with more than this of the candidates may as well be all of them.
 _MOST_CANDIDATES = 0.6
 # Rounds in which the gap must halve, or the working set becomes all candidates: then the method cannot cycle.
@@ -54,8 +56,8 @@ class WorkingSet:
     Parameters
     ----------
     first_size : int or None, default=None
-        Rows that may join the working set in the first round; later rounds adapt it. By default one in a hundred, at
-        least 50 and at most 150.
+        Rows that may join the working set in the first round, or half as many again where that makes all of them;
+        later rounds adapt it. By default one in a hundred, at least 50 and at most 150.
     screen_after : int, default=0
         Steps before the first screening test.
     compress : "auto" or bool, default="auto"
@@ -169,7 +171,7 @@ class WorkingSet:
         pulling, pulls = _pulling(problem, task)
         violators = np.flatnonzero(pulling & ~state.members)
         count, capacity = len(violators), max(state.capacity, 2 * int(np.count_nonzero(support)))
-        if cut := count > state.capacity:
+        if cut := count > (1.0 + _LAST_ONES) * state.capacity:
             violators = violators[np.argpartition(-pulls[violators], state.capacity)[: state.capacity]]
             capacity = 2 * state.capacity
         members = support | (state.members & (pulling if count else candidate))
