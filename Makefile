@@ -37,6 +37,8 @@ unit: $(TEST_READY)
 test-long: $(TEST_READY)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/large_file.py
+	$(MAKE) docs
+	$(BIN)/python tests/long/site_layout.py docs/_build/html
 	$(MAKE) test-install
 
 # Source distribution and wheel in clean environments, and the lowest versions of what is required.

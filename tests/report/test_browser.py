@@ -1,53 +1,26 @@
 """The report in a real browser: pictures are drawn, slider and table work, nothing is asked of the network."""
 
 import html
-import importlib.util
 import json
 import re
-import shutil
-from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import groupowl as go
+from browser_support import MISSING, SECONDS, running
 from groupowl.report import render_report, write_report
 from groupowl.report.features import SHOWN_ROWS
 from report_support import HOSTILE, Page, classified, contents_of, cross_validated, full_path
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-MISSING = [
-    name
-    for name, found in {
-        "Chromium": CHROMIUM,
-        "chromedriver": DRIVER,
-        "the Python package selenium": importlib.util.find_spec("selenium"),
-    }.items()
-    if not found
-]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
 if not MISSING:
-    from selenium import webdriver
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.wait import WebDriverWait
-
-FLAGS = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-]
-SECONDS = 30
 
 
 class Report:
@@ -127,22 +100,6 @@ class Report:
         asked = [item["params"]["request"]["url"] for item in sent if item["method"] == "Network.requestWillBeSent"]
         assert any(address.startswith("file:") for address in asked)  # the log is at work
         return [address for address in asked if not address.startswith(("file:", "data:", "chrome:"))]
-
-
-@contextmanager
-def running(profile):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={profile}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=DRIVER))
-    driver.set_script_timeout(SECONDS)
-    driver.get("about:blank")  # in place of a page of the browser's own
-    try:
-        yield driver
-    finally:
-        driver.quit()
 
 
 @pytest.fixture(scope="module")
