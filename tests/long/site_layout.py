@@ -29,8 +29,9 @@ function scrolls(element) {
         if (getComputedStyle(element).overflowX !== "visible") return true;
     return false;
 }
-for (const element of column.querySelectorAll("table, pre, img, svg, math, p, li, dt, dd, code")) {
-    const box = element.getBoundingClientRect(), beyond = Math.round(box.right - edge);
+for (const element of column.querySelectorAll("h1, h2, h3, table, pre, img, svg, math, p, li, dt, dd, code")) {
+    const box = element.getBoundingClientRect(), inner = element.scrollWidth - element.clientWidth;
+    const beyond = Math.round(box.right - edge) + (element.matches("h1, h2, h3, dt") ? inner : 0);
     if (box.width > 0 && beyond > 2 && !scrolls(element))
         found.push(`${element.tagName} sticks out by ${beyond} pixels: ${element.textContent.trim().slice(0, 60)}`);
 }
