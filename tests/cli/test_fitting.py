@@ -411,6 +411,16 @@ def test_clusters_are_counted_in_words(run, tmp_path):
     assert "Selected features  1 in 1 cluster " in facts
 
 
+@pytest.mark.parametrize("options", [[], ["--standardize"]])
+def test_unequal_norms_in_a_cluster_are_explained(run, tmp_path, options):
+    """Of two features that differ by their unit only."""
+    x = [float(i * i % 11) for i in range(20)]
+    path = write_csv(tmp_path / "t.csv", {"a": x, "b": [2.0 * value for value in x], "y": x})
+    ran = run("fit", path, "--targets", "y", "--weights", "linear", *options)
+    assert ("2 in 1 cluster " in ran.out) is bool(options)
+    assert ("equal norms per standard deviation" in " ".join(ran.out.split())) is bool(options)
+
+
 def test_gaps_in_a_file_that_stays_on_disk(run, train, data, tmp_path, monkeypatch):
     """Found in the first pass; the remedy is one of the command line."""
     monkeypatch.setattr("groupowl.designs._SMALL_SHARE", 1e12)

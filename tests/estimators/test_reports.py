@@ -133,6 +133,25 @@ def test_the_summary_is_one_page(settings, capsys):
     assert largest in lines[9]
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"standardize": True}, "per standard deviation"), ({"relaxed": True}, "the relaxed fit"), ({}, None)],
+)
+def test_the_summary_says_why_norms_of_a_cluster_differ(settings, words):
+    """And nothing where they do not, or where no features share a cluster."""
+    X, Y = regression_data()
+    X = X * np.linspace(1.0, 3.0, X.shape[1])
+    model = GroupOWLRegressor(weights="linear", **settings).fit(X, Y)
+    largest = model.clusters_ == np.argmax(np.bincount(model.clusters_)[1:]) + 1
+    assert np.count_nonzero(largest) > 1
+    norms = np.linalg.norm(model.coef_[:, largest], axis=0)
+    assert np.allclose(norms, norms[0]) == (words is None)
+    assert ("Norms are" in summary_text(model)) == (words is not None)
+    assert words is None or words in summary_text(model)
+    alone = GroupOWLRegressor(weights="constant", **settings).fit(X, Y)
+    assert "Norms are" not in summary_text(alone)
+
+
 def test_the_summary_of_nothing_and_of_long_names(capsys):
     X, Y = regression_data()
     GroupOWLRegressor(1e3).fit(X, Y).summary()

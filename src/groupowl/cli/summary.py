@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from ..estimators.summary import unequal_norms_text
 from .messages import print_paths
 from .options import TalkOptions
 from .outcome import Outcome
@@ -84,7 +85,8 @@ def _print_page(outcome: Outcome, written: list[Path]) -> None:
     console.print(facts)
     console.print(_score_table(outcome))
     console.print(_feature_table(outcome))
-    for note in outcome.notes:
+    unequal = unequal_norms_text(outcome.estimator)
+    for note in [*([unequal] if unequal else []), *outcome.notes]:
         console.print(Text(f"Note: {note}"))
     if not written:
         console.print(Text("Nothing was written; --out DIR keeps the model, its tables and its report."))

@@ -65,4 +65,18 @@ def _table(estimator: Any) -> list[str]:
         lines.append(f"  {name:<{width}}  {cluster:>7}  {np.linalg.norm(coef[:, j].astype(np.float64)):>10.4g}")
     if (more := len(support) - len(shown)) > 0:
         lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
+    if note := unequal_norms_text(estimator):
+        lines += ["", f"  {note}"]
     return lines
+
+
+def unequal_norms_text(estimator: Any) -> str:
+    """Why features of a cluster have other norms in the table, where that is so."""
+    sizes = np.bincount(estimator.clusters_)[1:]
+    if not (sizes > 1).any():
+        return ""
+    if estimator.relaxed:
+        return "Norms are those of the relaxed fit; features of a cluster have equal norms in the penalised one."
+    if estimator.standardize:
+        return "Norms are per unit of a feature; features of a cluster have equal norms per standard deviation."
+    return ""
