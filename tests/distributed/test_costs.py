@@ -21,7 +21,7 @@ from dask_support import (
     row_chunks,
     targets_of,
 )
-from groupowl.designs import DaskDesign, distributed
+from groupowl.designs import DaskDesign, distributed, tasks
 from support import make_case
 
 LOSSES = ["squared", "multinomial"]
@@ -97,15 +97,15 @@ def test_no_product_is_computed_twice(loss, fit_intercept, way, monkeypatch):
     made, matmul = [], DaskDesign.matmul
     with (
         counted_products(monkeypatch, D) as products,
-        counted(monkeypatch, distributed, "_block_product", "_block_correlations") as calls,
+        counted(monkeypatch, tasks, "block_product", "block_correlations") as calls,
         monkeypatch.context() as patch,
     ):
         patch.setattr(DaskDesign, "matmul", lambda self, *a: made.append(self.n_features) or matmul(self, *a))
         solve(case, computed_rows(case.X, (16,) * 5))
     all_columns = {name: [shape for shape in found if shape[1] == D] for name, found in calls.items()}
-    assert len(all_columns["_block_correlations"]) == N_BLOCKS * len(products)
-    assert 0 < len(all_columns["_block_product"]) <= N_BLOCKS * made.count(D)
-    few = [shape for shape in calls["_block_product"] if shape[1] < D]
+    assert len(all_columns["block_correlations"]) == N_BLOCKS * len(products)
+    assert 0 < len(all_columns["block_product"]) <= N_BLOCKS * made.count(D)
+    few = [shape for shape in calls["block_product"] if shape[1] < D]
     assert len(few) <= N_BLOCKS * len([n for n in made if n < D])
     assert bool(few) == (loss == "multinomial" and way == 0)
 

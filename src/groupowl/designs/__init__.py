@@ -20,7 +20,8 @@ from .sparse import SparseDesign
 from .standardized import StandardizedDesign, standardize
 
 if TYPE_CHECKING:
-    from .distributed import DaskDesign, encode_labels_of_blocks, row_chunks, row_wise
+    from .chunked import encode_labels_of_blocks, row_chunks, row_wise
+    from .distributed import DaskDesign
     from .storage import Storage, is_stored
     from .stored import MemmapDesign
 
@@ -58,7 +59,8 @@ __all__ = [
 
 # Data elsewhere than in memory have modules that are imported when such data come.
 _NAMES_OF = {
-    "distributed": ("DaskDesign", "encode_labels_of_blocks", "row_chunks", "row_wise"),
+    "chunked": ("encode_labels_of_blocks", "row_chunks", "row_wise"),
+    "distributed": ("DaskDesign",),
     "storage": ("is_stored",),
     "stored": ("MemmapDesign",),
 }

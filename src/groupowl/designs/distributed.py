@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._checks import (
-    IMPUTE,
-    REAL_KINDS,
-    check_data_shape,
-    check_finite,
-    check_sample_weight,
-    check_targets,
-    numeric_array,
-    sparse_array,
-)
+from .._checks import REAL_KINDS, check_data_shape, numeric_array
 from .._dask import as_row_chunks, is_dask
 from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import NO_SAMPLES, CompressedData, SufficientStatistics
-from ..inputs import check_labels, classes_of, distinct_labels, feature_names, one_hot
-from .base import NO_WEIGHT, Design, LocalDesign, PassCounter, Sum
-from .blocks import Blocks, Recipe, Total, fetched, graph_of, persisted, summed
-from .dense import DenseDesign, dense_storage
-from .moments import ColumnMoments, block_moments
-from .sparse import SparseDesign
+from . import tasks
+from .base import NO_WEIGHT, Design, PassCounter, Sum
+from .blocks import Blocks, Total, fetched, graph_of, summed
+from .chunked import blocks_of, present_blocks, what_else
+from .moments import ColumnMoments
+from .tasks import Place
 
 # A task graph takes as long as so many floating-point operations, and as moving so many bytes.
 _JOURNEY = 1e8
 _JOURNEY_BYTES = 1 << 18
 # Inner steps that a working set is expected to need, for the choice between moving its columns and stepping far away.
 _EXPECTED_STEPS = 100
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a block is among the chunks of X, and how many rows it has."""
-
-    number: int
-    size: int
 
 
 class DaskDesign(Design):
@@ -83,16 +65,16 @@ class DaskDesign(Design):
         array, names = as_row_chunks("X", X)
         check_data_shape(array.shape)
         if array.dtype.kind not in REAL_KINDS:
-            raise TypeError(f"X must hold real numbers, {_what_else(X, array)}. Convert it first.")
+            raise TypeError(f"X must hold real numbers, {what_else(X, array)}. Convert it first.")
         if np.ma.isMaskedArray(array._meta):
             raise TypeError("X is a Dask array of masked arrays, and masks are not supported; fill it in first.")
         dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        blocks, places = _present_blocks(array)
+        blocks, places = present_blocks(array)
         self._set(blocks, places, int(array.shape[1]), dtype, PassCounter(), 1.0 / array.shape[1])
         self.feature_names = names
 
     def _set(
-        self, X: Blocks, places: list[_Place], n_features: int, dtype: Any, passes: PassCounter, unit: float
+        self, X: Blocks, places: list[Place], n_features: int, dtype: Any, passes: PassCounter, unit: float
     ) -> None:
         self.X = X
         self.places = places
@@ -103,7 +85,7 @@ class DaskDesign(Design):
         self._moments: tuple[Blocks, ColumnMoments] | None = None
         self._density = 1.0
 
-    def _like(self, X: Blocks, places: list[_Place], n_features: int) -> DaskDesign:
+    def _like(self, X: Blocks, places: list[Place], n_features: int) -> DaskDesign:
         other = object.__new__(DaskDesign)
         other._set(X, places, n_features, self.dtype, self.passes, self.unit)
         other._density = self._density
@@ -122,9 +104,9 @@ class DaskDesign(Design):
         self.charge(len(support))
         shift = np.zeros(B.shape[1]) if offset is None else offset
         if len(support) == 0:
-            return self.map(_constant_rows, self._numbered, row=shift)
+            return self.map(tasks.constant_rows, self._numbered, row=shift)
         constants = {"support": support, "rows": B[support], "offset": shift}
-        return Blocks(function=_block_product, samples=(self.X,), constants=constants, reads_X=True)
+        return Blocks(function=tasks.block_product, samples=(self.X,), constants=constants, reads_X=True)
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T``, added up on the workers."""
@@ -133,7 +115,7 @@ class DaskDesign(Design):
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
         """``X^T T`` and sums over samples in one task graph."""
         self.charge(self.n_features)
-        C, *values = summed((_block_correlations, self.X, T), *sums)
+        C, *values = summed((tasks.block_correlations, self.X, T), *sums)
         return C, values
 
     # Sample space -----------------------------------------------------------------------------------
@@ -142,7 +124,7 @@ class DaskDesign(Design):
         """Adopt an array: a Dask array with as many rows as X, or a local one, which is sent to the workers."""
         if isinstance(values, Blocks):
             return values
-        return self.map(_in_double_precision, self._row_blocks("the array of samples", values))
+        return self.map(tasks.in_double_precision, self._row_blocks("the array of samples", values))
 
     def _row_blocks(self, name: str, values: Any, ndim: tuple[int, ...] = (2,)) -> Blocks:
         """An array as users give it, in the blocks of X."""
@@ -159,7 +141,7 @@ class DaskDesign(Design):
             )
         sizes = [place.size for place in self.places]
         if is_dask(values):
-            return _blocks_of(array.rechunk({0: tuple(sizes)}))
+            return blocks_of(array.rechunk({0: tuple(sizes)}))
         return Blocks(np.split(array, np.cumsum(sizes)[:-1]))
 
     def map(self, function: Callable[..., FloatArray], *samples: Handle, **totals: Any) -> Blocks:
@@ -194,30 +176,30 @@ class DaskDesign(Design):
         total_weight: float | None = None,
     ) -> tuple[Design, Handle, Handle]:
         """Targets and weights on the workers, checked block by block."""
-        Y = self.map(partial(_checked_targets, check=check), self._row_blocks("Y", Y, (1, 2)), self._numbered)
+        Y = self.map(partial(tasks.checked_targets, check=check), self._row_blocks("Y", Y, (1, 2)), self._numbered)
         if sample_weight is None:
-            w = self.map(_unit_weights, Y)
+            w = self.map(tasks.unit_weights, Y)
         else:
-            w = self.map(_checked_weights, self._row_blocks("sample_weight", sample_weight, (1,)), self._numbered)
-        total, counts, _ = summed((np.sum, w), (_count_present, w), (_width, Y))
+            w = self.map(tasks.checked_weights, self._row_blocks("sample_weight", sample_weight, (1,)), self._numbered)
+        total, counts, _ = summed((np.sum, w), (tasks.count_present, w), (tasks.widths, Y))
         if not total > 0.0:
             raise ValueError(NO_WEIGHT)
         design = self
         if counts != [place.size for place in self.places]:
             design, Y, w = self._without_absent(counts, Y, w)
         if total_weight is not None:
-            w = self.map(_scaled, w, factor=total_weight / total)
+            w = self.map(tasks.scaled, w, factor=total_weight / total)
         return design, Y, w
 
     def _without_absent(self, counts: list[int], Y: Blocks, w: Blocks) -> tuple[DaskDesign, Blocks, Blocks]:
         """Samples of positive weight, so many in each block; blocks without any are not there."""
         blocks = [i for i, count in enumerate(counts) if count]
         X, Y, w = (handle.chosen(blocks) for handle in (self.X, Y, w))
-        present = self.map(_is_present, w)
-        X = Blocks(function=_block_rows, samples=(X, present), is_fleeting=True)
-        design = self._like(X, [_Place(self.places[i].number, counts[i]) for i in blocks], self.n_features)
+        present = self.map(tasks.is_present, w)
+        X = Blocks(function=tasks.block_rows, samples=(X, present), is_fleeting=True)
+        design = self._like(X, [Place(self.places[i].number, counts[i]) for i in blocks], self.n_features)
         design.unit = self.unit * design.n_samples / self.n_samples
-        return design, self.map(_masked, Y, present), self.map(_masked, w, present)
+        return design, self.map(tasks.masked, Y, present), self.map(tasks.masked, w, present)
 
     @property
     def _numbered(self) -> Blocks:
@@ -235,8 +217,8 @@ class DaskDesign(Design):
         import dask.array as da
 
         if width is None:
-            width = summed((_width, samples))[0][0]
-        graph, parts = graph_of(self.map(_in_double_precision, samples))
+            width = summed((tasks.widths, samples))[0][0]
+        graph, parts = graph_of(self.map(tasks.in_double_precision, samples))
         chunks = tuple(place.size for place in self.places), (width,)
         return da.Array(graph, parts[0][0], chunks, dtype=np.float64)
 
@@ -246,8 +228,8 @@ class DaskDesign(Design):
         """Of all columns in one pass, which also looks for what is not finite."""
         if self._moments is None or self._moments[0] is not w:
             self.charge(self.n_features)
-            moments = partial(_block_moments, n_features=self.n_features)
-            found, work = summed((moments, self.X, w, self._numbered), (_block_work, self.X))
+            moments = partial(tasks.checked_moments, n_features=self.n_features)
+            found, work = summed((moments, self.X, w, self._numbered), (tasks.block_work, self.X))
             self._density = min(1.0, work / max(1, self.n_samples * self.n_features))
             self._moments = w, found
         return self._moments[1]
@@ -264,14 +246,14 @@ class DaskDesign(Design):
         """Copies of some columns, kept on the workers; X itself if it is there already and all are asked for."""
         if not self.X.is_fleeting and np.array_equal(columns, np.arange(self.n_features)):
             return self._like(self.X, self.places, self.n_features)
-        X = Blocks(function=_block_columns, samples=(self.X,), constants={"columns": columns}, reads_X=True)
+        X = Blocks(function=tasks.block_columns, samples=(self.X,), constants={"columns": columns}, reads_X=True)
         return self._like(X, self.places, len(columns))
 
     def largest_row(
         self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
     ) -> float:
         """Largest over the blocks."""
-        largest = partial(_block_largest_row, constant=constant, mean=mean, scale=scale)
+        largest = partial(tasks.block_largest_row, constant=constant, mean=mean, scale=scale)
         return float(max(summed((largest, self.X, w))[0]))
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
@@ -283,7 +265,7 @@ class DaskDesign(Design):
     ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """All in one task graph."""
         self.charge(len(left) if right is left else len(left) + len(right))
-        product = partial(_block_gram, left=left, right=None if right is left else right)
+        product = partial(tasks.block_gram, left=left, right=None if right is left else right)
         products, left_sums, right_sums, total = summed((product, self.X, w))[0]
         return products, left_sums, right_sums, float(total)
 
@@ -297,9 +279,9 @@ class DaskDesign(Design):
         moved_there = _EXPECTED_STEPS * (16 * len(columns) * n_tasks + _JOURNEY_BYTES)
         if moved_here > moved_there:
             return None
-        parts = fetched(self.map(_block_columns, self.X, columns=columns))
+        parts = fetched(self.map(tasks.block_columns, self.X, columns=columns))
         is_sparse = any(sp.issparse(part) for part in parts)
-        near = _local(sp.vstack(parts, format="csr") if is_sparse else np.concatenate(parts))
+        near = tasks.local_design(sp.vstack(parts, format="csr") if is_sparse else np.concatenate(parts))
         near.passes, near.unit = self.passes, self.unit
         return near
 
@@ -312,14 +294,14 @@ class DaskDesign(Design):
 
     def statistics(self, Y: Handle, w: Handle) -> SufficientStatistics:
         """Sufficient statistics of all samples, in one pass."""
-        return summed((_block_statistics, self.X, Y, w))[0]
+        return summed((tasks.block_statistics, self.X, Y, w))[0]
 
     def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
         """All parts in one task graph; of each block the workers make statistics of every part that it has."""
         self.charge(self.n_features)
         kind = np.int8 if n_parts < 128 else np.int32  # one byte per sample travels to the workers
         labels = self._row_blocks("the parts", np.asarray(parts, dtype=kind)[:, None])
-        of_parts = partial(_block_statistics_of_parts, n_parts=n_parts)
+        of_parts = partial(tasks.block_statistics_of_parts, n_parts=n_parts)
         found = summed((of_parts, self.X, Y, w, labels))[0].content
         if any(part is None for part in found):
             raise ValueError(NO_SAMPLES)
@@ -330,253 +312,3 @@ _NO_SINGLE_SAMPLES = (
     "a Dask collection does not give out single samples: solver='spgd' draws batches of them, and folds of "
     "cross-validation for classes or with a scorer index them. Use solver='auto', or data in memory."
 )
-
-
-# Blocks, on the workers ---------------------------------------------------------------------------------
-
-
-def _local(block: Any) -> LocalDesign:
-    """The design of one block; sparse arrays of other packages become SciPy's."""
-    block = block.to_scipy_sparse() if hasattr(block, "to_scipy_sparse") else block
-    if sp.issparse(block):
-        return SparseDesign(sparse_array("X", block), unit=0.0)
-    return DenseDesign(dense_storage(np.asarray(block)), unit=0.0)
-
-
-def _block_rows(block: Any, mask: Any) -> Any:
-    chosen: Any = _local(block)
-    return block if mask.all() else chosen.rows(np.flatnonzero(mask)).X
-
-
-def _block_columns(block: Any, columns: IndexArray) -> Any:
-    restricted: Any = _local(block).restrict(columns)
-    return restricted.X
-
-
-def _block_product(block: Any, support: IndexArray, rows: FloatArray, offset: FloatArray) -> FloatArray:
-    return np.asfortranarray(_local(block).restrict(support).matmul(rows, offset))  # as _checked_targets says
-
-
-def _constant_rows(place: _Place, row: FloatArray) -> FloatArray:
-    return np.asfortranarray(np.tile(row, (place.size, 1)))
-
-
-def _block_correlations(block: Any, T: FloatArray) -> FloatArray:
-    return _local(block).rmatmul(T)
-
-
-def _block_gram(block: Any, w: FloatArray, left: IndexArray, right: IndexArray | None) -> tuple[Any, ...]:
-    return _local(block).gram_and_sums(left, left if right is None else right, w)
-
-
-def _block_largest_row(block: Any, w: FloatArray, **arguments: Any) -> list[float]:
-    return [_local(block).largest_row(w, **arguments)]
-
-
-def _block_work(block: Any) -> float:
-    design = _local(block)
-    size = float(design.n_samples * design.n_features)
-    return design.density * size if size else 0.0
-
-
-def _block_moments(block: Any, w: FloatArray, place: _Place, n_features: int) -> ColumnMoments:
-    if np.shape(block) != (len(w), n_features):
-        raise ValueError(
-            f"block {place.number} of X has shape {np.shape(block)}, but its chunks say {(place.size, n_features)}. "
-            "Give Dask the right chunks, for example by map_blocks(..., chunks=), or let X.compute_chunk_sizes() find "
-            "them."
-        )
-    moments = block_moments(_local(block), w)
-    if not np.isfinite(moments.squares.sum()):
-        check_finite(f"X in block {place.number}", _local(block).X, remedy=IMPUTE)
-    return moments
-
-
-def _block_statistics(block: Any, Y: FloatArray, w: FloatArray) -> SufficientStatistics:
-    return SufficientStatistics.from_arrays(_local(block).X, Y, w[:, 0])
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """Statistics of parts of the samples, None where a part has none so far."""
-
-    content: list[Any]
-
-    def __add__(self, other: _Parts) -> _Parts:
-        pairs = zip(self.content, other.content, strict=True)
-        return _Parts([b if a is None else a if b is None else a + b for a, b in pairs])
-
-
-def _block_statistics_of_parts(block: Any, Y: FloatArray, w: FloatArray, labels: Any, n_parts: int) -> _Parts:
-    X, found = _local(block).X, []
-    for part in range(n_parts):
-        rows = np.flatnonzero(labels[:, 0] == part)
-        found.append(SufficientStatistics.from_arrays(X[rows], Y[rows], w[rows, 0]) if len(rows) else None)
-    return _Parts(found)
-
-
-def _checked_targets(block: Any, place: _Place, check: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    where = f" in block {place.number}"
-    Y = check_targets(block, place.size, where)
-    try:
-        return np.asfortranarray(check(Y))  # by tasks: sums over tasks are then sums of long vectors
-    except ValueError as error:
-        raise ValueError(f"{error} (Y{where})") from error
-
-
-def _checked_weights(block: Any, place: _Place) -> FloatArray:
-    return check_sample_weight(block, place.size, f" in block {place.number}")[:, None]
-
-
-def _unit_weights(Y: FloatArray) -> FloatArray:
-    return np.ones((len(Y), 1))
-
-
-def _scaled(values: FloatArray, factor: float) -> FloatArray:
-    return factor * values
-
-
-def _in_double_precision(values: Any) -> FloatArray:
-    return np.asarray(values, dtype=np.float64)
-
-
-def _is_present(w: FloatArray) -> Any:
-    return w[:, 0] > 0.0
-
-
-def _count_present(w: FloatArray) -> list[int]:
-    return [int(np.count_nonzero(w))]
-
-
-def _width(values: FloatArray) -> list[int]:
-    return [values.shape[1]]
-
-
-def _masked(block: Any, mask: Any) -> Any:
-    return block if mask.all() else block[np.flatnonzero(mask)]
-
-
-# Collections as users give them -------------------------------------------------------------------------
-
-
-def row_chunks(name: str, values: Any) -> tuple[Any, list[str] | None]:
-    """A Dask array of one or two dimensions and known shape, and the names of its columns, if it has any."""
-    import dask.array as da
-
-    names = None
-    if not is_dask(values):
-        names = feature_names(values)
-        values = da.from_array(np.asarray(values), chunks=-1)
-    array, far_names = as_row_chunks(name, values)
-    if array.ndim not in (1, 2):
-        raise ValueError(f"{name} must have one or two dimensions, got an array of shape {array.shape}.")
-    return array, far_names or names
-
-
-def row_wise(function: Callable[..., Any], array: Any, dtype: Any, width: int | None) -> Any:
-    """Apply a row-wise function to a local array, or to a Dask array when it is needed.
-
-    The result has so many columns; None means one dimension.
-    """
-    if not is_dask(array):
-        return function(array)
-    if width is None:
-        return array.map_blocks(function, dtype=dtype, drop_axis=1)
-    return array.map_blocks(function, dtype=dtype, chunks=(array.chunks[0], (width,)))
-
-
-def encode_labels_of_blocks(y: Any, sample_weight: Any = None) -> tuple[Any, Any]:
-    """Classes, sorted, and one-hot targets as a Dask array, for labels on a cluster: one pass over the labels.
-
-    A class whose samples all have weight zero is not there.
-    """
-    labels, _ = row_chunks("y", y)
-    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-    if labels.ndim != 1:
-        raise ValueError(f"y must be one label per sample, got an array of shape {labels.shape}.")
-    arrays = [labels]
-    if sample_weight is not None:
-        weight, _ = row_chunks("sample_weight", sample_weight)
-        if weight.shape != labels.shape:
-            raise ValueError(f"sample_weight must have shape {labels.shape}, got {weight.shape}.")
-        arrays.append(weight.rechunk(labels.chunks))
-    blocks = [_blocks_of(array) for array in arrays]
-    classes = classes_of(summed((_block_classes, *blocks))[0].labels)
-    encode, chunks = partial(one_hot, classes=classes), (labels.chunks[0], (len(classes),))
-    return classes, labels.map_blocks(encode, dtype=np.float64, new_axis=1, chunks=chunks)
-
-
-@dataclass(frozen=True)
-class _Distinct:
-    """Labels that occur."""
-
-    labels: Any
-
-    def __add__(self, other: _Distinct) -> _Distinct:
-        return _Distinct(distinct_labels(np.concatenate([self.labels, other.labels])))
-
-
-def _block_classes(labels: Any, weight: Any = None) -> _Distinct:
-    labels = check_labels(labels)
-    return _Distinct(distinct_labels(labels if weight is None else labels[np.asarray(weight) > 0]))
-
-
-def _what_else(X: Any, array: Any) -> str:
-    """What a collection has instead of numbers, for a message."""
-    kinds = dict(getattr(X, "dtypes", {}))
-    others = [f"{name!r} ({dtype})" for name, dtype in kinds.items() if getattr(dtype, "kind", "O") not in REAL_KINDS]
-    if not others:
-        return f"got a Dask array of dtype {array.dtype}"
-    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-    return f"but its columns {', '.join(others[:5])}{more} do not"
-
-
-def _blocks_of(array: Any) -> Blocks:
-    """An array in chunks of rows; where every block is made from nothing but a few tasks of its own, as recipes."""
-    import dask
-    from dask.core import flatten
-
-    graph = dict(array.__dask_graph__())
-    if all(map(_is_of_dask, graph.values())):
-        (array,) = dask.optimize(array)  # which forgets arrays that are on the workers
-        graph = dict(array.__dask_graph__())
-    keys = list(flatten(array.__dask_keys__()))
-    if all(_is_task(node) or type(node).__name__ == "Alias" for node in graph.values()):  # no data to carry along
-        recipes = [_recipe(graph, key) for key in keys]
-        if sum(len(recipe.graph) for recipe in recipes) <= len(graph):  # no task of several blocks
-            return Blocks(list(recipes))
-    return Blocks(keys, graph)
-
-
-def _recipe(graph: dict[Any, Any], key: Any) -> Recipe:
-    """The part of a task graph that a block needs."""
-    from dask.core import get_dependencies
-
-    needed, new = {}, [key]
-    while new:
-        name = new.pop()
-        if name not in needed:
-            needed[name] = graph[name]
-            new += get_dependencies(graph, name)
-    return Recipe(needed, key)
-
-
-def _present_blocks(array: Any) -> tuple[Blocks, list[_Place]]:
-    """Blocks of an array in chunks of rows, without empty ones, and their places."""
-    places = [_Place(number, int(size)) for number, size in enumerate(array.chunks[0]) if size]
-    blocks = _blocks_of(array).chosen([place.number for place in places])
-    blocks.is_fleeting = not blocks.graph or any(map(_is_task, blocks.graph.values()))
-    # Where local arrays were made a Dask array, they would travel to the workers in every pass.
-    return blocks if blocks.is_fleeting else persisted(blocks), places
-
-
-def _is_task(node: Any) -> bool:
-    """Whether something is to be computed: not where arrays were persisted, or local from the beginning."""
-    if isinstance(node, tuple):
-        return bool(node) and callable(node[0])
-    return _is_of_dask(node) and type(node).__name__ not in ("DataNode", "Alias")
-
-
-def _is_of_dask(node: Any) -> bool:
-    """Whether a node of a graph is a task or data, and not something that a cluster has."""
-    return isinstance(node, tuple) or type(node).__module__.startswith("dask.")
