@@ -14,7 +14,8 @@ from .columns import find_column
 from .errors import TableError, counted, listed
 from .formats import read_sheet
 from .sheets import Sheet
-from .table import Roles, Table, make_table, numbers_of, sample_ids
+from .table import Roles, Table, make_table
+from .values import numbers_of, sample_ids
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ...tables.arff import Attribute, arff_header, arff_lines, arff_table
 from ...tables.delimited import read_delimited
 from ...tables.libsvm import read_libsvm
 from ...tables.opening import COMPRESSIONS, format_suffix, open_text
-from ...tables.table import numbers_of
+from ...tables.values import numbers_of
 from .table import DatasetEntry
 
 __all__ = ["COMPRESSIONS", "FORMATS", "Format", "Raw", "dense", "format_of"]
