@@ -5,6 +5,7 @@ A new kind of matrix joins with one line in ``INPUTS``.
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 from dataclasses import dataclass
 from functools import cache
@@ -670,19 +671,19 @@ def test_shapes_that_are_refused(X, message):
 
 
 @pytest.mark.parametrize(
-    ("X", "dtype"),
+    ("X", "what"),
     [
-        (np.ones((2, 2), dtype=object), "object"),
-        (np.ones((2, 2), dtype=complex), "complex128"),
-        (np.array([["a", "b"]]), "<U1"),
-        (pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), "object"),
-        (np.array([["2020-01-01"]], dtype="datetime64[D]"), r"datetime64\[D\]"),
-        (sp.csr_array(np.ones((2, 2), dtype=complex)), "complex128"),
+        (np.ones((2, 2), dtype=object), "got dtype object. Encode text as numbers"),
+        (np.ones((2, 2), dtype=complex), "got dtype complex128."),
+        (np.array([["a", "b"]]), "but columns 0, 1 have text ('a' in row 0). Encode text"),
+        (pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), "but column 'b' has text ('x' in row 0). Encode text"),
+        (np.array([["2020-01-01"]], dtype="datetime64[D]"), "got dtype datetime64[D]. Turn dates into numbers"),
+        (sp.csr_array(np.ones((2, 2), dtype=complex)), "got a sparse matrix of dtype complex128."),
     ],
     ids=["object", "complex", "text", "mixed frame", "dates", "sparse complex"],
 )
-def test_types_that_are_refused(X, dtype):
-    with pytest.raises(TypeError, match=rf"^X must hold real numbers, (got .*dtype {dtype}\.|but column.* text \()"):
+def test_types_that_are_refused(X, what):
+    with pytest.raises(TypeError, match=rf"^X must hold real numbers, {re.escape(what)}"):
         as_design(X)
 
 
