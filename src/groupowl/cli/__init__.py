@@ -14,6 +14,8 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from .. import __version__
+
 if TYPE_CHECKING:
     import typer
 
@@ -22,6 +24,9 @@ _NEEDED = ("typer", "rich", "matplotlib", "pandas", "pyarrow")
 
 def main() -> None:
     """Entry point of the command ``groupowl``."""
+    if sys.argv[1:] == ["--version"]:  # asked by scripts, and answered before all the rest is loaded
+        print(version_line())
+        raise SystemExit(0)
     missing = next((name for name in _NEEDED if not _is_installed(name)), None)
     if missing is not None:
         print(f'groupowl: the command line needs {missing}; run: pip install "groupowl[cli]"', file=sys.stderr)
@@ -34,6 +39,11 @@ def main() -> None:
         print("groupowl: stopped; nothing was written.", file=sys.stderr)
         code = 130
     raise SystemExit(code)
+
+
+def version_line() -> str:
+    """What ``groupowl --version`` prints."""
+    return f"groupowl {__version__}"
 
 
 def _is_installed(name: str) -> bool:

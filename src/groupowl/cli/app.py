@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import __version__
-from . import applying, demo, fitting, reproduce
+from . import applying, demo, fitting, reproduce, version_line
 from .commands import COMMANDS, arguments
 from .messages import tell
 
@@ -64,7 +63,7 @@ def _usage(error: Any) -> int:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"groupowl {__version__}")
+        print(version_line())
         raise typer.Exit()
 
 
