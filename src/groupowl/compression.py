@@ -106,8 +106,8 @@ def lam_max(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n_samples, n_features), or SufficientStatistics
-        Data, or what is known of them.
+    X : array-like, sparse matrix, data frame, design or SufficientStatistics
+        Data, as :func:`groupowl.solve` takes them, or what is known of them.
     Y : array-like of shape (n_samples,) or (n_samples, n_tasks), or None
         Targets; one-hot rows or class probabilities for ``loss="multinomial"``. None for statistics, which know them.
     weights : array-like of shape (n_features,), str or callable

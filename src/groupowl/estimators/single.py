@@ -21,8 +21,10 @@ class SingleFit(GroupOWLBase):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Data. float32 stays float32, sparse data stay sparse.
+        X : array-like, data frame, sparse matrix or design of shape (n_samples, n_features), or SufficientStatistics
+            Data. float32 stays float32, sparse data stay sparse. A matrix on disk (see
+            :class:`groupowl.MemmapDesign`), or a Dask array or data frame. Statistics, for regression, stand for ``y``
+            and ``sample_weight`` too.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets, or one label per sample for classification.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -96,7 +96,7 @@ def group_owl_path(
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
         "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
     screening : {"safe", "paper", "none"}, default="safe"
-        Rule that removes rows proved to be zero. The answer is the same, the time is not.
+        Rule that removes rows proved to be zero. The answer is the same, and with "auto" nearly the time, too.
     coef_init : array-like of shape (n_targets, n_features) or (n_features,), default=None
         Where the first solve starts; two classes have one row, as in the result.
     random_state : int, Generator, RandomState or None, default=None

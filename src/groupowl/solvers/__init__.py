@@ -76,8 +76,10 @@ def solve(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Data; float32 and float64 arrays are not copied, sparse data stay sparse.
+    X : array-like, sparse matrix, data frame, design or SufficientStatistics
+        Data of shape (n_samples, n_features); float32 and float64 arrays are not copied, sparse data stay sparse. A
+        matrix on disk (see :class:`groupowl.MemmapDesign`), a Dask array or data frame; or the statistics of samples,
+        with None for ``Y``.
     Y : array-like of shape (n_samples,) or (n_samples, n_tasks)
         Targets; one-hot rows or class probabilities for ``loss="multinomial"``.
     lam : array-like of shape (n_features,)
@@ -91,8 +93,8 @@ def solve(
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
         "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
     screening : {"safe", "paper", "none"}, default="safe"
-        Rule that removes rows proved to be zero: the extended rule, the paper's, or none. The answer is the
-        same, the time is not.
+        Rule that proves rows to be zero and removes them: the extended rule, the paper's, or none. The answer is the
+        same. "apgd" is much faster with it; "auto", which works on few rows anyway, takes about the same time.
     tol : float, default=1e-6
         Stop when the duality gap is at most ``tol`` times the loss of the model without features.
     max_iter : int, default=10000
