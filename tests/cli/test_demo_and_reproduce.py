@@ -546,6 +546,11 @@ def test_installed_command(monkeypatch, capsys):
     assert groupowl.__version__ in capsys.readouterr().out
 
 
+def test_the_package_is_a_command_too():
+    command = [sys.executable, "-m", "groupowl", "--version"]
+    assert subprocess.check_output(command, text=True) == f"groupowl {groupowl.__version__}\n"
+
+
 @pytest.mark.parametrize("name", ["fit", "path", "cv", "predict", "verify", "demo", "reproduce"])
 def test_help_shows_an_example(run, name):
     """Each example is of the command itself."""
