@@ -434,7 +434,7 @@ def test_interrupted_for_real_and_resumed(tmp_path, run, no_pictures, monkeypatc
     """Ctrl-C at a random moment of a real process: one line, whole files, and the next call continues."""
     folder = write_folder(tmp_path / "data", ["plantgo"], easy=True)
     arguments = ["--data", folder, "--trials", 1, "--no-study", "-q"]
-    command = [sys.executable, "-m", "groupowl.cli", "reproduce", *map(str, arguments), "--out"]
+    command = [sys.executable, "-m", "groupowl", "reproduce", *map(str, arguments), "--out"]
     process = subprocess.Popen([*command, str(tmp_path / "stopped")], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     stored = tmp_path / "stopped" / "runs"
     deadline = time.monotonic() + 60

@@ -1,6 +1,0 @@
-"""``python -m groupowl.cli``."""
-
-from . import main
-
-if __name__ == "__main__":
-    main()
