@@ -200,6 +200,8 @@ def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
     if len(values) <= FEW:
         return _few.kkt_rows(values, lam)
     candidates = repeated_test(values, lam)
+    if len(candidates) == 0 or values[candidates].min() >= lam[0]:  # every one pays for any weight: nothing to sort
+        return candidates
     order = candidates[np.argsort(-values[candidates], kind="stable")]
     return np.sort(order[: last_argmax_cut(values[order], lam[: len(order)])])
 

@@ -561,12 +561,31 @@ def test_float32_statistics_do_not_copy_to_double(storage):
 def test_float32_sparse_is_never_copied_to_double(storage, product, monkeypatch):
     """Below a half of what the double-precision copy (values and indices) would take."""
     monkeypatch.setattr("groupowl.designs.sparse._BLOCK_ENTRIES", 1 << 16)  # small beside these data
+    monkeypatch.setattr("groupowl.designs.sparse._COPIED_ENTRIES", 1 << 16)
     rng = np.random.default_rng(0)
     n, d, nnz = 4_000, 2_000, 800_000
     X = sp.coo_array((np.ones(nnz, dtype=np.float32), (rng.integers(n, size=nnz), rng.integers(d, size=nnz))), (n, d))
     X = X.asformat(storage)
     design = as_design(X)
     assert peak_memory(products(design, rng)[product]) < 12 * X.nnz / 2
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_few_columns_of_rows_come_from_a_copy_by_columns(copied, monkeypatch):
+    """One copy, where it is small; what is computed does not depend on it, what is charged does."""
+    monkeypatch.setattr("groupowl.designs.sparse._COPIED_ENTRIES", 10**6 if copied else 0)
+    rng = np.random.default_rng(0)
+    dense = rng.standard_normal((40, 60)) * (rng.random((40, 60)) < 0.2)
+    design, few, columns = as_design(sp.csr_array(dense)), np.zeros((60, 2)), np.array([3, 7, 50])
+    few[columns] = rng.standard_normal((3, 2))
+    np.testing.assert_allclose(design.matmul(few), dense @ few, atol=1e-12)
+    assert design.passes.total == pytest.approx(3 / 60 if copied else 1.0)
+    np.testing.assert_allclose(design.columns(columns).predict(few[columns]), dense @ few, atol=1e-12)
+    gram = design.gram(columns, columns, np.ones((40, 1)))
+    np.testing.assert_allclose(gram, dense[:, columns].T @ dense[:, columns], atol=1e-12)
+    assert (design._columns_first.format == "csc") == copied
+    many = rng.standard_normal((60, 2))
+    np.testing.assert_allclose(design.matmul(many), dense @ many, atol=1e-12)
 
 
 # Scale --------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,10 @@ from .columns import SPARSE_SLOWDOWN, DenseColumns, SparseColumns
 _BLOCK_ENTRIES = 1 << 20
 # Columns this full are faster as dense arrays.
 _DENSE_FRACTION = 0.1
+# A matrix by rows with no more stored entries is copied by columns when columns are needed: at most 120 megabytes.
+_COPIED_ENTRIES = 10_000_000
+# Below this fraction of non-zero rows of B their columns are gathered.
+_GATHER_FRACTION = 0.1
 
 
 class SparseDesign(LocalDesign):
@@ -26,6 +31,11 @@ class SparseDesign(LocalDesign):
         super().__init__(X, passes, unit)
         self._by_columns = X.format == "csc"
         self._transpose = X.T  # the same entries; made once, which takes longer than a product with few of them
+
+    @cached_property
+    def _columns_first(self) -> Any:
+        """X by columns where it is so or small enough for a copy: single columns of rows are a pass over X."""
+        return self.X.tocsc() if not self._by_columns and self.X.nnz <= _COPIED_ENTRIES else self.X
 
     def _blocks(self) -> Iterator[tuple[slice, slice, Any]]:
         """Pieces of X along its compressed axis, in double precision, with their rows and columns."""
@@ -39,13 +49,16 @@ class SparseDesign(LocalDesign):
             yield rows, columns, self.X[rows, columns].astype(np.float64, copy=False)
 
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
-        """``X B + 1 offset^T``; by columns, over those with a non-zero row of ``B``."""
-        if self._by_columns:
-            support = np.flatnonzero(nonzero_rows(B))
+        """``X B + 1 offset^T``; by columns, or where they are few, over those with a non-zero row of ``B``."""
+        support = np.flatnonzero(nonzero_rows(B))
+        few = len(support) <= _GATHER_FRACTION * self.n_features
+        if len(support) == 0:
+            Z = np.zeros((self.n_samples, B.shape[1]))
+        elif self._by_columns or (few and self._columns_first.format == "csc"):
             self.charge(len(support))
             Z = np.zeros((self.n_samples, B.shape[1]))
             for columns in np.array_split(support, 1 + self.X.nnz // _BLOCK_ENTRIES):
-                Z += self.X[:, columns].astype(np.float64, copy=False) @ B[columns]
+                Z += self._columns_first[:, columns].astype(np.float64, copy=False) @ B[columns]
         else:
             self.charge(self.n_features)
             Z = self._row_product(B)
@@ -69,39 +82,45 @@ class SparseDesign(LocalDesign):
             C[columns] += block.T @ T[rows]
         return C
 
-    def _entries(self) -> tuple[IndexArray, IndexArray, FloatArray]:
-        """Row, column and value of every stored entry, in double precision."""
-        compressed = np.repeat(np.arange(len(self.X.indptr) - 1), np.diff(self.X.indptr))
-        rows, columns = (self.X.indices, compressed) if self._by_columns else (compressed, self.X.indices)
-        return rows, columns, self.X.data.astype(np.float64, copy=False)
+    @property
+    def _values(self) -> FloatArray:
+        """Stored entries in double precision."""
+        return np.asarray(self.X.data, dtype=np.float64)
 
-    def _column_sums(self, columns: IndexArray, values: FloatArray) -> FloatArray:
-        return np.bincount(columns, weights=values, minlength=self.n_features).astype(np.float64, copy=False)
+    def _spread(self, values: FloatArray) -> FloatArray:
+        """A value per column, for each stored entry."""
+        return np.repeat(values, np.diff(self.X.indptr)) if self._by_columns else values[self.X.indices]
 
-    def _missing_weight(self, columns: IndexArray, weights: FloatArray, total: float) -> FloatArray:
+    def _like(self, values: FloatArray) -> Any:
+        """A matrix with other values in the place of the stored ones."""
+        return type(self.X)((values, self.X.indices, self.X.indptr), shape=self.shape)
+
+    def _column_sums(self, values: FloatArray, w: FloatArray) -> FloatArray:
+        """Weighted sums of values in the place of the stored ones."""
+        sums: FloatArray = self._like(values).T @ w[:, 0]
+        return sums
+
+    def _missing_weight(self, w: FloatArray) -> FloatArray:
         """Weight of the entries of each column that are not stored; exactly zero for a full column."""
-        stored = np.bincount(columns, minlength=self.n_features)
-        missing = np.maximum(total - self._column_sums(columns, weights), 0.0)
+        indptr, indices = self.X.indptr, self.X.indices
+        stored = np.diff(indptr) if self._by_columns else np.bincount(indices, minlength=self.n_features)
+        missing = np.maximum(w.sum() - self._column_sums(np.ones(self.X.nnz), w), 0.0)
         return np.where(stored == self.n_samples, 0.0, missing)
 
     def column_means(self, w: Handle) -> FloatArray:
         """Weighted means, refined once so that they are exact up to one rounding."""
-        rows, columns, values = self._entries()
-        weights, total = w[rows, 0], w.sum()
-        means = self._column_sums(columns, weights * values) / total
-        missing = self._missing_weight(columns, weights, total)
-        correction = self._column_sums(columns, weights * (values - means[columns])) - missing * means
+        values, total = self._values, w.sum()
+        means = self._column_sums(values, w) / total
+        correction = self._column_sums(values - self._spread(means), w) - self._missing_weight(w) * means
         return means + correction / total
 
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
         """Weighted norms about ``center``; entries that are not stored count as zeros."""
-        rows, columns, values = self._entries()
-        weights = w[rows, 0]
+        values = self._values
         if center is None:
-            return np.sqrt(self._column_sums(columns, weights * values * values))
-        differences = values - center[columns]
-        missing = self._missing_weight(columns, weights, w.sum())
-        squares = self._column_sums(columns, weights * differences * differences) + missing * center * center
+            return np.sqrt(self._column_sums(values * values, w))
+        differences = values - self._spread(center)
+        squares = self._column_sums(differences * differences, w) + self._missing_weight(w) * center * center
         return np.sqrt(squares)
 
     def restrict(self, columns: IndexArray) -> SparseDesign:
@@ -114,12 +133,12 @@ class SparseDesign(LocalDesign):
 
     def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
         """Squared norms of the rows, after centring and scaling; entries that are not stored count as zeros."""
-        rows, columns, values = self._entries()
         mean = np.zeros(self.n_features) if mean is None else mean
         scale = np.ones(self.n_features) if scale is None else scale
         # A row of zeros has the norm of the mean; each stored entry changes one term of it.
-        changes = scale[columns] ** 2 * values * (values - 2.0 * mean[columns])
-        squares = float(np.sum((mean * scale) ** 2)) + np.bincount(rows, weights=changes, minlength=self.n_samples)
+        values = self._values
+        changes = self._spread(scale) ** 2 * values * (values - 2.0 * self._spread(mean))
+        squares = float(np.sum((mean * scale) ** 2)) + self._like(changes) @ np.ones(self.n_features)
         return np.maximum(squares, 0.0)
 
     @property
@@ -129,7 +148,7 @@ class SparseDesign(LocalDesign):
 
     def columns(self, columns: IndexArray) -> DenseColumns | SparseColumns:
         """Copy columns, as dense arrays where they are mostly full."""
-        At = sp.csr_array(self.X[:, columns].T).astype(np.float64, copy=False)
+        At = sp.csr_array(self._columns_first[:, columns].T).astype(np.float64, copy=False)
         if At.nnz >= _DENSE_FRACTION * At.shape[0] * At.shape[1]:
             return DenseColumns(At.toarray(), self.passes, self.unit)
         return SparseColumns(At, self.passes, self.unit)
@@ -140,4 +159,4 @@ class SparseDesign(LocalDesign):
         return chosen.gram(chosen if right is left else self._sparse_columns(right), w)
 
     def _sparse_columns(self, columns: IndexArray) -> SparseColumns:
-        return SparseColumns(sp.csr_array(self.X[:, columns].T).astype(np.float64), self.passes, self.unit)
+        return SparseColumns(sp.csr_array(self._columns_first[:, columns].T).astype(np.float64), self.passes, self.unit)
