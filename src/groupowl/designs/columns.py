@@ -210,10 +210,13 @@ class SparseColumns:
         self._charge()
         if other is not self:
             other._charge()
+        raw = (self._weighted(w) @ other._A).toarray()
+        if not (self.mean.any() or other.mean.any() or self.constant or other.constant):
+            raw *= self.inverse_scale[:, None] * other.inverse_scale
+            return raw
         total = float(w.sum())
         left, right = self.At @ w[:, 0], other.At @ w[:, 0]
-        weighted = self.At.multiply(w[:, 0][None, :]).tocsr()
-        centred = center_products((weighted @ other.At.T).toarray(), self.mean, left, other.mean, right, total)
+        centred = center_products(raw, self.mean, left, other.mean, right, total)
         products: FloatArray = self.inverse_scale[:, None] * centred * other.inverse_scale
         with_left = self.constant * other.inverse_scale * (right - total * other.mean)
         if other.constant:
@@ -221,6 +224,11 @@ class SparseColumns:
             products = np.column_stack([products, with_right])
             with_left = np.append(with_left, total * self.constant * other.constant)
         return np.vstack([products, with_left]) if self.constant else products
+
+    def _weighted(self, w: FloatArray) -> Any:
+        """``A^T diag(w)``, sparse."""
+        At = self.At
+        return type(At)((At.data * w[At.indices, 0], At.indices, At.indptr), shape=At.shape)
 
     @property
     def gram_work(self) -> float:
