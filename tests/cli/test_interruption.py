@@ -204,7 +204,7 @@ class Stops:
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Stops())
-sys.argv = ["groupowl", "--version"]
+sys.argv = ["groupowl", "--help"]
 import groupowl_command
 groupowl_command.main()
 """
