@@ -3,199 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from .._checks import IMPUTE, count_message
-from .._kernels import EPS, nonzero_rows
+from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData, SufficientStatistics, compress_blocks, statistics_of_parts
 from .base import LocalDesign, PassCounter
 from .columns import SPARSE_SLOWDOWN, Columns, DenseColumns
-from .dense import DenseDesign
-from .moments import ColumnMoments, block_moments
-from .sparse import SparseDesign
-from .storage import ChosenRows, Storage, format_bytes, open_storage, parse_memory
-from .storage.columns import ColumnCache
+from .storage import ChosenRows, Storage, open_storage, parse_memory
+from .store import Store, as_local
 
-# A pass reads pieces of this part of max_memory, at most so many bytes.
-_BUFFER_SHARE = 16
-_LARGEST_BUFFER = 1 << 23
-# Arrays of one number per sample and task that a fit has at its worst moment.
-_SAMPLE_ARRAYS = 10
-# What libraries take for themselves once they are used.
-_OVERHEAD = 16_000_000
 # Copies in double precision that centring, scaling and inner solves make of the columns of a working set.
 _COLUMN_COPIES = 4
 # Matrices of one number per pair of features that compression has at its worst moment, by moments and by QR.
 _GRAM_COPIES, _QR_COPIES = 10, 20
-# Gram matrices are made from bands of this part of the buffer, of which there are copies in double precision.
-_GRAM_SHARE = 4
 # A product with more of the columns than this reads all of them, without keeping any.
 _MOST_KEPT = 0.25
-# Weights for which the moments of the columns are kept.
-_KEPT_MOMENTS = 2
-# A selection of rows is read into memory if it takes no more than this part of what is left there.
-_BATCH_SHARE = 4
-# Samples that are drawn from so many runs of rows come from whole runs, read at once.
-_FEW_RUNS = 2
-
-
-class _Store:
-    """What all views of one matrix on disk share: the storage, the memory it may use, and what is kept of it."""
-
-    def __init__(self, storage: Storage, max_memory: int) -> None:
-        self.storage = storage
-        self.max_memory = max_memory
-        self.buffer = max(1, min(max_memory // _BUFFER_SHARE, _LARGEST_BUFFER))
-        self.n_tasks = 1
-        self.forget()
-        if storage.least_bytes > max_memory // 4:
-            raise ValueError(
-                f"max_memory={format_bytes(max_memory)} is too small for {storage.label}: the smallest piece that can "
-                f"be read takes {format_bytes(storage.least_bytes)}, and more than a quarter is not left for it. "
-                "Raise max_memory, or write the data in smaller pieces."
-            )
-
-    def forget(self) -> None:
-        """Give up all that is kept."""
-        self.cache = ColumnCache(self.storage)
-        self.moments: list[tuple[FloatArray, ColumnMoments]] = []
-        self.held: tuple[int, Any] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        kept = ("cache", "moments", "held")
-        return {name: value for name, value in self.__dict__.items() if name not in kept}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.forget()
-
-    # Memory -----------------------------------------------------------------------------------------
-
-    def reserve(self, n_tasks: int) -> None:
-        """Set memory aside for sample space, or refuse where there is not enough of it."""
-        self.n_tasks = max(self.n_tasks, n_tasks)
-        n = self.storage.shape[0]
-        if self.sample_bytes > self.max_memory:
-            raise ValueError(
-                f"max_memory={format_bytes(self.max_memory)} is too small: targets, predictors and dual points of "
-                f"{n} samples and {self.n_tasks} tasks take about {format_bytes(self.sample_bytes)}, whatever is left "
-                "of X on disk. Raise max_memory."
-            )
-
-    @property
-    def sample_bytes(self) -> int:
-        """Memory for sample space."""
-        return _SAMPLE_ARRAYS * 8 * self.storage.shape[0] * self.n_tasks
-
-    @property
-    def available(self) -> int:
-        """Memory for columns or statistics."""
-        piece = max(self.buffer, self.storage.least_bytes)
-        return max(self.max_memory - 2 * piece - self.sample_bytes - _OVERHEAD, 0)
-
-    @property
-    def row_bytes(self) -> float:
-        """Memory of a row, on average."""
-        n, d = self.storage.shape
-        return self.storage.column_bytes * d / max(n, 1)
-
-    @property
-    def batch_bytes(self) -> int:
-        """Memory for a selection of rows."""
-        return max(self.buffer, self.available // _BATCH_SHARE)
-
-    def keep(self, columns: IndexArray, extra: int = 0) -> bool:
-        """Have these columns in memory, with ``extra`` bytes to spare; False where they do not fit."""
-        return self.cache.keep(columns, self.available - extra, self.buffer)
-
-    # Reading ----------------------------------------------------------------------------------------
-
-    def bands(self, columns: IndexArray | None, *, kept: bool) -> Iterator[tuple[slice, LocalDesign]]:
-        """Bands of rows for Gram matrices, as designs of their own; from memory if the columns are kept there."""
-        source: Any = self.cache if kept else self.storage
-        for rows, _, matrix in source.bands(self.buffer // _GRAM_SHARE, columns):
-            yield rows, as_local(matrix)
-
-    def blocks(self, columns: IndexArray | None, *, kept: bool) -> Iterator[tuple[slice, slice, LocalDesign]]:
-        """Pieces in the order of storage as designs of their own."""
-        source: Any = self.cache if kept else self.storage
-        for rows, part, matrix in source.blocks(self.buffer, columns):
-            yield rows, part, as_local(matrix)
-
-    def moments_for(self, w: FloatArray) -> ColumnMoments:
-        """Means and squares of all columns, in one pass that also looks for what is not finite.
-
-        The same weights, or multiples of them, take no second pass.
-        """
-        for known, moments in self.moments:
-            if known is w:
-                return moments
-            with np.errstate(all="ignore"):
-                factor = float(w[0, 0] / known[0, 0])
-                is_multiple = np.all(np.abs(w - factor * known) <= 4 * EPS * w)
-            if is_multiple:
-                return moments.weighted(factor)
-        moments = self._read_moments(w)
-        self.moments = [*self.moments[1 - _KEPT_MOMENTS :], (w, moments)]
-        return moments
-
-    def _read_moments(self, w: FloatArray) -> ColumnMoments:
-        parts: dict[int, ColumnMoments] = {}
-        with np.errstate(all="ignore"):  # what overflows is refused by whoever uses it
-            for rows, columns, block in self.blocks(None, kept=False):
-                found = block_moments(block, w[rows])
-                if not np.isfinite(found.squares.sum()):  # or so large that squares overflow
-                    self._check_finite(rows, columns, block.X)
-                known = parts.get(columns.start)
-                parts[columns.start] = found if known is None else known + found
-        return ColumnMoments.side_by_side([parts[start] for start in sorted(parts)])
-
-    def _check_finite(self, rows: slice, columns: slice, matrix: Any) -> None:
-        if self.storage.is_sparse:
-            counts = np.bincount(matrix.indices[~np.isfinite(matrix.data)], minlength=matrix.shape[1])
-        else:
-            counts = np.count_nonzero(~np.isfinite(matrix), axis=0)
-        if counts.any():
-            bad = np.zeros(self.storage.shape[1], dtype=np.intp)
-            bad[columns] = counts
-            where = f"X ({self.storage.place(rows)})"
-            raise ValueError(count_message(where, bad, IMPUTE, self.storage.feature_names))
-
-    @cached_property
-    def runs(self) -> IndexArray:
-        """Where rows are cut into runs that are read together."""
-        return self.storage.runs(self.buffer)
-
-    def take_rows(self, rows: IndexArray) -> Any:
-        """Some rows; where they come from few runs of rows, these are read whole, and the last one is kept."""
-        cuts = self.runs
-        numbers = np.searchsorted(cuts, rows, side="right") - 1
-        wanted = np.unique(numbers)
-        if len(wanted) > _FEW_RUNS:
-            self.held = None
-            return self.storage.take_rows(rows)
-        known = -1 if self.held is None else self.held[0]
-        pieces, places = [], []
-        for number in sorted(wanted, key=lambda number: number != known):  # the one that is there comes first
-            here = np.flatnonzero(numbers == number)
-            pieces.append(self._run(int(number))[rows[here] - cuts[number]])
-            places.append(here)
-        if len(pieces) == 1:
-            return pieces[0]
-        whole = sp.vstack(pieces, format="csr") if self.storage.is_sparse else np.concatenate(pieces)
-        return whole[np.argsort(np.concatenate(places))]
-
-    def _run(self, number: int) -> Any:
-        if self.held is None or self.held[0] != number:
-            self.held = None  # gone before the next one comes
-            start, stop = (int(cut) for cut in self.runs[number : number + 2])
-            self.held = (number, self.storage.read_rows(slice(start, stop)))
-        return self.held[1]
 
 
 class MemmapDesign(LocalDesign):
@@ -266,9 +91,9 @@ class MemmapDesign(LocalDesign):
     X: Storage
 
     def __init__(self, source: Any, max_memory: Any = None) -> None:
-        self._adopt(_Store(open_storage(source), parse_memory(max_memory)), None, PassCounter(), None)
+        self._adopt(Store(open_storage(source), parse_memory(max_memory)), None, PassCounter(), None)
 
-    def _adopt(self, store: _Store, chosen: IndexArray | None, passes: PassCounter, unit: float | None) -> None:
+    def _adopt(self, store: Store, chosen: IndexArray | None, passes: PassCounter, unit: float | None) -> None:
         super().__init__(store.storage, passes, unit)
         self._store = store
         self._chosen = chosen
@@ -279,7 +104,7 @@ class MemmapDesign(LocalDesign):
         self.feature_names = names
 
     @classmethod
-    def _view(cls, store: _Store, chosen: IndexArray | None, passes: PassCounter, unit: float) -> MemmapDesign:
+    def _view(cls, store: Store, chosen: IndexArray | None, passes: PassCounter, unit: float) -> MemmapDesign:
         """A design on the same store, with some of its columns."""
         view = cls.__new__(cls)
         view._adopt(store, chosen, passes, unit)
@@ -418,7 +243,7 @@ class MemmapDesign(LocalDesign):
         """These rows: in memory if they fit, else as a view of the file."""
         unit = self.unit * len(rows) / self.n_samples
         if len(rows) * self._store.row_bytes > self._store.batch_bytes:
-            store = _Store(ChosenRows(self.X, rows), self._store.max_memory)
+            store = Store(ChosenRows(self.X, rows), self._store.max_memory)
             store.n_tasks = self._store.n_tasks
             return self._view(store, self._chosen, self.passes, unit)
         matrix = self._store.take_rows(rows)
@@ -452,8 +277,3 @@ class MemmapDesign(LocalDesign):
         self.charge(self.n_features)
         bands = self.X.bands(self._store.buffer, self._chosen)
         return statistics_of_parts(((X, Y[rows], w[rows, 0], parts[rows]) for rows, _, X in bands), n_parts)
-
-
-def as_local(matrix: Any, passes: PassCounter | None = None, unit: float = 0.0) -> LocalDesign:
-    """The design of a matrix in memory; by itself it counts no products."""
-    return SparseDesign(matrix, passes, unit) if sp.issparse(matrix) else DenseDesign(matrix, passes, unit)
