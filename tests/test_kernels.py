@@ -14,6 +14,7 @@ from groupowl._kernels import (
     CLUSTER_RTOL,
     EPS,
     cluster_labels,
+    falling_order,
     last_argmax_cut,
     owl_gauge,
     owl_value,
@@ -424,6 +425,18 @@ def test_cluster_labels_count_distinct_norms_from_the_largest():
     assert cluster_labels(np.array([1.0, 3.0, 0.0, 1.0, 2.0])).tolist() == [3, 1, 0, 3, 2]
     assert cluster_labels(np.zeros(3)).tolist() == [0, 0, 0]
     assert cluster_labels(np.zeros(0)).tolist() == []
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-15, -1e-15])
+def test_order_of_norms_does_not_depend_on_rounding(noise):
+    norms = np.array([1.0, 3.0, 0.0, 1.0 + noise, 3.0 + noise, 2.0, 0.0])
+    assert falling_order(norms).tolist() == [1, 4, 5, 0, 3, 2, 6]
+    assert falling_order(norms[:0]).tolist() == []
+
+
+def test_order_of_norms_falls():
+    norms = np.random.default_rng(0).random(1000)
+    assert (np.diff(norms[falling_order(norms)]) <= 0).all()
 
 
 def test_cluster_labels_join_norms_equal_up_to_rounding():

@@ -214,6 +214,19 @@ def cluster_starts(falling: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArra
     return np.concatenate([[0], 1 + np.flatnonzero(falls)])
 
 
+def falling_order(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
+    """Indices by falling norm; norms that are equal up to rounding keep their order, on every machine."""
+    order = np.argsort(-norms, kind="stable")
+    return order[np.lexsort((order, _tie_numbers(norms[order], rtol)))]
+
+
+def _tie_numbers(falling: FloatArray, rtol: float) -> IndexArray:
+    """Number of the group of equal norms, from 1, for each of falling ones."""
+    begins = np.zeros(len(falling), dtype=np.intp)
+    begins[cluster_starts(falling, rtol)] = 1
+    return np.cumsum(begins)
+
+
 def cluster_labels(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
     """Number the groups of equal non-zero norms from 1 by falling norm; 0 for zero norms."""
     if len(norms) <= FEW:
@@ -223,7 +236,5 @@ def cluster_labels(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
     if len(support) == 0:
         return labels
     order = support[np.argsort(-norms[support], kind="stable")]
-    begins = np.zeros(len(order), dtype=np.intp)
-    begins[cluster_starts(norms[order], rtol)] = 1
-    labels[order] = np.cumsum(begins)
+    labels[order] = _tie_numbers(norms[order], rtol)
     return labels

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from ..estimators.frames import strongest_first
 from ..path import PathResult
 from ..tables import Reading, Table
 from ..tables.errors import counted
@@ -71,8 +72,7 @@ class Outcome:
     def selected(self) -> Any:
         """Positions of the features in the model, by falling norm of their coefficients."""
         support = self.estimator.get_support(indices=True)
-        coef = np.atleast_2d(self.estimator.coef_)[:, support].astype(np.float64)
-        return support[np.argsort(-np.linalg.norm(coef, axis=0), kind="stable")]
+        return support[strongest_first(np.atleast_2d(self.estimator.coef_)[:, support])]
 
     @property
     def is_hopeless(self) -> bool:

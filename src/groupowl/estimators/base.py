@@ -246,7 +246,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         Parameters
         ----------
         sort : bool, default=False
-            Whether to sort by falling norm in place of the order of the columns of X.
+            Whether to sort by falling norm, equal ones in the order of the columns of X, in place of that order.
 
         Returns
         -------

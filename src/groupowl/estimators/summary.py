@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .certificate import STATES, UNPENALIZED, counts_text
+from .frames import coefficient_norms, strongest_first
 
 _SHOWN = 25
 _LONGEST_NAME = 40
@@ -54,15 +55,15 @@ def _table(estimator: Any) -> list[str]:
     if len(support) == 0:
         return ["  No feature is selected. A smaller alpha selects some."]
     coef = np.atleast_2d(estimator.coef_)
-    norms = np.linalg.norm(coef[:, support].astype(np.float64), axis=0)
+    norms = coefficient_norms(coef)
     states, labels = estimator._states()[0], estimator._feature_labels()
-    shown = [int(support[i]) for i in np.argsort(-norms, kind="stable")[:_SHOWN]]
+    shown = support[strongest_first(coef[:, support])[:_SHOWN]].tolist()
     names = [str(labels[j])[:_LONGEST_NAME] for j in shown]
     width = max(len("feature"), *(len(name) for name in names))
     lines = [f"  {'feature':<{width}}  {'cluster':>7}  {'norm':>10}"]
     for j, name in zip(shown, names, strict=True):
         cluster = "-" if states[j] == UNPENALIZED else str(estimator.clusters_[j])
-        lines.append(f"  {name:<{width}}  {cluster:>7}  {np.linalg.norm(coef[:, j].astype(np.float64)):>10.4g}")
+        lines.append(f"  {name:<{width}}  {cluster:>7}  {norms[j]:>10.4g}")
     if (more := len(support) - len(shown)) > 0:
         lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
     if note := unequal_norms_text(estimator):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._checks import finite_number, positive_integer
+from .._kernels import cluster_starts, falling_order
 from .._typing import BoolArray, FloatArray, IndexArray
 from .reading import checked_names, fitted_attribute, names_of, public_rows
 from .style import (
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 _WIDEST_NAME = 0.4  # of the width of the axes
 _OFFSET = 4.0  # points between a line and its name
-_TIE_RTOL = 1e-9  # the same as for clusters
 _DASHES = (0, (5, 2))
 
 
@@ -297,11 +297,8 @@ class CoefficientPathDisplay:
 
 def _tied(norms: FloatArray) -> list[IndexArray]:
     """Non-zero norms by falling size, in groups of equal ones."""
-    order = np.argsort(-norms, kind="stable")[: np.count_nonzero(norms)]
-    if not len(order):
-        return []
-    breaks = np.flatnonzero(norms[order[1:]] < (1.0 - _TIE_RTOL) * norms[order[:-1]]) + 1
-    return np.split(order, breaks)
+    order = falling_order(norms)[: np.count_nonzero(norms)]
+    return np.split(order, cluster_starts(norms[order])[1:]) if len(order) else []
 
 
 def _make_room(ax: Axes, start: float, names: list[Text]) -> None:

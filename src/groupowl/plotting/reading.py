@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._kernels import falling_order
 from .._typing import FloatArray, IndexArray
 from ..solvers import SolveResult
 
@@ -60,7 +61,8 @@ def selection_of_result(result: Any, feature_names: Any, task_names: Any) -> Sel
 def _sorted_selection(
     n_features: int, features: IndexArray, rows: FloatArray, clusters: IndexArray, feature_names: Any, task_names: Any
 ) -> Selection:
-    order = np.lexsort((features, -np.linalg.norm(rows, axis=1), clusters))
+    order = falling_order(np.linalg.norm(rows, axis=1))
+    order = order[np.argsort(clusters[order], kind="stable")]
     names = names_of(features[order], checked_names("feature_names", feature_names, n_features))
     tasks = checked_names("task_names", task_names, rows.shape[1]) or _numbered_tasks(rows.shape[1])
     return Selection(features[order], names, rows[order], clusters[order], tasks)
