@@ -76,7 +76,7 @@ for name, B in fits.items():
 # Norms of the rows of coefficients, feature by feature, each scaled to its largest. Shaded blocks are those that
 # matter. Within a block the lasso's rows differ as if the features did, and some are zero. Those of Group OWL are tied,
 # the more the faster the weights fall at the top: the sequence "bh" falls fast there, the default "oscar" slowly.
-# Of the five sequences of groupowl "bh" did best on such data, which is why it is shown: on data of your own let
+# Of the six sequences of groupowl "bh" did best on such data, which is why it is shown: on data of your own let
 # cross-validation choose, ``GroupOWLRegressorCV(weights=["oscar", "linear", "bh"])``.
 
 figure, panels = plt.subplots(4, 1, figsize=(9, 7), sharex=True, layout="constrained")
