@@ -46,3 +46,14 @@ def test_groups_and_names_choose_problems(main, capsys):
     listed = capsys.readouterr().out.splitlines()
     assert listed
     assert all(line.startswith("b: ") and "constant" in line for line in listed)
+
+
+@pytest.mark.usefixtures("main")
+def test_why_skglm_declines_sorted_weights():
+    """It has them for one response, and that is not the same as not having them."""
+    adapters = import_module("benchmarks.peers.adapters")
+    refuse = adapters.ADAPTERS["skglm"].refuse
+    one, many = (adapters.Kind("squared", True, one_task, sparse=False, path=False) for one_task in (True, False))
+    assert "SLOPE" in refuse(one)
+    assert refuse(many) == "constant weights only"
+    assert refuse(adapters.Kind("squared", False, one_task=True, sparse=False, path=False)) is None

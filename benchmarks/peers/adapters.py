@@ -207,6 +207,12 @@ def _skglm(task: Task, strengths: np.ndarray, tol: float) -> Answers:
     return [coefs[:, :, t].T for t in range(len(alphas))]
 
 
+def _skglm_refuses(kind: Kind) -> str | None:
+    if kind.sorted_weights and kind.one_task:
+        return "its SLOPE penalty (FISTA only, no paths) is not run"
+    return _constant_squared(kind)
+
+
 def _adelie(task: Task, strengths: np.ndarray, tol: float) -> Answers:
     import adelie as ad
 
@@ -270,7 +276,7 @@ _LIST = (
     Adapter("sortedl1", "sortedl1", "sortedl1", _sortedl1, _sortedl1_refuses, tol=1e-6),
     Adapter("scikit-learn", "scikit-learn", "sklearn.linear_model", _sklearn, _constant_squared, tol=4.5e-7),
     Adapter("celer", "celer", "celer", _celer, _celer_refuses, tol=4.5e-7),
-    Adapter("skglm", "skglm", "skglm", _skglm, _constant_squared, tol=3e-5),
+    Adapter("skglm", "skglm", "skglm", _skglm, _skglm_refuses, tol=3e-5),
     Adapter(
         "adelie", "adelie", "adelie", _adelie, _constant, tol=3e-13, floor=1e-20, own_environment=".venv-bench-adelie"
     ),
