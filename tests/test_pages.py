@@ -246,6 +246,18 @@ def test_the_lasso_picks_one_and_group_owl_keeps_the_group(pictures):
     assert np.sum((often > 0) & (often < 1)) >= 3  # not always the same one
 
 
+def test_what_keeping_groups_costs_is_what_the_study_measured():
+    page = (DOCS / "guide" / "correlated_features.rst").read_text(encoding="utf-8")
+    shown = re.findall(r"\* - (\w+).*\n +- ([\d.]+)\n +- (\d+)\n +- ([\d.]+)\n", page)
+    assert len(shown) == 5
+    report = (DOCS / "measured" / "reproduction" / "report.md").read_text(encoding="utf-8")
+    lines = report[report.index("Means over all truths") :].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    measured = {row[0].lower(): (row[4], row[-1], row[3]) for row in rows}
+    measured["constant"] = measured["l2,1 (multitasklasso)"]
+    assert {name: tuple(figures) for name, *figures in shown} == {name: measured[name] for name, *_ in shown}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_page_is_in_the_contents_of_its_folder(page):
     if page.stem == "index":
