@@ -110,6 +110,8 @@ def prepared(page):
     data = go.datasets.make_correlated_groups(60, 12, 2, n_informative=4, random_state=0)
     Path("counts").mkdir()
     np.save("counts/part.npy", data.X)
+    pytest.importorskip("zarr")
+    pytest.importorskip("dask.array").from_array(data.X, chunks=(20, 12)).to_zarr("counts.zarr")
     blocks = [(data.X[:20], data.Y[:20]), (data.X[20:], data.Y[20:])]
     tuesday = go.SufficientStatistics.from_blocks([(data.X[::-1], data.Y[::-1] + 0.1)])
     tuesday.save("tuesday.npz")
@@ -119,13 +121,14 @@ def prepared(page):
         "X": data.X,
         "y": data.Y,
         "Y": data.Y,
+        "labels": np.arange(60) % 3,
         "lam": lam,
         "blocks": blocks,
         "days": ["monday", "tuesday"],
     }
 
 
-#: Code that needs more than a test has, by a part of it: here a cluster. tests/distributed has such fits.
+#: Code that needs more than a test has, by a part of it: here a cluster at an address. tests/distributed has such fits.
 NEEDS_MORE = {"large_data.rst": "scheduler:8786"}
 
 
