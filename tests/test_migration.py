@@ -7,6 +7,8 @@ conic solver, as they are written there.
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import re
 import warnings
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import sortedl1
-from sklearn.linear_model import Lasso, MultiTaskLasso, MultiTaskLassoCV
+from sklearn.linear_model import Lasso, LassoCV, MultiTaskLasso, MultiTaskLassoCV
 
 import groupowl as go
 from support import lasso_logistic_regression
@@ -52,6 +54,25 @@ def sorted_norms(B, w):
     """``sum_i w_i ||B_[i],:||`` for weights that do not rise: a sum of sums of the k largest norms."""
     drops = np.asarray(w) - np.append(w[1:], 0.0)
     return sum(drop * cp.sum_largest(cp.norm(B, 2, axis=1), k + 1) for k, drop in enumerate(drops) if drop > 0)
+
+
+# The tables ---------------------------------------------------------------------------------------------
+
+CALLS = {
+    "sortedl1": [sortedl1.Slope, sortedl1.Slope.path, sortedl1.Slope.cv],
+    "scikit_learn": [MultiTaskLasso, MultiTaskLassoCV, Lasso, LassoCV],
+}
+
+
+@pytest.mark.parametrize("page", CALLS)
+def test_every_parameter_of_the_other_package_is_on_the_page(page):
+    """Parameter by parameter, as the index says; packages that are not installed here are not looked at."""
+    code = " ".join(re.findall(r"``(.+?)``", (FOLDER / f"{page}.rst").read_text(encoding="utf-8")))
+    for call in CALLS[page]:
+        parameters = inspect.signature(call).parameters.values()
+        names = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+        missing = [name for name in names if name not in ("self", "X", "y") and not re.search(rf"\b{name}\b", code)]
+        assert missing == [], call
 
 
 # growl-reg ----------------------------------------------------------------------------------------------
@@ -131,6 +152,14 @@ def test_multi_task_lasso(fit_intercept):
     ours = sklearn_.multi_task_lasso(0.4, fit_intercept=fit_intercept, tol=TIGHT).fit(X, Y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-6)
+
+
+def test_sample_weights_mean_the_same():
+    X, Y = make_data()
+    sample_weight = np.random.default_rng(6).uniform(0.5, 2.0, len(X))
+    models = Lasso(0.4, tol=TIGHT), sklearn_.multi_task_lasso(0.4, tol=TIGHT)
+    theirs, ours = (model.fit(X, Y[:, 0], sample_weight=sample_weight) for model in models)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
 
 
 def test_lasso_for_one_target():
