@@ -1,10 +1,13 @@
 """The API reference has every public name; the check of the built site, part of ``make docs``, sees what is wrong."""
 
+import doctest
 import importlib
 import importlib.util
 import inspect
+import re
 from pathlib import Path
 
+import matplotlib
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -43,9 +46,31 @@ def test_every_public_name_is_in_the_reference_once():
 
 
 def test_every_public_object_has_an_example():
-    """Run as doctests by another test; constants need none."""
+    """In its docstring, run as a doctest by another test; constants have theirs on the page."""
     objects = {name: resolve(name) for name in check_site.documented(DOCS)}
     assert [name for name, value in objects.items() if callable(value) and ">>>" not in (value.__doc__ or "")] == []
+
+
+def constants():
+    """Names of constants in the reference, and what stands below them."""
+    pages = [page.read_text(encoding="utf-8") for page in sorted((DOCS / "api").glob("*.rst"))]
+    pattern = re.compile(r"^\.\. data:: (\w+)\n((?:\n| +.*\n)*)", flags=re.MULTILINE)
+    return {match[1]: match[2] for text in pages for match in pattern.finditer(text)}
+
+
+@pytest.mark.parametrize("name", constants())
+def test_every_constant_has_an_example_that_runs(name):
+    matplotlib.use("Agg")
+    test = doctest.DocTestParser().get_doctest(constants()[name], {}, name, "docs/api", 0)
+    assert any(name in example.source for example in test.examples)
+    report = []
+    assert doctest.DocTestRunner(verbose=False).run(test, out=report.append).failed == 0, "".join(report)
+
+
+def test_every_constant_is_seen():
+    """So that the test above is not empty."""
+    documented = [name for name in check_site.documented(DOCS) if not callable(resolve(name))]
+    assert {name.rpartition(".")[2] for name in documented} == set(constants()) != set()
 
 
 SITE = {
