@@ -144,6 +144,8 @@ def test_citation():
     assert [author["family-names"] for author in paper["authors"]] == ["Bao", "Lu", "Zhang"]
     page = (ROOT / "docs" / "mathematics" / "index.rst").read_text(encoding="utf-8")
     assert paper["title"] in page
+    assert paper["type"] == "conference-paper"
+    assert f"booktitle = {{{paper['collection-title']}}}" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert paper["identifiers"][0]["value"] in page
 
 
@@ -187,8 +189,10 @@ def test_issue_forms(name):
 
 
 def test_what_the_source_distribution_names_exists():
-    for name in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]:
+    include = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    for name in include:
         assert (ROOT / name).exists(), name
+    assert {".github", ".pre-commit-config.yaml"} <= set(include)  # which the tests above read
 
 
 def test_paths_named_for_contributors_exist():
