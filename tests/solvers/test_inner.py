@@ -210,13 +210,35 @@ def test_steps_along_the_pattern_converge_like_newton_steps(shape):
     assert len(gaps) <= 3
 
 
-def test_a_step_along_the_pattern_that_does_not_help_is_not_taken():
-    problem, oracles, start, _ = inner_problem("squared", n=15, d=60, q=1)
+@pytest.mark.parametrize(("q", "shape"), [(1, "constant"), (3, "oscar")])
+def test_a_step_along_the_pattern_that_does_not_help_is_not_taken(q, shape):
+    problem, oracles, start, _ = inner_problem("squared", n=15, d=60, q=q, shape=shape)
     oracle = oracles[2]
     assert pattern_step(oracle, first_iterate(oracle, start, problem.lam), problem.lam) is None  # no row is non-zero
     rng = np.random.default_rng(0)
     many = first_iterate(oracle, rng.standard_normal(start.shape), problem.lam)  # more rows than samples: singular
     assert pattern_step(oracle, many, problem.lam) is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("shape", ["oscar", "linear", "bh"])
+def test_clusters_that_would_pass_each_other_become_one(shape, seed):
+    """Where merging them ends, no cluster can gain by another radius: its pull is the sum of its weights."""
+    problem, oracles, _, _ = inner_problem("squared", q=1, shape=shape)
+    rng = np.random.default_rng(seed)
+    signs = np.sign(oracles[2].base.descent)
+    best = go.solve(problem.design.X, problem.targets.Y, problem.lam, tol=1e-11).B
+    near = np.where(best != 0, best * rng.uniform(0.8, 1.2, best.shape), 0.01 * signs * rng.random(best.shape))
+    for oracle in oracles[1:]:
+        iterate = first_iterate(oracle, near, problem.lam)
+        done = pattern_step(oracle, iterate, problem.lam)
+        labels = cluster_labels(np.abs(done.point.B[:, 0]))
+        assert done.objective < iterate.objective
+        assert 0 < labels.max() < np.count_nonzero(done.point.B) < np.count_nonzero(near)
+        pulls = np.sign(done.point.B[:, 0]) * oracle.complete(done.point)[:, 0]
+        sizes = np.bincount(labels)[1:]
+        weights = np.add.reduceat(problem.lam[: sizes.sum()], np.cumsum(sizes) - sizes)
+        np.testing.assert_allclose(np.bincount(labels, pulls)[1:], weights, rtol=1e-8)
 
 
 def test_clusters_that_would_turn_round_become_zero():

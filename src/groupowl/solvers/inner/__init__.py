@@ -38,6 +38,8 @@ _BLOCK_STEPS = 20
 # The same where single Newton steps along the pattern are cheap, and between two such steps that help.
 _SHORT_BLOCK = 10
 _SHORTEST_BLOCK = 3
+# Rows that may have changed before such a step, as a part of the non-zero ones.
+_FEW_CHANGED = 0.2
 # A method that leaves more than this of the gap did not help.
 _WORTH_IT = 0.5
 # How long methods wait for their turn, as multiples of their price that gradient steps must have cost, and by how much
@@ -131,7 +133,7 @@ class _Minimisation:
         """Steps from the iterate until the goal is met or no steps are left."""
         self.step_cost = self.oracle.step_cost(iterate.point.B.shape[1])
         if iterate.warm and self.gram is not None:  # a Newton step along its pattern may be all that is needed
-            self.block = _SHORTEST_BLOCK
+            self.block, self.pattern = _SHORTEST_BLOCK, nonzero_rows(iterate.point.B)
         reference, since = np.inf, 0
         while iterate.steps < self.max_steps:
             for method in (self._gradient_steps, self._pattern_step, self._second_order_steps):
@@ -166,9 +168,10 @@ class _Minimisation:
             self.block = _BLOCK_STEPS
             return iterate
         again, self.block = self.block == _SHORTEST_BLOCK, _SHORT_BLOCK
-        stands = self._rows_stand(iterate)
+        changed = self._rows_changed(iterate)
         price = newton_cost(iterate.point.B)
-        due = again or (stands and self.pattern_turn.comes(iterate.steps, self.step_cost, price))
+        turn_comes = changed == 0.0 and self.pattern_turn.comes(iterate.steps, self.step_cost, price)
+        due = turn_comes or (again and changed <= _FEW_CHANGED)
         if not due or price > self.newton_limit or np.isinf(price):
             return iterate
         trial = pattern_step(self.gram, iterate, self.lam)
@@ -207,10 +210,12 @@ class _Minimisation:
         turn.over(iterate, helped=iterate.gap <= _WORTH_IT * gap)
         return iterate
 
-    def _rows_stand(self, iterate: Iterate) -> bool:
-        """Whether the non-zero rows are those of the last look."""
+    def _rows_changed(self, iterate: Iterate) -> float:
+        """Rows that became zero or non-zero since the last look, relative to the non-zero ones; infinity at first."""
         last, self.pattern = self.pattern, nonzero_rows(iterate.point.B)
-        return np.array_equal(self.pattern, last)
+        if len(last) == 0:
+            return np.inf
+        return int(np.count_nonzero(self.pattern != last)) / max(int(np.count_nonzero(self.pattern)), 1)
 
     def _accelerated(self, iterate: Iterate) -> Iterate:
         direction = self.oracle.complete(iterate.point)

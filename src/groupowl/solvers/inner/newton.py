@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from ..._kernels import EPS, TINY, cluster_starts, prox_and_value, unit_norms
 from ..._typing import FloatArray, IndexArray
@@ -36,6 +37,8 @@ _EASY_STEPS = 6
 _TIE_RTOL = 1e-12
 # A step along the pattern that makes rows longer than the longest times this comes from a near singular system.
 _LONGEST_STEP = 10.0
+# How often clusters that passed each other in a step along the pattern are merged, and the others solved for again.
+_MERGES = 2
 # Least pull on a row, as a fraction of its weight, that counts in the curvature of the penalty.
 _LEAST_PULL = 0.1
 # sigma = 1 / damping; damping starts at this fraction of the largest curvature, and falls to the floor.
@@ -156,28 +159,45 @@ def _solve_system(K: FloatArray, right: FloatArray) -> FloatArray:
     return solution if np.isfinite(solution).all() else np.zeros_like(right)
 
 
+@dataclass(frozen=True, eq=False)
+class _Pattern:
+    """Non-zero rows by falling norm, their directions, and where clusters of equal norms begin."""
+
+    rows: IndexArray
+    norms: FloatArray
+    directions: FloatArray
+    starts: IndexArray
+
+    @classmethod
+    def of(cls, B: FloatArray) -> _Pattern:
+        """The pattern of some coefficients."""
+        norms = unit_norms(B)
+        rows = np.flatnonzero(norms)
+        rows = rows[np.argsort(-norms[rows], kind="stable")]
+        norms = norms[rows]
+        return cls(rows, norms, B[rows] / norms[:, None], cluster_starts(norms, _TIE_RTOL))
+
+    @property
+    def sizes(self) -> IndexArray:
+        """Rows in each cluster."""
+        return _sizes(self.starts, len(self.rows))
+
+
 def pattern_step(oracle: QuadraticOracle, iterate: Iterate, lam: FloatArray) -> Iterate | None:
     """A Newton step for the non-zero rows and clusters as they are; None where it does not help.
 
-    With one task it ends at the minimiser for these rows, clusters and weights. Clusters whose radius would become
-    negative become zero.
+    Clusters whose radius would become negative become zero. With one task the step ends at the minimiser for what then
+    remains, with clusters that would pass each other as one.
     """
-    point = iterate.point
-    B_norms = unit_norms(point.B)
-    rows = np.flatnonzero(B_norms)
-    if len(rows) == 0:
+    point, pattern = iterate.point, _Pattern.of(iterate.point.B)
+    if len(pattern.rows) == 0:
         return None
-    rows = rows[np.argsort(-B_norms[rows], kind="stable")]
-    norms = B_norms[rows]
-    directions, starts = point.B[rows] / norms[:, None], cluster_starts(norms, _TIE_RTOL)
-    step = _pattern_direction(oracle, point, rows, norms, directions, starts, lam)
-    radii = norms[starts] + np.einsum("jk,jk->j", directions, step)[starts]
-    if not radii.max() < _LONGEST_STEP * norms[0]:
+    one_task = point.B.shape[1] == 1
+    moved = (_cluster_minimum if one_task else _turned_rows)(oracle, point, pattern, lam)
+    if not unit_norms(moved).max() < _LONGEST_STEP * pattern.norms[0]:
         return None
-    turned = point.B[rows] + step
-    lengths = np.maximum(unit_norms(turned), TINY)
     B = np.zeros_like(point.B)
-    B[rows] = turned * (np.repeat(np.maximum(radii, 0.0), _sizes(starts, len(rows))) / lengths)[:, None]
+    B[pattern.rows] = moved
     trial, penalty = oracle.trial(point, B, B - point.B), penalty_of(B, lam)
     if not trial.loss + penalty < iterate.objective:
         return None
@@ -185,27 +205,66 @@ def pattern_step(oracle: QuadraticOracle, iterate: Iterate, lam: FloatArray) -> 
     return Iterate(trial, penalty, iterate.lipschitz, gap, iterate.steps + 1, largest=iterate.largest)
 
 
-def _pattern_direction(
-    oracle: QuadraticOracle,
-    point: Point,
-    rows: IndexArray,
-    norms: FloatArray,
-    directions: FloatArray,
-    starts: IndexArray,
-    lam: FloatArray,
-) -> FloatArray:
+def _cluster_minimum(oracle: QuadraticOracle, point: Point, pattern: _Pattern, lam: FloatArray) -> FloatArray:
+    """Non-zero rows of one task at the minimiser over the radii of their clusters, each at its weights.
+
+    Radii that come out negative are taken for zero, clusters that passed each other for one, and the others are solved
+    for again, a few times. Among equal weights the order does not matter.
+    """
+    rows, directions, starts = pattern.rows, pattern.directions, pattern.starts
+    ordered = lam[0] != lam[len(rows) - 1]
+    K, sizes = oracle.cluster_gram(rows, directions, starts), pattern.sizes
+    pulls = directions[:, 0] * oracle.complete(point)[rows, 0] - lam[: len(rows)]
+    right = K @ pattern.norms[starts] + np.add.reduceat(pulls, starts)
+    place, weights = np.arange(len(starts)), sizes  # entry of radii for each cluster of the pattern, or -1; its rows
+    radii = _solve_system(K, right)
+    for _ in range(_MERGES):
+        pooled = _falling(radii, weights) if ordered else radii
+        kept = np.flatnonzero(pooled > 0.0)
+        if pooled is radii and len(kept) == len(radii):
+            break
+        heads = cluster_starts(pooled[kept], 0.0) if ordered else np.arange(len(kept))
+        if len(heads) == 0:
+            return np.zeros_like(directions)
+        number = np.full(len(radii), -1)
+        number[kept] = np.searchsorted(heads, np.arange(len(kept)), side="right") - 1
+        place = np.where(place < 0, -1, number[place])
+        K = np.add.reduceat(np.add.reduceat(K[np.ix_(kept, kept)], heads, axis=0), heads, axis=1)
+        right, weights = np.add.reduceat(right[kept], heads), np.add.reduceat(weights[kept], heads)
+        radii = _solve_system(K, right)
+    radii = np.maximum(_falling(radii, weights) if ordered else radii, 0.0)
+    return np.repeat(np.append(radii, 0.0)[place], sizes)[:, None] * directions
+
+
+def _falling(radii: FloatArray, weights: IndexArray) -> FloatArray:
+    """The radii themselves if they fall, else the nearest ones that do."""
+    if not np.count_nonzero(radii[1:] > radii[:-1]):
+        return radii
+    return np.asarray(isotonic_regression(radii, weights=weights, increasing=False).x, dtype=np.float64)
+
+
+def _turned_rows(oracle: QuadraticOracle, point: Point, pattern: _Pattern, lam: FloatArray) -> FloatArray:
+    """Non-zero rows of several tasks after a Newton step for their radii and directions."""
+    rows, directions, starts, sizes = pattern.rows, pattern.directions, pattern.starts, pattern.sizes
+    step = _pattern_direction(oracle, point, pattern, lam)
+    radii = pattern.norms[starts] + np.einsum("jk,jk->j", directions, step)[starts]
+    turned = point.B[rows] + step
+    lengths = np.maximum(unit_norms(turned), TINY)
+    return turned * (np.repeat(np.maximum(radii, 0.0), sizes) / lengths)[:, None]
+
+
+def _pattern_direction(oracle: QuadraticOracle, point: Point, pattern: _Pattern, lam: FloatArray) -> FloatArray:
     """Newton direction on the non-zero rows for the loss plus ``sum_i lam_i norm_i`` with the order of norms fixed.
 
     Rows of a cluster share its weights. Across its direction a row is as stiff as its own part of them, which at the
     optimum is the length of its descent direction.
     """
-    sizes, descent = _sizes(starts, len(rows)), oracle.complete(point)[rows]
+    rows, directions, starts, sizes = pattern.rows, pattern.directions, pattern.starts, pattern.sizes
+    descent = oracle.complete(point)[rows]
     shares = np.repeat(np.add.reduceat(lam[: len(rows)], starts) / sizes, sizes)
     image = shares[:, None] * directions - descent
-    if directions.shape[1] == 1:
-        return _radial_direction(oracle, rows, directions, starts, image, 0.0)
     pulls = np.einsum("jk,jk->j", directions, descent)
-    stiffness = np.maximum(pulls, _LEAST_PULL * shares) / norms
+    stiffness = np.maximum(pulls, _LEAST_PULL * shares) / pattern.norms
     inverse = oracle.inverse(rows, stiffness)
     return _general_direction(inverse, directions, starts, stiffness, image, float(stiffness.mean()))
 
