@@ -46,7 +46,7 @@ _WORTH_IT = 0.5
 # longer after a try in vain. Proximal Newton steps need many where rows may form clusters, until they are found.
 _PATTERN_PATIENCE = 0.5
 _CURVATURE_PATIENCE = 1.0
-_NEWTON_PATIENCE = 0.25
+_NEWTON_PATIENCE = 1.0
 _CLUSTER_NEWTON_PATIENCE = 15.0
 _PATTERN_RISE = 2.0
 _RISE = 4.0
