@@ -18,7 +18,7 @@ from ._typing import FloatArray, IndexArray
 from .compression import build_problem_of_data, n_samples_of
 from .designs import as_design
 from .gram import SufficientStatistics
-from .problem import LATER, Problem
+from .problem import LATER, Problem, Residual
 from .solvers import Sequence, Solver
 from .weights import resolve_weights
 
@@ -51,9 +51,19 @@ class Model:
         return np.concatenate([self.weights, np.full(len(self.unpenalized), self.weights[-1])])
 
     @cached_property
+    def null_residual(self) -> Residual:
+        """What the model without features leaves unexplained: a pass over the data."""
+        return self.problem.residual(self.problem.null_coefficients())
+
+    @property
+    def known_residual(self) -> Residual | None:
+        """:attr:`null_residual` if it was needed already."""
+        return vars(self).get("null_residual")
+
+    @cached_property
     def alpha_max(self) -> float:
         """Smallest alpha that selects nothing."""
-        return self.problem.lam_max(self.sequence_weights)
+        return self.problem.lam_max(self.sequence_weights, self.null_residual)
 
     @property
     def null_loss(self) -> float:
@@ -75,11 +85,9 @@ class Model:
         grid[0] = top
         return grid
 
-    def start(self, coef_init: Any = None, intercept_init: Any = None) -> FloatArray:
+    def start(self, coef_init: Any, intercept_init: Any = None) -> FloatArray:
         """Coefficients of the problem to start from; ``coef_init`` is (n_targets, n_features) or (n_features,)."""
         problem, q = self.problem, self.problem.targets.n_tasks
-        if coef_init is None:
-            return problem.null_coefficients()
         expected = (q, problem.n_rows)
         coef = finite_matrix("coef_init", np.atleast_2d(coef_init), remedy="Start from finite coefficients, or None.")
         if coef.shape != expected:
@@ -94,7 +102,8 @@ class Model:
     def sequence(self, solver: Solver, *, tol: float, n_solves: int = 1, start: FloatArray | None = None) -> Sequence:
         """Solves that follow each other; each takes :attr:`sequence_weights` and an alpha."""
         first = self.problem.null_coefficients() if start is None else start
-        return Sequence(self.problem, solver, first, tol=tol, n_solves=n_solves)
+        known = self.known_residual if start is None else None
+        return Sequence(self.problem, solver, first, tol=tol, n_solves=n_solves, residual=known)
 
 
 def warn_unless_bounded(model: Model) -> None:

@@ -154,6 +154,19 @@ def test_squared_loss_with_many_samples_takes_three_passes():
         assert design.file_passes == pytest.approx(3.0)  # the moments are known
 
 
+@pytest.mark.real_sizes
+def test_paths_take_one_pass_more_and_cross_validation_a_few():
+    """For the largest alpha, whose certificate is that of the first point; for the last digits of the chosen fit."""
+    X, Y = make_data()
+    design = MemmapDesign(write_npy(X))
+    assert len(go.group_owl_path(design, Y, alphas=8)) > 1
+    assert design.file_passes == pytest.approx(3.0)
+    design = MemmapDesign(write_npy(X))
+    model = go.GroupOWLRegressorCV(alphas=8).fit(design, Y)
+    assert model.path_.alpha_max == model.alphas_[0]
+    assert design.file_passes <= 7.0 + 1e-9
+
+
 def test_weights_that_differ_by_a_factor_share_the_first_pass():
     X, _ = make_data()
     design, reference = MemmapDesign(write_npy(X)), DenseDesign(X)

@@ -157,7 +157,7 @@ def group_owl_path(
             tol=tol,
             max_iter=max_iter,
             rng=as_generator(random_state),
-            start=model.start(_all_columns(coef_init, classes)),
+            start=None if coef_init is None else model.start(_all_columns(coef_init, classes)),
             max_features=limit,
             max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
             callback=combined(line, callback),
@@ -232,7 +232,7 @@ def _targets_of_blocks(y: Any, loss: Any, sample_weight: Any) -> tuple[Any, Any]
 
 def _all_columns(coef_init: Any, classes: Any) -> Any:
     """Coefficients with a row for every class; two classes are given as the difference."""
-    if coef_init is None or classes is None or len(classes) != 2:
+    if classes is None or len(classes) != 2:
         return coef_init
     coef = as_float_array("coef_init", coef_init, ndim=(1, 2))
     difference = coef if coef.ndim == 2 else coef[None]

@@ -182,9 +182,9 @@ class Problem(Objective):
         slack = self._slack(certificate.theta_norm)
         return certificate.correlations + radius * self.norms + slack * self.rounding_norms
 
-    def lam_max(self, weights: FloatArray) -> float:
-        """Smallest factor of ``weights`` at which no feature is selected."""
-        residual = self.residual(self.null_coefficients())
+    def lam_max(self, weights: FloatArray, residual: Residual | None = None) -> float:
+        """Smallest factor of ``weights`` at which no feature is selected; ``residual`` is that of the null model."""
+        residual = self.residual(self.null_coefficients()) if residual is None else residual
         correlations = residual.pulls + self._cancellation(residual.norm)
         factor = owl_gauge(correlations, weights)
         # Rounding, of lam = factor * weights and of the products, must not leave the gauge above 1.

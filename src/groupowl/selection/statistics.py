@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..compression import compression_pays, is_compressible, needs_exactness, pr
 from ..designs import as_design
 from ..gram import SufficientStatistics
 from ..model import Model
-from ..problem import Problem
+from ..problem import Problem, Residual
 from ..solvers import Sequence, Solver
 from .folds import Fold, are_complements, are_partition
 
@@ -87,9 +87,22 @@ class ModelWithStatistics(Model):
     ----------
     small : Problem
         The same problem on statistics.
+    plain : Model
+        The same model without them.
     """
 
     small: Problem
+    plain: Model
+
+    @cached_property
+    def alpha_max(self) -> float:
+        """Smallest alpha that selects nothing."""
+        return self.plain.alpha_max
+
+    @property
+    def known_residual(self) -> Residual | None:
+        """That of the plain model."""
+        return self.plain.known_residual
 
     def sequence(self, solver: Solver, *, tol: float, n_solves: int = 1, start: FloatArray | None = None) -> Sequence:
         """Solves on the statistics; where their rounding may forbid the proof asked for, the solver decides."""
@@ -105,4 +118,4 @@ def with_statistics(model: Model, total: SufficientStatistics, standardize: bool
     """The same model with its statistics."""
     small = problem_of_statistics(total, fit_intercept=model.problem.fit_intercept, standardized=standardize)
     small.design.passes = model.problem.design.passes  # one count for both
-    return ModelWithStatistics(model.problem, model.weights, model.unpenalized, small)
+    return ModelWithStatistics(model.problem, model.weights, model.unpenalized, small, model)

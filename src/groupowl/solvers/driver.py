@@ -192,9 +192,7 @@ class Run:
                 status, guess = self._certify(), None
             while status is None:
                 self._screen()
-                self.state, steps = self.solver.advance(self.screened.current, self.state, self._round(guess))
-                self.n_iter += steps
-                status, guess = self._certify(), None
+                status, guess = self._certify(self._advance(guess)), None
             return self._result(status)
 
     @property
@@ -202,6 +200,15 @@ class Run:
         """The latest certificate, for the rows that are alive."""
         assert self.screened.certificate is not None
         return self.screened.certificate
+
+    def _advance(self, guess: FloatArray | None) -> Residual | None:
+        """Steps up to the next certificate; the residual where they end, if it is known."""
+        if self.n_iter == 0 and self.latest.gap == 0.0:  # no features are best: a step would not move them
+            self.n_iter = 1
+            return self.latest.residual
+        self.state, steps = self.solver.advance(self.screened.current, self.state, self._round(guess))
+        self.n_iter += steps
+        return None
 
     def _round(self, guess: FloatArray | None) -> Round:
         left = self.max_iter - self.n_iter

@@ -35,16 +35,27 @@ class Sequence:
         Relative tolerance of every solve.
     n_solves : int
         Solves to come, which decides whether statistics pay.
+    residual : Residual, default=None
+        That of ``B``, if it is known.
     """
 
-    def __init__(self, problem: Problem, solver: Solver, B: FloatArray, *, tol: float, n_solves: int = 1) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Solver,
+        B: FloatArray,
+        *,
+        tol: float,
+        n_solves: int = 1,
+        residual: Residual | None = None,
+    ) -> None:
         self.problem = self.small = problem
         self.solver = solver
         self.tol = tol
         self.B = B
-        self.residual: Residual | None = None
+        self.residual = residual
         self.certificate: Certificate | None = None  # of the last solve
-        self.source: Problem | None = None  # the problem that the residual belongs to
+        self.source: Problem | None = problem  # that the residual belongs to
         self.line = self.new_line()
         self._pulls: tuple[Problem, FloatArray] | None = None
         self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
