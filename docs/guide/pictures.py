@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.patches import Circle, Rectangle
 from numpy.typing import NDArray
 
@@ -204,7 +205,8 @@ def cross_validated() -> None:
     data = go.datasets.make_correlated_groups(
         120, 100, 3, n_informative=12, group_size=4, structure="block", correlation=0.95, random_state=3
     )
-    model = go.GroupOWLRegressorCV(alphas=30, eps=0.02, selection="1se").fit(data.X, data.Y)
+    X = pd.DataFrame(data.X, columns=[f"gene {j}" for j in range(100)])
+    model = go.GroupOWLRegressorCV(alphas=30, eps=0.02, selection="1se").fit(X, data.Y)
     _, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     CrossValidationDisplay.from_estimator(model, ax=left)
     CoefficientPathDisplay.from_estimator(model, ax=right)
