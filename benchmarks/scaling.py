@@ -732,7 +732,7 @@ def plot(study: Study, folder: Path) -> None:
                     axes[1].semilogx(sizes, [item.products for item in fits], label=label, **line)
         axes[0].set(xlabel=noun, ylabel="seconds")
         axes[1].set(xlabel=noun, ylabel="products $X^T \\Theta$ with all of X", ylim=(0, None))
-        axes[0].legend(fontsize=7)
+        axes[0].legend(fontsize=7, handlelength=4)
         figure.savefig(folder / f"{noun}.png", dpi=130)
         plt.close(figure)
 

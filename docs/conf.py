@@ -59,6 +59,8 @@ smartquotes = False  # "oscar" is to be copied as it is
 # Types are in the docstrings, in words.
 autodoc_typehints = "none"
 autosummary_generate = True
+# Names of members alone fit beside the page.
+toc_object_entries_show_parents = "hide"
 # The templates list the members, each once.
 numpydoc_show_class_members = False
 
@@ -75,6 +77,7 @@ html_theme_options = {
     # Tables of measurements need the room.
     "secondary_sidebar_items": {
         "**": ["page-toc"],
+        "contributing/extending": [],
         "measured/benchmarks": [],
         "measured/reproduction/report": [],
         "measured/scaling": [],

@@ -29,6 +29,7 @@ each of the 100 strengths. The gap is relative to the loss at zero.
   on paths it still counts as a rival if the median strength reached the gap.
 - Everyone gets `X` in its favourite memory order (by columns for coordinate descent, else by rows), centred and with
   columns of norm sqrt(n). adelie gets a short path that ends at the strength asked for, which is its fastest way.
+- `groupowl in X^T Y` is its time over that of one product of X^T with the targets.
 - groupowl is `solve` with its defaults but no limit of steps, and `groupowl.path.solve_path`. apgd is
   Algorithm 1 without screening, apgd+paper with the paper's rule, spgd Algorithm 2 with screening.
 """
@@ -137,7 +138,7 @@ def _times(letter: str, records: list[Record]) -> str:
     for key, row in sorted(by_problem(records).items(), key=_by_case):
         own = row.get("groupowl")
         texts = [_bold_best(row, name) for name in names]
-        units = [] if letter == "f" else [f"{cost(own):.1f}" if own and own["products"] else ""]
+        units = [] if letter == "f" else [f"{cost(own):.1f}" if own and own["products"] else "-"]
         rows.append([key[3:], str(own["n_rows"]) if own else "", *texts, *units])
     return _rows(header, rows)
 
@@ -220,9 +221,8 @@ def _draw_profiles(data: dict[str, Any], path: Path, colors: dict[str, Any]) -> 
     if not shown:
         return False
     columns = min(2, len(shown))
-    figure, axes = plt.subplots(
-        -(-len(shown) // columns), columns, figsize=(6 * columns, 4 * -(-len(shown) // columns)), squeeze=False
-    )
+    lines = -(-len(shown) // columns)
+    figure, axes = plt.subplots(lines, columns, figsize=(7 * columns, 4 * lines), squeeze=False, layout="constrained")
     for axis in axes.flat[len(shown) :]:
         axis.remove()
     for axis, (key, row) in zip(axes.flat, sorted(shown.items()), strict=False):
@@ -231,9 +231,8 @@ def _draw_profiles(data: dict[str, Any], path: Path, colors: dict[str, Any]) -> 
             axis.step(gaps, seconds, where="post", marker=".", label=name, color=colors[name])
         axis.set(xscale="log", yscale="log", xlabel="relative duality gap", ylabel="seconds", title=key)
         axis.set_xlim(1.0, 1e-10)
-        axis.legend(fontsize=7)
+        axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))  # beside the curves, not on them
         axis.grid(alpha=0.3)
-    figure.tight_layout()
     figure.savefig(path, dpi=110)
     plt.close(figure)
     return True

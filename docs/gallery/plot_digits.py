@@ -24,7 +24,7 @@ path = go.group_owl_path(X, y, loss="multinomial", alphas=30, eps=0.02, tol=1e-4
 # %%
 # Accuracy on held-out digits against the number of pixels that the model reads, one dot for each alpha. The right
 # picture shows when a pixel comes in: the largest alpha at which it is selected, relative to the alpha that selects
-# none. Pixels at the rim are nearly always blank, and stay out.
+# none. Pixels on the left and right are nearly always blank, and stay out.
 
 coefs, intercepts = path.coefs, path.intercepts
 accuracy = [np.mean(np.argmax(X_new @ coefs[:, :, i].T + intercepts[:, i], axis=1) == y_new) for i in range(len(path))]

@@ -31,7 +31,9 @@ class CorrelatedGroups:
     Examples
     --------
     >>> import groupowl as go
-    >>> data = go.datasets.make_correlated_groups(50, 100, 3, n_informative=6, group_size=3, random_state=0)
+    >>> data = go.datasets.make_correlated_groups(
+    ...     50, 100, 3, n_informative=6, group_size=3, random_state=0
+    ... )
     >>> data.X.shape, data.Y.shape, data.B.shape
     ((50, 100), (50, 3), (100, 3))
     >>> int((data.groups > 0).sum())
@@ -98,7 +100,9 @@ def make_correlated_groups(
     Examples
     --------
     >>> import groupowl as go
-    >>> data = go.datasets.make_correlated_groups(50, 100, 3, n_informative=6, group_size=3, random_state=0)
+    >>> data = go.datasets.make_correlated_groups(
+    ...     50, 100, 3, n_informative=6, group_size=3, random_state=0
+    ... )
     >>> data.X.shape, data.Y.shape, int(data.groups.max())
     ((50, 100), (50, 3), 2)
     """

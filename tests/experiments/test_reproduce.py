@@ -889,7 +889,10 @@ def test_outputs(done):
         assert "<svg" in (out / f"{name}.svg").read_text()
     loaded = json.loads((out / "results.json").read_text())
     assert "rows" not in loaded["records"]["PlantGO.p1.default.t1"]
-    assert report_markdown(Results.from_dict(loaded)) == (out / "report.md").read_text()
+    report = (out / "report.md").read_text()
+    pictures = re.findall(r"^!\[.+\]\((.+)\)\n\n", report, flags=re.MULTILINE)
+    assert sorted(pictures) == sorted(f"{name}.png" for name in figures)
+    assert report_markdown(Results.from_dict(loaded)) == re.sub(r"^!\[.+\n\n", "", report, flags=re.MULTILINE)
     lines = results_csv(results).splitlines()
     assert len({len(cells) for cells in csv.reader(lines)}) == 1
     assert len(lines) == 1 + 2 * 3 * (2 * 5 + 2 * 7)
@@ -906,6 +909,7 @@ def test_figures_of_other_sets_do_not_stay(done, tmp_path):
     after = {path.name for path in tmp_path.iterdir()}
     assert after == {path.name for path in paths} | {"mine.png"}
     assert "figure3_time_multinomial.png" in before - after
+    assert "](figure3_time_multinomial.png)" not in (tmp_path / "report.md").read_text()
 
 
 def test_figures_are_the_same_files_each_time(done, tmp_path):

@@ -72,7 +72,8 @@ class SufficientStatistics:
     >>> import numpy as np
     >>> import groupowl as go
     >>> X, Y = np.array([[1.0, 0.0], [3.0, 1.0], [5.0, 5.0]]), np.array([1.0, 2.0, 3.0])
-    >>> whole, fold = go.SufficientStatistics.from_arrays(X, Y), go.SufficientStatistics.from_arrays(X[2:], Y[2:])
+    >>> whole = go.SufficientStatistics.from_arrays(X, Y)
+    >>> fold = go.SufficientStatistics.from_arrays(X[2:], Y[2:])
     >>> (whole - fold).gram
     array([[2. , 1. ],
            [1. , 0.5]])

@@ -135,7 +135,7 @@ class CoefficientPathDisplay:
         Parameters
         ----------
         path : PathResult
-            What :func:`groupowl.path.group_owl_path` returns.
+            What :func:`groupowl.group_owl_path` returns.
         alpha : float, default=None
             An alpha to mark.
         feature_names : list of str, default=None
@@ -158,7 +158,7 @@ class CoefficientPathDisplay:
         Parameters
         ----------
         path : PathResult
-            What :func:`groupowl.path.group_owl_path` returns.
+            What :func:`groupowl.group_owl_path` returns.
         alpha : float, default=None
             An alpha to mark.
         feature_names : list of str, default=None

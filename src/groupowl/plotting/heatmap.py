@@ -53,7 +53,8 @@ class CoefficientHeatmapDisplay:
     >>> from groupowl.plotting import CoefficientHeatmapDisplay
     >>> data = go.datasets.make_correlated_groups(60, 40, 3, random_state=0)
     >>> lam = 0.5 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(40)
-    >>> display = CoefficientHeatmapDisplay.from_result(go.solve(data.X, data.Y, lam), task_names=["a", "b", "c"])
+    >>> result = go.solve(data.X, data.Y, lam)
+    >>> display = CoefficientHeatmapDisplay.from_result(result, task_names=["a", "b", "c"])
     >>> display.coefficients.shape == (len(display.features), 3)
     True
     """

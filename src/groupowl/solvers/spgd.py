@@ -60,9 +60,12 @@ class SPGD(SteppingSolver):
     Examples
     --------
     >>> import groupowl as go
-    >>> data = go.datasets.make_correlated_groups(2000, 50, 3, task="classification", random_state=0)
+    >>> data = go.datasets.make_correlated_groups(
+    ...     2000, 50, 3, task="classification", random_state=0
+    ... )
     >>> lam = 0.2 * go.lam_max(data.X, data.Y, "oscar", loss="multinomial") * go.weights.oscar(50)
-    >>> go.solve(data.X, data.Y, lam, loss="multinomial", solver=go.SPGD(), tol=1e-4, random_state=0).status
+    >>> settings = {"loss": "multinomial", "tol": 1e-4, "random_state": 0}
+    >>> go.solve(data.X, data.Y, lam, solver=go.SPGD(), **settings).status
     'converged'
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from .figures import FIGURE_NAMES, result_figures
@@ -34,12 +35,13 @@ def write_outputs(results: Results, out: Path) -> list[Path]:
     from matplotlib import rc_context
 
     out.mkdir(parents=True, exist_ok=True)
+    figures = result_figures(results)
     contents: dict[str, str | bytes] = {
-        "report.md": report_markdown(results),
+        "report.md": with_pictures(report_markdown(results), figures),
         "results.json": json.dumps(results.to_dict(), indent=1) + "\n",
         "results.csv": results_csv(results),
     }
-    for name, figure in result_figures(results).items():
+    for name, figure in figures.items():
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # found once, for both formats
         for suffix in _SUFFIXES:
@@ -52,3 +54,12 @@ def write_outputs(results: Results, out: Path) -> list[Path]:
     for stale in {f"{name}.{suffix}" for name in FIGURE_NAMES for suffix in _SUFFIXES} - contents.keys():
         (out / stale).unlink(missing_ok=True)  # of an earlier call, with other data sets
     return [out / name for name in contents]
+
+
+def with_pictures(report: str, figures: Iterable[str]) -> str:
+    """The report with each figure below the paragraph that names its file."""
+    shown = []
+    for paragraph in report.split("\n\n"):
+        named = [name for name in figures if f"`{name}.png`" in paragraph]
+        shown += [paragraph, *(f"![{name.replace('_', ' ')}]({name}.png)" for name in named)]
+    return "\n\n".join(shown)

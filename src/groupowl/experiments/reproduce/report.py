@@ -142,7 +142,8 @@ def _study(results: Results) -> str:
         return ""
     from ..recovery import RecoveryReport
 
-    return RecoveryReport.from_dict(results.study).markdown().strip()
+    study = RecoveryReport.from_dict(results.study).markdown().strip()
+    return f"{study}\n\n`study_correlated_groups.png` shows this."
 
 
 def _not_run(results: Results) -> str:

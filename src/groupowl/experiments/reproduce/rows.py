@@ -103,7 +103,7 @@ def memory_section(results: Results) -> str:
                 rows.append([name, algorithm.label, *cells, "stopped early" if record["status"] == "capped" else ""])
     if not rows:
         return ""
-    headings = ["data set", "algorithm", "peak (MB)", "held at the last certificate (MB)", ""]
+    headings = ["data set", "algorithm", "peak (MB)", "held at the last certificate (MB)", "remark"]
     return f"""## Memory
 
 Beyond the data, in setting p_1, as Python's `tracemalloc` sees it, in runs of their own. Screening lowers what is held
