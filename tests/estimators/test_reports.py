@@ -95,11 +95,43 @@ def test_the_frame_has_a_row_per_feature_and_a_column_per_task():
     assert list(ordered.index) == list(range(60))
 
 
+@pytest.mark.parametrize("settings", [{}, {"relaxed": True}])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_features_of_a_cluster_stay_in_the_order_of_the_columns(dtype):
-    coef = np.array([[0.1, 0.3, 0.0, 0.3, 0.3], [0.2, 0.4, 0.0, 0.4, 0.4]], dtype=dtype)
-    coef[0, 3:] += np.spacing(coef[0, 3:]) * [1, 2]  # as rounding leaves them
-    assert strongest_first(coef).tolist() == [1, 3, 4, 0, 2]
+def test_features_are_listed_as_the_penalty_ranks_them(dtype, settings):
+    """Not by norms per unit, which units decide."""
+    X, Y = regression_data()
+    model = GroupOWLRegressor(1.0, weights="bh", standardize=True, unpenalized=[20, 5], **settings)
+    model.fit((X * np.geomspace(1.0, 1e4, 30)).astype(dtype), Y)
+    clusters, norms = model.clusters_, np.linalg.norm(model.coef_, axis=0)
+    assert np.bincount(clusters)[1:].max() > 1
+    zeros = np.flatnonzero(norms == 0.0)
+    assert len(zeros) > 0
+    members = [np.flatnonzero(clusters == number) for number in range(1, clusters.max() + 1)]
+    ordered = model.coef_frame(sort=True)
+    np.testing.assert_array_equal(ordered["feature"], np.concatenate([*members, [5, 20], zeros]))
+    assert (np.diff(ordered["norm"]) > 0).any()
+
+
+def test_without_another_scale_norms_fall():
+    norms = fitted(weights="linear").coef_frame(sort=True)["norm"]
+    assert (np.diff(norms) <= 1e-14).all()
+
+
+def test_a_relaxed_fit_without_a_selected_feature_lists_it_with_the_zeros():
+    model = fitted(relaxed=True)
+    first = strongest_first(model)[0]
+    model.coef_[:, first] = 0.0
+    assert first in strongest_first(model)[np.count_nonzero(model.get_support()) :]
+
+
+def test_the_summary_shows_the_first_clusters_and_cuts_off_the_last():
+    X, Y = regression_data(d=60)
+    model = GroupOWLRegressor(0.01, standardize=True).fit(X * np.geomspace(1.0, 1e4, 60), Y)
+    table = summary_text(model).partition("  feature ")[2].splitlines()[1:]
+    shown = [int(line.split()[0]) for line in table[: table.index("")] if "..." not in line]
+    assert shown == strongest_first(model)[:25].tolist()
+    assert len(shown) < np.count_nonzero(model.get_support())
+    assert set(np.flatnonzero(model.clusters_ == 1)) <= set(shown)
 
 
 def test_columns_of_coefficients_have_the_names_of_classes():

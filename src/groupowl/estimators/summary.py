@@ -50,14 +50,13 @@ def _weights_text(estimator: Any) -> str:
 
 
 def _table(estimator: Any) -> list[str]:
-    """Features in the model by falling norm, as many as fit a page."""
+    """Features in the model, strongest first, as many as fit a page."""
     support = estimator.get_support(indices=True)
     if len(support) == 0:
         return ["  No feature is selected. A smaller alpha selects some."]
-    coef = np.atleast_2d(estimator.coef_)
-    norms = coefficient_norms(coef)
+    norms = coefficient_norms(np.atleast_2d(estimator.coef_))
     states, labels = estimator._states()[0], estimator._feature_labels()
-    shown = support[strongest_first(coef[:, support])[:_SHOWN]].tolist()
+    shown = strongest_first(estimator)[: min(len(support), _SHOWN)].tolist()
     names = [str(labels[j])[:_LONGEST_NAME] for j in shown]
     width = max(len("feature"), *(len(name) for name in names))
     lines = [f"  {'feature':<{width}}  {'cluster':>7}  {'norm':>10}"]
