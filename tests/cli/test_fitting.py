@@ -430,7 +430,7 @@ def test_unequal_norms_in_a_cluster_are_explained(run, tmp_path, options):
     path = write_csv(tmp_path / "t.csv", {"a": x, "b": [2.0 * value for value in x], "y": x})
     ran = run("fit", path, "--targets", "y", "--weights", "linear", *options)
     assert ("2 in 1 cluster " in ran.out) is bool(options)
-    assert ("equal norms per standard deviation" in " ".join(ran.out.split())) is bool(options)
+    assert ("by norm per standard deviation, equal in each" in " ".join(ran.out.split())) is bool(options)
 
 
 def test_gaps_in_a_file_that_stays_on_disk(run, train, data, tmp_path, monkeypatch):

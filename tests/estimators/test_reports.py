@@ -173,23 +173,44 @@ def test_the_summary_is_one_page(settings, capsys):
     assert largest in lines[9]
 
 
+PER_UNIT = (
+    "Norms are per unit of a feature; the order is that of clusters, by norm per standard deviation, equal in each."
+)
+RELAXED = "Norms are of the relaxed fit; the order is that of clusters, by penalised norm"
+
+
+@pytest.mark.parametrize("weights", ["linear", "constant"])
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"standardize": True}, "per standard deviation"), ({"relaxed": True}, "the relaxed fit"), ({}, None)],
+    [
+        ({"standardize": True}, PER_UNIT),
+        ({"relaxed": True}, f"{RELAXED}, equal in each."),
+        ({"standardize": True, "relaxed": True}, f"{RELAXED} per standard deviation, equal in each."),
+        ({}, None),
+    ],
 )
-def test_the_summary_says_why_norms_of_a_cluster_differ(settings, words):
-    """And nothing where they do not, or where no features share a cluster."""
+def test_the_summary_says_why_norms_do_not_fall(settings, words, weights):
+    """Whether or not features share a cluster; nothing where the norms are those that the penalty sees."""
     X, Y = regression_data()
     X = X * np.linspace(1.0, 3.0, X.shape[1])
-    model = GroupOWLRegressor(weights="linear", **settings).fit(X, Y)
-    largest = model.clusters_ == np.argmax(np.bincount(model.clusters_)[1:]) + 1
-    assert np.count_nonzero(largest) > 1
-    norms = np.linalg.norm(model.coef_[:, largest], axis=0)
-    assert np.allclose(norms, norms[0]) == (words is None)
-    assert ("Norms are" in summary_text(model)) == (words is not None)
-    assert words is None or words in summary_text(model)
-    alone = GroupOWLRegressor(weights="constant", **settings).fit(X, Y)
-    assert "Norms are" not in summary_text(alone)
+    model = GroupOWLRegressor(weights=weights, **settings).fit(X, Y)
+    sizes = np.bincount(model.clusters_)[1:]
+    assert (sizes.max() > 1) == (weights == "linear")
+    members = model.clusters_ == np.argmax(sizes) + 1
+    norms = np.linalg.norm(model.coef_[:, members], axis=0)
+    assert np.allclose(norms, norms[0]) == (words is None or weights == "constant")
+    falls = (np.diff(model.coef_frame(sort=True)["norm"]) <= 1e-9).all()
+    assert falls == (words is None)
+    text = summary_text(model)
+    assert ("Norms are" in text) == (words is not None)
+    assert words is None or words in text
+    assert max(len(line) for line in text.splitlines()) <= 120
+
+
+@pytest.mark.parametrize("settings", [{"standardize": True}, {"relaxed": True}])
+def test_norms_of_unpenalised_features_alone_need_no_words(settings):
+    X, Y = regression_data()
+    assert "Norms are" not in summary_text(GroupOWLRegressor(1e3, unpenalized=[2], **settings).fit(X, Y))
 
 
 def test_the_summary_of_nothing_and_of_long_names(capsys):

@@ -71,12 +71,9 @@ def _table(estimator: Any) -> list[str]:
 
 
 def unequal_norms_text(estimator: Any) -> str:
-    """Why features of a cluster have other norms in the table, where that is so."""
-    sizes = np.bincount(estimator.clusters_)[1:]
-    if not (sizes > 1).any():
+    """Why norms in the table neither fall nor are equal in a cluster, where the penalty has seen others."""
+    if not estimator.clusters_.any() or not (estimator.standardize or estimator.relaxed):
         return ""
-    if estimator.relaxed:
-        return "Norms are those of the relaxed fit; features of a cluster have equal norms in the penalised one."
-    if estimator.standardize:
-        return "Norms are per unit of a feature; features of a cluster have equal norms per standard deviation."
-    return ""
+    shown, ranked = ("of the relaxed fit", "penalised norm") if estimator.relaxed else ("per unit of a feature", "norm")
+    scale = " per standard deviation" if estimator.standardize else ""
+    return f"Norms are {shown}; the order is that of clusters, by {ranked}{scale}, equal in each."
