@@ -81,9 +81,11 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     best_index_ : int
         Position of ``alpha_`` in ``alphas_``.
     score_path_ : ndarray of shape (n_alphas, n_folds)
-        Scores of the folds. This attribute and the next three exist only where there are folds.
+        Scores of the folds. This attribute and the next four exist only where there are folds.
     mean_score_path_ : ndarray of shape (n_alphas,)
         Their means, weighted by the sample weights of the test samples.
+    best_score_ : float
+        Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; a little too good, as it has chosen.
     std_error_path_ : ndarray of shape (n_alphas,)
         Standard deviation over folds (ddof 1) divided by the root of their number; NaN for one fold.
     selection_frequency_ : ndarray of int of shape (n_features,)
@@ -93,8 +95,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     path_ : PathResult
         Fits of the chosen sequence on all data, one for each of ``alphas_``, without relaxation.
     search_results_ : list of dict
-        For each weight sequence, in their order: "weights", "alphas", "best_index", and the arrays above by their names
-        without underscore.
+        For each weight sequence, in their order: "weights", "alphas", "best_index", and all that is above from
+        ``score_path_`` to ``criterion_path_``, by names without underscore.
     coef_ : ndarray of shape (n_targets, n_features) or (n_features,)
         Coefficients at ``alpha_``, fitted to all data; 1-D when y was. float32 where X is.
     intercept_ : ndarray of shape (n_targets,) or float
@@ -269,9 +271,11 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     best_index_ : int
         Position of ``alpha_`` in ``alphas_``.
     score_path_ : ndarray of shape (n_alphas, n_folds)
-        Scores of the folds. This attribute and the next three exist only where there are folds.
+        Scores of the folds. This attribute and the next four exist only where there are folds.
     mean_score_path_ : ndarray of shape (n_alphas,)
         Their means, weighted by the sample weights of the test samples.
+    best_score_ : float
+        Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; a little too good, as it has chosen.
     std_error_path_ : ndarray of shape (n_alphas,)
         Standard deviation over folds (ddof 1) divided by the root of their number; NaN for one fold.
     selection_frequency_ : ndarray of int of shape (n_features,)
@@ -281,8 +285,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     path_ : PathResult
         Fits of the chosen sequence on all data, one for each of ``alphas_``, without relaxation.
     search_results_ : list of dict
-        For each weight sequence, in their order: "weights", "alphas", "best_index", and the arrays above by their names
-        without underscore.
+        For each weight sequence, in their order: "weights", "alphas", "best_index", and all that is above from
+        ``score_path_`` to ``criterion_path_``, by names without underscore.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
