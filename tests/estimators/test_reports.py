@@ -7,9 +7,15 @@ import pandas as pd
 import pytest
 
 from estimator_support import labelled_data, regression_data
-from groupowl.estimators import FeatureStatus, GroupOWLClassifier, GroupOWLRegressor
+from groupowl.estimators import (
+    FeatureStatus,
+    GroupOWLClassifier,
+    GroupOWLClassifierCV,
+    GroupOWLRegressor,
+    GroupOWLRegressorCV,
+)
 from groupowl.estimators.frames import strongest_first
-from groupowl.estimators.summary import summary_text
+from groupowl.estimators.summary import edge_of_grid_text, summary_text
 
 STATES = {"selected", "proved zero", "zero, not proved", "unpenalized"}
 
@@ -220,3 +226,54 @@ def test_the_summary_of_nothing_and_of_long_names(capsys):
     frame = pd.DataFrame(X, columns=[f"{'long ' * 30}{j}" for j in range(30)])
     GroupOWLRegressor().fit(frame, Y).summary()
     assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= 120
+
+
+AT_THE_EDGE = "The best alpha is the smallest one tried; an eps below 0.5 would look further."
+
+
+@pytest.mark.parametrize("selection", ["min", "aic"])
+@pytest.mark.parametrize("kind", [GroupOWLRegressorCV, GroupOWLClassifierCV])
+def test_the_summary_says_that_the_best_alpha_is_the_last_of_the_grid(kind, selection):
+    """So short a grid ends long before the best alpha of data with so much signal."""
+    X, y = (regression_data if kind is GroupOWLRegressorCV else labelled_data)(n=200, d=10)
+    model = kind(alphas=np.int64(4), eps=0.5, selection=selection).fit(X, y)
+    assert model.alpha_ == model.alphas_[-1]
+    assert edge_of_grid_text(model) == AT_THE_EDGE
+    assert summary_text(model).splitlines()[-1] == f"  {AT_THE_EDGE}"
+
+
+# Settings, and whether the last alpha is chosen nevertheless.
+NOT_AT_THE_EDGE = {
+    "longer grid": ({"alphas": 30, "eps": 1e-4}, False),
+    "alphas of the user": ({"alphas": [0.5, 0.1]}, True),
+    "one alpha, which eps does not move": ({"alphas": 1}, True),
+}
+
+
+@pytest.mark.parametrize("name", NOT_AT_THE_EDGE)
+def test_the_summary_does_not_ask_for_a_longer_grid(name):
+    settings, is_last = NOT_AT_THE_EDGE[name]
+    model = GroupOWLRegressorCV(**settings).fit(*regression_data(n=200, d=10))
+    assert (model.best_index_ == len(model.alphas_) - 1) == is_last
+    assert edge_of_grid_text(model) == ""
+    assert "smallest one tried" not in summary_text(model)
+
+
+def test_a_grid_that_ends_where_all_is_explained_needs_no_smaller_alpha():
+    X, _ = regression_data(d=5)
+    model = GroupOWLRegressorCV(alphas=40, eps=1e-6).fit(X, X[:, 0])
+    assert model.path_.stopped_because == "deviance"
+    assert model.best_index_ == len(model.alphas_) - 1
+    assert edge_of_grid_text(model) == ""
+
+
+def test_a_single_alpha_has_no_grid():
+    assert edge_of_grid_text(fitted()) == ""
+
+
+def test_the_end_of_the_grid_is_told_of_a_model_without_features_too():
+    """Folds may select, and predict better, at an alpha where nothing is selected on all data."""
+    model = GroupOWLRegressorCV(alphas=2, eps=1 - 1e-12).fit(*regression_data(n=200, d=10))
+    text = summary_text(model)
+    assert "No feature is selected" in text
+    assert "smallest one tried" in text

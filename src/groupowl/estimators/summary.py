@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ _LONGEST_NAME = 40
 
 def summary_text(estimator: Any) -> str:
     """The text that ``summary()`` prints."""
-    return "\n".join([type(estimator).__name__, *_head(estimator), "", *_table(estimator)])
+    return "\n".join([type(estimator).__name__, *_head(estimator), "", *_table(estimator), *_notes(estimator)])
 
 
 def _head(estimator: Any) -> list[str]:
@@ -65,9 +66,12 @@ def _table(estimator: Any) -> list[str]:
         lines.append(f"  {name:<{width}}  {cluster:>7}  {norms[j]:>10.4g}")
     if (more := len(support) - len(shown)) > 0:
         lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
-    if note := unequal_norms_text(estimator):
-        lines += ["", f"  {note}"]
     return lines
+
+
+def _notes(estimator: Any) -> list[str]:
+    notes = [f"  {text}" for text in (unequal_norms_text(estimator), edge_of_grid_text(estimator)) if text]
+    return ["", *notes] if notes else []
 
 
 def unequal_norms_text(estimator: Any) -> str:
@@ -77,3 +81,13 @@ def unequal_norms_text(estimator: Any) -> str:
     shown, ranked = ("of the relaxed fit", "penalised norm") if estimator.relaxed else ("per unit of a feature", "norm")
     scale = " per standard deviation" if estimator.standardize else ""
     return f"Norms are {shown}; the order is that of clusters, by {ranked}{scale}, equal in each."
+
+
+def edge_of_grid_text(estimator: Any) -> str:
+    """That the chosen alpha is the last of a grid of our own, where a longer grid would go on; empty otherwise."""
+    if not isinstance(getattr(estimator, "alphas", None), numbers.Integral):
+        return ""
+    last = len(estimator.alphas_) - 1
+    if last == 0 or estimator.best_index_ < last or estimator.path_.stopped_because != "end":
+        return ""
+    return f"The best alpha is the smallest one tried; an eps below {estimator.eps:g} would look further."
