@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from estimator_support import labelled_data, regression_data
 from groupowl.estimators import (
@@ -217,6 +218,13 @@ def test_the_summary_says_why_norms_do_not_fall(settings, words, weights):
 def test_norms_of_unpenalised_features_alone_need_no_words(settings):
     X, Y = regression_data()
     assert "Norms are" not in summary_text(GroupOWLRegressor(1e3, unpenalized=[2], **settings).fit(X, Y))
+
+
+def test_the_summary_says_why_the_solve_ended():
+    with pytest.warns(ConvergenceWarning):
+        text = summary_text(fitted(solver="apgd", max_iter=1))
+    assert "  solve      stopped at max_iter after 1 step, " in text
+    assert "  solve      converged after " in summary_text(fitted())
 
 
 def test_the_summary_of_nothing_and_of_long_names(capsys):

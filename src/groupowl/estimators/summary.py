@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..solvers.result import ending_text
 from .certificate import STATES, UNPENALIZED, counts_text
 from .frames import coefficient_norms, strongest_first
 
@@ -21,7 +22,6 @@ def summary_text(estimator: Any) -> str:
 
 def _head(estimator: Any) -> list[str]:
     result = estimator.solve_result_
-    effort = f"{result.n_iter} steps, {result.n_passes:.1f} passes, {result.seconds:.3g} s"
     states = estimator._states()[0]
     coef = np.atleast_2d(estimator.coef_)
     classes = getattr(estimator, "classes_", None)
@@ -36,7 +36,7 @@ def _head(estimator: Any) -> list[str]:
         f"  data       {estimator.n_features_in_} features, {kind}, {', '.join(options)}",
         f"  penalty    alpha {estimator.alpha_:.6g}, weights {_weights_text(estimator)}",
         f"  objective  {result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
-        f"  solve      {result.status} after {effort}",
+        f"  solve      {ending_text(result)}",
         f"  features   {counts_text({state: int(np.sum(states == state)) for state in STATES})}",
         f"  clusters   {n_clusters}",
     ]
