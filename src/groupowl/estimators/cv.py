@@ -33,9 +33,9 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     eps : float, default=1e-3
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        Folds: None is 5 (fewer where there are fewer samples), a number is so many consecutive folds.
-        A splitter with a method ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight
-        are left out.
+        Folds: None is 5, or without a warning one for each sample of positive weight where there are fewer than 5; a
+        number is so many, and an error where there are fewer samples. Both are consecutive. A splitter with a method
+        ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight are left out.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         "min" takes the best mean score, "1se" the largest alpha whose mean score is within one standard error of it.
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
@@ -220,8 +220,9 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     eps : float, default=1e-3
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        Folds: None is 5 (fewer where a class has fewer samples), a number is so many; both are stratified by class.
-        A splitter with a method ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight
+        Folds: None is 5, or without a warning as many as the rarest class has samples of positive weight where
+        those are fewer; a number is so many, and an error where a class has fewer. Both are stratified by class. A
+        splitter with a method ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight
         are left out.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         "min" takes the best mean score, "1se" the largest alpha whose mean score is within one standard error of it.
