@@ -45,6 +45,7 @@ BAD_VALUES = {
         r"Y must be 1-dimensional or 2-dimensional, got an array of shape \(10, 2, 2\)",
     ),
     "lam length": ({"lam": LAM[:3]}, r"X has 4 columns, lam has length 3"),
+    "lam number": ({"lam": 0.1}, r"lam must be 1-dimensional.*for example 0\.1 \* go\.weights\.oscar\(n_features\)\."),
     "lam negative": ({"lam": [2.0, 1.0, 0.5, -0.1]}, r"lam must be non-negative, but lam\[3\] is .*-0\.1"),
     "lam increasing": ({"lam": [2.0, 1.0, 1.5, 0.1]}, r"lam must be non-increasing, but lam\[2\] = .*1\.5.* sort it"),
     "lam zero": ({"lam": np.zeros(4)}, r"lam is all zero"),

@@ -262,7 +262,12 @@ def test_oscar_lam_refuses_no_penalty():
     [
         ([2.0, 1.0], ValueError, r"^lam must have one weight per feature: X has 3 columns, lam has length 2\."),
         ([[3.0, 2.0, 1.0]], ValueError, r"^lam must be 1-dimensional, got an array of shape \(1, 3\)\."),
-        (1.0, ValueError, r"^lam must be 1-dimensional, got an array of shape \(\)\."),
+        (
+            np.float64(0.1),
+            ValueError,
+            r"^lam must be 1-dimensional, .* got the number 0\.1\. .* 0\.1 \* go\.weights\.oscar\(n_features\)\.$",
+        ),
+        (np.array(1.0), ValueError, r"^lam must be 1-dimensional, got an array of shape \(\)\."),
         ([3.0, 2.0, -1.5], ValueError, r"^lam must be non-negative, but lam\[2\] is -1\.5"),
         (
             [3.0, 1.0, 2.5],

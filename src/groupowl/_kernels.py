@@ -214,10 +214,10 @@ def cluster_starts(falling: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArra
     return np.concatenate([[0], 1 + np.flatnonzero(falls)])
 
 
-def falling_order(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
+def falling_order(norms: FloatArray) -> IndexArray:
     """Indices by falling norm; norms that are equal up to rounding keep their order, on every machine."""
     order = np.argsort(-norms, kind="stable")
-    return order[np.lexsort((order, _tie_numbers(norms[order], rtol)))]
+    return order[np.lexsort((order, _tie_numbers(norms[order], CLUSTER_RTOL)))]
 
 
 def _tie_numbers(falling: FloatArray, rtol: float) -> IndexArray:

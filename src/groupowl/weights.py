@@ -11,6 +11,7 @@ sample of weight 2 counts once, the same sample twice counts twice.
 from __future__ import annotations
 
 import inspect
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -221,7 +222,18 @@ def resolve_weights(spec: Any, *, n_features: int, n_tasks: int, n_samples: int)
         spec = spec(n_features, **_accepted(spec, n_tasks=n_tasks, n_samples=n_samples))
     if isinstance(spec, str):
         return lookup("weights", spec, _NAMED)(n_features, n_tasks, n_samples)
+    if is_list_of_sequences(spec) and spec:
+        first = repr(spec[0]) if isinstance(spec[0], str) else f"an entry of type {type(spec[0]).__name__}"
+        raise TypeError(
+            f"weights must be one weight sequence here, got a list of {len(spec)} that begins with {first}. "
+            "A list to choose from needs the estimators with CV at the end: GroupOWLRegressorCV, GroupOWLClassifierCV."
+        )
     return check_sequence("weights", spec, n_features)
+
+
+def is_list_of_sequences(spec: Any) -> bool:
+    """Whether this is a list of sequences, to choose from, and not one sequence as a list of numbers."""
+    return isinstance(spec, list | tuple) and not (spec and isinstance(spec[0], numbers.Real))
 
 
 def _accepted(function: Any, **arguments: int) -> dict[str, int]:
@@ -237,6 +249,11 @@ def _accepted(function: Any, **arguments: int) -> dict[str, int]:
 
 def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
     """``values`` as OWL weights: finite, non-negative, non-increasing, not all zero, one per feature."""
+    if isinstance(values, numbers.Real):
+        raise ValueError(
+            f"{argument} must be 1-dimensional, one weight per feature, got the number {float(values)!r}. "
+            f"Use a sequence, for example {float(values)!r} * go.weights.oscar(n_features)."
+        )
     sequence = nonnegative_weights(argument, values, n_features, per="feature")
     if n_features == 0:
         raise ValueError(f"{argument} is empty: at least one weight is needed.")

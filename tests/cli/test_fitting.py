@@ -77,6 +77,18 @@ def test_fit_is_the_estimators_fit(run, train, frame, tmp_path):
     assert answer["converged"] is True
 
 
+def test_features_are_listed_as_the_penalty_ranks_them(run, frame, tmp_path):
+    genes = features(frame)
+    file = tmp_path / "units.csv"
+    frame.assign(**genes * np.geomspace(1.0, 1e4, genes.shape[1])).to_csv(file, index=False)
+    options = ("--standardize", "--unpenalized", "gene1", "--json")
+    found = described(run("fit", file, *TARGETS, *options))["selected"]
+    *clusters, last = [item["cluster"] for item in found]
+    assert clusters == sorted(clusters)
+    assert (clusters[0], last, found[-1]["feature"]) == (1, 0, "gene1")
+    assert (np.diff([item["norm"] for item in found[:-1]]) > 0).any()
+
+
 def test_all_options_reach_the_estimator(run, train, frame, tmp_path):
     out = tmp_path / "m"
     arguments = ["--targets", "y1", "--drop", "id,house,y2", "--sample-weight", "w", "--unpenalized", "gene1,gene3"]
@@ -418,7 +430,7 @@ def test_unequal_norms_in_a_cluster_are_explained(run, tmp_path, options):
     path = write_csv(tmp_path / "t.csv", {"a": x, "b": [2.0 * value for value in x], "y": x})
     ran = run("fit", path, "--targets", "y", "--weights", "linear", *options)
     assert ("2 in 1 cluster " in ran.out) is bool(options)
-    assert ("equal norms per standard deviation" in " ".join(ran.out.split())) is bool(options)
+    assert ("by norm per standard deviation, equal in each" in " ".join(ran.out.split())) is bool(options)
 
 
 def test_gaps_in_a_file_that_stays_on_disk(run, train, data, tmp_path, monkeypatch):

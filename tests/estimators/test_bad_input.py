@@ -26,6 +26,8 @@ def spoiled(array, *places, value=np.nan):
     return copy
 
 
+FOR_CLASSIFIERS = r"Labels of classes are for GroupOWLClassifier and GroupOWLClassifierCV\.$"
+
 # For both classes: settings, changes of the data, message.
 BAD_VALUES = {
     "nan in X": (
@@ -102,6 +104,8 @@ BAD_VALUES = {
     "weights length": ({"weights": [1.0, 0.5]}, {}, r"X has 4 columns, weights has length 2"),
     "weights rise": ({"weights": [1.0, 0.5, 0.7, 0.1]}, {}, r"weights must be non-increasing, but weights\[2\] = 0\.7"),
     "weights negative": ({"weights": [1.0, 0.5, 0.1, -0.1]}, {}, r"weights must be non-negative, but weights\[3\]"),
+    "weights number": ({"weights": 0.5}, {}, r"got the number 0\.5\. Use .* 0\.5 \* go\.weights\.oscar"),
+    "weights empty": ({"weights": []}, {}, r"X has 4 columns, weights has length 0"),
     "weights zero": ({"weights": np.zeros(4)}, {}, r"weights is all zero"),
     "solver": ({"solver": "newton"}, {}, r"solver must be one of 'auto', 'apgd'.*; got 'newton'"),
     "screening": ({"screening": True}, {}, r"screening must be one of 'safe', 'paper', 'none'; got True"),
@@ -164,6 +168,17 @@ BAD_TYPES = {
         {"X": np.full((12, 2), np.datetime64("2020-01-01"))},
         r"X must hold real numbers, got dtype datetime64\[D\]\. Turn dates into numbers first",
     ),
+    "weights to choose from": (
+        {"weights": ["bh", "oscar"]},
+        {},
+        r"weights must be one weight sequence here, got a list of 2 that begins with 'bh'\. "
+        r"A list to choose from needs the estimators with CV at the end: GroupOWLRegressorCV",
+    ),
+    "weights to choose from, other kinds": (
+        {"weights": (np.ones(4), "bh", np.ones)},
+        {},
+        r"weights must be one weight sequence here, got a list of 3 that begins with an entry of type ndarray\. ",
+    ),
     "sparse y": ({}, {"y": sp.csr_array(Y)}, r"y must be a dense array, got a sparse matrix"),
 }
 
@@ -188,8 +203,23 @@ def test_bad_types(cls, name):
         ),
         (np.ones((12, 2, 2)), ValueError, r"y must be 1-dimensional or 2-dimensional, got an array of shape"),
         (Y[:, :0], ValueError, r"y is empty: its shape is \(12, 0\)"),
-        (np.array(["a"] * 12), TypeError, r"y must hold real numbers, got dtype"),
-        (np.array(["a", 1] * 6, dtype=object), TypeError, r"y must hold real numbers, got dtype object\. Encode text"),
+        (np.array(["a"] * 12), TypeError, rf"y must hold real numbers, got dtype <U1\. .*{FOR_CLASSIFIERS}"),
+        (
+            np.array(["a", 1] * 6, dtype=object),
+            TypeError,
+            rf"y must hold real numbers, got dtype object\. Encode text .*{FOR_CLASSIFIERS}",
+        ),
+        (
+            pd.DataFrame({"cost": Y[:, 0], "kind": "a"}),
+            TypeError,
+            rf"y must hold real numbers, but column 1 has text .*{FOR_CLASSIFIERS}",
+        ),
+        ([b"a"] * 12, TypeError, FOR_CLASSIFIERS),
+        (
+            [datetime.date(2020, 1, 1)] * 12,
+            TypeError,
+            r"y must hold real numbers, got dtype object\. [^.]*\.astype\(float\)\.$",
+        ),
         (1e200 * Y, ValueError, r"so large that the loss overflows"),
     ],
 )

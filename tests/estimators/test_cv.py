@@ -190,6 +190,18 @@ def test_min_and_1se_choose_from_the_same_scores():
     assert sparse.alpha_ > best.alpha_
 
 
+@pytest.mark.parametrize("selection", ["min", "1se"])
+@pytest.mark.parametrize("kind", ["regression", "classification"])
+def test_the_best_score_is_that_of_the_chosen_alpha(kind, selection):
+    X, y = regression(40, 8) if kind == "regression" else classification()
+    model = ESTIMATORS[kind](weights=["oscar", "linear"], alphas=8, eps=0.02, cv=3, selection=selection).fit(X, y)
+    assert type(model.best_score_) is float
+    assert model.best_score_ == model.mean_score_path_[model.best_index_]
+    assert (model.best_score_ == model.mean_score_path_.max()) == (selection == "min")
+    for found in model.search_results_:
+        assert found["best_score"] == found["mean_score_path"][found["best_index"]]
+
+
 def test_the_final_fit_is_that_of_one_alpha():
     X, Y = regression()
     model = GroupOWLRegressorCV(alphas=8, eps=0.02, tol=1e-10).fit(X, Y)
@@ -286,8 +298,8 @@ def test_criteria_of_a_regression_by_hand(name, weighted):
         by_hand.append(n * q * (log(2 * pi * variance) + 1) + price)
     np.testing.assert_allclose(model.criterion_path_, by_hand, rtol=1e-9)
     assert model.best_index_ == np.argmin(by_hand)
-    assert not hasattr(model, "score_path_")
-    assert not hasattr(model, "selection_frequency_")
+    for name in ("score_path_", "best_score_", "selection_frequency_"):
+        assert not hasattr(model, name)
 
 
 def test_criteria_of_a_classification_by_hand():

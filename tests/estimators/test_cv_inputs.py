@@ -452,6 +452,16 @@ def test_1se_with_one_split_is_refused():
         GroupOWLRegressorCV(alphas=2, cv=[(np.arange(20), np.arange(20, 30))], selection="1se").fit(X, Y)
 
 
+def test_fewer_samples_than_folds():
+    """By default each sample of positive weight is a fold; a number of folds is taken at its word."""
+    X, Y = regression(12, 3)
+    assert GroupOWLRegressorCV(alphas=2).fit(X[:4], Y[:4]).score_path_.shape == (2, 4)
+    weight = np.r_[np.ones(3), np.zeros(9)]
+    assert GroupOWLRegressorCV(alphas=2).fit(X, Y, sample_weight=weight).score_path_.shape == (2, 3)
+    with pytest.raises(ValueError, match=r"cv=5 folds need at least as many samples of positive weight, got 4\."):
+        GroupOWLRegressorCV(alphas=2, cv=5).fit(X[:4], Y[:4])
+
+
 def test_a_class_with_fewer_samples_than_folds():
     X, y = classification(33, n_classes=2)
     y[:3] = "cat"

@@ -5,11 +5,18 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from estimator_support import labelled_data, regression_data
-from groupowl.estimators import FeatureStatus, GroupOWLClassifier, GroupOWLRegressor
+from groupowl.estimators import (
+    FeatureStatus,
+    GroupOWLClassifier,
+    GroupOWLClassifierCV,
+    GroupOWLRegressor,
+    GroupOWLRegressorCV,
+)
 from groupowl.estimators.frames import strongest_first
-from groupowl.estimators.summary import summary_text
+from groupowl.estimators.summary import edge_of_grid_text, summary_text
 
 STATES = {"selected", "proved zero", "zero, not proved", "unpenalized"}
 
@@ -95,11 +102,43 @@ def test_the_frame_has_a_row_per_feature_and_a_column_per_task():
     assert list(ordered.index) == list(range(60))
 
 
+@pytest.mark.parametrize("settings", [{}, {"relaxed": True}])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_features_of_a_cluster_stay_in_the_order_of_the_columns(dtype):
-    coef = np.array([[0.1, 0.3, 0.0, 0.3, 0.3], [0.2, 0.4, 0.0, 0.4, 0.4]], dtype=dtype)
-    coef[0, 3:] += np.spacing(coef[0, 3:]) * [1, 2]  # as rounding leaves them
-    assert strongest_first(coef).tolist() == [1, 3, 4, 0, 2]
+def test_features_are_listed_as_the_penalty_ranks_them(dtype, settings):
+    """Not by norms per unit, which units decide."""
+    X, Y = regression_data()
+    model = GroupOWLRegressor(1.0, weights="bh", standardize=True, unpenalized=[20, 5], **settings)
+    model.fit((X * np.geomspace(1.0, 1e4, 30)).astype(dtype), Y)
+    clusters, norms = model.clusters_, np.linalg.norm(model.coef_, axis=0)
+    assert np.bincount(clusters)[1:].max() > 1
+    zeros = np.flatnonzero(norms == 0.0)
+    assert len(zeros) > 0
+    members = [np.flatnonzero(clusters == number) for number in range(1, clusters.max() + 1)]
+    ordered = model.coef_frame(sort=True)
+    np.testing.assert_array_equal(ordered["feature"], np.concatenate([*members, [5, 20], zeros]))
+    assert (np.diff(ordered["norm"]) > 0).any()
+
+
+def test_without_another_scale_norms_fall():
+    norms = fitted(weights="linear").coef_frame(sort=True)["norm"]
+    assert (np.diff(norms) <= 1e-14).all()
+
+
+def test_a_relaxed_fit_without_a_selected_feature_lists_it_with_the_zeros():
+    model = fitted(relaxed=True)
+    first = strongest_first(model)[0]
+    model.coef_[:, first] = 0.0
+    assert first in strongest_first(model)[np.count_nonzero(model.get_support()) :]
+
+
+def test_the_summary_shows_the_first_clusters_and_cuts_off_the_last():
+    X, Y = regression_data(d=60)
+    model = GroupOWLRegressor(0.01, standardize=True).fit(X * np.geomspace(1.0, 1e4, 60), Y)
+    table = summary_text(model).partition("  feature ")[2].splitlines()[1:]
+    shown = [int(line.split()[0]) for line in table[: table.index("")] if "..." not in line]
+    assert shown == strongest_first(model)[:25].tolist()
+    assert len(shown) < np.count_nonzero(model.get_support())
+    assert set(np.flatnonzero(model.clusters_ == 1)) <= set(shown)
 
 
 def test_columns_of_coefficients_have_the_names_of_classes():
@@ -141,23 +180,51 @@ def test_the_summary_is_one_page(settings, capsys):
     assert largest in lines[9]
 
 
+PER_UNIT = (
+    "Norms are per unit of a feature; the order is that of clusters, by norm per standard deviation, equal in each."
+)
+RELAXED = "Norms are of the relaxed fit; the order is that of clusters, by penalised norm"
+
+
+@pytest.mark.parametrize("weights", ["linear", "constant"])
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"standardize": True}, "per standard deviation"), ({"relaxed": True}, "the relaxed fit"), ({}, None)],
+    [
+        ({"standardize": True}, PER_UNIT),
+        ({"relaxed": True}, f"{RELAXED}, equal in each."),
+        ({"standardize": True, "relaxed": True}, f"{RELAXED} per standard deviation, equal in each."),
+        ({}, None),
+    ],
 )
-def test_the_summary_says_why_norms_of_a_cluster_differ(settings, words):
-    """And nothing where they do not, or where no features share a cluster."""
+def test_the_summary_says_why_norms_do_not_fall(settings, words, weights):
+    """Whether or not features share a cluster; nothing where the norms are those that the penalty sees."""
     X, Y = regression_data()
     X = X * np.linspace(1.0, 3.0, X.shape[1])
-    model = GroupOWLRegressor(weights="linear", **settings).fit(X, Y)
-    largest = model.clusters_ == np.argmax(np.bincount(model.clusters_)[1:]) + 1
-    assert np.count_nonzero(largest) > 1
-    norms = np.linalg.norm(model.coef_[:, largest], axis=0)
-    assert np.allclose(norms, norms[0]) == (words is None)
-    assert ("Norms are" in summary_text(model)) == (words is not None)
-    assert words is None or words in summary_text(model)
-    alone = GroupOWLRegressor(weights="constant", **settings).fit(X, Y)
-    assert "Norms are" not in summary_text(alone)
+    model = GroupOWLRegressor(weights=weights, **settings).fit(X, Y)
+    sizes = np.bincount(model.clusters_)[1:]
+    assert (sizes.max() > 1) == (weights == "linear")
+    members = model.clusters_ == np.argmax(sizes) + 1
+    norms = np.linalg.norm(model.coef_[:, members], axis=0)
+    assert np.allclose(norms, norms[0]) == (words is None or weights == "constant")
+    falls = (np.diff(model.coef_frame(sort=True)["norm"]) <= 1e-9).all()
+    assert falls == (words is None)
+    text = summary_text(model)
+    assert ("Norms are" in text) == (words is not None)
+    assert words is None or words in text
+    assert max(len(line) for line in text.splitlines()) <= 120
+
+
+@pytest.mark.parametrize("settings", [{"standardize": True}, {"relaxed": True}])
+def test_norms_of_unpenalised_features_alone_need_no_words(settings):
+    X, Y = regression_data()
+    assert "Norms are" not in summary_text(GroupOWLRegressor(1e3, unpenalized=[2], **settings).fit(X, Y))
+
+
+def test_the_summary_says_why_the_solve_ended():
+    with pytest.warns(ConvergenceWarning):
+        text = summary_text(fitted(solver="apgd", max_iter=1))
+    assert "  solve      stopped at max_iter after 1 step, " in text
+    assert "  solve      converged after " in summary_text(fitted())
 
 
 def test_the_summary_of_nothing_and_of_long_names(capsys):
@@ -167,3 +234,54 @@ def test_the_summary_of_nothing_and_of_long_names(capsys):
     frame = pd.DataFrame(X, columns=[f"{'long ' * 30}{j}" for j in range(30)])
     GroupOWLRegressor().fit(frame, Y).summary()
     assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= 120
+
+
+AT_THE_EDGE = "The best alpha is the smallest one tried; an eps below 0.5 would look further."
+
+
+@pytest.mark.parametrize("selection", ["min", "aic"])
+@pytest.mark.parametrize("kind", [GroupOWLRegressorCV, GroupOWLClassifierCV])
+def test_the_summary_says_that_the_best_alpha_is_the_last_of_the_grid(kind, selection):
+    """So short a grid ends long before the best alpha of data with so much signal."""
+    X, y = (regression_data if kind is GroupOWLRegressorCV else labelled_data)(n=200, d=10)
+    model = kind(alphas=np.int64(4), eps=0.5, selection=selection).fit(X, y)
+    assert model.alpha_ == model.alphas_[-1]
+    assert edge_of_grid_text(model) == AT_THE_EDGE
+    assert summary_text(model).splitlines()[-1] == f"  {AT_THE_EDGE}"
+
+
+# Settings, and whether the last alpha is chosen nevertheless.
+NOT_AT_THE_EDGE = {
+    "longer grid": ({"alphas": 30, "eps": 1e-4}, False),
+    "alphas of the user": ({"alphas": [0.5, 0.1]}, True),
+    "one alpha, which eps does not move": ({"alphas": 1}, True),
+}
+
+
+@pytest.mark.parametrize("name", NOT_AT_THE_EDGE)
+def test_the_summary_does_not_ask_for_a_longer_grid(name):
+    settings, is_last = NOT_AT_THE_EDGE[name]
+    model = GroupOWLRegressorCV(**settings).fit(*regression_data(n=200, d=10))
+    assert (model.best_index_ == len(model.alphas_) - 1) == is_last
+    assert edge_of_grid_text(model) == ""
+    assert "smallest one tried" not in summary_text(model)
+
+
+def test_a_grid_that_ends_where_all_is_explained_needs_no_smaller_alpha():
+    X, _ = regression_data(d=5)
+    model = GroupOWLRegressorCV(alphas=40, eps=1e-6).fit(X, X[:, 0])
+    assert model.path_.stopped_because == "deviance"
+    assert model.best_index_ == len(model.alphas_) - 1
+    assert edge_of_grid_text(model) == ""
+
+
+def test_a_single_alpha_has_no_grid():
+    assert edge_of_grid_text(fitted()) == ""
+
+
+def test_the_end_of_the_grid_is_told_of_a_model_without_features_too():
+    """Folds may select, and predict better, at an alpha where nothing is selected on all data."""
+    model = GroupOWLRegressorCV(alphas=2, eps=1 - 1e-12).fit(*regression_data(n=200, d=10))
+    text = summary_text(model)
+    assert "No feature is selected" in text
+    assert "smallest one tried" in text

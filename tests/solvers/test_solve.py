@@ -125,6 +125,22 @@ def test_history_has_a_row_per_certificate(solver):
     assert set(history.as_dict()) == {field.name for field in dataclasses.fields(history)}
 
 
+@pytest.mark.parametrize(
+    ("status", "n_iter", "words"),
+    [
+        ("converged", 2, "converged after 2 steps"),
+        ("max_iter", 1, "stopped at max_iter after 1 step"),
+        ("callback", 0, "stopped by the callback after 0 steps"),
+        ("stalled", 3, "stalled after 3 steps"),
+        ("precision", 3, "stopped at the limit of the arithmetic after 3 steps"),
+    ],
+)
+def test_results_say_why_the_solve_ended(status, n_iter, words):
+    result = go.solve(**make_case(25).arguments())
+    result = dataclasses.replace(result, status=status, n_iter=n_iter, n_passes=2.25, seconds=0.5)
+    assert repr(result).startswith(f"SolveResult({words}, 2.2 passes, 0.5 s\n  objective")
+
+
 @pytest.mark.parametrize("solver", SOLVER_NAMES)
 def test_callback_sees_coefficients_of_full_size_and_can_stop(solver):
     case = make_case(26, n=30, d=100, fit_intercept=True)

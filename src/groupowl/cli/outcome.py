@@ -70,9 +70,8 @@ class Outcome:
 
     @property
     def selected(self) -> Any:
-        """Positions of the features in the model, by falling norm of their coefficients."""
-        support = self.estimator.get_support(indices=True)
-        return support[strongest_first(np.atleast_2d(self.estimator.coef_)[:, support])]
+        """Positions of the features in the model, strongest first."""
+        return strongest_first(self.estimator)[: np.count_nonzero(self.estimator.get_support())]
 
     @property
     def is_hopeless(self) -> bool:

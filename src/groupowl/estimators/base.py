@@ -246,7 +246,9 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         Parameters
         ----------
         sort : bool, default=False
-            Whether to sort by falling norm, equal ones in the order of the columns of X, in place of that order.
+            Whether to list the strongest first in place of the order of the columns of X: by cluster, which is by
+            falling norm in the scale that the penalty sees, then unpenalised features, then those that are zero; equals
+            in the order of the columns.
 
         Returns
         -------

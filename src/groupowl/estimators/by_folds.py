@@ -84,6 +84,7 @@ def _searched(job: Job, model: Model, path: PathFit, results: list[FoldResult], 
     attributes = {
         "score_path": scores,
         "mean_score_path": means,
+        "best_score": float(means[best]),
         "std_error_path": errors,
         "selection_frequency": frequency,
     }

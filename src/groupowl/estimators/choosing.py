@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -23,7 +22,7 @@ from ..path import PathResult, resolve_alphas
 from ..path.fitting import short_of_tolerance
 from ..selection import CRITERIA, FOLD_RULES, Fitting, FoldStatistics
 from ..solvers import History, SolveResult, warn_unless_converged
-from ..weights import resolve_weights
+from ..weights import is_list_of_sequences, resolve_weights
 from .base import GroupOWLBase, Settings
 from .by_criteria import search_criteria
 from .by_folds import search_folds
@@ -214,11 +213,11 @@ def _continued(first: SolveResult, second: SolveResult, n_unpenalized: int) -> S
 
 def weight_sequences(weights: Any) -> list[Any]:
     """The weight sequences to search: those of a list of names, arrays and functions, or the one that is given."""
-    if not isinstance(weights, list | tuple):
+    if not is_list_of_sequences(weights):
         return [weights]
     if len(weights) == 0:
         raise ValueError("weights is an empty list: give one weight sequence, or a list of at least one.")
-    return [weights] if isinstance(weights[0], numbers.Real) else list(weights)
+    return list(weights)
 
 
 def _joined_statistics(X: Any) -> tuple[Any, list[SufficientStatistics]]:

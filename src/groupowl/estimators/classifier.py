@@ -238,8 +238,8 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     weights_ : ndarray of shape (n_penalized,)
         Weight sequence used.
     clusters_ : ndarray of int of shape (n_features,)
-        Features whose coefficients have the same norm share a number, from 1 by falling norm; 0 for features that are
-        not selected or not penalised.
+        Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
+        falling norm; 0 for features that are not selected or not penalised.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int

@@ -33,9 +33,9 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     eps : float, default=1e-3
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        Folds: None is 5 (fewer where there are fewer samples), a number is so many consecutive folds.
-        A splitter with a method ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight
-        are left out.
+        Folds: None is 5, or without a warning one for each sample of positive weight where there are fewer than 5; a
+        number is so many, and an error where there are fewer samples. Both are consecutive. A splitter with a method
+        ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight are left out.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         "min" takes the best mean score, "1se" the largest alpha whose mean score is within one standard error of it.
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
@@ -81,9 +81,11 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     best_index_ : int
         Position of ``alpha_`` in ``alphas_``.
     score_path_ : ndarray of shape (n_alphas, n_folds)
-        Scores of the folds. This attribute and the next three exist only where there are folds.
+        Scores of the folds. This attribute and the next four exist only where there are folds.
     mean_score_path_ : ndarray of shape (n_alphas,)
         Their means, weighted by the sample weights of the test samples.
+    best_score_ : float
+        Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; a little too good, as it has chosen.
     std_error_path_ : ndarray of shape (n_alphas,)
         Standard deviation over folds (ddof 1) divided by the root of their number; NaN for one fold.
     selection_frequency_ : ndarray of int of shape (n_features,)
@@ -93,8 +95,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     path_ : PathResult
         Fits of the chosen sequence on all data, one for each of ``alphas_``, without relaxation.
     search_results_ : list of dict
-        For each weight sequence, in their order: "weights", "alphas", "best_index", and the arrays above by their names
-        without underscore.
+        For each weight sequence, in their order: "weights", "alphas", "best_index", and all that is above from
+        ``score_path_`` to ``criterion_path_``, by names without underscore.
     coef_ : ndarray of shape (n_targets, n_features) or (n_features,)
         Coefficients at ``alpha_``, fitted to all data; 1-D when y was. float32 where X is.
     intercept_ : ndarray of shape (n_targets,) or float
@@ -102,8 +104,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     sparse_coef_ : sparse array
         ``coef_`` as a sparse array.
     clusters_ : ndarray of int of shape (n_features,)
-        Features whose coefficients have the same norm share a number, from 1 by falling norm; 0 for features that are
-        not selected or not penalised.
+        Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
+        falling norm; 0 for features that are not selected or not penalised.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
@@ -218,8 +220,9 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     eps : float, default=1e-3
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        Folds: None is 5 (fewer where a class has fewer samples), a number is so many; both are stratified by class.
-        A splitter with a method ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight
+        Folds: None is 5, or without a warning as many as the rarest class has samples of positive weight where
+        those are fewer; a number is so many, and an error where a class has fewer. Both are stratified by class. A
+        splitter with a method ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight
         are left out.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         "min" takes the best mean score, "1se" the largest alpha whose mean score is within one standard error of it.
@@ -269,9 +272,11 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     best_index_ : int
         Position of ``alpha_`` in ``alphas_``.
     score_path_ : ndarray of shape (n_alphas, n_folds)
-        Scores of the folds. This attribute and the next three exist only where there are folds.
+        Scores of the folds. This attribute and the next four exist only where there are folds.
     mean_score_path_ : ndarray of shape (n_alphas,)
         Their means, weighted by the sample weights of the test samples.
+    best_score_ : float
+        Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; a little too good, as it has chosen.
     std_error_path_ : ndarray of shape (n_alphas,)
         Standard deviation over folds (ddof 1) divided by the root of their number; NaN for one fold.
     selection_frequency_ : ndarray of int of shape (n_features,)
@@ -281,8 +286,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     path_ : PathResult
         Fits of the chosen sequence on all data, one for each of ``alphas_``, without relaxation.
     search_results_ : list of dict
-        For each weight sequence, in their order: "weights", "alphas", "best_index", and the arrays above by their names
-        without underscore.
+        For each weight sequence, in their order: "weights", "alphas", "best_index", and all that is above from
+        ``score_path_`` to ``criterion_path_``, by names without underscore.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
@@ -292,8 +297,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     sparse_coef_ : sparse array
         ``coef_`` as a sparse array.
     clusters_ : ndarray of int of shape (n_features,)
-        Features whose coefficients have the same norm share a number, from 1 by falling norm; 0 for features that are
-        not selected or not penalised.
+        Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
+        falling norm; 0 for features that are not selected or not penalised.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import CLUSTER_RTOL, falling_order
 from .._typing import FloatArray, IndexArray
 from ..inputs import coefficient_columns, import_pandas
 
@@ -28,7 +27,7 @@ def coefficient_frame(estimator: Any, *, sort: bool) -> Any:
     )
     if not sort:
         return frame
-    return frame.iloc[strongest_first(coef)].reset_index(drop=True)
+    return frame.iloc[strongest_first(estimator)].reset_index(drop=True)
 
 
 def coefficient_norms(coef: Any) -> FloatArray:
@@ -36,6 +35,13 @@ def coefficient_norms(coef: Any) -> FloatArray:
     return np.sqrt(np.sum(np.square(coef, dtype=np.float64), axis=0))
 
 
-def strongest_first(coef: Any) -> IndexArray:
-    """Features by falling norm; those whose norms are equal, in the precision of ``coef``, in their order."""
-    return falling_order(coefficient_norms(coef), max(CLUSTER_RTOL, 4.0 * float(np.finfo(coef.dtype).eps)))
+def strongest_first(estimator: Any) -> IndexArray:
+    """All features as the penalty ranks them: by cluster, then unpenalised ones in the model, then those that are zero.
+
+    Equals keep the order of the columns. Norms of ``coef_`` would not do: the penalty may have seen another scale.
+    """
+    clusters = estimator.clusters_
+    after_all_clusters = clusters.max(initial=0) + 1
+    rank = np.where(clusters > 0, clusters, after_all_clusters)
+    rank[~estimator.get_support()] = after_all_clusters + 1
+    return np.argsort(rank, kind="stable")

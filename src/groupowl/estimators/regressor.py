@@ -28,7 +28,10 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
     ) -> tuple[FloatArray, Any, bool, FloatArray | None]:
         """Targets as a matrix; neither classes nor other sample weights come of it."""
         values = _as_numbers(y) if y.dtype.kind == "O" else y
-        Y = finite_matrix("y", values, remedy="Remove the samples without a target.", names=names)
+        try:
+            Y = finite_matrix("y", values, remedy="Remove the samples without a target.", names=names)
+        except TypeError as error:
+            raise TypeError(f"{error}{_advice_on_labels(values)}") from error
         if Y.shape[1] == 0:
             raise ValueError(f"y is empty: its shape is {Y.shape}; at least one column is needed.")
         return Y, None, np.ndim(values) == 1, weight
@@ -93,6 +96,12 @@ def _as_numbers(values: Any) -> Any:
         return values
 
 
+def _advice_on_labels(values: Any) -> str:
+    """What to add to an error about targets of this kind: text is most often the label of a class."""
+    has_text = any(isinstance(entry, str | bytes) for entry in values.flat)
+    return " Labels of classes are for GroupOWLClassifier and GroupOWLClassifierCV." if has_text else ""
+
+
 class GroupOWLRegressor(RegressorMethods, SingleFit):
     """Linear regression for one or many targets that selects features for all of them together.
 
@@ -152,8 +161,8 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
     weights_ : ndarray of shape (n_penalized,)
         Weight sequence used.
     clusters_ : ndarray of int of shape (n_features,)
-        Features whose coefficients have the same norm share a number, from 1 by falling norm; 0 for features that are
-        not selected or not penalised.
+        Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
+        falling norm; 0 for features that are not selected or not penalised.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int

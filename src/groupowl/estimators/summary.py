@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
 
+from ..solvers.result import ending_text
 from .certificate import STATES, UNPENALIZED, counts_text
 from .frames import coefficient_norms, strongest_first
 
@@ -15,12 +17,11 @@ _LONGEST_NAME = 40
 
 def summary_text(estimator: Any) -> str:
     """The text that ``summary()`` prints."""
-    return "\n".join([type(estimator).__name__, *_head(estimator), "", *_table(estimator)])
+    return "\n".join([type(estimator).__name__, *_head(estimator), "", *_table(estimator), *_notes(estimator)])
 
 
 def _head(estimator: Any) -> list[str]:
     result = estimator.solve_result_
-    effort = f"{result.n_iter} steps, {result.n_passes:.1f} passes, {result.seconds:.3g} s"
     states = estimator._states()[0]
     coef = np.atleast_2d(estimator.coef_)
     classes = getattr(estimator, "classes_", None)
@@ -35,7 +36,7 @@ def _head(estimator: Any) -> list[str]:
         f"  data       {estimator.n_features_in_} features, {kind}, {', '.join(options)}",
         f"  penalty    alpha {estimator.alpha_:.6g}, weights {_weights_text(estimator)}",
         f"  objective  {result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
-        f"  solve      {result.status} after {effort}",
+        f"  solve      {ending_text(result)}",
         f"  features   {counts_text({state: int(np.sum(states == state)) for state in STATES})}",
         f"  clusters   {n_clusters}",
     ]
@@ -50,14 +51,13 @@ def _weights_text(estimator: Any) -> str:
 
 
 def _table(estimator: Any) -> list[str]:
-    """Features in the model by falling norm, as many as fit a page."""
+    """Features in the model, strongest first, as many as fit a page."""
     support = estimator.get_support(indices=True)
     if len(support) == 0:
         return ["  No feature is selected. A smaller alpha selects some."]
-    coef = np.atleast_2d(estimator.coef_)
-    norms = coefficient_norms(coef)
+    norms = coefficient_norms(np.atleast_2d(estimator.coef_))
     states, labels = estimator._states()[0], estimator._feature_labels()
-    shown = support[strongest_first(coef[:, support])[:_SHOWN]].tolist()
+    shown = strongest_first(estimator)[: min(len(support), _SHOWN)].tolist()
     names = [str(labels[j])[:_LONGEST_NAME] for j in shown]
     width = max(len("feature"), *(len(name) for name in names))
     lines = [f"  {'feature':<{width}}  {'cluster':>7}  {'norm':>10}"]
@@ -66,18 +66,28 @@ def _table(estimator: Any) -> list[str]:
         lines.append(f"  {name:<{width}}  {cluster:>7}  {norms[j]:>10.4g}")
     if (more := len(support) - len(shown)) > 0:
         lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
-    if note := unequal_norms_text(estimator):
-        lines += ["", f"  {note}"]
     return lines
 
 
+def _notes(estimator: Any) -> list[str]:
+    notes = [f"  {text}" for text in (unequal_norms_text(estimator), edge_of_grid_text(estimator)) if text]
+    return ["", *notes] if notes else []
+
+
 def unequal_norms_text(estimator: Any) -> str:
-    """Why features of a cluster have other norms in the table, where that is so."""
-    sizes = np.bincount(estimator.clusters_)[1:]
-    if not (sizes > 1).any():
+    """Why norms in the table neither fall nor are equal in a cluster, where the penalty has seen others."""
+    if not estimator.clusters_.any() or not (estimator.standardize or estimator.relaxed):
         return ""
-    if estimator.relaxed:
-        return "Norms are those of the relaxed fit; features of a cluster have equal norms in the penalised one."
-    if estimator.standardize:
-        return "Norms are per unit of a feature; features of a cluster have equal norms per standard deviation."
-    return ""
+    shown, ranked = ("of the relaxed fit", "penalised norm") if estimator.relaxed else ("per unit of a feature", "norm")
+    scale = " per standard deviation" if estimator.standardize else ""
+    return f"Norms are {shown}; the order is that of clusters, by {ranked}{scale}, equal in each."
+
+
+def edge_of_grid_text(estimator: Any) -> str:
+    """That the chosen alpha is the last of a grid of our own, where a longer grid would go on; empty otherwise."""
+    if not isinstance(getattr(estimator, "alphas", None), numbers.Integral):
+        return ""
+    last = len(estimator.alphas_) - 1
+    if last == 0 or estimator.best_index_ < last or estimator.path_.stopped_because != "end":
+        return ""
+    return f"The best alpha is the smallest one tried; an eps below {estimator.eps:g} would look further."

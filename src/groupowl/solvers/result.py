@@ -12,6 +12,12 @@ import numpy as np
 from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
 
+_ENDINGS = {
+    "max_iter": "stopped at max_iter",
+    "callback": "stopped by the callback",
+    "precision": "stopped at the limit of the arithmetic",
+}
+
 
 @dataclass(frozen=True)
 class HistoryRow:
@@ -185,8 +191,15 @@ class SolveResult:
     def __repr__(self) -> str:
         d, q = self.B.shape
         return (
-            f"SolveResult({self.status} after {self.n_iter} steps, {self.n_passes:.1f} passes, {self.seconds:.3g} s\n"
+            f"SolveResult({ending_text(self)}\n"
             f"  objective {self.primal:.10g}, proved within {self.gap:.3g} of the minimum\n"
             f"  {len(self.support)} of {d} rows selected in {self.clusters.max(initial=0)} clusters, {q} tasks; "
             f"{d - len(self.active)} rows proved zero)"
         )
+
+
+def ending_text(result: SolveResult) -> str:
+    """Why a solve ended and what it took, in words; a status that needs no others stands for itself."""
+    ending = _ENDINGS.get(result.status, result.status)
+    steps = f"{result.n_iter} step{'' if result.n_iter == 1 else 's'}"
+    return f"{ending} after {steps}, {result.n_passes:.1f} passes, {result.seconds:.3g} s"
