@@ -21,6 +21,7 @@ class CorrelatedGroups:
     Attributes
     ----------
     X : ndarray or csr_array of shape (n_samples, n_features)
+        Features, correlated in groups.
     Y : ndarray of shape (n_samples, n_tasks)
         Responses, or one-hot classes.
     B : ndarray of shape (n_features, n_tasks)

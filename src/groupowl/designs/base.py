@@ -50,8 +50,9 @@ class Design(ABC):
     passes: PassCounter
     #: What one column counts: 1 / (columns of the original data), times the fraction of rows.
     unit: float
-    #: Orthonormal basis of the unpenalised columns, a sample-space handle (n_samples, rank), and their indices.
+    #: Orthonormal basis of the unpenalised columns, a sample-space handle (n_samples, rank).
     free_basis: Handle = None
+    #: Indices of the unpenalised columns.
     free_columns: IndexArray = np.zeros(0, dtype=np.intp)
     #: Error of the basis relative to that of the columns.
     free_condition: float = 1.0

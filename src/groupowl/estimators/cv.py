@@ -12,7 +12,7 @@ from .regressor import GroupOWLRegressor, RegressorMethods
 class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     """Multi-task regression whose alpha is chosen by cross-validation or an information criterion.
 
-    The model is that of :class:`~groupowl.estimators.GroupOWLRegressor`: it minimises, over ``B`` of shape
+    The model is that of :class:`~groupowl.GroupOWLRegressor`: it minimises, over ``B`` of shape
     (n_features, n_targets) and the intercept ``b0``,
 
         ``1/(2 W) sum_i w_i ||y_i - x_i^T B - b0||^2 + alpha sum_j weights_j ||B_[j],:||_2``
@@ -199,7 +199,7 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
 class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     """Multinomial classification whose alpha is chosen by cross-validation or an information criterion.
 
-    The model is that of :class:`~groupowl.estimators.GroupOWLClassifier`: it minimises, over ``B`` of shape
+    The model is that of :class:`~groupowl.GroupOWLClassifier`: it minimises, over ``B`` of shape
     (n_features, n_classes) and the intercept ``b0``,
 
         ``1/W sum_i w_i [log sum_k exp(z_ik) - z_{i,y_i}] + alpha sum_j weights_j ||B_[j],:||_2``

@@ -25,11 +25,13 @@ class PathPoint:
     Attributes
     ----------
     alpha : float
+        Strength of the penalty.
     support : ndarray of int
         Features whose coefficients are not all zero, ascending; unpenalised ones are among them.
     rows : ndarray of shape (len(support), n_columns)
         Their coefficients on the scale of X as it was given: a column for each target, or for each class.
     intercept : ndarray of shape (n_columns,)
+        One for each column of ``rows``; zeros without intercept.
     clusters : ndarray of int of shape (len(support),)
         Features of equal norm share a number, from 1 by falling norm; 0 for unpenalised features.
     primal, gap : float
@@ -43,6 +45,7 @@ class PathPoint:
     n_passes : float
         Products with X, in units of one product with all columns.
     seconds : float
+        Time of the solve.
     status : {"converged", "max_iter", "callback", "stalled", "precision"}
         Why the solve stopped.
     n_selected : int

@@ -31,7 +31,7 @@ class PathResult:
     """Solutions along falling alphas, of ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B_[j],:||_2``.
 
     Only supports and their rows are stored; ``coefs`` and ``clusters`` are dense arrays that are made on access.
-    ``path[i]`` is one :class:`~groupowl.path.PathPoint`, ``path[i:j]`` a shorter path, ``len(path)`` the number of
+    ``path[i]`` is one :class:`~groupowl.PathPoint`, ``path[i:j]`` a shorter path, ``len(path)`` the number of
     alphas.
 
     **Targets and classes.** Arrays have a row for each target of a regression and for each of three or more classes.
@@ -45,9 +45,11 @@ class PathResult:
     weights : ndarray of shape (n_penalized,)
         Weight sequence, largest first.
     n_features : int
+        Columns of X.
     loss : str
         Name of the loss.
     fit_intercept : bool
+        Whether there is an intercept.
     alpha_max : float
         Smallest alpha that selects nothing.
     null_loss : float

@@ -37,6 +37,19 @@ class HistoryRow:
 class History:
     """One entry per certificate, as arrays; ``history[i]`` is a row, ``len`` the number of rows.
 
+    Attributes
+    ----------
+    iteration : ndarray of int
+        Proximal steps taken so far; epochs with ``solver="spgd"``.
+    seconds, passes : ndarray
+        Time, and products with X in units of one product with all columns, so far.
+    primal, dual, gap : ndarray
+        Objective, dual value, and the proved bound on the distance of the objective from its minimum.
+    n_active : ndarray of int
+        Rows not proved zero.
+    n_nonzero : ndarray of int
+        Rows with coefficients that are not zero.
+
     Examples
     --------
     >>> import groupowl as go
