@@ -379,6 +379,30 @@ def test_gaps_of_sparse_data_are_counted(tmp_path):
         load(tmp_path / "t.svm")
 
 
+@pytest.mark.parametrize(("mark", "name"), [(",", "t.csv"), (";", "t.csv"), ("\t", "t.tsv"), (",", "t.csv.gz")])
+@pytest.mark.parametrize("has_index", [False, True])
+def test_the_line_that_removes_gaps_does(tmp_path, monkeypatch, mark, name, has_index):
+    """What the message says can be run: of four samples those without gaps are left, whatever a gap looks like."""
+    monkeypatch.chdir(tmp_path)
+    frame = FRAME[["a", "b", "y1"]].assign(a=["1", "?", "3", "4"], b=["1", "2", "", "4"])
+    frame.to_csv(name, sep=mark, index=has_index)
+    with pytest.raises(TableError) as caught:
+        load(name, targets=("y1",))
+    line = str(caught.value).partition("In Python, ")[2].removesuffix(" removes the samples.")
+    eval(line, {"pandas": pd})
+    table = load("clean.csv", targets=("y1",))
+    np.testing.assert_array_equal(table.X, [[1.0, 1.0], [4.0, 4.0]])
+    assert table.feature_names == ("a", "b")
+    assert table.ids == (("0", "3") if has_index else None)
+
+
+def test_no_line_removes_all_samples_or_infinite_values(write):
+    for a in ([np.nan] * 4, [np.inf, 1.0, 2.0, 3.0]):
+        with pytest.raises(TableError) as caught:
+            load(write(FRAME[["b", "y1"]].assign(a=a)), targets=("y1",))
+        assert "In Python" not in str(caught.value)
+
+
 # New samples --------------------------------------------------------------------------------------------
 
 
