@@ -419,6 +419,27 @@ def test_missing_features_are_listed(write):
         load_features(write(FRAME), Reading(), ["x", "a", "z"])
 
 
+def test_features_that_are_not_needed_may_be_missing(write):
+    found = load_features(write(FRAME), Reading(), ["x", "a", "z", "b"], needed=["a", "b"])
+    np.testing.assert_array_equal(found.X, FRAME.assign(x=0.0, z=0.0)[["x", "a", "z", "b"]])
+    assert found.absent == ("x", "z")
+    with pytest.raises(
+        TableError, match=r"lacks 1 column of the model's 3 features: 'z'\. Columns are matched by name\."
+    ):
+        load_features(write(FRAME), Reading(), ["x", "a", "z"], needed=["a", "z"])
+    with pytest.raises(TableError, match="lacks 2 columns of the model's 2 features: 'x', 'z'"):
+        load_features(write(FRAME), Reading(), ["x", "z"], needed=[])
+
+
+def test_all_features_are_needed_where_places_are_names(tmp_path):
+    """Without names, a column that is left out in the middle would move all others."""
+    np.savez(tmp_path / "t.npz", X=np.eye(3))
+    with pytest.raises(
+        TableError, match=r"lacks 1 column .* 'x4'\..* features that were not selected are needed as well"
+    ):
+        load_features(tmp_path / "t.npz", Reading(), ["x1", "x2", "x3", "x4"], needed=["x1"])
+
+
 def test_what_a_sparse_file_leaves_out_is_zero(tmp_path):
     (tmp_path / "t.svm").write_text("1 2:5\n0 1:3\n")
     found = load_features(tmp_path / "t.svm", Reading(first_index=1), ["1", "2", "3", "4"])

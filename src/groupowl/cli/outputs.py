@@ -240,6 +240,12 @@ class SavedRun:
     has_record: bool = True
 
     @property
+    def selected(self) -> tuple[str, ...]:
+        """Features whose values count in predictions."""
+        counts = np.atleast_2d(self.estimator.coef_).any(axis=0)
+        return tuple(name for name, is_used in zip(self.features, counts, strict=True) if is_used)
+
+    @property
     def known(self) -> tuple[str, ...]:
         """Columns of the fit that are no features."""
         roles = self.reading.roles

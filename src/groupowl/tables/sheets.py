@@ -41,6 +41,8 @@ class Sheet(ABC):
         Whether columns of zeros at the end may be missing from the file.
     first_index : int
         Number that the file itself gives to its first column; 1 but for some LIBSVM files.
+    names_its_columns : bool
+        Whether the file itself has a name for each column, so that one that is missing moves no other.
     """
 
     source: str
@@ -51,6 +53,7 @@ class Sheet(ABC):
     auxiliary: frozenset[int] = frozenset()
     zeros_left_out: bool = False
     first_index: int = 1
+    names_its_columns: bool = False
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -129,6 +132,7 @@ class ArrowSheet(Sheet):
     """
 
     table: Any
+    names_its_columns: bool = True
     categorical: frozenset[str] = frozenset()
     separator: str | None = None
 
@@ -296,6 +300,8 @@ class MatrixSheet(Sheet):
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TransposedSheet(MatrixSheet):
     """A sheet whose rows are columns of the file."""
+
+    names_its_columns: bool = True
 
     def place(self, i: int, j: int) -> str:
         """Where in the file a cell is, in words."""
