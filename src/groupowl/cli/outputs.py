@@ -242,8 +242,8 @@ class SavedRun:
     @property
     def selected(self) -> tuple[str, ...]:
         """Features whose values count in predictions."""
-        counts = np.atleast_2d(self.estimator.coef_).any(axis=0)
-        return tuple(name for name, is_used in zip(self.features, counts, strict=True) if is_used)
+        used = np.flatnonzero(np.any(np.atleast_2d(self.estimator.coef_), axis=0))
+        return tuple(self.features[j] for j in used)
 
     @property
     def known(self) -> tuple[str, ...]:
