@@ -431,6 +431,20 @@ def test_features_that_are_not_needed_may_be_missing(write):
         load_features(write(FRAME), Reading(), ["x", "z"], needed=[])
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "transpose"),
+    [
+        ("t.arff", "@relation r\n@attribute a real\n@attribute b real\n@data\n1,2\n3,4\n", False),
+        ("t.arff", "@relation r\n@attribute a real\n@attribute b real\n@data\n{0 1,1 2}\n{0 3,1 4}\n", False),
+        ("t.tsv", "gene\tp\tq\na\t1\t3\nb\t2\t4\n", True),
+    ],
+)
+def test_other_files_that_name_their_columns(write, name, content, transpose):
+    found = load_features(write(content, name), Reading(transpose=transpose), ["a", "x", "b"], needed=["b"])
+    np.testing.assert_array_equal(sp.csr_array(found.X).toarray(), [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0]])
+    assert found.absent == ("x",)
+
+
 def test_all_features_are_needed_where_places_are_names(tmp_path):
     """Without names, a column that is left out in the middle would move all others."""
     np.savez(tmp_path / "t.npz", X=np.eye(3))
