@@ -75,6 +75,27 @@ def test_extra_columns_are_told(run, model, tmp_path):
     assert answer["ignored_columns"] == ["age", "sex"]
 
 
+def test_features_that_are_not_selected_need_not_be_there(run, train, new, tmp_path):
+    """The predictions are those of the whole file, to the last bit; one that is selected is still missed."""
+    out = tmp_path / "m"
+    assert run("fit", train, *ROLES, "--alpha", 1, "--out", out, "-q").code == 0
+    estimator = go.load(out / "model")
+    selected = list(estimator.selected_features_)
+    others = [name for name in estimator.feature_names_in_ if name not in selected]
+    assert selected
+    assert others
+    part = tmp_path / "part.csv"
+    pd.read_csv(new).drop(columns=others).to_csv(part, index=False)
+    ran = run("predict", out, part)
+    assert (ran.code, ran.out) == (0, run("predict", out, new).out)
+    assert "not selected and" in ran.err
+    assert "which changes no prediction: " in ran.err
+    assert run("predict", out, part, "-q").err == ""
+    assert json.loads(run("predict", out, part, "--json").out)["absent_features"] == others
+    pd.read_csv(part).drop(columns=selected[0]).to_csv(part, index=False)
+    assert f"lacks 1 column of the model's 12 features: {selected[0]!r}" in run("predict", out, part).message
+
+
 def test_json_has_the_predictions_or_their_file(run, model, new, tmp_path):
     ran = run("predict", model, new, "--json")
     assert (ran.code, ran.err) == (0, "")

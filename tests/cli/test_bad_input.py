@@ -105,10 +105,26 @@ FILES = {
     "a word among numbers": Bad(
         GOOD + "1,two,3\n", ("feature with 'two' in row 13 (below the header) of column 'b' (column 2)", "--drop")
     ),
-    "a decimal comma": Bad("a;b;y\n1,5;2;3\n2,5;3;4\n", ("'1,5' in row 1", "decimal point")),
+    "names of samples": Bad(
+        "id,sex,b,y\nW054,f,1,3\nW055,m,2,1\n",
+        (
+            "feature with 'W054' in row 1 (below the header) of column 'id' (column 1)",
+            "If it names the samples, use --id-column id; if not, encode it as a number, or leave columns out with "
+            "--drop: 'id', 'sex'.",
+        ),
+    ),
+    "words that name no samples": Bad(
+        "sex,id,y\nf,W054,3\nm,W055,1\nf,W056,2\n", (". Encode it as a number, or leave columns out with --drop",)
+    ),
+    "a decimal comma": Bad("a;b;y\n1,5;2;3\n2,5;3;4\n", ("'1,5' in row 1", "decimal point. Encode")),
     "a date": Bad("a,b,y\n1,2020-01-31,3\n2,2020-02-01,1\n", ("2020-01-31", "which is no number")),
     "gaps": Bad(
-        GOOD + ",NA,3\n,1,2\n", ("has 3 missing values in 2 feature columns: 'a' (2), 'b' (1)", "Fill them in")
+        GOOD + ",NA,3\n,1,2\n",
+        (
+            "has 3 missing values in 2 feature columns: 'a' (2), 'b' (1)",
+            "Fill them in",
+            "pandas.read_csv('{file}', na_values='?').dropna().to_csv('clean.csv', index=False) removes the samples.",
+        ),
     ),
     "gaps in the target": Bad(GOOD + "1,2,\n", ("has 1 missing value in 1 target column: 'y' (1)",)),
     "infinity": Bad(GOOD + "inf,2,3\n", ("has 1 infinite value in 1 feature column: 'a' (1)",)),

@@ -147,6 +147,15 @@ def test_demo_figures_overlap_nowhere(reports):
             assert not box.count_overlaps(boxes[i + 1 :])
 
 
+def test_the_report_of_the_demo_shows_groups_and_an_alpha_inside_the_grid():
+    """What a new user sees first: clusters of several features, few features, and a choice that was one."""
+    model = demo_module.fit_demo(demo_module.demo_table())
+    sizes = np.bincount(model.clusters_)[1:]
+    assert np.count_nonzero(sizes > 1) >= 3
+    assert sizes.sum() <= 30
+    assert 0 < model.best_index_ < len(model.alphas_) - 1
+
+
 # The demo as a command --------------------------------------------------------------------------------
 
 
@@ -159,7 +168,10 @@ def test_demo_command(run, tmp_path):
         assert_is_a_picture(out / name)
         assert str(out / name) in result.output.splitlines()
     assert sorted(path.name for path in out.iterdir()) == sorted(FILES)
-    assert "Group OWL regression: built-in data" in (out / "report.html").read_text(encoding="utf-8")
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Group OWL regression: built-in data" in page
+    assert "<dt>Seed</dt><dd>0</dd>" in page
+    assert "The model, in Python (seed 0):" in page
     lines = [line.split() for line in result.output.splitlines()]
     headings = ["solver", "screening", "(s)", "passes", "gap", "kept", "selected", "speed-up"]
     assert lines.count(headings) == 2
@@ -179,6 +191,10 @@ def test_demo_command_prints_a_row_per_solve(run, tmp_path, small_demo, blank_fi
             cells = [row.solver, row.screening, f"{row.seconds:.3f}", f"{row.passes:.0f}", f"{row.relative_gap:.1e}"]
             cells += [str(row.rows_kept), str(row.rows_selected), f"{row.speed_up:.1f}x"]
             assert cells in [line.split() for line in result.output.splitlines()]
+    words = " ".join(result.output.split())
+    assert "Passes: products with the data" in words
+    assert "Rows kept: features that are not yet proved to be zero" in words
+    assert "auto, works on few rows anyway" in words
 
 
 def test_quiet_demo_prints_nothing(run, tmp_path, small_demo):
@@ -570,6 +586,14 @@ def test_help_names_no_values_of_flags_and_breaks_no_word(run):
     assert "classification" in words
     assert "large for matrices on disk" in " ".join(words.split())
     assert "|classif" not in words
+
+
+def test_help_says_how_columns_are_given_and_what_1se_is(run):
+    words = " ".join(run("cv", "--help").output.replace("│", " ").split())
+    assert "likewise" not in words
+    assert words.count("given like") == 2
+    assert "1se: for each weight sequence the largest alpha within one standard error" in words
+    assert "Of several sequences, the one with the best score is taken." in words
 
 
 def test_help_lists_the_commands(run):

@@ -287,6 +287,39 @@ def test_scores_of_folds_of_classes(run, classes):
     found = answer["scores"]["log-loss (held out, 5 folds)"]
     assert found["null_model"] == pytest.approx(np.average(losses, weights=[len(test) for _, test in folds]), rel=1e-12)
     assert found["model"] < found["null_model"]
+    X = frame.drop(columns="kind").to_numpy()
+    fits = folded(lambda: go.GroupOWLClassifier(answer["alpha"]), X, labels, folds)
+    hits = answer["scores"]["accuracy (held out, 5 folds)"]
+    assert hits["model"] == pytest.approx(
+        sum(np.sum(fit.predict(X[test]) == labels[test]) for _, test, fit in fits) / 60
+    )
+    commonest = [max(sorted(set(labels)), key=list(labels[train]).count) for train, _ in folds]
+    expected = sum(np.sum(labels[test] == kind) for (_, test), kind in zip(folds, commonest, strict=True)) / 60
+    assert hits["null_model"] == pytest.approx(expected)
+    assert hits["model"] > hits["null_model"]
+
+
+def test_accuracy_of_folds_that_train_on_one_class(run, tmp_path):
+    """Groups may hold all of a class: whoever has seen one class only guesses that, and gets all others wrong."""
+    x = np.random.default_rng(0).standard_normal(20).tolist()
+    columns = {"house": ["a"] * 10 + ["b"] * 10, "x": x, "kind": ["elm"] * 10 + ["fir"] * 10}
+    arguments = ("--targets", "kind", "--groups", "house", "--folds", 2, "--alphas", 3, "--json")
+    scores = described(run("cv", write_csv(tmp_path / "t.csv", columns), *arguments))["scores"]
+    assert scores["accuracy (held out, 2 folds)"] == {"model": 0.0, "null_model": 0.0}
+
+
+def test_accuracy_of_folds_with_all_options(run, classes):
+    """Weighted, standardised, with an unpenalised column, of two sequences, and whatever the number of jobs."""
+    arguments = ["--targets", "kind", "--sample-weight", "w", "--standardize", "--unpenalized", "gene1"]
+    arguments += ["--weights", "bh,constant", "--alphas", 6, "--json"]
+    frame = pd.read_csv(classes).assign(w=[1, 2] * 30)
+    path = classes.with_name("weighted.csv")
+    frame.to_csv(path, index=False)
+    scores = [described(run("cv", path, *arguments, "--jobs", jobs))["scores"] for jobs in (1, 2)]
+    assert scores[0] == scores[1]
+    hits = scores[0]["accuracy (held out, 5 folds)"]
+    assert hits["model"] * 90 == pytest.approx(round(hits["model"] * 90))  # whole weights of 90 in all
+    assert hits["model"] > hits["null_model"]
 
 
 def test_scores_of_folds_count_weights(run, tmp_path):

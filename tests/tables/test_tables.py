@@ -379,6 +379,30 @@ def test_gaps_of_sparse_data_are_counted(tmp_path):
         load(tmp_path / "t.svm")
 
 
+@pytest.mark.parametrize(("mark", "name"), [(",", "t.csv"), (";", "t.csv"), ("\t", "t.tsv"), (",", "t.csv.gz")])
+@pytest.mark.parametrize("has_index", [False, True])
+def test_the_line_that_removes_gaps_does(tmp_path, monkeypatch, mark, name, has_index):
+    """What the message says can be run: of four samples those without gaps are left, whatever a gap looks like."""
+    monkeypatch.chdir(tmp_path)
+    frame = FRAME[["a", "b", "y1"]].assign(a=["1", "?", "3", "4"], b=["1", "2", "", "4"])
+    frame.to_csv(name, sep=mark, index=has_index)
+    with pytest.raises(TableError) as caught:
+        load(name, targets=("y1",))
+    line = str(caught.value).partition("In Python, ")[2].removesuffix(" removes the samples.")
+    eval(line, {"pandas": pd})
+    table = load("clean.csv", targets=("y1",))
+    np.testing.assert_array_equal(table.X, [[1.0, 1.0], [4.0, 4.0]])
+    assert table.feature_names == ("a", "b")
+    assert table.ids == (("0", "3") if has_index else None)
+
+
+def test_no_line_removes_all_samples_or_infinite_values(write):
+    for a in ([np.nan] * 4, [np.inf, 1.0, 2.0, 3.0]):
+        with pytest.raises(TableError) as caught:
+            load(write(FRAME[["b", "y1"]].assign(a=a)), targets=("y1",))
+        assert "In Python" not in str(caught.value)
+
+
 # New samples --------------------------------------------------------------------------------------------
 
 
@@ -393,6 +417,41 @@ def test_features_of_new_samples_are_matched_by_name(write):
 def test_missing_features_are_listed(write):
     with pytest.raises(TableError, match=r"lacks 2 columns of the model's 3 features: 'x', 'z'\. Columns are matched"):
         load_features(write(FRAME), Reading(), ["x", "a", "z"])
+
+
+def test_features_that_are_not_needed_may_be_missing(write):
+    found = load_features(write(FRAME), Reading(), ["x", "a", "z", "b"], needed=["a", "b"])
+    np.testing.assert_array_equal(found.X, FRAME.assign(x=0.0, z=0.0)[["x", "a", "z", "b"]])
+    assert found.absent == ("x", "z")
+    with pytest.raises(
+        TableError, match=r"lacks 1 column of the model's 3 features: 'z'\. Columns are matched by name\."
+    ):
+        load_features(write(FRAME), Reading(), ["x", "a", "z"], needed=["a", "z"])
+    with pytest.raises(TableError, match="lacks 2 columns of the model's 2 features: 'x', 'z'"):
+        load_features(write(FRAME), Reading(), ["x", "z"], needed=[])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "transpose"),
+    [
+        ("t.arff", "@relation r\n@attribute a real\n@attribute b real\n@data\n1,2\n3,4\n", False),
+        ("t.arff", "@relation r\n@attribute a real\n@attribute b real\n@data\n{0 1,1 2}\n{0 3,1 4}\n", False),
+        ("t.tsv", "gene\tp\tq\na\t1\t3\nb\t2\t4\n", True),
+    ],
+)
+def test_other_files_that_name_their_columns(write, name, content, transpose):
+    found = load_features(write(content, name), Reading(transpose=transpose), ["a", "x", "b"], needed=["b"])
+    np.testing.assert_array_equal(sp.csr_array(found.X).toarray(), [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0]])
+    assert found.absent == ("x",)
+
+
+def test_all_features_are_needed_where_places_are_names(tmp_path):
+    """Without names, a column that is left out in the middle would move all others."""
+    np.savez(tmp_path / "t.npz", X=np.eye(3))
+    with pytest.raises(
+        TableError, match=r"lacks 1 column .* 'x4'\..* features that were not selected are needed as well"
+    ):
+        load_features(tmp_path / "t.npz", Reading(), ["x1", "x2", "x3", "x4"], needed=["x1"])
 
 
 def test_what_a_sparse_file_leaves_out_is_zero(tmp_path):

@@ -17,6 +17,7 @@ from ..tables import Features, Reading, Table, TableError, load_features, load_t
 from ..tables.errors import counted, listed
 from .commands import command
 from .messages import Failure, print_paths, tell
+from .notes import present
 from .options import FORMATS, FormatName, TalkOptions
 from .outputs import SavedRun, check_out_file, read_run, write_file
 from .progress import Stages
@@ -90,20 +91,20 @@ _FITTED_OPTIONS = ("--drop", "--groups", "--sample-weight", "--unpenalized")
 def predict(apply: ApplyOptions, options: PredictOptions) -> None:
     """Predict the targets of new samples.
 
-    Columns are matched by name: a missing one is an error, others are ignored and listed. Targets need not be there.
-    Classes come with their probabilities.
+    Columns are matched by name: a missing one is an error unless the model does not select it; others are ignored and
+    listed. Targets need not be there. Classes come with their probabilities.
     """
     check_out_file(options.out, force=options.force)
     run = read_run(apply.model)
     stages = Stages(options.quiet)
     with stages.stage(f"Reading {apply.file.name}"):
         reading, needs_ids = apply.adapted(run.reading), apply.id_column is not None
-        features = load_features(apply.file, reading, run.features, run.known, needs_ids=needs_ids)
+        features = load_features(apply.file, reading, run.features, run.known, needed=run.selected, needs_ids=needs_ids)
     with stages.stage("Predicting"):
         columns = _predictions(run, features)
-    extra = _extra_note(features)
-    if extra and not (options.quiet or options.json):
-        tell(extra)
+    if not (options.quiet or options.json):
+        for note in present(_extra_note(features), _absent_note(features)):
+            tell(note)
     if options.out is not None:
         with stages.stage("Writing"):
             write_file(options.out, _csv_text(columns))
@@ -150,6 +151,15 @@ def _extra_note(features: Features) -> str | None:
     return f"{counted(n, 'column')} that the model does not know {'is' if n == 1 else 'are'} ignored: {names}."
 
 
+def _absent_note(features: Features) -> str | None:
+    if not features.absent:
+        return None
+    n = len(features.absent)
+    names = listed(features.absent, shown=10)
+    verb = "was not selected and is" if n == 1 else "were not selected and are"
+    return f"{counted(n, 'feature')} that {verb} not in the file, which changes no prediction: {names}."
+
+
 def _csv_text(columns: dict[str, list[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -167,6 +177,7 @@ def _description(
         "file": apply.file,
         "n_samples": features.X.shape[0],
         "ignored_columns": features.extra,
+        "absent_features": features.absent,
         "columns": list(columns),
     }
     if options.out is None:

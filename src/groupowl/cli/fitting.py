@@ -28,6 +28,7 @@ from .estimating import (
     single_estimator,
 )
 from .messages import Failure
+from .notes import data_notes, edge_note, present
 from .options import AlphaOptions, DataOptions, FoldOptions, ModelOptions, OutputOptions, PathOptions
 from .outcome import Outcome
 from .outputs import check_out, write_outcome
@@ -115,6 +116,7 @@ def _run(command: str, data: DataOptions, model: ModelOptions, output: OutputOpt
     stages, started = Stages(output.quiet), time.perf_counter()
     with stages.stage(f"Reading {data.file.name}"):
         table = load_table(data.file, reading)
+    noticed = data_notes(table, standardized=model.standardize)
     train, test = _parts(table, model)
     with stages.stage(f"Fitting {train.n_samples} x {train.n_features}"):
         estimator, warned, path = fit_table(train, not output.quiet)
@@ -128,7 +130,7 @@ def _run(command: str, data: DataOptions, model: ModelOptions, output: OutputOpt
         estimator=estimator,
         path=path,
         scores=scores,
-        notes=(*table.notes, *warned.notes, *([] if note is None else [note])),
+        notes=(*table.notes, *noticed, *warned.notes, *present(edge_note(estimator), note)),
         seconds=seconds,
         converged=warned.converged,
         reading=replace(reading, first_index=table.first_index),

@@ -110,7 +110,8 @@ class DataOptions:
         str | None, _option("--sample-weight", panel=_DATA, metavar="COLUMN", help="Weights of the samples.")
     ] = None
     drop: Annotated[
-        list[str] | None, _option("--drop", panel=_DATA, metavar="COLUMNS", help="Columns to leave out, likewise.")
+        list[str] | None,
+        _option("--drop", panel=_DATA, metavar="COLUMNS", help="Columns to leave out, given like those of --targets."),
     ] = None
     format: Annotated[
         FormatName | None,
@@ -153,7 +154,12 @@ class ModelOptions:
     ] = False
     unpenalized: Annotated[
         list[str] | None,
-        _option("--unpenalized", panel=_MODEL, metavar="COLUMNS", help="Features without penalty, likewise."),
+        _option(
+            "--unpenalized",
+            panel=_MODEL,
+            metavar="COLUMNS",
+            help="Features without penalty, given like columns of --targets.",
+        ),
     ] = None
     test_size: Annotated[
         float | None,
@@ -209,7 +215,8 @@ class FoldOptions:
             "--selection",
             panel=_MODEL,
             metavar="RULE",
-            help="min: best score; 1se: fewest features within one standard error; aic, bic, ebic: without folds.",
+            help="min: best score; 1se: for each weight sequence the largest alpha within one standard error of its "
+            "best score; aic, bic, ebic: without folds. Of several sequences, the one with the best score is taken.",
         ),
     ] = Selection.MIN
     folds: Annotated[int, _option("--folds", panel=_MODEL, help="Folds of cross-validation, at least 2.")] = 5

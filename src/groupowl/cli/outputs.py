@@ -240,6 +240,12 @@ class SavedRun:
     has_record: bool = True
 
     @property
+    def selected(self) -> tuple[str, ...]:
+        """Features whose values count in predictions."""
+        used = np.flatnonzero(np.any(np.atleast_2d(self.estimator.coef_), axis=0))
+        return tuple(self.features[j] for j in used)
+
+    @property
     def known(self) -> tuple[str, ...]:
         """Columns of the fit that are no features."""
         roles = self.reading.roles

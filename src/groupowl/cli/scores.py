@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.parallel import Parallel, delayed
 
 from .._kernels import EPS
 from .._typing import FloatArray, IndexArray
+from ..designs import Design
 from ..selection import Fold
 from ..selection.folds import check_folds
 from ..tables import Table
+from .estimating import single_estimator
 
 Scores = dict[str, tuple[float, float]]
+
+# Digits of fits that only say which class is the most probable.
+_ACCURACY_TOL = 1e-4
 
 #: What to know about the score of a cross-validated alpha.
 OPTIMISTIC = (
@@ -35,12 +43,43 @@ def fold_scores(estimator: Any, table: Table) -> Scores:
     shares = np.array([weight[fold.test].sum() for fold in folds])
     null = float(np.average([_null_loss(table, fold, weight) for fold in folds], weights=shares))
     if table.is_classification:
-        return {f"log-loss ({where})": (model, null)}
+        scores = {f"log-loss ({where})": (model, null)}
+        if not isinstance(table.X, Design):  # what is on disk is not read again for this
+            scores |= {f"accuracy ({where})": _fold_accuracy(estimator, table, folds)}
+        return scores
     variance = _variance(table.y, weight)
     scores = {f"mean squared error ({where})": (model, null)}
     if variance > 0.0:
         scores |= {f"R2 ({where})": (1.0 - model / variance, 1.0 - null / variance)}
     return scores
+
+
+def _fold_accuracy(estimator: Any, table: Table, folds: list[Fold]) -> tuple[float, float]:
+    """Accuracy over the folds: fits of the cross-validation are not kept, but those at one alpha cost little."""
+    wanted = single_estimator(table).get_params()
+    settings = {name: value for name, value in estimator.get_params().items() if name in wanted}
+    settings |= {"alpha": estimator.alpha_, "weights": estimator.weights_, "tol": max(estimator.tol, _ACCURACY_TOL)}
+    hits = Parallel(n_jobs=estimator.n_jobs)(delayed(_hits)(table, fold, settings) for fold in folds)
+    shares = [_weights(table)[fold.test].sum() for fold in folds]
+    model, null = np.average(hits, axis=0, weights=shares)
+    return float(model), float(null)
+
+
+def _hits(table: Table, fold: Fold, settings: dict[str, Any]) -> tuple[float, float]:
+    """Share of the test samples that a fit to the training samples gets right, and that their commonest class does."""
+    train, test = table.rows(fold.train), table.rows(fold.test)
+    classes = np.unique(train.y)
+    commonest = classes[np.argmax(_class_shares(train.y, _weights(train), classes))]
+    guesses = commonest if len(classes) == 1 else _fitted(train, settings).predict(test.frame)
+    return _accuracy(test, guesses), _accuracy(test, commonest)
+
+
+def _fitted(table: Table, settings: dict[str, Any]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the cross-validation has told of its own
+        return single_estimator(table, **settings).fit(
+            table.frame, table.target_frame, sample_weight=table.sample_weight
+        )
 
 
 def held_out_scores(estimator: Any, train: Table, test: Table) -> Scores:
@@ -72,7 +111,7 @@ def _class_scores(estimator: Any, train: Table, test: Table, where: str) -> Scor
     truth = test.y[:, None] == classes
     losses = [_log_loss(truth, chances, weight) for chances in (estimator.predict_proba(X), shares[None])]
     guesses = estimator.predict(X), classes[np.argmax(shares)]
-    hits = [float(np.average(test.y == guess, weights=weight)) for guess in guesses]
+    hits = [_accuracy(test, guess) for guess in guesses]
     return {f"log-loss ({where})": (losses[0], losses[1]), f"accuracy ({where})": (hits[0], hits[1])}
 
 
@@ -85,6 +124,10 @@ def _null_loss(table: Table, fold: Fold, weight: FloatArray) -> float:
         return _log_loss(truth, _class_shares(table.y[train], weight[train], classes)[None], weight[test])
     mean = np.average(table.y[train], axis=0, weights=weight[train])
     return _squared_error(table.y[test], mean, weight[test])
+
+
+def _accuracy(table: Table, guesses: Any) -> float:
+    return float(np.average(table.y == guesses, weights=_weights(table)))
 
 
 def _weights(table: Table) -> FloatArray:

@@ -224,7 +224,10 @@ def clusters(subject: Subject) -> str:
     several = np.flatnonzero(sizes > 1)
     n_single = int(np.count_nonzero(sizes == 1))
     words = f"{count(n_clusters, 'cluster')}: {len(several):,} of several features, {n_single:,} of one."
-    words += " Features of one cluster move together: the penalty has made their norms equal."
+    words += (
+        " The penalty has made the coefficients of one cluster equal in size (norm); that does not say that its "
+        "features are correlated."
+    )
     if not len(several):
         return section("Clusters", "clusters", paragraph("Each feature in the model is a cluster of its own."))
     shown = several[:_MOST_CLUSTERS]

@@ -67,7 +67,7 @@ def read_delimited(path: Path, delimiter: str | None, *, text_columns: Collectio
         index = tuple("" if value is None else value for value in table.column(0).to_pylist())
         table, names = table.select(range(1, len(names))), names[1:]
     sheet = ArrowSheet(
-        source=source, names=tuple(names), n_rows=table.num_rows, index=index, table=table, has_header=True
+        source=source, names=tuple(names), n_rows=table.num_rows, index=index, table=table, separator=mark
     )
     sheet.check_not_empty()
     return sheet

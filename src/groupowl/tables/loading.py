@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,16 +75,25 @@ class Features:
         Columns of the file that the model does not know.
     id_name : str or None
         Name of the column with the ids; None where the rows themselves have names, or none.
+    absent : tuple of str
+        Features that are not needed and not in the file; zeros stand in for them.
     """
 
     X: Any
     ids: tuple[str, ...] | None
     extra: tuple[str, ...]
     id_name: str | None = None
+    absent: tuple[str, ...] = ()
 
 
 def load_features(
-    path: str | Path, reading: Reading, names: Sequence[str], known: Sequence[str] = (), *, needs_ids: bool = False
+    path: str | Path,
+    reading: Reading,
+    names: Sequence[str],
+    known: Sequence[str] = (),
+    *,
+    needed: Collection[str] | None = None,
+    needs_ids: bool = False,
 ) -> Features:
     """Read the columns that a model needs, by name.
 
@@ -97,6 +106,8 @@ def load_features(
         Features of the model.
     known : sequence of str
         Other columns of the fit, which are not worth a mention.
+    needed : collection of str, default=None
+        Features that a file which names its columns must have; all by default.
     needs_ids : bool, default=False
         Whether to refuse a file without the column of ids.
     """
@@ -104,25 +115,40 @@ def load_features(
     sheet = _read(path, reading, left)
     missing = [name for name in names if name not in sheet.positions]
     if missing and not sheet.zeros_left_out:
-        raise TableError(
-            f"{sheet.source} lacks {counted(len(missing), 'column')} of the model's {len(names)} features: "
-            f"{listed(missing, shown=10)}. Columns are matched by name."
-        )
+        _check_missing(sheet, missing, names, names if needed is None else needed)
     column = None
     if left is not None and (left in sheet.positions or (needs_ids and sheet.index is None)):
         column = find_column("--id-column", left, sheet.names, sheet.source)
     id_name = None if column is None else sheet.names[column]
     ignored = {*names, *known, id_name}
     extra = [name for j, name in enumerate(sheet.names) if name not in ignored and j not in sheet.auxiliary]
-    return Features(_known_columns(sheet, names), sample_ids(sheet, column), tuple(extra), id_name)
+    absent = () if sheet.zeros_left_out else tuple(missing)
+    return Features(_known_columns(sheet, names), sample_ids(sheet, column), tuple(extra), id_name, absent)
+
+
+def _check_missing(sheet: Sheet, missing: list[str], names: Sequence[str], needed: Collection[str]) -> None:
+    """Refuse a file without needed features, without any, or where columns may have taken each other's places."""
+    is_strict = not sheet.names_its_columns or len(missing) == len(names)
+    refused = missing if is_strict else [name for name in missing if name in set(needed)]
+    if not refused:
+        return
+    also = "" if sheet.names_its_columns else "; in this format features that were not selected are needed as well"
+    raise TableError(
+        f"{sheet.source} lacks {counted(len(refused), 'column')} of the model's {len(names)} features: "
+        f"{listed(refused, shown=10)}. Columns are matched by name{also}."
+    )
 
 
 def _known_columns(sheet: Sheet, names: Sequence[str]) -> Any:
-    """The features in order; those that a sparse format leaves out are zero."""
+    """The features in order; those that the file leaves out are zero."""
     present = [name for name in names if name in sheet.positions]
     X = numbers_of(sheet, [sheet.positions[name] for name in present])
     if len(present) == len(names):
         return X
     places = np.flatnonzero([name in sheet.positions for name in names])
+    if isinstance(X, np.ndarray):
+        filled = np.zeros((len(X), len(names)), dtype=X.dtype, order="F")
+        filled[:, places] = X
+        return filled
     spread = sp.csr_array((np.ones(len(places)), (np.arange(len(places)), places)), shape=(len(places), len(names)))
     return sp.csr_array(X @ spread)

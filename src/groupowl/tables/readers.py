@@ -171,6 +171,7 @@ def read_arff(path: Path, *, text_columns: Collection[str] = (), first_index: in
         names=names,
         n_rows=table.values.shape[0],
         suggested_targets=_noted_targets(header),
+        names_its_columns=True,
         X=table.values if table.is_sparse else table.values.toarray(),
         texts={
             j: _decoded(table.values[:, [j]].toarray()[:, 0], attribute.values)

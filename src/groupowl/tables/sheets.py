@@ -41,6 +41,8 @@ class Sheet(ABC):
         Whether columns of zeros at the end may be missing from the file.
     first_index : int
         Number that the file itself gives to its first column; 1 but for some LIBSVM files.
+    names_its_columns : bool
+        Whether the file itself has a name for each column, so that one that is missing moves no other.
     """
 
     source: str
@@ -51,6 +53,7 @@ class Sheet(ABC):
     auxiliary: frozenset[int] = frozenset()
     zeros_left_out: bool = False
     first_index: int = 1
+    names_its_columns: bool = False
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -81,6 +84,10 @@ class Sheet(ABC):
     def place(self, i: int, j: int) -> str:
         """Where in the file a cell is, in words."""
         return f"row {i + 1} of column {self.names[j]!r} (column {j + 1})"
+
+    def removing_gaps(self) -> str | None:
+        """A line of pandas that leaves out samples with missing values; None where there is no short one."""
+        return None
 
     def transposed(self) -> Sheet:
         """The same with rows and columns exchanged, where the format allows it."""
@@ -120,17 +127,18 @@ class ArrowSheet(Sheet):
         The columns in order.
     categorical : frozenset of str
         Columns of numbers that are categories all the same.
-    has_header : bool
-        Whether names are in the first line of a text, so that rows and lines have different numbers.
+    separator : str or None
+        What stands between the cells of a text, whose first line has the names; None for a file that is no text.
     """
 
     table: Any
+    names_its_columns: bool = True
     categorical: frozenset[str] = frozenset()
-    has_header: bool = False
+    separator: str | None = None
 
     def place(self, i: int, j: int) -> str:
         """Where in the file a cell is, in words."""
-        below = " (below the header)" if self.has_header else ""
+        below = "" if self.separator is None else " (below the header)"  # rows and lines have different numbers
         number = f" (column {j + 1})" if self.index is None else ""  # names of rows are a column of the file too
         return f"row {i + 1}{below} of column {self.names[j]!r}{number}"
 
@@ -175,6 +183,15 @@ class ArrowSheet(Sheet):
         if pa.types.is_floating(self.table.schema.field(j).type):
             return [None if value is None else _plain(value) for value in values]
         return [value if isinstance(value, str | bool | int | None) else str(value) for value in values]
+
+    def removing_gaps(self) -> str | None:
+        """A line of pandas for a file of text, where some samples are left; for pandas a question mark is no gap."""
+        if self.separator is None or self.table.drop_null().num_rows == 0:
+            return None
+        separator = "" if self.separator == "," else f", sep={self.separator!r}"
+        index, written = ("", ", index=False") if self.index is None else (", index_col=0", "")
+        read = f"pandas.read_csv({self.source!r}{separator}{index}, na_values='?')"
+        return f"{read}.dropna().to_csv('clean.csv'{written})"
 
     def transposed(self) -> Sheet:
         """Features in rows: the first column names them, the header names the samples."""
@@ -283,6 +300,8 @@ class MatrixSheet(Sheet):
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TransposedSheet(MatrixSheet):
     """A sheet whose rows are columns of the file."""
+
+    names_its_columns: bool = True
 
     def place(self, i: int, j: int) -> str:
         """Where in the file a cell is, in words."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,10 +34,7 @@ def numbers_of(sheet: Sheet, features: Sequence[int], *, can_drop: bool = False,
     """
     texts = [j for j in features if not sheet.is_number(j)]
     if texts:
-        more = f" ({counted(len(texts) - 1, 'more column')} like it)" if len(texts) > 1 else ""
-        names = listed((sheet.names[j] for j in texts), shown=_SHOWN_COLUMNS)
-        drop = f", or leave columns out with --drop: {names}" if can_drop else ""
-        raise TableError(no_number(sheet, texts[0], "feature", f"Encode it as a number{drop}.", more))
+        raise TableError(_texts_among_features(sheet, texts, can_drop))
     X = sheet.matrix(features)
     if rows is not None and not np.array_equal(rows, np.arange(sheet.n_rows)):
         X = rows_of(X, rows)
@@ -45,6 +43,25 @@ def numbers_of(sheet: Sheet, features: Sequence[int], *, can_drop: bool = False,
         check_complete(sheet, features, X, "feature", f"Fill them in, remove those samples{drop}.")
         _check_sizes(sheet, features, X)
     return X
+
+
+def _texts_among_features(sheet: Sheet, texts: list[int], can_drop: bool) -> str:
+    """A message about the first of some columns that are no numbers; names of samples have an option of their own."""
+    more = f" ({counted(len(texts) - 1, 'more column')} like it)" if len(texts) > 1 else ""
+    names = listed((sheet.names[j] for j in texts), shown=_SHOWN_COLUMNS)
+    drop = f", or leave columns out with --drop: {names}" if can_drop else ""
+    remedy = f"Encode it as a number{drop}."
+    if can_drop and _may_name_samples(sheet, texts[0]):
+        option = f"--id-column {shlex.quote(sheet.names[texts[0]])}"
+        remedy = f"If it names the samples, use {option}; if not, encode it as a number{drop}."
+    return no_number(sheet, texts[0], "feature", remedy, more)
+
+
+def _may_name_samples(sheet: Sheet, j: int) -> bool:
+    """Whether every cell is text, and another one."""
+    cells = sheet.labels(j)
+    are_words = all(isinstance(cell, str) and not _is_number(_with_point(cell)) for cell in cells)
+    return are_words and len(set(cells)) == len(cells)
 
 
 def sample_ids(sheet: Sheet, column: int | None) -> tuple[str, ...] | None:
@@ -116,7 +133,7 @@ def no_number(sheet: Sheet, j: int, what: str, remedy: str, more: str = "") -> s
         ((i, cell) for i, cell in enumerate(sheet.labels(j)) if cell is not None and not _is_number(cell)),
         (0, sheet.labels(j)[0]),
     )
-    hint = " Numbers have a decimal point." if isinstance(cell, str) and _is_number(cell.replace(",", ".")) else ""
+    hint = " Numbers have a decimal point." if isinstance(cell, str) and _is_number(_with_point(cell)) else ""
     shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
     return f"{sheet.source}: {what} with {shown!r} in {sheet.place(i, j)}, which is no number{more}.{hint} {remedy}"
 
@@ -124,6 +141,11 @@ def no_number(sheet: Sheet, j: int, what: str, remedy: str, more: str = "") -> s
 def rows_of(X: Any, rows: IndexArray) -> Any:
     """Some samples of a matrix or a design."""
     return X.rows(rows) if isinstance(X, Design) else X[rows]
+
+
+def _with_point(cell: str) -> str:
+    """A number with a decimal comma as the others write it."""
+    return cell.replace(",", ".")
 
 
 def _is_number(cell: Any) -> bool:
@@ -165,7 +187,9 @@ def check_complete(sheet: Sheet, columns: Sequence[int], values: Any, what: str,
     found = np.flatnonzero(counts)
     shown = ", ".join(f"{sheet.names[columns[k]]!r} ({counts[k]})" for k in found[:_SHOWN_COLUMNS])
     more = f" and {len(found) - _SHOWN_COLUMNS} more" if len(found) > _SHOWN_COLUMNS else ""
+    line = sheet.removing_gaps() if kind == "missing" else None
+    example = "" if line is None else f" In Python, {line} removes the samples."
     raise TableError(
         f"{sheet.source} has {counted(int(counts.sum()), f'{kind} value')} in {counted(len(found), f'{what} column')}: "
-        f"{shown}{more}. {remedy}"
+        f"{shown}{more}. {remedy}{example}"
     )

@@ -1,0 +1,131 @@
+"""Notes on data and on the choice of alpha: said where the option they name helps, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import groupowl as go
+from cli_support import write_csv
+from groupowl.cli.notes import data_notes, edge_note
+from groupowl.tables import Table
+
+N = 30
+
+
+def table_of(**columns):
+    X = np.column_stack(list(columns.values())).astype(float)
+    y = np.random.default_rng(0).standard_normal((len(X), 1))
+    return Table("t.csv", X, tuple(columns), y, ("y",), "regression")
+
+
+def changed(table, **fields):
+    return Table(**{**vars(table), **fields})
+
+
+@pytest.fixture
+def numbers():
+    return np.random.default_rng(1).standard_normal(N)
+
+
+@pytest.fixture
+def counts():
+    return np.random.default_rng(2).permutation(N) + 17
+
+
+# Sizes of columns ---------------------------------------------------------------------------------------
+
+
+def test_columns_of_very_different_sizes(numbers):
+    table = table_of(rate=numbers, income=3e4 * numbers[::-1], constant=np.full(N, 7.0))
+    (note,) = data_notes(table, standardized=False)
+    assert note == (
+        "Standard deviations of columns differ by a factor of 3e+04 ('income' has the largest, 'rate' the smallest): "
+        "--standardize makes the penalty treat them alike."
+    )
+    assert data_notes(changed(table, X=sp.csr_array(table.X)), standardized=False) == [note]
+
+
+def test_sizes_that_do_not_matter(numbers):
+    """Standardised, not penalised, nearly alike, constant, or on disk."""
+    table = table_of(rate=numbers, income=3e4 * numbers[::-1])
+    assert data_notes(table, standardized=True) == []
+    assert data_notes(changed(table, unpenalized=("income",)), standardized=False) == []
+    assert data_notes(table_of(a=numbers, b=99 * numbers), standardized=False) == []
+    assert data_notes(table_of(a=np.full(N, 1e9), b=np.full(N, 0.1)), standardized=False) == []
+    assert data_notes(changed(table, X=go.designs.as_design(table.X)), standardized=False) == []
+
+
+def test_sizes_count_only_samples_with_weight(numbers):
+    odd = np.append(numbers[:-1], 1e9)
+    weight = np.append(np.ones(N - 1), 0.0)
+    assert data_notes(table_of(a=numbers, b=odd), standardized=False)
+    assert data_notes(changed(table_of(a=numbers, b=odd), sample_weight=weight), standardized=False) == []
+
+
+# Columns that count -------------------------------------------------------------------------------------
+
+
+def test_a_column_that_counts_the_samples(numbers, counts):
+    table = table_of(patient=counts, a=numbers)
+    (note,) = data_notes(table, standardized=True)
+    assert note == "Column 'patient' counts the samples; if it names them, use --id-column patient."
+    (named,) = data_notes(changed(table, ids=tuple(map(str, counts))), standardized=True)
+    assert named.endswith("if it names them, use --drop patient.")
+    (quoted,) = data_notes(table_of(**{"patient no": counts}, a=numbers), standardized=True)
+    assert quoted.endswith("--id-column 'patient no'.")
+    (several,) = data_notes(table_of(patient=counts, row=np.arange(N)), standardized=True)
+    assert several.startswith("Columns 'patient', 'row' count the samples; if they name them, use --id-column for one")
+
+
+def test_columns_that_do_not_count(numbers, counts):
+    twice = np.where(counts == 20, 21, counts)
+    gap = np.where(counts == counts.max(), counts + 1, counts)
+    assert data_notes(table_of(a=twice, b=gap, c=counts + 0.5 * (counts == 25)), standardized=True) == []
+    assert data_notes(table_of(few=np.arange(5)), standardized=True) == []
+    assert data_notes(changed(table_of(time=counts, a=numbers), unpenalized=("time",)), standardized=True) == []
+
+
+# The edge of the grid -----------------------------------------------------------------------------------
+
+
+def chosen_at(index, **settings):
+    data = go.datasets.make_correlated_groups(30, 6, 2, n_informative=3, random_state=0)
+    model = go.GroupOWLRegressorCV(**{"alphas": 5, "eps": 0.5, "cv": 3, **settings}).fit(data.X, data.Y)
+    model.best_index_ = index % len(model.alphas_)
+    return model
+
+
+def test_the_smallest_alpha_is_the_best():
+    assert edge_note(chosen_at(-1)) == (
+        "The best alpha is the smallest one tried; --eps with a value below 0.5 looks further."
+    )
+    assert edge_note(chosen_at(-2)) is None
+    assert edge_note(chosen_at(-1, alphas=[1.0, 0.5])) is None
+    assert edge_note(chosen_at(-1, alphas=1)) is None
+    assert edge_note(go.GroupOWLRegressor().fit(np.eye(4), np.arange(4.0))) is None
+
+
+def test_a_path_that_ended_early_has_no_edge():
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    model = go.GroupOWLRegressorCV(alphas=50, eps=1e-6, cv=3).fit(X, X @ np.ones((3, 1)))
+    assert model.path_.stopped_because == "deviance"
+    model.best_index_ = len(model.alphas_) - 1
+    assert edge_note(model) is None
+
+
+# On the command line ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["fit", "path", "cv"])
+def test_commands_have_the_notes(run, tmp_path, numbers, command):
+    columns = {"row": range(N), "a": numbers, "b": 1000 * numbers[::-1], "y": numbers[::-1] + 0.1 * numbers}
+    path = write_csv(tmp_path / "t.csv", columns)
+    more = [] if command == "fit" else ["--alphas", 5, "--eps", 0.5, "--selection", "aic"]
+    notes = json.loads(run(command, path, "--targets", "y", "--test-size", 0.2, *more, "--json").out)["notes"]
+    expected = ["Column 'row' counts", "Standard deviations of columns differ"]
+    assert [note[: len(start)] for note, start in zip(notes, expected, strict=False)] == expected
+    assert any(note.startswith("The best alpha is the smallest one tried") for note in notes) is (command != "fit")
