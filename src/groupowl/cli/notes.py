@@ -9,6 +9,7 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
+from ..estimators.summary import is_at_edge
 from ..tables import Table
 from ..tables.errors import listed
 
@@ -84,10 +85,7 @@ def _counters(table: Table) -> list[str]:
 
 
 def edge_note(estimator: Any) -> str | None:
-    """Whether the chosen alpha is the last of a grid that was made from --eps, and that nothing has cut short."""
-    is_made = isinstance(getattr(estimator, "alphas", None), int) and estimator.alphas > 1
-    if not is_made or estimator.path_.alpha_max == 0.0 or estimator.path_.stopped_because != "end":
-        return None
-    if estimator.best_index_ < len(estimator.alphas_) - 1:
+    """Whether the chosen alpha is the last of a grid that was made from --eps."""
+    if not is_at_edge(estimator):
         return None
     return f"The best alpha is the smallest one tried; --eps with a value below {estimator.eps:g} looks further."

@@ -132,7 +132,7 @@ def write_report_file(path: Path, outcome: Outcome) -> None:
 
 
 def _write_coefficients(path: Path, outcome: Outcome) -> None:
-    """The intercept, then all features by falling norm."""
+    """The intercept, then all features, strongest first."""
     estimator = outcome.estimator
     frame = estimator.coef_frame(sort=True)
     if not hasattr(estimator, "feature_names_in_"):  # sparse data have names of their own

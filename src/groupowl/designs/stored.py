@@ -51,6 +51,7 @@ class MemmapDesign(LocalDesign):
     Attributes
     ----------
     shape : tuple of int
+        Samples and features.
     feature_names : list of str or None
         Names of the columns, where the source has them.
     bytes_read : int

@@ -84,10 +84,16 @@ def unequal_norms_text(estimator: Any) -> str:
 
 
 def edge_of_grid_text(estimator: Any) -> str:
-    """That the chosen alpha is the last of a grid of our own, where a longer grid would go on; empty otherwise."""
-    if not isinstance(getattr(estimator, "alphas", None), numbers.Integral):
-        return ""
-    last = len(estimator.alphas_) - 1
-    if last == 0 or estimator.best_index_ < last or estimator.path_.stopped_because != "end":
+    """That a longer grid would go on, where the best alpha is at its end; empty otherwise."""
+    if not is_at_edge(estimator):
         return ""
     return f"The best alpha is the smallest one tried; an eps below {estimator.eps:g} would look further."
+
+
+def is_at_edge(estimator: Any) -> bool:
+    """Whether the chosen alpha is the last of a grid of our own that nothing has cut short."""
+    made = getattr(estimator, "alphas", None)
+    if not isinstance(made, numbers.Integral) or made == 1 or estimator.path_.alpha_max == 0.0:
+        return False
+    at_end = estimator.best_index_ == len(estimator.alphas_) - 1
+    return bool(at_end and estimator.path_.stopped_because == "end")
