@@ -7,8 +7,6 @@ and a word is either in the model for all topics or for none. The documents are 
 a topic and words that all topics share.
 """
 
-import textwrap
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -37,7 +35,7 @@ def make_document(topic, rng):
 rng = np.random.default_rng(0)
 labels = rng.choice(list(TOPICS), size=800)
 documents = [make_document(topic, rng) for topic in labels]
-print(textwrap.fill(f"{labels[0]} | {documents[0]}", 100))
+print(labels[0], "|", documents[0][:80], "...")
 
 # %%
 # A sparse matrix of tf-idf values, most of whose columns are rare words that say nothing. Centring the columns, which
