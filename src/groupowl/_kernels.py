@@ -106,13 +106,15 @@ def owl_value(norms: FloatArray, lam: FloatArray) -> float:
 
 def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
     """Dual norm: ``max_k (sum of the k largest norms) / (lam_1 + ... + lam_k)``."""
-    if len(norms) <= FEW:
-        return _few.owl_gauge(norms, lam)
-    largest = float(np.maximum.reduce(norms))
+    largest = float(np.maximum.reduce(norms, initial=0.0))
     if largest == 0.0:
         return 0.0
     if lam[0] == 0.0 or not math.isfinite(largest / lam[0]):
         return np.inf
+    if lam[0] == lam[len(norms) - 1]:  # no mean is above the largest norm
+        return float(largest / lam[0])
+    if len(norms) <= FEW:
+        return _few.owl_gauge(norms, lam)
     # Where the ratio is largest, the last norm summed is at least the ratio times its weight, so units
     # that fail this test against a lower bound of the ratio cannot matter and need no sorting.
     candidates = norms
