@@ -75,9 +75,18 @@ def test_extra_columns_are_told(run, model, tmp_path):
     assert answer["ignored_columns"] == ["age", "sex"]
 
 
+def renamed(path, names, folder):
+    found = folder / f"renamed {path.name}"
+    pd.read_csv(path).rename(columns=names).to_csv(found, index=False)
+    return found
+
+
 def test_features_that_are_not_selected_need_not_be_there(run, train, new, tmp_path):
     """The predictions are those of the whole file, to the last bit; one that is selected is still missed."""
-    out = tmp_path / "m"
+    out, columns = tmp_path / "m", pd.read_csv(train).columns
+    numbered = [name for name in columns if name[-1].isdecimal() and name[0] != "y"]
+    names = {name: f"gene {'ABCDEFGHIJKL'[i]}" for i, name in enumerate(numbered)}  # numbers may be of other columns
+    train, new = (renamed(path, names, tmp_path) for path in (train, new))
     assert run("fit", train, *ROLES, "--alpha", 1, "--out", out, "-q").code == 0
     estimator = go.load(out / "model")
     selected = list(estimator.selected_features_)

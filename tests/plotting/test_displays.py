@@ -21,6 +21,7 @@ from groupowl.plotting import (
     CoefficientPathDisplay,
     ConvergenceDisplay,
     CrossValidationDisplay,
+    coefficient_path,
 )
 from groupowl.plotting.style import FAINT, shortened_names
 
@@ -525,3 +526,9 @@ def test_refuses_what_it_cannot_draw(regressors, solved, paths):
 def test_an_estimator_must_be_fitted(display):
     with pytest.raises(NotFittedError):
         display.from_estimator(GroupOWLRegressorCV())
+
+
+def test_chains_of_ties_are_one_group():
+    """Each norm is tied with the next, the first and the last are not; the middle one comes last in the array."""
+    norms = np.array([1.0, 1.0 - 1.8e-9, 1.0 - 0.9e-9, 0.0, 0.5])
+    assert [group.tolist() for group in coefficient_path._tied(norms)] == [[0, 1, 2], [4]]

@@ -448,10 +448,16 @@ def test_other_files_that_name_their_columns(write, name, content, transpose):
 def test_all_features_are_needed_where_places_are_names(tmp_path):
     """Without names, a column that is left out in the middle would move all others."""
     np.savez(tmp_path / "t.npz", X=np.eye(3))
-    with pytest.raises(
-        TableError, match=r"lacks 1 column .* 'x4'\..* features that were not selected are needed as well"
-    ):
+    with pytest.raises(TableError, match=r"lacks 1 column .* 'x4'\..* features that were not selected are needed too"):
         load_features(tmp_path / "t.npz", Reading(), ["x1", "x2", "x3", "x4"], needed=["x1"])
+
+
+@pytest.mark.parametrize("stem", ["", "V", "gene "])
+def test_all_features_are_needed_where_names_count_columns(write, stem):
+    """A frame without names that has lost its first column names the others anew."""
+    names = [f"{stem}{j}" for j in range(4)]
+    with pytest.raises(TableError, match=rf"lacks 1 column .* '{stem}3'\..* not selected are needed too"):
+        load_features(write(pd.DataFrame(np.eye(3), columns=names[:3])), Reading(), names, needed=names[:2])
 
 
 def test_what_a_sparse_file_leaves_out_is_zero(tmp_path):

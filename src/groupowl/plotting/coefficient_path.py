@@ -298,7 +298,7 @@ class CoefficientPathDisplay:
 def _tied(norms: FloatArray) -> list[IndexArray]:
     """Non-zero norms by falling size, in groups of equal ones."""
     order = falling_order(norms)[: np.count_nonzero(norms)]
-    return np.split(order, cluster_starts(norms[order])[1:]) if len(order) else []
+    return np.split(order, cluster_starts(-np.sort(-norms[order]))[1:]) if len(order) else []
 
 
 def _make_room(ax: Axes, start: float, names: list[Text]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from .formats import read_sheet
 from .sheets import Sheet
 from .table import Roles, Table, make_table
 from .values import numbers_of, sample_ids
+
+_NUMBERED = re.compile(r"(\D*)\d+")
 
 
 @dataclass(frozen=True)
@@ -128,15 +131,24 @@ def load_features(
 
 def _check_missing(sheet: Sheet, missing: list[str], names: Sequence[str], needed: Collection[str]) -> None:
     """Refuse a file without needed features, without any, or where columns may have taken each other's places."""
-    is_strict = not sheet.names_its_columns or len(missing) == len(names)
+    are_names = sheet.names_its_columns and not _are_numbered(names)
+    is_strict = not are_names or len(missing) == len(names)
     refused = missing if is_strict else [name for name in missing if name in set(needed)]
     if not refused:
         return
-    also = "" if sheet.names_its_columns else "; in this format features that were not selected are needed as well"
+    also = (
+        "" if are_names else ", and here names are numbers of columns: features that were not selected are needed too"
+    )
     raise TableError(
         f"{sheet.source} lacks {counted(len(refused), 'column')} of the model's {len(names)} features: "
         f"{listed(refused, shown=10)}. Columns are matched by name{also}."
     )
+
+
+def _are_numbered(names: Sequence[str]) -> bool:
+    """Whether names count columns, as "0", "V1" or "x12" do: a column less may have given them to others."""
+    counted_names = [_NUMBERED.fullmatch(name) for name in names]
+    return len({match[1] for match in counted_names if match}) == 1 and all(counted_names)
 
 
 def _known_columns(sheet: Sheet, names: Sequence[str]) -> Any:
