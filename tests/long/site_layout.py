@@ -35,6 +35,12 @@ for (const element of column.querySelectorAll("h1, h2, h3, table, pre, img, svg,
     if (box.width > 0 && beyond > 2 && !scrolls(element))
         found.push(`${element.tagName} sticks out by ${beyond} pixels: ${element.textContent.trim().slice(0, 60)}`);
 }
+if (room > 960)  // else menus are drawers
+    for (const link of document.querySelectorAll(".bd-sidebar-primary a, .bd-sidebar-secondary a")) {
+        const text = document.createRange();
+        text.selectNodeContents(link);
+        if (text.getBoundingClientRect().right > room) found.push(`menu entry cut off: ${link.textContent.trim()}`);
+    }
 return found;
 """
 
