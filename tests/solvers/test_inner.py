@@ -12,7 +12,7 @@ from groupowl.designs.columns import DenseColumns, SparseColumns
 from groupowl.losses import MultinomialLoss, SquaredLoss
 from groupowl.problem import build_problem
 from groupowl.solvers.inner import ColumnsOracle, Goal, GramOracle, ProblemOracle, minimise
-from groupowl.solvers.inner import oracles as oracle_module
+from groupowl.solvers.inner import metrics as metric_module
 from groupowl.solvers.inner.curvature import CurvatureNewton, _Model
 from groupowl.solvers.inner.descent import accelerated, barzilai_borwein, first_iterate
 from groupowl.solvers.inner.newton import (
@@ -256,8 +256,8 @@ def test_clusters_that_would_turn_round_become_zero():
 @pytest.mark.parametrize("shape", ["oscar", "constant"])
 def test_models_of_the_curvature_reach_the_minimum(monkeypatch, shape, sparse, fit_intercept):
     """From far away, with some of the samples; steps along which the objective falls."""
-    monkeypatch.setattr(oracle_module, "_LEAST_SAMPLES", 60)
-    monkeypatch.setattr(oracle_module, "_SAMPLES_PER_COLUMN", 1)
+    monkeypatch.setattr(metric_module, "_LEAST_SAMPLES", 60)
+    monkeypatch.setattr(metric_module, "_SAMPLES_PER_COLUMN", 1)
     density = 0.08 if sparse else 0.5
     case = make_case(65, n=80, d=25, q=3, loss="multinomial", shape=shape, fraction=0.1, sparse=sparse, density=density,
                      fit_intercept=fit_intercept, weighted=True)  # fmt: skip
@@ -290,8 +290,8 @@ def test_samples_of_the_curvature_stand_for_all_of_them(monkeypatch):
     method, iterate = curvature_method(n=200)
     rows = np.arange(25)
     everything = method._metric(iterate.point, rows)
-    monkeypatch.setattr(oracle_module, "_LEAST_SAMPLES", 40)
-    monkeypatch.setattr(oracle_module, "_SAMPLES_PER_COLUMN", 1)
+    monkeypatch.setattr(metric_module, "_LEAST_SAMPLES", 40)
+    monkeypatch.setattr(metric_module, "_SAMPLES_PER_COLUMN", 1)
     make, total, draws = np.random.default_rng, np.zeros_like(everything), 200
     for seed in range(draws):
         monkeypatch.setattr(np.random, "default_rng", lambda _, seed=seed: make(seed))
