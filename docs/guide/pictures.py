@@ -79,7 +79,7 @@ def balls() -> None:
         points = directions / values[:, None]
         ax.plot(*points.T, color=colour, linestyle=style, label=name)
     ax.plot([0, 0.72], [0, 0.72], color="0.6", linewidth=1.0, linestyle=":")
-    ax.text(0.36, 0.385, "equal norms", rotation=45, ha="center", color="0.35", fontsize=9)
+    ax.text(0.25, 0.275, "equal norms", rotation=45, ha="center", color="0.35", fontsize=9)
     ax.set(xlabel="norm of the first row", ylabel="norm of the second row", xlim=(0, 1.08), ylim=(0, 1.08))
     ax.set_aspect("equal")
     ax.legend(frameon=False)
@@ -165,7 +165,7 @@ def _draw_rule(ax: plt.Axes, radius: float, colour: str) -> None:
     ax.add_patch(Circle(centre, radius, facecolor=colour, alpha=0.25))
     ax.add_patch(Circle(centre, radius, facecolor="none", edgecolor=colour, linewidth=1.5))
     ax.plot(*centre, marker="o", color=BLACK, markersize=5)
-    ax.annotate("Θ, known", centre, (-0.95, 0.05), fontsize=9, arrowprops={"arrowstyle": "-"})
+    ax.annotate("Θ, known", centre, (-0.95, -0.85), fontsize=9, arrowprops={"arrowstyle": "-"})
     ax.plot(*optimum, marker="*", color=BLACK, markersize=9)
     ax.annotate("Θ*, somewhere in the ball", optimum, (-0.95, 1.12), fontsize=9, arrowprops={"arrowstyle": "-"})
     ax.annotate("", (centre[0], centre[1] - radius), centre, arrowprops={"arrowstyle": "->", "color": BLACK})
