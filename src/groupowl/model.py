@@ -66,6 +66,11 @@ class Model:
         return self.problem.lam_max(self.sequence_weights, self.null_residual)
 
     @property
+    def dtype(self) -> Any:
+        """Precision of the coefficients that users get: that of X."""
+        return np.dtype(np.float32 if self.problem.design.dtype == np.float32 else np.float64)
+
+    @property
     def null_loss(self) -> float:
         """Loss of the model without penalised features."""
         return self.problem.null_loss

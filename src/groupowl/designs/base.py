@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from .._checks import check_sample_weight, check_targets
-from .._kernels import EPS
+from .._kernels import EPS, SMALLEST_NORM
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData, SufficientStatistics, compress_qr, statistics_of_parts
 
@@ -56,6 +56,8 @@ class Design(ABC):
     free_columns: IndexArray = np.zeros(0, dtype=np.intp)
     #: Error of the basis relative to that of the columns.
     free_condition: float = 1.0
+    #: Columns that became zeros because they vary by no more than rounding: they count as constant, proved or not.
+    treated_as_constant: IndexArray = np.zeros(0, dtype=np.intp)
     #: Names of the columns, where their source has them.
     feature_names: list[str] | None = None
     #: Whether rows are samples; if not, they only have the same squared loss, and a constant means nothing.
@@ -237,9 +239,17 @@ class Design(ABC):
         """A bound on ``max_i w_i ||q_i||^2`` over the rows of the basis."""
         return 0.0
 
+    def basis_reach(self, B: FloatArray) -> float:
+        """Bound on the part of ``X B`` in the span of the basis, whatever cancels, for X as it was given."""
+        return 0.0
+
     def input_coefficients(self, B: FloatArray, free: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Coefficients for X as it was given, and what to add to the intercept; ``free`` are those of the basis."""
         return B, np.zeros(B.shape[1])
+
+    def column_centers(self) -> FloatArray | None:
+        """What was taken off each column of X as it was given; None where nothing was."""
+        return None
 
     def own_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients of this design's columns and of the basis, from those for X as it was given."""
@@ -374,6 +384,28 @@ class WrappedDesign(Design):
     def orthonormal(self, U: Handle, w: Handle) -> tuple[Handle, FloatArray]:
         """Orthonormal columns, as the base makes them."""
         return self.base.orthonormal(U, w)
+
+
+def check_underflow(design: Design, suspects: IndexArray) -> None:
+    """Refuse columns whose entries are so small that their squares vanish; ``suspects`` may be zeros as well.
+
+    Products are linear and do not vanish: those of several columns at once tell whether any entry is not zero.
+    """
+
+    def has_entries(columns: IndexArray) -> bool:
+        signs = np.random.default_rng(0).uniform(1.0, 2.0, (len(columns), 1))  # no two columns cancel
+        product = design.restrict(columns).matmul(signs / SMALLEST_NORM)
+        return bool(design.reduce(np.count_nonzero, product))
+
+    if len(suspects) == 0 or not has_entries(suspects):
+        return
+    while len(suspects) > 1:
+        first, second = np.array_split(suspects, 2)
+        suspects = first if has_entries(first) else second
+    raise ValueError(
+        f"X has columns so small that their squared norm underflows, the first is column {suspects[0]}. Rescale them, "
+        "for example to a standard deviation of 1."
+    )
 
 
 def rounding_rtol(n_samples: int) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._kernels import unit_norms
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..gram import CompressedData
 from .base import Design, Sum, WrappedDesign, rounding_rtol
@@ -66,6 +67,7 @@ class ProjectedDesign(WrappedDesign):
         self.free_condition = condition
         self.shape, self.dtype = base.shape, base.dtype
         self.passes, self.unit = base.passes, base.unit
+        self.treated_as_constant = base.treated_as_constant
 
     @property
     def n_free_directions(self) -> int:
@@ -189,6 +191,15 @@ class ProjectedDesign(WrappedDesign):
         B[self.free_columns] = self.mixing @ own
         return self.base.input_coefficients(B)
 
+    def column_centers(self) -> FloatArray | None:
+        """As the base has them."""
+        return self.base.column_centers()
+
+    def basis_reach(self, B: FloatArray) -> float:
+        """What the columns explain of the span of the basis, whatever cancels."""
+        whole, _ = self.base.own_coefficients(B)
+        return float(unit_norms(self.loadings.T) @ unit_norms(whole))
+
     def own_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients of the projected columns and of the basis."""
         whole, _ = self.base.own_coefficients(B)
@@ -214,8 +225,10 @@ def project_out(design: Design, columns: IndexArray, w: Handle) -> Design:
     condition = float(np.linalg.norm(whole[columns, None] * mixing, 2)) if mixing.size else 1.0
     projected = ProjectedDesign(design, basis, mixing, loadings, vanishing, columns, condition, w)
     left = projected.column_norms(w)
-    vanishing = vanishing | (left <= rounding_rtol(design.n_samples) * whole)
-    return ProjectedDesign(design, basis, mixing, loadings, vanishing, columns, condition, w)
+    lost = ~vanishing & (left <= rounding_rtol(design.n_samples) * whole)
+    projected = ProjectedDesign(design, basis, mixing, loadings, vanishing | lost, columns, condition, w)
+    projected.treated_as_constant = np.union1d(design.treated_as_constant, np.flatnonzero(lost & (left > 0.0)))
+    return projected
 
 
 def products(left: FloatArray, right: FloatArray) -> FloatArray:

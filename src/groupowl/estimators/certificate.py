@@ -13,13 +13,16 @@ from .._checks import position_in
 from .._kernels import nonzero_rows
 from .._typing import FloatArray
 from ..inputs import import_pandas
+from ..solvers.result import AS_CONSTANT as SCREENED_AS_CONSTANT
 
 SELECTED = "selected"
 PROVED_ZERO = "proved zero"
 NOT_PROVED = "zero, not proved"
 UNPENALIZED = "unpenalized"
+#: Zero because the column varies by no more than rounding: nothing is proved about what it would do.
+AS_CONSTANT = "treated as constant"
 #: All that a feature can be.
-STATES = (SELECTED, PROVED_ZERO, NOT_PROVED, UNPENALIZED)
+STATES = (SELECTED, PROVED_ZERO, NOT_PROVED, UNPENALIZED, AS_CONSTANT)
 
 _SHOWN = 20
 
@@ -30,6 +33,7 @@ def feature_states(estimator: Any) -> tuple[Any, FloatArray]:
     coef = np.atleast_2d(estimator._penalized_coefficients()[0])
     states = np.full(estimator.n_features_in_, NOT_PROVED, dtype=object)
     states[result.screened_at >= 0] = PROVED_ZERO
+    states[result.screened_at == SCREENED_AS_CONSTANT] = AS_CONSTANT
     states[nonzero_rows(coef.T)] = SELECTED
     states[estimator.unpenalized_] = UNPENALIZED
     gaps = np.full(len(states), np.nan)
@@ -46,8 +50,10 @@ class FeatureStatus:
     ----------
     feature : str or int
         Its name, or its index where features have no names.
-    state : {"selected", "proved zero", "zero, not proved", "unpenalized"}
-        Selected: its coefficients are not zero. Proved zero: no solution of the problem has it.
+    state : {"selected", "proved zero", "zero, not proved", "unpenalized", "treated as constant"}
+        Selected: its coefficients are not zero. Proved zero: no solution of the problem has it. Treated as constant:
+        its column varies by no more than rounding beside its mean or what unpenalized columns explain of it, so that
+        the problem was solved, and everything else proved, without it.
     gap : float or None
         Duality gap of the certificate that proved it zero; None for other states.
 
@@ -174,4 +180,6 @@ def counts_text(counts: dict[str, int]) -> str:
         parts.append(f"{counts[NOT_PROVED]} zero but not proved")
     if counts[UNPENALIZED]:
         parts.append(f"{counts[UNPENALIZED]} unpenalized")
+    if counts[AS_CONSTANT]:
+        parts.append(f"{counts[AS_CONSTANT]} treated as constant")
     return ", ".join(parts)

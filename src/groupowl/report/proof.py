@@ -6,7 +6,7 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..estimators import FitCertificate
-from ..estimators.certificate import NOT_PROVED, PROVED_ZERO, SELECTED
+from ..estimators.certificate import AS_CONSTANT, NOT_PROVED, PROVED_ZERO, SELECTED
 from .markup import count, figure, listed, number, paragraph, section, table
 from .subject import Subject
 
@@ -52,6 +52,8 @@ def _of_features(subject: Subject, certificate: FitCertificate) -> list[str]:
         parts += _proved_zero(counts[PROVED_ZERO], certificate.gaps[np.isfinite(certificate.gaps)])
     if counts[NOT_PROVED]:
         parts.append(_not_proved(subject, certificate))
+    if counts[AS_CONSTANT]:
+        parts.append(_as_constant(subject, certificate))
     if counts[SELECTED]:
         parts.append(
             paragraph(
@@ -87,6 +89,16 @@ def _not_proved(subject: Subject, certificate: FitCertificate) -> str:
         f"<strong>{count(len(which), 'feature')} zero but not proved.</strong> Zero in this fit, which is within the "
         "gap of the best one; but the proof leaves room for a best fit with a small coefficient there. "
         f"{remedy} Not proved: {listed(names, _MOST_NAMES)}."
+    )
+
+
+def _as_constant(subject: Subject, certificate: FitCertificate) -> str:
+    which = np.flatnonzero(certificate.states == AS_CONSTANT)
+    names = [subject.names[j] for j in which.tolist()]
+    return paragraph(
+        f"<strong>{count(len(which), 'feature')} treated as constant.</strong> These columns vary by no more than the "
+        "rounding of their numbers, so that the model was fitted, and everything else proved, without them. If the "
+        f"variation is real, take the offset off: {listed(names, _MOST_NAMES)}."
     )
 
 
