@@ -58,6 +58,8 @@ class Design(ABC):
     free_condition: float = 1.0
     #: Columns that became zeros because they vary by no more than rounding: they count as constant, proved or not.
     treated_as_constant: IndexArray = np.zeros(0, dtype=np.intp)
+    #: Columns that became zeros because unpenalized columns explain all of them but rounding.
+    treated_as_explained: IndexArray = np.zeros(0, dtype=np.intp)
     #: Names of the columns, where their source has them.
     feature_names: list[str] | None = None
     #: Whether rows are samples; if not, they only have the same squared loss, and a constant means nothing.

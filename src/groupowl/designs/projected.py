@@ -68,6 +68,8 @@ class ProjectedDesign(WrappedDesign):
         self.shape, self.dtype = base.shape, base.dtype
         self.passes, self.unit = base.passes, base.unit
         self.treated_as_constant = base.treated_as_constant
+        explained = vanishing & (loadings != 0.0).any(axis=0)
+        self.treated_as_explained = np.setdiff1d(np.flatnonzero(explained), unpenalised)
 
     @property
     def n_free_directions(self) -> int:
@@ -225,10 +227,8 @@ def project_out(design: Design, columns: IndexArray, w: Handle) -> Design:
     condition = float(np.linalg.norm(whole[columns, None] * mixing, 2)) if mixing.size else 1.0
     projected = ProjectedDesign(design, basis, mixing, loadings, vanishing, columns, condition, w)
     left = projected.column_norms(w)
-    lost = ~vanishing & (left <= rounding_rtol(design.n_samples) * whole)
-    projected = ProjectedDesign(design, basis, mixing, loadings, vanishing | lost, columns, condition, w)
-    projected.treated_as_constant = np.union1d(design.treated_as_constant, np.flatnonzero(lost & (left > 0.0)))
-    return projected
+    vanishing = vanishing | (left <= rounding_rtol(design.n_samples) * whole)
+    return ProjectedDesign(design, basis, mixing, loadings, vanishing, columns, condition, w)
 
 
 def products(left: FloatArray, right: FloatArray) -> FloatArray:

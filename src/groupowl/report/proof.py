@@ -6,13 +6,19 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..estimators import FitCertificate
-from ..estimators.certificate import AS_CONSTANT, NOT_PROVED, PROVED_ZERO, SELECTED
+from ..estimators.certificate import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED
 from .markup import count, figure, listed, number, paragraph, section, table
 from .subject import Subject
 
 _MOST_GAPS = 8
 _MOST_NAMES = 12
 _MOST_ALPHAS = 5
+
+_WHY_LEFT_OUT = {
+    AS_CONSTANT: "These columns vary by no more than the rounding of their numbers; if that is real, take the offset "
+    "off.",
+    AS_EXPLAINED: "The unpenalized columns explain all of these columns but rounding.",
+}
 
 
 def proof(subject: Subject) -> str:
@@ -52,8 +58,7 @@ def _of_features(subject: Subject, certificate: FitCertificate) -> list[str]:
         parts += _proved_zero(counts[PROVED_ZERO], certificate.gaps[np.isfinite(certificate.gaps)])
     if counts[NOT_PROVED]:
         parts.append(_not_proved(subject, certificate))
-    if counts[AS_CONSTANT]:
-        parts.append(_as_constant(subject, certificate))
+    parts += [_left_out(subject, certificate, state) for state in _WHY_LEFT_OUT if counts[state]]
     if counts[SELECTED]:
         parts.append(
             paragraph(
@@ -92,13 +97,12 @@ def _not_proved(subject: Subject, certificate: FitCertificate) -> str:
     )
 
 
-def _as_constant(subject: Subject, certificate: FitCertificate) -> str:
-    which = np.flatnonzero(certificate.states == AS_CONSTANT)
+def _left_out(subject: Subject, certificate: FitCertificate, state: str) -> str:
+    which = np.flatnonzero(certificate.states == state)
     names = [subject.names[j] for j in which.tolist()]
     return paragraph(
-        f"<strong>{count(len(which), 'feature')} treated as constant.</strong> These columns vary by no more than the "
-        "rounding of their numbers, so that the model was fitted, and everything else proved, without them. If the "
-        f"variation is real, take the offset off: {listed(names, _MOST_NAMES)}."
+        f"<strong>{count(len(which), 'feature')} {state}.</strong> {_WHY_LEFT_OUT[state]} The model was fitted, and "
+        f"everything else proved, without {listed(names, _MOST_NAMES)}."
     )
 
 

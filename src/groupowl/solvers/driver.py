@@ -17,7 +17,7 @@ from .._kernels import cluster_labels, nonzero_rows, unit_norms
 from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Certificate, Problem, Published, Residual
 from ..screening import Rule, ScreenedProblem
-from .result import AS_CONSTANT, NEVER, History, HistoryRow, Progress, SolveResult
+from .result import AS_CONSTANT, AS_EXPLAINED, NEVER, History, HistoryRow, Progress, SolveResult
 
 _PROGRESS_RTOL = 1e-3
 
@@ -348,6 +348,7 @@ class Run:
         self.answer = Answer(B, certificate)
         public = self._published(B, certificate)
         self.screened_at[self.origin.design.free_columns] = NEVER  # removed because they are unpenalized, not zero
+        self.screened_at[self.origin.design.treated_as_explained] = AS_EXPLAINED
         self.screened_at[self.origin.design.treated_as_constant] = AS_CONSTANT
         return SolveResult(
             B=public.B,

@@ -80,7 +80,7 @@ class Sequence:
         if chosen.design is not self.problem.design and is_nearly_null(self._null_pulls(), lam):
             chosen = self.problem.with_lam(lam)
         result = self._run(chosen, guess, **settings)
-        if result.status == "precision" and self._spoiled_by_statistics(chosen):
+        if result.status in ("precision", "stalled") and self._spoiled_by_statistics(chosen):
             self.small = compress(self.problem, exact=True) or self.problem
             more = self._run(self.small.with_lam(lam), None, **settings)
             result = replace(
