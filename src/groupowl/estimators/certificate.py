@@ -23,8 +23,10 @@ UNPENALIZED = "unpenalized"
 AS_CONSTANT = "treated as constant"
 #: Zero because unpenalized columns explain all of the column but rounding.
 AS_EXPLAINED = "explained by unpenalized"
+#: Columns that the problem was solved without.
+LEFT_OUT = (AS_CONSTANT, AS_EXPLAINED)
 #: All that a feature can be.
-STATES = (SELECTED, PROVED_ZERO, NOT_PROVED, UNPENALIZED, AS_CONSTANT, AS_EXPLAINED)
+STATES = (SELECTED, PROVED_ZERO, NOT_PROVED, UNPENALIZED, *LEFT_OUT)
 
 _SHOWN = 20
 
@@ -146,9 +148,9 @@ class FitCertificate:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many features are in each state."""
+        """How many features are in each state; the states of columns that are left out only where there are any."""
         found = Counter(self.states)
-        return {state: found[state] for state in STATES}
+        return {state: found[state] for state in STATES if found[state] or state not in LEFT_OUT}
 
     def to_frame(self) -> Any:
         """A pandas data frame with the columns feature, state and gap."""
@@ -182,5 +184,5 @@ def counts_text(counts: dict[str, int]) -> str:
     parts = [f"{counts[SELECTED]} selected", f"{counts[PROVED_ZERO]} proved zero"]
     if counts[NOT_PROVED]:
         parts.append(f"{counts[NOT_PROVED]} zero but not proved")
-    parts += [f"{counts[state]} {state}" for state in (UNPENALIZED, AS_CONSTANT, AS_EXPLAINED) if counts[state]]
+    parts += [f"{counts[state]} {state}" for state in (UNPENALIZED, *LEFT_OUT) if counts.get(state)]
     return ", ".join(parts)

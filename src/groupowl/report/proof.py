@@ -58,7 +58,7 @@ def _of_features(subject: Subject, certificate: FitCertificate) -> list[str]:
         parts += _proved_zero(counts[PROVED_ZERO], certificate.gaps[np.isfinite(certificate.gaps)])
     if counts[NOT_PROVED]:
         parts.append(_not_proved(subject, certificate))
-    parts += [_left_out(subject, certificate, state) for state in _WHY_LEFT_OUT if counts[state]]
+    parts += [_left_out(subject, certificate, state) for state in _WHY_LEFT_OUT if counts.get(state)]
     if counts[SELECTED]:
         parts.append(
             paragraph(
