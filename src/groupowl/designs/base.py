@@ -388,28 +388,43 @@ class WrappedDesign(Design):
         return self.base.orthonormal(U, w)
 
 
-def check_underflow(design: Design, suspects: IndexArray) -> None:
+def check_underflow(design: Design, suspects: IndexArray, *, constant_is_zero: bool = False) -> None:
     """Refuse columns whose entries are so small that their squares vanish; ``suspects`` may be zeros as well.
 
     Products are linear and do not vanish: those of several columns at once tell whether any entry is not zero.
     """
+    counted = design.passes.total
+    while len(suspects) and _sum_of_sizes(_scaled_sum(design, suspects), design) > 0.0:
+        found = suspects
+        while len(found) > 1:
+            first, second = np.array_split(found, 2)
+            found = first if _sum_of_sizes(_scaled_sum(design, first), design) > 0.0 else second
+        if not (constant_is_zero and _is_constant(_scaled_sum(design, found), design)):
+            raise ValueError(
+                f"X has columns so small that their squared norm underflows, the first is column {found[0]}. Rescale "
+                "them, for example to a standard deviation of 1."
+            )
+        suspects = np.setdiff1d(suspects, found)
+    design.passes.total = counted  # as norms and means, this belongs to building a problem
 
-    def has_entries(columns: IndexArray) -> bool:
-        factors = np.random.default_rng(0).uniform(1.0, 2.0, (len(columns), 1)) / SMALLEST_NORM  # columns do not cancel
-        counted = design.passes.total
-        product = design.restrict(columns).matmul(factors)
-        design.passes.total = counted  # as norms and means, this belongs to building a problem
-        return bool(design.reduce(np.count_nonzero, product))
 
-    if len(suspects) == 0 or not has_entries(suspects):
-        return
-    while len(suspects) > 1:
-        first, second = np.array_split(suspects, 2)
-        suspects = first if has_entries(first) else second
-    raise ValueError(
-        f"X has columns so small that their squared norm underflows, the first is column {suspects[0]}. Rescale them, "
-        "for example to a standard deviation of 1."
-    )
+def _scaled_sum(design: Design, columns: IndexArray) -> Handle:
+    """A sum of these columns with large factors in which none cancels another."""
+    factors = np.random.default_rng(0).uniform(1.0, 2.0, (len(columns), 1))
+    return design.restrict(columns).matmul(factors / SMALLEST_NORM)
+
+
+def _sum_of_sizes(Z: Handle, design: Design, center: float = 0.0) -> float:
+    return float(design.reduce(partial(_sum_of_distances, center=center), Z))
+
+
+def _is_constant(Z: Handle, design: Design) -> bool:
+    mean = float(design.reduce(np.sum, Z)) / design.n_samples
+    return _sum_of_sizes(Z, design, mean) <= 64 * EPS * _sum_of_sizes(Z, design)
+
+
+def _sum_of_distances(Z: FloatArray, center: float) -> float:
+    return float(np.abs(Z - center).sum())
 
 
 def rounding_rtol(n_samples: int) -> float:

@@ -129,7 +129,8 @@ def standardize(design: Design, w: Handle, *, center: bool, scale: bool, unscale
     mean = design.column_means(w)
     total = float(design.reduce(np.sum, w))
     deviation = design.column_norms(w, mean) / np.sqrt(total)
-    check_underflow(design, np.flatnonzero((deviation < SMALLEST_NORM) & (np.abs(mean) < SMALLEST_NORM / EPS)))
+    suspects = np.flatnonzero((deviation < SMALLEST_NORM) & (np.abs(mean) < SMALLEST_NORM / EPS))
+    check_underflow(design, suspects, constant_is_zero=True)
     varies = exceeds_rounding(deviation, mean)
     inverse_scale = np.where(varies, 1.0, 0.0)
     if scale:
