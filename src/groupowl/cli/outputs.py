@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
-from .. import __version__
+from .. import __version__, _files
 from ..inputs import coefficient_columns
 from ..persistence import load, save
-from ..persistence.folders import fresh_folder
+from ..persistence.folders import read_settled
 from ..tables import Reading, Roles
 from .messages import Failure, writing
 from .outcome import Outcome
@@ -71,16 +69,10 @@ def is_run_folder(folder: Path) -> bool:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all."""
-    target = path.absolute()
+    """Write a file whole or not at all; its folder is made."""
     with writing(path):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        fresh = target.with_name(f".{target.name}.{uuid4().hex[:12]}.part")
-        try:
-            fresh.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-            os.replace(fresh, target)
-        finally:
-            fresh.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _files.write_file(path, content)
 
 
 # What to write ------------------------------------------------------------------------------------------
@@ -92,7 +84,7 @@ def write_outcome(outcome: Outcome, out: Path | None, *, force: bool) -> tuple[l
         return [], None
     check_out(out, force=force)  # again: hours may have passed
     problem = None
-    with writing(out), fresh_folder(out.resolve()) as folder:
+    with writing(out), _files.fresh_folder(out.resolve()) as folder:
         save(outcome.estimator, folder / MODEL)
         _write_coefficients(folder / COEFFICIENTS, outcome)
         if outcome.path is not None:
@@ -255,6 +247,11 @@ class SavedRun:
 
 def read_run(folder: Path) -> SavedRun:
     """Read the folder of a run, or one of :func:`groupowl.save`."""
+    run: SavedRun = read_settled(folder, _read_run)
+    return run
+
+
+def _read_run(folder: Path) -> SavedRun:
     if not folder.exists():
         raise Failure(f"{folder} does not exist. Give the folder that fit, path or cv has written.")
     if not folder.is_dir():
