@@ -95,7 +95,7 @@ def fresh_folder(target: Path) -> Iterator[Path]:
 
 def standing(folder: Path) -> Path:
     """The folder, or where it has stepped aside while it is replaced, should that have been cut short."""
-    target = folder.resolve()
+    target = Path(os.path.realpath(folder))
     if not target.exists() and target.parent.is_dir():
         aside = [path for path, _ in _leftovers(target) if path.name.endswith(OLD)]
         return max(aside, key=lambda path: path.stat().st_mtime, default=folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -52,6 +53,10 @@ def check_out_file(out: Path | None, *, force: bool) -> None:
     with writing(out):
         if out.is_dir():
             raise Failure(f"cannot write to {out}: it is a folder, not a file. Give the name of a new file.")
+        if _files.is_stream(out):  # which is written to, not replaced
+            return
+        if out.exists() and not out.is_file():
+            raise Failure(f"cannot write to {out}: it is neither a file nor a pipe. Give the name of a new file.")
         if out.exists() and not force:
             raise Failure(f"{out} exists. Use --force to replace it, or another name.")
         _try_writing(out)
@@ -59,7 +64,7 @@ def check_out_file(out: Path | None, *, force: bool) -> None:
 
 def _try_writing(out: Path) -> None:
     """Try the nearest folder that is there."""
-    nearest = next(parent for parent in out.absolute().parents if parent.exists())
+    nearest = next(parent for parent in Path(os.path.realpath(out)).parents if parent.exists())
     tempfile.TemporaryFile(dir=nearest).close()
 
 
@@ -84,7 +89,7 @@ def write_outcome(outcome: Outcome, out: Path | None, *, force: bool) -> tuple[l
         return [], None
     check_out(out, force=force)  # again: hours may have passed
     problem = None
-    with writing(out), _files.fresh_folder(out.resolve()) as folder:
+    with writing(out), _files.fresh_folder(Path(os.path.realpath(out))) as folder:
         save(outcome.estimator, folder / MODEL)
         _write_coefficients(folder / COEFFICIENTS, outcome)
         if outcome.path is not None:

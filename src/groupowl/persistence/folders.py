@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -22,7 +23,7 @@ _TREE, _ARRAYS = "model.json", "arrays.npz"
 
 def write_folder(folder: Path, content: Any, arrays: dict[str, Any]) -> Path:
     """Write a tree and its arrays; replaces a folder of this kind."""
-    target = folder.resolve()
+    target = Path(os.path.realpath(folder))
     _check_target(target, folder)
     with fresh_folder(target) as fresh:
         envelope = {"kind": _KIND, "format_version": FORMAT_VERSION, "groupowl_version": _version(), "content": content}
