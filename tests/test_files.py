@@ -83,10 +83,10 @@ def test_links_stay_and_their_files_are_replaced(tmp_path):
 def test_pipes_and_devices_are_written_to(tmp_path):
     pipe, found = tmp_path / "pipe", []
     os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()), daemon=True)
     reader.start()
     write_file(pipe, "through")
-    reader.join()
+    reader.join(timeout=60)
     assert found == ["through"]
     assert pipe.is_fifo()
     before = os.stat("/dev/null")

@@ -120,10 +120,10 @@ def test_a_full_device_is_told(run, model, data):
 def test_predictions_go_through_a_pipe(run, model, data, tmp_path):
     pipe, found = tmp_path / "pipe", []
     os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()), daemon=True)
     reader.start()
     assert run("predict", model, data, "--out", pipe).code == 0
-    reader.join()
+    reader.join(timeout=60)
     assert found == [run("predict", model, data).out]
     assert pipe.is_fifo()
 
