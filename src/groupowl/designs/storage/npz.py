@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..._checks import sparse_array
 from ..._typing import IndexArray
 from .base import FileState, Storage
 from .flat import read_header
@@ -90,9 +91,7 @@ class NpzFile(Storage):
         if not self.is_sparse:
             with np.load(self.path) as file:
                 return file[self.name].astype(self.dtype, copy=False)
-        matrix = sp.csr_array(sp.load_npz(self.path)).astype(self.dtype, copy=False)
-        matrix.sum_duplicates()
-        return matrix
+        return sp.csr_array(sparse_array("X", sp.load_npz(self.path))).astype(self.dtype, copy=False)
 
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
         """Rows of the matrix."""
