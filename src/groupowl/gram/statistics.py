@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._dask import as_row_chunks
+from .._dask import as_row_chunks, computed
 from .._kernels import EPS, exceeds_rounding, two_sum
 from .._typing import BoolArray, FloatArray, IndexArray
 from .compressed import CompressedData, Moments, factorize
@@ -128,7 +128,7 @@ class SufficientStatistics:
         merge = dask.delayed(_merge_present, pure=False)
         while len(parts) > 1:
             parts = [merge(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
-        (total,) = dask.compute(parts[0])
+        total = computed(parts[0])
         if total is None:
             raise ValueError(NO_SAMPLES)
         return total
