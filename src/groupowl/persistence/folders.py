@@ -15,6 +15,8 @@ from uuid import uuid4
 
 import numpy as np
 
+from ..designs.storage.npz import read_archive
+
 #: Goes up whenever earlier versions cannot read what is written.
 FORMAT_VERSION = 1
 
@@ -63,20 +65,18 @@ def read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
             f"version reads formats up to {FORMAT_VERSION}. Update groupowl."
         )
     try:
-        with _open_file(folder / _ARRAYS) as file:
-            return envelope["content"], _read_arrays(file)
+        return envelope["content"], _read_arrays(folder / _ARRAYS)
     except Exception as error:  # a damaged archive makes zipfile, zlib and NumPy raise almost anything
         raise ValueError(
             f"{str(folder)!r} is damaged: {_ARRAYS} cannot be read ({type(error).__name__}: {error}). Save again."
         ) from error
 
 
-def _read_arrays(file: Any) -> dict[str, Any]:
-    if not zipfile.is_zipfile(file):  # which NumPy would take for something else
-        raise ValueError("it is no zip archive, or cut off")
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as stored:
-        return dict(stored)
+def _read_arrays(path: Path) -> dict[str, Any]:
+    with _open_file(path) as file:
+        if not zipfile.is_zipfile(file):  # which NumPy would take for something else
+            raise ValueError("it is no zip archive, or cut off")
+    return read_archive(path)
 
 
 def _read_envelope(folder: Path) -> dict[str, Any]:

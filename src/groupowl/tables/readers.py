@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from .._checks import IMPUTE
 from ..designs import MemmapDesign, open_matrix
 from ..designs.storage import open_storage
+from ..designs.storage.memory import check_fits
 from .archives import CSR_PIECES, archive_arrays, archive_matrix, has_matrix
 from .arff import ArffHeader, arff_header, arff_lines, arff_table
 from .delimited import read_delimited
@@ -22,6 +23,8 @@ from .libsvm import first_bad_line, has_many_labels, label_columns, read_libsvm
 from .opening import open_text
 from .sheets import ArrowSheet, MatrixSheet, Sheet, check_names
 
+# Bytes of a cell of a table in memory, as numbers have.
+_CELL_BYTES = 8
 _NAME_ARRAYS = ("feature_names", "target_names", "ids", "format")
 
 
@@ -40,6 +43,9 @@ def read_parquet(path: Path, *, text_columns: Collection[str] = (), first_index:
     from pyarrow import parquet
 
     with path.open("rb") as file:
+        found = parquet.read_metadata(file)
+        shape = (found.num_rows, found.num_columns)
+        check_fits(f"a table of shape {shape}", _CELL_BYTES * shape[0] * shape[1])
         table = parquet.read_table(file)
     source = str(path)
     frame = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))  # what pandas knows of it
@@ -135,6 +141,8 @@ def read_libsvm_sheet(path: Path, *, text_columns: Collection[str] = (), first_i
     multilabel = has_many_labels(path)
     try:
         X, labels, start = read_libsvm(path, first_index=first_index, multilabel=multilabel)
+    except TableError:
+        raise
     except ValueError as error:
         number = first_bad_line(path)
         raise ValueError(str(error) if number is None else f"line {number} is not in the format") from error

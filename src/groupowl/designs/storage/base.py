@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from ..._checks import check_data_shape
 from ..._typing import IndexArray
-from .memory import format_bytes
+from .memory import format_bytes, too_many_columns
 
 # Gaps between wanted rows up to this size are read too: one long read beats two short ones.
 _GAP_BYTES = 1 << 14
@@ -122,6 +122,8 @@ class Storage(ABC):
 
     def __init__(self, label: str, shape: tuple[int, ...], raw: Any, feature_names: list[str] | None = None) -> None:
         check_data_shape(shape, f" in {label}", needs_samples=False)
+        if trouble := too_many_columns(int(shape[1])):
+            raise ValueError(f"{label} has the shape {tuple(map(int, shape))}: {trouble}.")
         self.label = label
         self.shape = (int(shape[0]), int(shape[1]))
         self.raw = np.dtype(raw)
