@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +20,7 @@ from .arff import ArffHeader, arff_header, arff_lines, arff_table
 from .delimited import read_delimited
 from .errors import TableError
 from .libsvm import first_bad_line, has_many_labels, label_columns, read_libsvm
+from .names import NumberedNames
 from .opening import open_text
 from .sheets import ArrowSheet, MatrixSheet, Sheet, check_names
 
@@ -79,12 +80,13 @@ def read_npz(path: Path, *, text_columns: Collection[str] = (), first_index: int
         raise ValueError(f"X must hold real numbers, but its type is {X.dtype}.")
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     n_rows, n_columns = X.shape
-    names = _stored_names(arrays, "feature_names", n_columns, [f"x{j + 1}" for j in range(n_columns)])
     columns = _beside_matrix(arrays, n_rows)
-    everything = (*names, *columns)
+    everything: Sequence[str] = NumberedNames("x", 1, n_columns, tuple(columns))
+    if "feature_names" in arrays:
+        everything = (*_stored_names(arrays, "feature_names", n_columns, []), *columns)
     check_names(str(path), everything)
     cells = dict(enumerate(columns.values(), start=n_columns))
-    targets = [j for j, name in enumerate(everything) if j >= n_columns and name in _target_names(arrays)]
+    targets = [j for j, name in enumerate(columns, start=n_columns) if name in _target_names(arrays)]
     return MatrixSheet(
         source=str(path),
         names=everything,
@@ -155,7 +157,7 @@ def read_libsvm_sheet(path: Path, *, text_columns: Collection[str] = (), first_i
     positions = range(n_columns, n_columns + len(targets))
     return MatrixSheet(
         source=str(path),
-        names=(*(str(j + start) for j in range(n_columns)), *targets),
+        names=NumberedNames("", start, n_columns, tuple(targets)),
         n_rows=X.shape[0],
         suggested_targets=tuple(positions),
         auxiliary=frozenset(positions),
@@ -211,12 +213,13 @@ def read_large(path: Path, *, text_columns: Collection[str] = (), first_index: i
         if IMPUTE not in str(error):
             raise TableError(str(error)) from error
         X = _with_gaps(path)
-    names = X.feature_names
-    shown = [str(name) for name in names] if names is not None else [f"x{j + 1}" for j in range(X.shape[1])]
+    shown: Sequence[str] = NumberedNames("x", 1, X.shape[1])
+    if X.feature_names is not None:
+        shown = tuple(str(name) for name in X.feature_names)
     check_names(str(path), shown)
     small: Any = X
     matrix = X if isinstance(X, MemmapDesign) else small.X
-    return MatrixSheet(source=str(path), names=tuple(shown), n_rows=X.shape[0], X=matrix)
+    return MatrixSheet(source=str(path), names=shown, n_rows=X.shape[0], X=matrix)
 
 
 def _with_gaps(path: Path) -> Any:

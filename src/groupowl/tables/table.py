@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from .._typing import FloatArray, IndexArray
 from .columns import find_column, find_columns
 from .errors import MissingTargetsError, TableError, counted, listed
 from .joining import Match, match_order, match_rows
+from .names import chosen_names
 from .sheets import Sheet
 from .values import (
     check_complete,
@@ -75,7 +77,7 @@ class Table:
     source : str
         The file of the features.
     X : ndarray or csr_array of shape (n_samples, n_features)
-    feature_names : tuple of str
+    feature_names : sequence of str
     y : ndarray of shape (n_samples, n_targets) or (n_samples,)
         Targets, or one label per sample for classification.
     target_names : tuple of str
@@ -99,7 +101,7 @@ class Table:
 
     source: str
     X: Any
-    feature_names: tuple[str, ...]
+    feature_names: Sequence[str]
     y: Any
     target_names: tuple[str, ...]
     task: str
@@ -220,7 +222,7 @@ class _Builder:
         table = Table(
             source=sheet.source,
             X=X,
-            feature_names=tuple(sheet.names[j] for j in self.features),
+            feature_names=chosen_names(sheet.names, self.features),
             y=y,
             target_names=tuple(self.target_sheet.names[j] for j in self.targets),
             task=task,
@@ -285,26 +287,32 @@ class _Builder:
             names = listed(self.sheet.names[j] for j in sorted(both))
             raise TableError(f"{names} in --unpenalized is no feature: another option uses it or leaves it out.")
 
-    def _features(self) -> list[int]:
+    def _features(self) -> IndexArray:
         sheet = self.sheet
         out = set(self.drop) | self._taken(sheet) | (set(self.targets) if self.other is None else set())
         out |= sheet.auxiliary - set(self.unpenalized)
         if self.other is not None:  # targets that are in the data too would explain themselves
             out |= {sheet.positions[name] for name in self._target_names() if name in sheet.positions}
-        features = [j for j in range(len(sheet.names)) if j not in out]
-        if not features:
+        features = self._without(out)
+        if len(features) == 0:
             raise TableError(f"{sheet.source} has no column left that is a feature. Check --targets and --drop.")
         if len(self.unpenalized) == len(features):
             raise TableError(f"--unpenalized has all {len(features)} features: at least one must be penalised.")
         return features
+
+    def _without(self, columns: Iterable[int]) -> IndexArray:
+        """All columns of the features' file but some."""
+        is_left = np.ones(len(self.sheet.names), dtype=bool)
+        is_left[list(columns)] = False
+        return np.flatnonzero(is_left)
 
     def _target_names(self) -> list[str]:
         return [self.target_sheet.names[j] for j in self.targets]
 
     def _unused(self) -> list[int]:
         """Columns of the features' file that play no part and were not dropped by the user."""
-        known = {*self.features, *self.drop, *self._taken(self.sheet), *(self.targets if self.other is None else [])}
-        return [j for j in range(len(self.sheet.names)) if j not in known]
+        known = {*self.drop, *self._taken(self.sheet), *(self.targets if self.other is None else [])}
+        return np.setdiff1d(self._without(known), self.features, assume_unique=True).tolist()
 
     # Rows -------------------------------------------------------------------------------------------
 
