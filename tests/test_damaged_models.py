@@ -81,7 +81,7 @@ def places_of(node, place=()):
 
 def changed_tree(tree, place, change):
     """A copy of a tree that differs in one place."""
-    tree = copy.deepcopy(tree)
+    tree = json.loads(json.dumps(tree))  # faster than a deep copy
     *parents, last = place
     node = tree
     for key in parents:

@@ -272,6 +272,8 @@ def read_run(folder: Path) -> SavedRun:
         estimator = load(folder / MODEL if is_run else folder)
     except (OSError, ValueError) as error:
         raise Failure(str(error)) from error
+    if hasattr(estimator, "predict") and not hasattr(estimator, "coef_"):
+        raise Failure(f"{folder} holds a {type(estimator).__name__} that is not fitted. Fit it, and save it again.")
     if not hasattr(estimator, "predict"):
         raise Failure(f"{folder} holds a {type(estimator).__name__}, which cannot predict. Save an estimator.")
     return _from_record(folder, estimator) if is_run else _without_record(estimator)
@@ -279,8 +281,6 @@ def read_run(folder: Path) -> SavedRun:
 
 def _from_record(folder: Path, estimator: Any) -> SavedRun:
     try:
-        if not (folder / RUN).is_file():  # it could be waited for without end
-            raise ValueError("it is no file")
         record = json.loads((folder / RUN).read_text(encoding="utf-8"))
         if record["kind"] != _KIND:
             raise ValueError(f"its kind is {record['kind']!r}")
