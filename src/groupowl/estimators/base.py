@@ -30,7 +30,7 @@ from .certificate import FitCertificate, feature_states
 from .data import FitData, checked_matrix, summarised_data, target_array
 from .frames import coefficient_frame
 from .summary import summary_text
-from .verification import Verification, verify_fit
+from .verification import FitCheck, Verification
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,6 +294,12 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             True exactly when the fit holds; printed, it says why.
         """
         check_is_fitted(self)
+        data = self._data_again(X, y, sample_weight)
+        with np.errstate(all="ignore"):
+            return FitCheck(self, data, self._build_model(data)).verification()
+
+    def _data_again(self, X: Any, y: Any, sample_weight: Any) -> FitData:
+        """Data that can be those of the fit."""
         data = self._validate_fit(X, y, sample_weight, reset=False)
         if data.classes is not None and not np.array_equal(data.classes, self.classes_):
             raise ValueError(
@@ -305,7 +311,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
                 f"y has {data.n_targets} targets, but {type(self).__name__} was fitted with "
                 f"{self.solve_result_.B.shape[1]}."
             )
-        return verify_fit(self, data, self._build_model(data, self.weights_))
+        return data
 
     def summary(self) -> None:
         """Print one page about the fit: objective, proof, selected features and their clusters."""

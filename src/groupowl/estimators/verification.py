@@ -1,38 +1,31 @@
-"""A fit checked from scratch: from the data and the coefficients, not from what the fit stored."""
+"""A fit checked from scratch: all that the data decide is computed again and compared with what the fit says."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._kernels import exceeds_rounding, nonzero_rows, owl_value, unit_norms
+from .._kernels import EPS, exceeds_rounding, nonzero_rows, owl_value, unit_norms
 from .._typing import FloatArray
 from ..designs import as_design
+from ..inputs import resolve_columns
 from ..model import Model
-from ..problem import Certificate, Problem
+from ..relaxing import relaxed_coefficients
 from ..screening import extended_rule, safe_rows
 from ..selection import Candidate, mean_squared_error
-from ..solvers import WorkingSet
+from ..solvers import SolveResult
+from .claims import RTOL, Claim, Finding, Solution, alpha_allowance, findings, real_number
 
 if TYPE_CHECKING:
     from .data import FitData
 
-# Relative difference of two computations of the same alpha.
-_ALPHA_RTOL = 1e-9
-# Rounding errors of coefficients, in units of their precision, that change what is proved.
-_ROUNDINGS = 4.0
 # Accuracy of the dual bound, relative to tol, where that of the coefficients themselves does not suffice.
 _SHARPER = 0.1
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was checked, in words."""
-
-    holds: bool
-    text: str
+# Relative accuracy of coefficients without penalty: least squares, and Newton's method with its ridge.
+_RELAXED_RTOL = {"squared": 1e-6, "multinomial": 1e-4}
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +40,8 @@ class Verification:
         The same as the fit says.
     gap : float
         Proved bound on ``objective - minimum``, from the data.
+    claimed_gap : float
+        The same as the fit says, ``dual_gap_``.
     goal : float
         Largest gap that ``tol`` allows: ``tol`` times the loss of the null model.
     kkt_residual : float
@@ -69,11 +64,15 @@ class Verification:
     (True, True)
     >>> bool(model.verify(data.X, data.Y + data.X[:, :1]))
     False
+    >>> model.dual_gap_ = 0.0
+    >>> bool(model.verify(data.X, data.Y))
+    False
     """
 
     objective: float
     claimed_objective: float
     gap: float
+    claimed_gap: float
     goal: float
     kkt_residual: float
     alpha: float
@@ -93,59 +92,67 @@ class Verification:
         return "\n".join(lines)
 
 
-def verify_fit(estimator: Any, data: FitData, model: Model) -> Verification:
-    """Check a fitted estimator against the full problem of the data."""
-    with np.errstate(all="ignore"):
-        return _Check(estimator, data, model).verification()
+class FitCheck:
+    """The numbers of a verification, each computed once.
 
-
-class _Check:
-    """The numbers of a verification, each computed once."""
+    Parameters
+    ----------
+    estimator : GroupOWLBase
+        The fitted estimator, whose claims are checked.
+    data : FitData
+        The data of the fit.
+    model : Model
+        What the parameters ask for on these data.
+    """
 
     def __init__(self, estimator: Any, data: FitData, model: Model) -> None:
-        self.estimator, self.data, self.model = estimator, data, model
+        self.estimator = estimator
+        self.data = data
+        self.model = model
+        self.stated: SolveResult = estimator.solve_result_
         self.alpha = float(estimator.alpha_)
-        self.problem: Problem = model.problem.with_lam(self.alpha * model.sequence_weights)
-        self.coef, intercept = estimator._penalized_coefficients()
-        self.B, self.intercept = estimator._inner_coefficients(self.coef, intercept)
+        coef, intercept = estimator._penalized_coefficients()
+        self.B, self.intercept = estimator._inner_coefficients(coef, intercept)
         expected = (data.n_features, data.n_targets)
         if self.B.shape != expected or self.intercept.shape != expected[1:]:
             raise ValueError(
-                f"coef_ has shape {np.shape(self.coef)} and intercept_ {np.shape(intercept)}, which do not belong to "
+                f"coef_ has shape {np.shape(coef)} and intercept_ {np.shape(intercept)}, which do not belong to "
                 f"{expected[0]} features and {expected[1]} targets. Fit again."
             )
+        self.dtype = np.asarray(coef).dtype
         self.is_finite = bool(np.isfinite(self.B).all() and np.isfinite(self.intercept).all())
-        self.coefficients = (
-            self.problem.from_input(self.B, self.intercept) if self.is_finite else self.problem.null_coefficients()
-        )
         self.goal = float(estimator.tol) * model.null_loss
-        self.certificate = self.problem.certify(self.coefficients)
-        self.allowance = self._rounding_allowance()
+        self.objective = self._objective() if self.is_finite else np.inf
+        kept = float(self.is_finite)  # nothing is known of coefficients that are no numbers
+        B, offset = np.nan_to_num(kept * self.B), np.nan_to_num(kept * self.intercept)
+        self.solution = Solution(model, self.alpha, B, offset, dtype=self.dtype, objective=self.objective)
 
-    def verification(self) -> Verification:
-        """All numbers, and what they mean."""
-        certificate = self.certificate
-        objective = self._objective()
-        lower = certificate.primal - certificate.gap  # of the minimum, whatever the coefficients
-        if self.is_finite and not objective - lower <= self.goal + self.allowance:
-            lower = max(lower, self._sharper_bound())
-        gap = max(objective - lower, 0.0)
-        claimed = self.estimator.solve_result_.screened_at >= 0
-        claimed[self.estimator.unpenalized_] = False
+    def verification(self, more: tuple[Finding, ...] = ()) -> Verification:
+        """All numbers, and what they mean; ``more`` was found elsewhere."""
+        lower, allowance = self.solution.lower, self.solution.allowance
+        if self.is_finite and not self.objective - lower <= self.goal + allowance:
+            bound = self.solution.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1))
+            lower = max(lower, bound)
+        gap = max(self.objective - lower, 0.0)
+        claimed = self.stated.screened_at >= 0
+        claimed[self.model.unpenalized] = False
         return Verification(
-            objective=objective,
-            claimed_objective=float(self.estimator.solve_result_.primal),
+            objective=self.objective,
+            claimed_objective=real_number(self.stated.primal),
             gap=gap,
+            claimed_gap=real_number(self.estimator.dual_gap_),
             goal=self.goal,
             kkt_residual=self._kkt_residual(),
             alpha=self.alpha,
             n_claimed_zero=int(claimed.sum()),
-            n_proved_again=int(np.sum(claimed & self._proved_zero(certificate))),
+            n_proved_again=int(np.sum(claimed & self._proved_zero())),
             findings=(
                 self._alpha_finding(),
-                self._objective_finding(objective),
+                self._objective_finding(),
                 self._gap_finding(gap),
                 self._zeros_finding(claimed),
+                *findings(self._claims()),
+                *more,
             ),
         )
 
@@ -153,9 +160,7 @@ class _Check:
 
     def _objective(self) -> float:
         """The documented objective, term by term, from the data as they were given."""
-        if not self.is_finite:
-            return np.inf
-        penalised = np.delete(np.arange(self.data.n_features), self.estimator.unpenalized_)
+        penalised = np.delete(np.arange(self.data.n_features), self.model.unpenalized)
         loss, mean, deviation = self._summary_terms() if self.data.is_summarised else self._sample_terms()
         norms = unit_norms(self.B[penalised])
         if self.estimator.standardize:
@@ -165,7 +170,7 @@ class _Check:
 
     def _sample_terms(self) -> tuple[float, FloatArray, FloatArray]:
         """Mean loss of the samples, and means and deviations of the columns."""
-        data, loss = self.data, self.problem.loss
+        data, loss = self.data, self.model.problem.loss
         design, Y, w = as_design(data.X).adopt(data.Y, data.sample_weight, loss.check_targets, 1.0)
         value = design.reduce(loss.value, design.matmul(self.B, self.intercept), Y, w)
         mean = design.column_means(w)
@@ -177,34 +182,16 @@ class _Check:
         error = mean_squared_error(known, Candidate.of(self.B, self.intercept))
         return 0.5 * known.n_tasks * error, known.x_mean, np.sqrt(np.diagonal(known.gram) / known.total_weight)
 
-    def _rounding_allowance(self) -> float:
-        """What rounding the coefficients to their precision changes in objective and dual value."""
-        residual = self.certificate.residual
-        if residual is None:  # nothing is known of coefficients that overflow
-            return 0.0
-        unit = _ROUNDINGS * float(np.finfo(np.asarray(self.coef).dtype).eps)
-        moved = unit * (residual.reach + float(np.linalg.norm(self.intercept)))
-        # The loss changes with the predictor as fast as the norm of its gradient says, and a little more by curvature.
-        penalty = unit * self.problem.penalty_value(self.coefficients)
-        curvature = self.problem.loss.curvature
-        slope = min(residual.norm, np.sqrt(2.0 * curvature * self.model.null_loss))  # of a fit it is not larger
-        return float(penalty + moved * (slope + curvature * moved))
-
-    def _sharper_bound(self) -> float:
-        """A lower bound on the minimum from a solve of its own, without screening, that starts at the coefficients.
-
-        The dual point of good coefficients may be worse than theirs: the fit may have proved more with another one.
-        """
-        sequence = self.model.sequence(
-            WorkingSet(), tol=_SHARPER * self.estimator.tol, start=self.problem.loss.canonical(self.coefficients)
-        )
-        result = sequence.solve(
-            self.model.sequence_weights, self.alpha, rule=None, max_iter=max(int(self.estimator.max_iter), 1)
-        )
-        return result.primal - result.gap
+    def _solved_again(self) -> SolveResult:
+        """The same solve once more, by the settings of the fit."""
+        quiet = copy(self.estimator)
+        quiet.verbose = 0
+        solve = getattr(quiet, "_final_fit", quiet._solve)
+        result: SolveResult = solve(self.model, self.alpha, quiet._settings())
+        return result
 
     def _kkt_residual(self) -> float:
-        problem, B = self.problem, self.coefficients
+        problem, B = self.solution.problem, self.solution.coefficients
         if not self.is_finite:
             return np.inf
         curvature = problem.lipschitz()
@@ -214,37 +201,39 @@ class _Check:
         step = B - problem.prox(B + descent / curvature, 1.0 / curvature)
         return float(unit_norms(curvature * step).max(initial=0.0) / problem.lam[0])
 
-    def _proved_zero(self, certificate: Certificate) -> Any:
-        everything = np.arange(self.problem.n_rows)
+    def _proved_zero(self) -> Any:
+        problem, certificate = self.solution.problem, self.solution.certificate
+        everything = np.arange(problem.n_rows)
         proved = np.zeros(len(everything), dtype=bool)
-        if not np.isfinite(certificate.gap):  # nothing is
+        if not (self.is_finite and np.isfinite(certificate.gap)):  # nothing is
             return proved
         proved[:] = True
-        proved[safe_rows(self.problem, certificate, everything, extended_rule)] = False
+        proved[safe_rows(problem, certificate, everything, extended_rule)] = False
         return proved
 
     # Findings ---------------------------------------------------------------------------------------
 
     def _alpha_finding(self) -> Finding:
         if not hasattr(self.estimator, "alpha"):
-            return Finding(True, f"alpha_ = {self.alpha:.6g}, as it was chosen; the choice is not checked")
+            return Finding(True, f"alpha_ = {self.alpha:.6g}, as it was chosen")
         asked = self.model.resolve_alpha(self.estimator.alpha)
-        holds = bool(abs(asked - self.alpha) <= _ALPHA_RTOL * abs(asked))
-        if holds:
+        allowance = alpha_allowance(self.model, asked) if isinstance(self.estimator.alpha, str) else RTOL * asked
+        if abs(asked - self.alpha) <= allowance:
             return Finding(True, f"alpha_ = {self.alpha:.6g} is what the parameters ask for on these data")
         return Finding(False, f"alpha_ = {self.alpha:.6g}, but on these data the parameters ask for {asked:.6g}")
 
-    def _objective_finding(self, objective: float) -> Finding:
-        claimed = float(self.estimator.solve_result_.primal)
-        holds = bool(abs(objective - claimed) <= self.goal + self.allowance)
+    def _objective_finding(self) -> Finding:
+        claimed = real_number(self.stated.primal)
+        holds = bool(abs(self.objective - claimed) <= self.solution.allowance)
         relation = "as the fit says" if holds else f"but the fit says {claimed:.10g}"
-        return Finding(holds, f"objective {objective:.10g} from the data, {relation}")
+        return Finding(holds, f"objective {self.objective:.10g} from the data, {relation}")
 
     def _gap_finding(self, gap: float) -> Finding:
-        holds = bool(gap <= self.goal + self.allowance)
+        allowance = self.solution.allowance
+        holds = bool(gap <= self.goal + allowance)
         bound = f"tol * null loss = {self.goal:.3g}"
         if gap > self.goal:
-            bound += f" and {self.allowance:.3g} for rounding"
+            bound += f" and {allowance:.3g} for rounding"
         if holds:
             return Finding(True, f"duality gap {gap:.3g}, at most {bound}: nothing is better by more than this")
         return Finding(False, f"duality gap {gap:.3g}, above {bound}: these coefficients are not proved optimal")
@@ -256,3 +245,62 @@ class _Check:
         labels: FloatArray = self.estimator._feature_labels()
         listed = ", ".join(str(labels[j]) for j in wrong[:5])
         return Finding(False, f"{len(wrong)} features claimed proved zero have coefficients that are not: {listed}")
+
+    # What else the fit says ---------------------------------------------------------------------------
+
+    def _claims(self) -> list[Claim]:
+        fit, stated, names = self.estimator, self.stated, getattr(self.estimator, "feature_names_in_", None)
+        free = resolve_columns("unpenalized", fit.unpenalized, self.data.n_features, names)
+        claims = [
+            Claim("weights_", fit.weights_, self.model.weights, RTOL * self.model.weights),
+            Claim("unpenalized_", fit.unpenalized_, free),
+            *self._coefficient_claims(),
+            Claim("n_iter_", fit.n_iter_, stated.n_iter),
+            Claim("solve_result_.active", stated.active, np.flatnonzero(stated.screened_at < 0)),
+            Claim("screened_fraction_", fit.screened_fraction_, 1.0 - len(stated.active) / self.data.n_features),
+        ]
+        if self.is_finite:
+            claims += self._solution_claims()
+        return claims
+
+    def _solution_claims(self) -> list[Claim]:
+        fit, stated, solution = self.estimator, self.stated, self.solution
+        gap = real_number(fit.dual_gap_)
+        exact = Solution(self.model, self.alpha, stated.B, stated.intercept)  # ties need all digits
+        clusters = exact.clusters(fit.clusters_)
+        return [
+            Claim("clusters_", fit.clusters_, clusters),
+            Claim("solve_result_.clusters", stated.clusters, clusters),
+            Claim("dual_gap_", fit.dual_gap_, *solution.gap(replace(stated, gap=fit.dual_gap_), self._solved_again)),
+            Claim("solve_result_.gap", stated.gap, gap),
+            Claim("solve_result_.dual", stated.dual, real_number(stated.primal) - gap, solution.rounding),
+            Claim("status", stated.status, solution.status(stated, float(fit.tol))),
+        ]
+
+    def _coefficient_claims(self) -> list[Claim]:
+        """The penalised coefficients are those of the solve; a relaxed fit has others, without penalty, beside them."""
+        fit, stated, loss = self.estimator, self.stated, self.model.problem.loss
+        is_relaxed = "penalized_coef_" in vars(fit)
+        prefix = "penalized_" if is_relaxed else ""
+        claims = self._compared(prefix, self.B, self.intercept, stated.B, stated.intercept, 4.0 * EPS)
+        if bool(fit.relaxed) != is_relaxed:
+            claims.append(Claim("relaxed", bool(fit.relaxed), is_relaxed))
+        elif is_relaxed:
+            B, intercept = fit._inner_coefficients(fit.coef_, fit.intercept_)
+            found = relaxed_coefficients(self.model, stated.support, judge=False)
+            claims += self._compared("", B, intercept, *found[:2], _RELAXED_RTOL[loss.name])
+        return claims
+
+    def _compared(
+        self, prefix: str, B: FloatArray, intercept: FloatArray, B_found: FloatArray, found: FloatArray, rtol: float
+    ) -> list[Claim]:
+        """Coefficients beside others, up to what no prediction sees; targets and features are the other way round."""
+        canonical = self.model.problem.loss.canonical
+        unit = rtol + 4.0 * float(np.finfo(self.dtype).eps)
+        sizes = np.abs(B_found).max(axis=0, initial=0.0)
+        offset, offset_found = canonical(intercept[None])[0], canonical(found[None])[0]
+        reach = np.abs(offset_found) + np.abs(self.model.problem.targets.center)
+        return [
+            Claim(f"{prefix}coef_", canonical(B).T, canonical(B_found).T, unit * sizes[:, None]),
+            Claim(f"{prefix}intercept_", offset, offset_found, unit * reach),
+        ]
