@@ -7,6 +7,7 @@ fails or is interrupted leaves an earlier one as it was.
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -296,7 +297,13 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         check_is_fitted(self)
         data = self._data_again(X, y, sample_weight)
         with np.errstate(all="ignore"):
-            return FitCheck(self, data, self._build_model(data)).verification()
+            return FitCheck(self._quiet(), data, self._build_model(data)).verification()
+
+    def _quiet(self) -> Self:
+        """The same estimator, without lines of progress."""
+        quiet = copy(self)
+        quiet.verbose = 0
+        return quiet
 
     def _data_again(self, X: Any, y: Any, sample_weight: Any) -> FitData:
         """Data that can be those of the fit."""

@@ -26,8 +26,8 @@ _GRAM_CAUTION = 100.0
 _SHARPER = 0.1
 # Relative difference of two computations of a gap by the same steps.
 _GAP_RTOL = 1e-2
-# Relative difference of two computations of a tolerance, from the loss of the null model.
-_GOAL_RTOL = 1e-6
+#: Relative difference of two computations of a tolerance, from the loss of the null model.
+GOAL_RTOL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class Claim:
 
 def findings(claims: Iterable[Claim], what: str = "as computed again") -> list[Finding]:
     """A finding for each claim that is wrong, and one for all others."""
-    complaints = {claim.name: claim.complaint() for claim in claims}
-    wrong = [Finding(False, text) for text in complaints.values() if text is not None]
-    right = [name for name, text in complaints.items() if text is None]
+    checked = [(claim.name, claim.complaint()) for claim in claims]
+    wrong = [Finding(False, text) for _, text in checked if text is not None]
+    right = dict.fromkeys(name.partition(".")[0] for name, text in checked if text is None)
     return [*wrong, *([Finding(True, f"{what}: {', '.join(right)}")] if right else [])]
 
 
@@ -150,7 +150,8 @@ class Solution:
         penalty = self.unit * problem.penalty_value(self.coefficients)
         curvature = problem.loss.curvature
         slope = min(residual.norm, np.sqrt(2.0 * curvature * self.model.null_loss))  # of a fit it is not larger
-        return float(penalty + moved * (slope + curvature * moved)) + self._gram_rounding
+        cancelling = self.unit * residual.cancelling
+        return float(penalty + cancelling + moved * (slope + curvature * moved)) + self._gram_rounding
 
     def _taken_as_constant(self) -> float:
         """Size of targets that vary by no more than rounding of their means: the problem has zeros for them."""
@@ -195,9 +196,11 @@ class Solution:
         if claimed < 0.0:
             return own, 0.0
         other = again()
-        largest = other.gap if other.n_iter == stated.n_iter else max(own, other.gap)
-        if other.n_iter == stated.n_iter or not claimed < largest:
-            return largest, _GAP_RTOL * largest + (allowance if other.n_iter == stated.n_iter else self.rounding)
+        if other.n_iter == stated.n_iter and abs(other.primal - real_number(stated.primal)) <= allowance:
+            return other.gap, _GAP_RTOL * other.gap + allowance
+        largest = max(own, other.gap)
+        if not claimed < largest:
+            return largest, _GAP_RTOL * largest + self.rounding
         proved = self.objective - max(self.lower, other.primal - other.gap)
         if proved > claimed + allowance:
             proved = min(proved, self.objective - self.sharper_bound(_SHARPER * claimed))
@@ -219,9 +222,9 @@ class Solution:
         goal = tol * self.model.null_loss
         gap = real_number(stated.gap)
         if stated.status == "converged":
-            return "converged" if gap <= goal * (1.0 + _GOAL_RTOL) else "not converged"
+            return "converged" if gap <= goal * (1.0 + GOAL_RTOL) else "not converged"
         known = stated.status in ("max_iter", "callback", "stalled", "precision")
-        return str(stated.status) if known and not gap < goal * (1.0 - _GOAL_RTOL) else "converged"
+        return str(stated.status) if known and not gap < goal * (1.0 - GOAL_RTOL) else "converged"
 
 
 def alpha_allowance(model: Model, alpha: float) -> float:

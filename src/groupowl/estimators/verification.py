@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -184,10 +183,8 @@ class FitCheck:
 
     def _solved_again(self) -> SolveResult:
         """The same solve once more, by the settings of the fit."""
-        quiet = copy(self.estimator)
-        quiet.verbose = 0
-        solve = getattr(quiet, "_final_fit", quiet._solve)
-        result: SolveResult = solve(self.model, self.alpha, quiet._settings())
+        solve = getattr(self.estimator, "_final_fit", self.estimator._solve)
+        result: SolveResult = solve(self.model, self.alpha, self.estimator._settings())
         return result
 
     def _kkt_residual(self) -> float:
