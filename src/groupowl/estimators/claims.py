@@ -10,10 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import CLUSTER_RTOL, CONSTANT_RTOL, EPS, cluster_labels, owl_gauge, unit_norms
+from .._kernels import (
+    CLUSTER_RTOL,
+    CONSTANT_RTOL,
+    EPS,
+    cluster_labels,
+    exceeds_rounding,
+    owl_gauge,
+    owl_value,
+    unit_norms,
+)
 from .._typing import FloatArray
+from ..designs import as_design
 from ..model import Model
 from ..problem import Certificate, Problem
+from ..selection import Candidate, mean_squared_error
 from ..solvers import WorkingSet
 
 #: Relative difference of two computations of the same number that does not depend on a solve.
@@ -97,43 +108,75 @@ def real_number(value: Any) -> float:
     return float(value) if isinstance(value, Real) else np.nan
 
 
+class ObjectiveOfData:
+    """The documented objective, term by term, from the data as they were given.
+
+    Parameters
+    ----------
+    estimator : GroupOWLBase
+        Its ``standardize`` counts.
+    data : FitData
+        The data of the fit.
+    model : Model
+        What the parameters ask for on these data.
+    """
+
+    def __init__(self, estimator: Any, data: Any, model: Model) -> None:
+        self.data = data
+        self.model = model
+        self.penalised = np.delete(np.arange(data.n_features), model.unpenalized)
+        if data.is_summarised:
+            mean = data.X.x_mean
+            deviation = np.sqrt(np.diagonal(data.X.gram) / data.X.total_weight)
+        else:
+            loss = model.problem.loss
+            adopted = as_design(data.X).adopt(data.Y, data.sample_weight, loss.check_targets, 1.0)
+            self.design, self.Y, self.w = adopted
+            mean = self.design.column_means(self.w)
+            deviation = self.design.column_norms(self.w, mean)
+        is_scaled = exceeds_rounding(deviation, mean) & bool(estimator.standardize)
+        self.scale = np.where(is_scaled, deviation, 1.0)[self.penalised]
+
+    def loss(self, B: FloatArray, intercept: FloatArray) -> float:
+        """Mean loss of the samples."""
+        if self.data.is_summarised:
+            error = mean_squared_error(self.data.X, Candidate.of(B, intercept))
+            return 0.5 * self.data.n_targets * error
+        Z = self.design.matmul(B, intercept)
+        return float(self.design.reduce(self.model.problem.loss.value, Z, self.Y, self.w))
+
+    def penalty(self, alpha: float, B: FloatArray) -> float:
+        """The Group OWL norm, in the scale that is penalised."""
+        return alpha * owl_value(unit_norms(B[self.penalised]) * self.scale, self.model.weights)
+
+
 class Solution:
     """Coefficients at one alpha, on the scale of the input, and what the data say of them.
 
     Parameters
     ----------
-    model : Model
-        The data, and the weights that the parameters ask for.
+    terms : ObjectiveOfData
+        The data.
     alpha : float
         Strength of the penalty.
     B, intercept : ndarray
         The coefficients; finite.
-    dtype : dtype, default=float64
+    dtype : dtype
         Precision that they were rounded to.
-    objective : float, default=None
-        Their objective, if it is known from elsewhere.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        alpha: float,
-        B: FloatArray,
-        intercept: FloatArray,
-        *,
-        dtype: Any = np.float64,
-        objective: float | None = None,
-    ) -> None:
-        self.model = model
+    def __init__(self, terms: ObjectiveOfData, alpha: float, B: FloatArray, intercept: FloatArray, dtype: Any) -> None:
+        self.model = terms.model
         self.alpha = alpha
         self.intercept = intercept
-        self.problem: Problem = model.problem.with_lam(alpha * model.sequence_weights)
+        self.problem: Problem = self.model.problem.with_lam(alpha * self.model.sequence_weights)
         self.coefficients = self.problem.from_input(B, intercept)
         self.certificate: Certificate = self.problem.certify(self.coefficients)
         self.lower = self.certificate.primal - self.certificate.gap  # of the minimum, whatever the coefficients
         self.unit = _ROUNDINGS * float(np.finfo(dtype).eps)
-        excess = self.problem.intercept_excess(self.coefficients, intercept)[0]  # of one that is not the best
-        self.objective = self.certificate.primal + excess if objective is None else objective
+        self.loss = terms.loss(B, intercept)
+        value = self.loss + terms.penalty(alpha, B)
+        self.objective = value if np.isfinite(value) else np.inf
 
     @cached_property
     def allowance(self) -> float:
@@ -172,15 +215,6 @@ class Solution:
     def rounding(self) -> float:
         """The most that a fit can have added to the difference of objective and dual value for rounding errors."""
         return 4.0 * self.certificate.rounding + self.allowance + _GRAM_CAUTION * self._gram_rounding
-
-    def clusters(self, stated: Any) -> Any:
-        """Numbers of the clusters; where rounding decides what is equal, as they are stated."""
-        norms = unit_norms(self.coefficients[: self.problem.n_rows])
-        for change in (1e-5, -1e-5):
-            labels = cluster_labels(norms, CLUSTER_RTOL * (1.0 + change))
-            if np.array_equal(labels, stated):
-                return labels
-        return cluster_labels(norms)
 
     def gap(self, stated: Any, again: Callable[[], Any]) -> tuple[float, float]:
         """The gap that a fit can have stated, as near to what it has as that may be, and what may be between them.
@@ -225,6 +259,16 @@ class Solution:
             return "converged" if gap <= goal * (1.0 + GOAL_RTOL) else "not converged"
         known = stated.status in ("max_iter", "callback", "stalled", "precision")
         return str(stated.status) if known and not gap < goal * (1.0 - GOAL_RTOL) else "converged"
+
+
+def cluster_numbers(model: Model, B: FloatArray, stated: Any) -> Any:
+    """Numbers of the clusters of coefficients; where rounding decides what is equal, as they are stated."""
+    norms = unit_norms(model.problem.from_input(B, None)[: model.problem.n_rows])
+    for change in (1e-5, -1e-5):
+        labels = cluster_labels(norms, CLUSTER_RTOL * (1.0 + change))
+        if np.array_equal(labels, stated):
+            return labels
+    return cluster_labels(norms)
 
 
 def alpha_allowance(model: Model, alpha: float) -> float:

@@ -14,7 +14,17 @@ from ..path import PathFit, PathPoint, resolve_alphas
 from ..selection import CRITERIA, Fold, choose, mean_scores, standard_errors
 from .by_criteria import judged
 from .by_folds import FOLD_TOL
-from .claims import GOAL_RTOL, RTOL, Claim, Finding, Solution, alpha_allowance, findings
+from .claims import (
+    GOAL_RTOL,
+    RTOL,
+    Claim,
+    Finding,
+    ObjectiveOfData,
+    Solution,
+    alpha_allowance,
+    cluster_numbers,
+    findings,
+)
 from .searching import Searched, full_paths
 
 # Scores of fold fits, relative to the root of their tolerance: by the same steps, and by others.
@@ -165,17 +175,17 @@ class SearchCheck:
         """Objective, gap, loss and clusters of each point, from its coefficients and the data."""
         model, d = self.model, self.job.data.n_features
         coefs = [point.coef(d).astype(np.float64) for point in points]
+        terms = ObjectiveOfData(self.fit, self.job.data, model)
+        intercepts = [np.asarray(point.intercept, dtype=np.float64) for point in points]
         solutions = [
-            Solution(
-                model, float(point.alpha), B, np.asarray(point.intercept, dtype=np.float64), dtype=point.rows.dtype
-            )
-            for point, B in zip(points, coefs, strict=True)
+            Solution(terms, float(point.alpha), B, intercept, point.rows.dtype)
+            for point, B, intercept in zip(points, coefs, intercepts, strict=True)
         ]
         allowances = np.array([solution.allowance for solution in solutions])
-        losses = np.array([each.objective - each.problem.penalty_value(each.coefficients) for each in solutions])
+        losses = np.array([solution.loss for solution in solutions])
         gaps, between = np.array([self._gap(i, each) for i, each in enumerate(solutions)]).T
         selected = [np.delete(nonzero_rows(B), model.unpenalized).sum() for B in coefs]
-        clusters = [each.clusters(_spread(point, d)) for each, point in zip(solutions, points, strict=True)]
+        clusters = [cluster_numbers(model, B, _spread(point, d)) for point, B in zip(points, coefs, strict=True)]
         null = model.null_loss
         ratios, uncertain = (1.0 - losses / null, allowances / null) if null > 0.0 else (np.ones(len(points)), 0.0)
         return [

@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._kernels import EPS, exceeds_rounding, nonzero_rows, owl_value, unit_norms
+from .._kernels import EPS, nonzero_rows, unit_norms
 from .._typing import FloatArray
-from ..designs import as_design
 from ..inputs import resolve_columns
 from ..model import Model
 from ..relaxing import relaxed_coefficients
 from ..screening import extended_rule, safe_rows
-from ..selection import Candidate, mean_squared_error
 from ..solvers import SolveResult
-from .claims import RTOL, Claim, Finding, Solution, alpha_allowance, findings, real_number
+from .claims import (
+    RTOL,
+    Claim,
+    Finding,
+    ObjectiveOfData,
+    Solution,
+    alpha_allowance,
+    cluster_numbers,
+    findings,
+    real_number,
+)
 
 if TYPE_CHECKING:
     from .data import FitData
@@ -121,10 +129,13 @@ class FitCheck:
         self.dtype = np.asarray(coef).dtype
         self.is_finite = bool(np.isfinite(self.B).all() and np.isfinite(self.intercept).all())
         self.goal = float(estimator.tol) * model.null_loss
-        self.objective = self._objective() if self.is_finite else np.inf
-        kept = float(self.is_finite)  # nothing is known of coefficients that are no numbers
-        B, offset = np.nan_to_num(kept * self.B), np.nan_to_num(kept * self.intercept)
-        self.solution = Solution(model, self.alpha, B, offset, dtype=self.dtype, objective=self.objective)
+        self.terms = ObjectiveOfData(estimator, data, model)
+        if self.is_finite:
+            B, offset = self.B, self.intercept
+        else:  # nothing is known of them
+            B, offset = np.zeros(expected), np.zeros(expected[1])
+        self.solution = Solution(self.terms, self.alpha, B, offset, dtype=self.dtype)
+        self.objective = self.solution.objective if self.is_finite else np.inf
 
     def verification(self, more: tuple[Finding, ...] = ()) -> Verification:
         """All numbers, and what they mean; ``more`` was found elsewhere."""
@@ -156,30 +167,6 @@ class FitCheck:
         )
 
     # Numbers ----------------------------------------------------------------------------------------
-
-    def _objective(self) -> float:
-        """The documented objective, term by term, from the data as they were given."""
-        penalised = np.delete(np.arange(self.data.n_features), self.model.unpenalized)
-        loss, mean, deviation = self._summary_terms() if self.data.is_summarised else self._sample_terms()
-        norms = unit_norms(self.B[penalised])
-        if self.estimator.standardize:
-            norms = norms * np.where(exceeds_rounding(deviation, mean), deviation, 1.0)[penalised]
-        value = loss + self.alpha * owl_value(norms, self.model.weights)
-        return value if np.isfinite(value) else np.inf
-
-    def _sample_terms(self) -> tuple[float, FloatArray, FloatArray]:
-        """Mean loss of the samples, and means and deviations of the columns."""
-        data, loss = self.data, self.model.problem.loss
-        design, Y, w = as_design(data.X).adopt(data.Y, data.sample_weight, loss.check_targets, 1.0)
-        value = design.reduce(loss.value, design.matmul(self.B, self.intercept), Y, w)
-        mean = design.column_means(w)
-        return float(value), mean, design.column_norms(w, mean)
-
-    def _summary_terms(self) -> tuple[float, FloatArray, FloatArray]:
-        """The same from statistics."""
-        known = self.data.X
-        error = mean_squared_error(known, Candidate.of(self.B, self.intercept))
-        return 0.5 * known.n_tasks * error, known.x_mean, np.sqrt(np.diagonal(known.gram) / known.total_weight)
 
     def _solved_again(self) -> SolveResult:
         """The same solve once more, by the settings of the fit."""
@@ -263,8 +250,7 @@ class FitCheck:
     def _solution_claims(self) -> list[Claim]:
         fit, stated, solution = self.estimator, self.stated, self.solution
         gap = real_number(fit.dual_gap_)
-        exact = Solution(self.model, self.alpha, stated.B, stated.intercept)  # ties need all digits
-        clusters = exact.clusters(fit.clusters_)
+        clusters = cluster_numbers(self.model, stated.B, fit.clusters_)  # ties need all digits
         return [
             Claim("clusters_", fit.clusters_, clusters),
             Claim("solve_result_.clusters", stated.clusters, clusters),
@@ -294,9 +280,11 @@ class FitCheck:
         """Coefficients beside others, up to what no prediction sees; targets and features are the other way round."""
         canonical = self.model.problem.loss.canonical
         unit = rtol + 4.0 * float(np.finfo(self.dtype).eps)
-        sizes = np.abs(B_found).max(axis=0, initial=0.0)
         offset, offset_found = canonical(intercept[None])[0], canonical(found[None])[0]
+        sizes = np.abs(B_found).max(axis=0, initial=0.0)
         reach = np.abs(offset_found) + np.abs(self.model.problem.targets.center)
+        if not self.model.problem.loss.centers_targets:  # classes share their rounding
+            sizes, reach = np.full_like(sizes, sizes.max()), np.full_like(reach, reach.max())
         return [
             Claim(f"{prefix}coef_", canonical(B).T, canonical(B_found).T, unit * sizes[:, None]),
             Claim(f"{prefix}intercept_", offset, offset_found, unit * reach),
