@@ -36,7 +36,7 @@ _GRAM_CAUTION = 100.0
 # Accuracy of a dual bound relative to the gap that it is to confirm.
 _SHARPER = 0.1
 # Relative difference of two computations of a gap by the same steps.
-_GAP_RTOL = 1e-2
+_GAP_RTOL = 1e-3
 #: Relative difference of two computations of a tolerance, from the loss of the null model.
 GOAL_RTOL = 1e-6
 

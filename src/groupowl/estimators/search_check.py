@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from .._kernels import nonzero_rows
 from .._typing import FloatArray
 from ..path import PathFit, PathPoint, resolve_alphas
+from ..path.fitting import MAX_DEVIANCE
 from ..selection import CRITERIA, Fold, choose, mean_scores, standard_errors
 from .by_criteria import judged
 from .by_folds import FOLD_TOL
@@ -24,6 +25,7 @@ from .claims import (
     alpha_allowance,
     cluster_numbers,
     findings,
+    real_number,
 )
 from .searching import Searched, full_paths
 
@@ -149,12 +151,20 @@ class SearchCheck:
             Claim("path_.null_loss", path.null_loss, model.null_loss, GOAL_RTOL * model.null_loss),
             Claim("path_.unpenalized", path.unpenalized, model.unpenalized),
             Claim("path_.n_features", path.n_features, self.job.data.n_features),
+            Claim("path_.loss", path.loss, model.problem.loss.name),
+            Claim("path_.fit_intercept", path.fit_intercept, bool(fit.fit_intercept)),
+            *(Claim(f"path_.{name}", getattr(path, name), found) for name, found in self._labels().items()),
         ]
         damaged = [i for i, point in enumerate(path.points) if not self._is_readable(point)]
         if damaged:
             what = "coefficients of these features and targets"
             return [*claims, *(Claim(f"path_[{i}]", "damaged", what) for i in damaged)]
         return claims + self._point_claims(path.points)
+
+    def _labels(self) -> dict[str, Any]:
+        """Names of features and targets, and classes, as the fit has them elsewhere."""
+        names = {"feature_names": "feature_names_in_", "target_names": "target_names_", "classes": "classes_"}
+        return {name: getattr(self.fit, attribute, None) for name, attribute in names.items()}
 
     def _is_readable(self, point: PathPoint) -> bool:
         data, support = self.job.data, np.asarray(point.support)
@@ -163,48 +173,53 @@ class SearchCheck:
             support.dtype.kind in "iu"
             and (np.diff(support) > 0).all()
             and ((support >= 0) & (support < data.n_features)).all()
+            and np.shape(point.clusters) == shape[:1]
             and np.shape(point.rows) == shape
             and np.shape(point.intercept) == shape[1:]
             and np.isfinite(point.rows).all()
             and np.isfinite(point.intercept).all()
-            and np.isfinite(point.alpha)
-            and point.alpha > 0.0
+            and np.isfinite(real_number(point.loss))
+            and 0.0 < real_number(point.alpha) < np.inf
         )
 
     def _point_claims(self, points: Any) -> list[Claim]:
         """Objective, gap, loss and clusters of each point, from its coefficients and the data."""
-        model, d = self.model, self.job.data.n_features
-        coefs = [point.coef(d).astype(np.float64) for point in points]
-        terms = ObjectiveOfData(self.fit, self.job.data, model)
-        intercepts = [np.asarray(point.intercept, dtype=np.float64) for point in points]
-        solutions = [
-            Solution(terms, float(point.alpha), B, intercept, point.rows.dtype)
-            for point, B, intercept in zip(points, coefs, intercepts, strict=True)
-        ]
-        allowances = np.array([solution.allowance for solution in solutions])
-        losses = np.array([solution.loss for solution in solutions])
-        gaps, between = np.array([self._gap(i, each) for i, each in enumerate(solutions)]).T
-        selected = [np.delete(nonzero_rows(B), model.unpenalized).sum() for B in coefs]
-        clusters = [cluster_numbers(model, B, _spread(point, d)) for point, B in zip(points, coefs, strict=True)]
-        null = model.null_loss
-        ratios, uncertain = (1.0 - losses / null, allowances / null) if null > 0.0 else (np.ones(len(points)), 0.0)
+        terms = ObjectiveOfData(self.fit, self.job.data, self.model)
+        found = [self._point(i, point, terms) for i, point in enumerate(points)]
+        primals, losses, ratios, gaps, allowances, between, statuses, clusters = zip(*found, strict=True)
+        n_selected = [np.count_nonzero(~np.isin(point.support, self.model.unpenalized)) for point in points]
+        last = ratios[-1] >= MAX_DEVIANCE and isinstance(self.fit.alphas, Integral)
+        null_loss = self.model.null_loss or np.inf
         return [
-            Claim("path_.primal", _each(points, "primal"), [each.objective for each in solutions], allowances),
-            Claim("path_.dual_gaps", _each(points, "gap"), gaps, between),
-            Claim("path_.losses", _each(points, "loss"), losses, allowances),
-            Claim("path_.deviance_ratio", _each(points, "deviance_ratio"), ratios, uncertain),
-            Claim("path_.n_selected", _each(points, "n_selected"), selected),
-            Claim("path_.clusters", [_spread(point, d) for point in points], clusters),
-            Claim(
-                "path_.statuses",
-                _each(points, "status"),
-                [each.status(point, float(self.fit.tol)) for each, point in zip(solutions, points, strict=True)],
-            ),
+            Claim("path_.primal", _each(points, "primal"), primals, np.array(allowances)),
+            Claim("path_.dual_gaps", _each(points, "gap"), gaps, np.array(between)),
+            Claim("path_.losses", _each(points, "loss"), losses, np.array(allowances)),
+            Claim("path_.deviance_ratio", _each(points, "deviance_ratio"), ratios, np.array(allowances) / null_loss),
+            Claim("path_.n_selected", _each(points, "n_selected"), n_selected),
+            Claim("path_.clusters", np.concatenate(_all(points, "clusters")), np.concatenate(clusters)),
+            Claim("path_.statuses", _each(points, "status"), statuses),
+            Claim("path_.stopped_because", self.fit.path_.stopped_because, "deviance" if last else "end"),
+            *([] if last else [Claim("the number of alphas", len(points), len(self.grids[self.chosen]))]),
         ]
 
-    def _gap(self, i: int, solution: Solution) -> tuple[float, float]:
-        points = self.fit.path_.points
-        return solution.gap(points[i], lambda: self._path_again.points[min(i, len(self._path_again.points) - 1)])
+    def _point(self, i: int, point: PathPoint, terms: ObjectiveOfData) -> tuple[Any, ...]:
+        """Objective, loss, its share, gap, what rounding may change in both, status and clusters."""
+        d, null_loss = self.job.data.n_features, self.model.null_loss
+        B = point.coef(d).astype(np.float64)
+        intercept = np.asarray(point.intercept, dtype=np.float64)
+        solution = Solution(terms, float(point.alpha), B, intercept, point.rows.dtype)
+        again = partial(self._point_again, i)
+        gap, between = solution.gap(point, again)
+        ratio = 1.0 - solution.loss / null_loss if null_loss > 0.0 else 1.0
+        stated = np.zeros(d, dtype=np.intp)
+        stated[point.support] = point.clusters
+        clusters = cluster_numbers(self.model, B, stated)[point.support]
+        status = solution.status(point, float(self.fit.tol))
+        return solution.objective, solution.loss, ratio, gap, solution.allowance, between, status, clusters
+
+    def _point_again(self, i: int) -> PathPoint:
+        points = self._path_again.points
+        return points[min(i, len(points) - 1)]
 
     # The choice ---------------------------------------------------------------------------------------
 
@@ -226,8 +241,9 @@ class SearchCheck:
         claims.append(Claim("the chosen weight sequence", self.chosen, winner))
         report = reports[self.chosen]
         claims += [Claim(f"{name}_", getattr(fit, f"{name}_", None), report[name]) for name in expected]
-        alphas, index = np.asarray(fit.alphas_), int(report["best_index"])
-        claims.append(Claim("alpha_", fit.alpha_, alphas[index] if 0 <= index < len(alphas) else np.nan))
+        alphas, index = np.asarray(fit.alphas_), report["best_index"]
+        found = alphas[index] if index in range(len(alphas)) else np.nan
+        claims.append(Claim("alpha_", fit.alpha_, found))
         return claims
 
     def _report_claims(self, k: int, report: dict[str, Any], prefix: str) -> list[Claim]:
@@ -304,14 +320,9 @@ def _are_equal(folds: list[Fold], others: list[Fold]) -> bool:
     )
 
 
+def _all(points: Any, name: str) -> list[Any]:
+    return [getattr(point, name) for point in points]
+
+
 def _each(points: Any, name: str) -> Any:
-    return np.array([getattr(point, name) for point in points])
-
-
-def _spread(point: PathPoint, n_features: int) -> Any:
-    """Clusters of all features; those that are not stated fit nothing."""
-    labels = np.zeros(n_features, dtype=np.intp)
-    if np.shape(point.clusters) != np.shape(point.support):
-        return labels - 1
-    labels[point.support] = point.clusters
-    return labels
+    return np.array(_all(points, name))

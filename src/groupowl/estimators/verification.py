@@ -117,13 +117,21 @@ class FitCheck:
         self.data = data
         self.model = model
         self.stated: SolveResult = estimator.solve_result_
-        self.alpha = float(estimator.alpha_)
+        self.alpha = real_number(estimator.alpha_)
+        if not 0.0 < self.alpha < np.inf:
+            raise ValueError(f"alpha_ is {estimator.alpha_!r}, which is not a positive number. Fit again.")
         coef, intercept = estimator._penalized_coefficients()
         self.B, self.intercept = estimator._inner_coefficients(coef, intercept)
         expected = (data.n_features, data.n_targets)
         if self.B.shape != expected or self.intercept.shape != expected[1:]:
             raise ValueError(
                 f"coef_ has shape {np.shape(coef)} and intercept_ {np.shape(intercept)}, which do not belong to "
+                f"{expected[0]} features and {expected[1]} targets. Fit again."
+            )
+        shapes = [np.shape(value) for value in (self.stated.B, self.stated.intercept, self.stated.screened_at)]
+        if shapes != [expected, expected[1:], expected[:1]]:
+            raise ValueError(
+                f"solve_result_ has B, intercept and screened_at of the shapes {shapes}, which do not belong to "
                 f"{expected[0]} features and {expected[1]} targets. Fit again."
             )
         self.dtype = np.asarray(coef).dtype
