@@ -21,6 +21,7 @@ from .._kernels import (
     unit_norms,
 )
 from .._typing import FloatArray
+from ..compression import is_compressible
 from ..designs import as_design
 from ..model import Model
 from ..problem import Certificate, Problem
@@ -206,7 +207,7 @@ class Solution:
     def _gram_rounding(self) -> float:
         """What rounding changes in an objective that was computed from the Gram matrix of the centred columns."""
         problem = self.problem
-        if problem.loss.name != "squared":
+        if not is_compressible(problem):
             return 0.0
         size = problem.targets.norm + float(problem.norms @ unit_norms(self.coefficients[: problem.n_rows]))
         return 4.0 * (problem.n_rows + 8) * EPS * size * size

@@ -199,7 +199,7 @@ class SearchCheck:
             Claim("path_.clusters", np.concatenate(_all(points, "clusters")), np.concatenate(clusters)),
             Claim("path_.statuses", _each(points, "status"), statuses),
             Claim("path_.stopped_because", self.fit.path_.stopped_because, "deviance" if last else "end"),
-            *([] if last else [Claim("the number of alphas", len(points), len(self.grids[self.chosen]))]),
+            *([] if last else [Claim("path_.n_alphas", len(points), len(self.grids[self.chosen]))]),
         ]
 
     def _point(self, i: int, point: PathPoint, terms: ObjectiveOfData) -> tuple[Any, ...]:
