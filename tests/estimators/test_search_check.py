@@ -1,5 +1,6 @@
 """verify of the estimators that choose alpha: a changed path, score or choice is found, an honest one holds."""
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -253,3 +254,54 @@ def test_other_data_are_found_without_fitting_folds():
     check = model.verify(X, np.roll(Y, 1, axis=0))
     assert not check
     assert "NOT computed again: the chosen fit does not hold" in repr(check)
+
+
+# Every number -------------------------------------------------------------------------------------------
+
+# How the fit came about, which the data do not decide; and what makes the data those of another fit, an error.
+EFFORTS = {"seconds", "n_passes", "history", "n_iter", "n_features_in_", "classes_"}
+
+
+def places(value, place=()):
+    """Where the numbers of a fitted attribute are: keys, positions and names of fields, from the outside in."""
+    if isinstance(value, dict):
+        items = list(value.items())
+    elif isinstance(value, list | tuple):
+        items = list(enumerate(value))
+    elif hasattr(value, "__dataclass_fields__"):
+        items = [(name, getattr(value, name)) for name in value.__dataclass_fields__ if not name.startswith("_")]
+    else:
+        is_number = np.asarray(value).dtype.kind in "iuf" and np.size(value) > 0
+        return [place] if is_number else []
+    return [found for key, item in items if key not in EFFORTS for found in places(item, (*place, key))]
+
+
+def with_change(value, place):
+    """The same with another number at one place."""
+    if not place:
+        return value + 1 if np.asarray(value).dtype.kind in "iu" else value * 1.01 + 1e-9
+    key, rest = place[0], place[1:]
+    if hasattr(value, "__dataclass_fields__"):
+        return replace(value, **{key: with_change(getattr(value, key), rest)})
+    if isinstance(value, dict):
+        return value | {key: with_change(value[key], rest)}
+    return type(value)(with_change(item, rest) if i == key else item for i, item in enumerate(value))
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize("kind", [go.GroupOWLRegressorCV, go.GroupOWLClassifierCV])
+def test_every_number_of_a_fit_counts(kind, relaxed):
+    """Whatever is changed, the fit does not hold."""
+    X, y = regression_data(1) if kind is go.GroupOWLRegressorCV else labelled_data(1)
+    model = kind(alphas=2, eps=0.4, cv=2, relaxed=relaxed).fit(X, y)
+    assert model.verify(X, y)
+    fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    found = places(fitted)
+    assert len(found) > 40
+    unseen = []
+    for place in found:
+        changed = copy(model)
+        setattr(changed, place[0], with_change(getattr(model, place[0]), place[1:]))
+        if changed.verify(X, y):
+            unseen.append(place)
+    assert not unseen

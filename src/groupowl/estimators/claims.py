@@ -127,15 +127,15 @@ class ObjectiveOfData:
         self.model = model
         self.penalised = np.delete(np.arange(data.n_features), model.unpenalized)
         if data.is_summarised:
-            mean = data.X.x_mean
+            self.mean = data.X.x_mean
             deviation = np.sqrt(np.diagonal(data.X.gram) / data.X.total_weight)
         else:
             loss = model.problem.loss
             adopted = as_design(data.X).adopt(data.Y, data.sample_weight, loss.check_targets, 1.0)
             self.design, self.Y, self.w = adopted
-            mean = self.design.column_means(self.w)
-            deviation = self.design.column_norms(self.w, mean)
-        is_scaled = exceeds_rounding(deviation, mean) & bool(estimator.standardize)
+            self.mean = self.design.column_means(self.w)
+            deviation = self.design.column_norms(self.w, self.mean)
+        is_scaled = exceeds_rounding(deviation, self.mean) & bool(estimator.standardize)
         self.scale = np.where(is_scaled, deviation, 1.0)[self.penalised]
 
     def loss(self, B: FloatArray, intercept: FloatArray) -> float:

@@ -270,30 +270,26 @@ class FitCheck:
 
     def _coefficient_claims(self) -> list[Claim]:
         """The penalised coefficients are those of the solve; a relaxed fit has others, without penalty, beside them."""
-        fit, stated, loss = self.estimator, self.stated, self.model.problem.loss
+        fit, stated = self.estimator, self.stated
         is_relaxed = "penalized_coef_" in vars(fit)
-        prefix = "penalized_" if is_relaxed else ""
-        claims = self._compared(prefix, self.B, self.intercept, stated.B, stated.intercept, 4.0 * EPS)
+        claims = self._compared("penalized_" if is_relaxed else "", stated.B, stated.intercept, 4.0 * EPS)
         if bool(fit.relaxed) != is_relaxed:
             claims.append(Claim("relaxed", bool(fit.relaxed), is_relaxed))
         elif is_relaxed:
-            B, intercept = fit._inner_coefficients(fit.coef_, fit.intercept_)
-            found = relaxed_coefficients(self.model, stated.support, judge=False)
-            claims += self._compared("", B, intercept, *found[:2], _RELAXED_RTOL[loss.name])
+            B, intercept, _ = relaxed_coefficients(self.model, stated.support, judge=False)
+            claims += self._compared("", B, intercept, _RELAXED_RTOL[self.model.problem.loss.name])
         return claims
 
-    def _compared(
-        self, prefix: str, B: FloatArray, intercept: FloatArray, B_found: FloatArray, found: FloatArray, rtol: float
-    ) -> list[Claim]:
-        """Coefficients beside others, up to what no prediction sees; targets and features are the other way round."""
-        canonical = self.model.problem.loss.canonical
+    def _compared(self, prefix: str, B: FloatArray, intercept: FloatArray, rtol: float) -> list[Claim]:
+        """Coefficients and intercept as users see them, beside others; what is zero must be so."""
+        found, offset = self.estimator._public_coefficients(B, intercept, self.data)
+        names = f"{prefix}coef_", f"{prefix}intercept_"
+        coef, stated = (getattr(self.estimator, name) for name in names)
         unit = rtol + 4.0 * float(np.finfo(self.dtype).eps)
-        offset, offset_found = canonical(intercept[None])[0], canonical(found[None])[0]
-        sizes = np.abs(B_found).max(axis=0, initial=0.0)
-        reach = np.abs(offset_found) + np.abs(self.model.problem.targets.center)
-        if not self.model.problem.loss.centers_targets:  # classes share their rounding
-            sizes, reach = np.full_like(sizes, sizes.max()), np.full_like(reach, reach.max())
+        shift = np.abs(self.terms.mean) @ np.abs(B)  # the intercept takes it up
+        reach = np.abs(intercept).max() + np.abs(self.model.problem.targets.center).max() + shift.max()
+        sizes = np.abs(B).max() * (np.atleast_2d(found) != 0.0)
         return [
-            Claim(f"{prefix}coef_", canonical(B).T, canonical(B_found).T, unit * sizes[:, None]),
-            Claim(f"{prefix}intercept_", offset, offset_found, unit * reach),
+            Claim(names[0], np.atleast_2d(coef), np.atleast_2d(found), unit * sizes),
+            Claim(names[1], np.atleast_1d(stated), np.atleast_1d(offset), unit * reach),
         ]
