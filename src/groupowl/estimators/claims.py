@@ -169,7 +169,8 @@ class Solution:
     def __init__(self, terms: ObjectiveOfData, alpha: float, B: FloatArray, intercept: FloatArray, dtype: Any) -> None:
         self.model = terms.model
         self.alpha = alpha
-        self.intercept = intercept
+        offset = np.abs(terms.mean) @ np.abs(B)  # of the columns, which the unpenalised ones have no other norm for
+        self.shift = float(np.linalg.norm(intercept) + np.linalg.norm(offset))
         self.problem: Problem = self.model.problem.with_lam(alpha * self.model.sequence_weights)
         self.coefficients = self.problem.from_input(B, intercept)
         self.certificate: Certificate = self.problem.certify(self.coefficients)
@@ -189,7 +190,7 @@ class Solution:
         problem, residual = self.problem, self.certificate.residual
         if residual is None:  # nothing is known of coefficients that overflow
             return 0.0
-        moved = self.unit * (residual.reach + float(np.linalg.norm(self.intercept))) + self._taken_as_constant()
+        moved = self.unit * (residual.reach + self.shift) + self._taken_as_constant()
         # The loss changes with the predictor as fast as the norm of its gradient says, and a little more by curvature.
         penalty = self.unit * problem.penalty_value(self.coefficients)
         curvature = problem.loss.curvature

@@ -188,7 +188,8 @@ class SearchCheck:
         found = [self._point(i, point, terms) for i, point in enumerate(points)]
         primals, losses, ratios, gaps, allowances, between, statuses, clusters = zip(*found, strict=True)
         n_selected = [np.count_nonzero(~np.isin(point.support, self.model.unpenalized)) for point in points]
-        last = ratios[-1] >= MAX_DEVIANCE and isinstance(self.fit.alphas, Integral)
+        stated = real_number(points[-1].deviance_ratio)  # which is compared with its own below
+        last = stated >= MAX_DEVIANCE and isinstance(self.fit.alphas, Integral)
         null_loss = self.model.null_loss or np.inf
         return [
             Claim("path_.primal", _each(points, "primal"), primals, np.array(allowances)),
