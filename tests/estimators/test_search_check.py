@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 import groupowl as go
@@ -199,7 +200,8 @@ def test_honest_choices_of_classes_hold_in_another_form():
 
 def test_targets_far_from_zero():
     far = 1e8 + 1e-6 * Y
-    model = go.GroupOWLRegressorCV(**SETTINGS).fit(X, far)
+    with pytest.warns(ConvergenceWarning, match="fits of the folds stopped short"):  # their intercepts are rounded
+        model = go.GroupOWLRegressorCV(**SETTINGS).fit(X, far)
     assert not failures(model, X, far)
 
 

@@ -265,12 +265,27 @@ class Solution:
 
 def cluster_numbers(model: Model, B: FloatArray, stated: Any) -> Any:
     """Numbers of the clusters of coefficients; where rounding decides what is equal, as they are stated."""
-    norms = unit_norms(model.problem.from_input(B, None)[: model.problem.n_rows])
+    norms = unit_norms(model.problem.from_input(B.astype(np.float64), None)[: model.problem.n_rows])
+    if B.dtype != np.float64 and _could_be_clusters(norms, np.asarray(stated), 8.0 * float(np.finfo(B.dtype).eps)):
+        return stated
     for change in (1e-5, -1e-5):
         labels = cluster_labels(norms, CLUSTER_RTOL * (1.0 + change))
         if np.array_equal(labels, stated):
             return labels
     return cluster_labels(norms)
+
+
+def _could_be_clusters(norms: FloatArray, labels: Any, rtol: float) -> bool:
+    """Whether labels are those of falling norms which are equal within a cluster, up to a rounding of the norms."""
+    if labels.shape != norms.shape or labels.dtype.kind not in "iu" or not np.array_equal(labels > 0, norms > 0.0):
+        return False
+    clusters = [norms[labels == number] for number in range(1, int(labels.max(initial=0)) + 1)]
+    if any(len(members) == 0 for members in clusters):
+        return False
+    largest = np.array([members.max() for members in clusters])
+    smallest = np.array([members.min() for members in clusters])
+    are_equal = np.all(largest <= (1.0 + rtol) * smallest)
+    return bool(are_equal and np.all(largest[1:] <= (1.0 + rtol) * smallest[:-1]))
 
 
 def alpha_allowance(model: Model, alpha: float) -> float:
