@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri, ndtri
 
-from ._checks import finite_number, lookup, nonnegative_weights, number_in, positive_integer
+from ._checks import LARGEST_FACTOR, finite_number, lookup, nonnegative_weights, number_in, positive_integer
 from ._typing import FloatArray
 
 __all__ = ["bh", "chi", "constant", "gaussian", "linear", "oscar"]
@@ -248,7 +248,10 @@ def _accepted(function: Any, **arguments: int) -> dict[str, int]:
 
 
 def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
-    """``values`` as OWL weights: finite, non-negative, non-increasing, not all zero, one per feature."""
+    """``values`` as OWL weights: finite, non-negative, non-increasing, not all zero, one per feature.
+
+    Positive ones lie between 1e-150 and 1e150: products with others would overflow or vanish, and prove nothing.
+    """
     if isinstance(values, numbers.Real):
         raise ValueError(
             f"{argument} must be 1-dimensional, one weight per feature, got the number {float(values)!r}. "
@@ -269,4 +272,16 @@ def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
             f"{argument} is all zero: without a penalty there is nothing to certify. Use a positive first "
             f"weight, or an unpenalised model."
         )
+    check_strengths(argument, sequence[sequence > 0.0])
     return sequence
+
+
+def check_strengths(argument: str, strengths: FloatArray) -> None:
+    """Refuse what rows pay per unit of norm, where it is something, if its squares overflow or vanish."""
+    beyond = strengths[(strengths > LARGEST_FACTOR) | (strengths < 1.0 / LARGEST_FACTOR)]
+    if len(beyond):
+        raise ValueError(
+            f"{argument} has the entry {float(beyond[0])!r}: positive ones must lie between {1.0 / LARGEST_FACTOR:g} "
+            f"and {LARGEST_FACTOR:g}, where squares neither overflow nor vanish. Rescale the data, or use a zero for "
+            "what is tiny."
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -71,6 +72,7 @@ class CrossValidatedFit(GroupOWLBase):
             columns have no finite optimum because these tell classes apart.
         """
         self._check_selection()
+        _check_jobs(self.n_jobs)
         settings, scorer = self._settings(), resolve_scorer(self.scoring, self._loss)
         splitter_params, scorer_params = self._routed_params(scorer, sample_weight, params)
         X, parts = _joined_statistics(X)
@@ -189,6 +191,14 @@ class CrossValidatedFit(GroupOWLBase):
         fitted = {"alphas_": best.path.alphas, "best_index_": best.best_index, "path_": path}
         fitted |= {f"{name}_": value for name, value in best.attributes.items()}
         return fitted | {"search_results_": [found.report() for found in searched]}
+
+
+def _check_jobs(n_jobs: Any) -> None:
+    """Refuse what joblib would round to a number of jobs, or fail on after hours."""
+    is_whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (is_whole and n_jobs != 0):
+        kind = ValueError if is_whole else TypeError
+        raise kind(f"n_jobs must be None or an integer, -1 for all processors and never 0, got {n_jobs!r}.")
 
 
 def _continued(first: SolveResult, second: SolveResult, n_unpenalized: int) -> SolveResult:

@@ -101,11 +101,9 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
         checked = validate_data(scratch, X, reset=reset, ensure_all_finite=False, **_MATRIX_CHECKS)
     except (TypeError, ValueError) as error:
         complaint = complain_of_entries("X", X if column_names(X) is not None else np.asarray(X))
-        if complaint is None:
-            raise
         if isinstance(error, TypeError):
-            raise TypeError(f"{complaint} ({error})") from error
-        raise ValueError(complaint) from error
+            raise TypeError(f"X: {error}" if complaint is None else f"{complaint} ({error})") from error
+        raise ValueError(complaint or f"X: {error}") from error
     names = getattr(scratch, "feature_names_in_", None)
     _check_finite_columns(checked, names)
     return checked, names
@@ -153,6 +151,9 @@ def _check_kind(X: Any) -> None:
         raise TypeError("X is None. Give the data as an array of shape (n_samples, n_features).")
     if isinstance(X, list | tuple):
         X = rectangular_array("X", X)
+    dtype = getattr(X, "dtype", None)
+    if getattr(dtype, "kind", "") == "c":
+        raise ValueError(f"X must hold real numbers, got dtype {dtype}. Complex data not supported.")
     if dates := complain_of_dates("X", X):
         raise TypeError(dates)
     names = column_names(X)

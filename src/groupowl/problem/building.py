@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import truth_value
 from .._typing import FloatArray, IndexArray
 from ..designs import GramCache, as_design, project_out, standardize
 from ..losses import resolve_loss
@@ -35,8 +36,7 @@ def build_problem(
     Sample weights are scaled to ``total_weight`` if that is given.
     """
     resolved = resolve_loss(loss)
-    if not isinstance(fit_intercept, bool | np.bool_):
-        raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
+    fit_intercept = truth_value("fit_intercept", fit_intercept)
     design = as_design(X)
     lam = np.ones(design.n_features) if lam is LATER else check_sequence("lam", lam, design.n_features)
     design, Y, w = design.adopt(Y, sample_weight, resolved.check_targets, total_weight)
@@ -75,4 +75,4 @@ def _check_magnitude(norms: FloatArray, targets: Targets) -> None:
             f"{too_large[0]}. Rescale them, or the sample weights."
         )
     if not np.isfinite(targets.norm + targets.null_loss + targets.total_weight):
-        raise ValueError("Y or sample_weight is so large that the loss overflows. Rescale them.")
+        raise ValueError("The targets (y or Y) or sample_weight are so large that the loss overflows. Rescale them.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import finite_matrix, finite_number, finite_vector, lookup, positive_integer
+from .._checks import as_generator, finite_matrix, finite_number, finite_vector, lookup, positive_integer
 from .._typing import FloatArray
 from ..compression import build_problem_of_data
 from ..problem import Problem
@@ -144,19 +144,6 @@ def check_callback(callback: Any) -> None:
     """Refuse what cannot be called."""
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
-
-
-def as_generator(random_state: Any) -> np.random.Generator:
-    """A generator from a seed, a generator (used as it is), a RandomState, or None."""
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(np.iinfo(np.int32).max)
-    try:
-        if isinstance(random_state, bool):
-            raise TypeError("a truth value is no seed")
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        message = "random_state must be a non-negative integer, a NumPy Generator or RandomState, or None"
-        raise ValueError(f"{message}; got {random_state!r}.") from error
 
 
 def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
