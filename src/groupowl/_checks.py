@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numbers
 import operator
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -184,6 +186,15 @@ def nonnegative_weights(argument: str, values: Any, length: int, *, per: str, wh
         i = int(np.argmin(weights))
         raise ValueError(f"{argument}{where} must be non-negative, but {argument}[{i}] is {float(weights[i])!r}.")
     return weights
+
+
+def checked_path(argument: str, value: Any) -> Path:
+    """``value`` as the path of a file or folder."""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{argument} must be a str or a Path, got {value!r} of type {type(value).__name__}.")
+    if not os.fspath(value):
+        raise ValueError(f"{argument} is empty. Give the name of a file or folder.")
+    return Path(value)
 
 
 def position_in(argument: str, index: Any, length: int, what: str) -> int:

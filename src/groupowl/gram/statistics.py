@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._checks import checked_path
 from .._dask import as_row_chunks
 from .._kernels import EPS, exceeds_rounding, two_sum
 from .._typing import BoolArray, FloatArray, IndexArray
@@ -445,7 +446,7 @@ def _statistics_of_blocks(blocks: Iterable[tuple[Any, ...]]) -> Iterator[Suffici
 
 
 def _with_suffix(path: Any) -> Path:
-    path = Path(path)
+    path = checked_path("path", path)
     return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
 
 
