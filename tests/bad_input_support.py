@@ -127,6 +127,7 @@ SAMPLE_WEIGHTS = {
     "a word": "balanced",
     "complex": np.ones(12) + 1j,
     "sum overflows": np.full(12, 1e308),
+    "far apart": np.r_[1e300, np.ones(10), 1e-300],
 }
 SEQUENCES = {
     "rising": [0.5, 1.0, 1.5, 2.0],
@@ -140,8 +141,8 @@ SEQUENCES = {
     "a number": 0.5,
     "complex": np.ones(4) + 1j,
     "far apart": [1e300, 1.0, 1e-10, 1e-300],
-    "too large": np.full(4, 1e300),
-    "too small": np.full(4, 1e-300),
+    "too large": np.full(4, 1e308),
+    "too small": np.full(4, 1e-320),
     "texts": ["1", "2", "3", "4"],
 }
 SEEDS = {"text": "x", "negative": -1, "a fraction": 1.5, "True": True}

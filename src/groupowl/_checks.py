@@ -25,7 +25,7 @@ NO_WEIGHT = "sample_weight is all zero: at least one sample must have a positive
 
 REAL_KINDS = "fiub"
 
-#: Squares of numbers between one over this and this neither overflow nor vanish.
+#: Squares of numbers up to this do not overflow; what is smaller than others by this factor vanishes beside them.
 LARGEST_FACTOR = 1e150
 
 Entry = TypeVar("Entry")

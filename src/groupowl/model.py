@@ -82,9 +82,10 @@ class Model:
 
     def check_alphas(self, argument: str, alphas: FloatArray) -> None:
         """Refuse alphas that make penalties with which nothing can be proved."""
-        with np.errstate(all="ignore"):
-            strengths = np.outer(alphas, self.weights[self.weights > 0.0])
-        check_strengths(f"{argument} * weights", strengths.ravel())
+        for alpha in (alphas.max(), alphas.min()):
+            with np.errstate(all="ignore"):
+                strengths = alpha * self.weights[self.weights > 0.0]
+            check_strengths(f"{argument} * weights", strengths)
 
     def alpha_grid(self, count: int, eps: float) -> FloatArray:
         """So many alphas from :attr:`alpha_max` down to ``eps`` times it, evenly spaced on a logarithmic scale."""

@@ -250,7 +250,8 @@ def _accepted(function: Any, **arguments: int) -> dict[str, int]:
 def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
     """``values`` as OWL weights: finite, non-negative, non-increasing, not all zero, one per feature.
 
-    Positive ones lie between 1e-150 and 1e150: products with others would overflow or vanish, and prove nothing.
+    The largest is at most 1e150 times the smallest that is positive, and their sum is finite: beyond, some would
+    vanish, and nothing could be proved.
     """
     if isinstance(values, numbers.Real):
         raise ValueError(
@@ -277,11 +278,16 @@ def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
 
 
 def check_strengths(argument: str, strengths: FloatArray) -> None:
-    """Refuse what rows pay per unit of norm, where it is something, if its squares overflow or vanish."""
-    beyond = strengths[(strengths > LARGEST_FACTOR) | (strengths < 1.0 / LARGEST_FACTOR)]
-    if len(beyond):
+    """Refuse what rows pay per unit of norm, where it is something, if sums overflow or smaller ones vanish."""
+    largest, smallest = float(strengths.max()), float(strengths.min())
+    with np.errstate(over="ignore"):
+        total = strengths.sum()
+    if not np.isfinite(total):
+        raise ValueError(f"{argument} is so large that its sum overflows: its largest entry is {largest!r}.")
+    if smallest < np.finfo(np.float64).tiny:
+        raise ValueError(f"{argument} is so small that it vanishes: its smallest positive entry is {smallest!r}.")
+    if smallest < largest / LARGEST_FACTOR:
         raise ValueError(
-            f"{argument} has the entry {float(beyond[0])!r}: positive ones must lie between {1.0 / LARGEST_FACTOR:g} "
-            f"and {LARGEST_FACTOR:g}, where squares neither overflow nor vanish. Rescale the data, or use a zero for "
-            "what is tiny."
+            f"{argument} has positive entries from {largest!r} down to {smallest!r}: beside the largest the smallest "
+            f"vanish. Make those that are less than 1/{LARGEST_FACTOR:g} of the largest zero."
         )

@@ -16,6 +16,7 @@ from .values import (
     check_complete,
     class_labels,
     group_values,
+    has_fractions,
     no_number,
     numbers_of,
     rows_of,
@@ -361,6 +362,10 @@ class _Builder:
             return self.roles.task
         sheet, targets = self.target_sheet, self.targets
         if len(targets) == 1:
+            is_text = not sheet.is_number(targets[0])
+            if is_text and has_fractions(sheet.labels(targets[0])):
+                remedy = "Correct it, or use --task classification if all of them are labels of classes."
+                raise TableError(no_number(sheet, targets[0], "target", remedy))
             return CLASSIFICATION if sheet.is_category(targets[0]) else REGRESSION
         texts = [j for j in targets if not sheet.is_number(j)]
         if texts:
