@@ -116,7 +116,10 @@ FILES = {
     "words that name no samples": Bad(
         "sex,id,y\nf,W054,3\nm,W055,1\nf,W056,2\n", (". Encode it as a number, or leave columns out with --drop",)
     ),
-    "a decimal comma": Bad("a;b;y\n1,5;2;3\n2,5;3;4\n", ("'1,5' in row 1", "decimal point, a plain minus and nothing between thousands. Encode")),
+    "a decimal comma": Bad(
+        "a;b;y\n1,5;2;3\n2,5;3;4\n",
+        ("'1,5' in row 1", "decimal point, a plain minus and nothing between thousands. Encode"),
+    ),
     "a date": Bad("a,b,y\n1,2020-01-31,3\n2,2020-02-01,1\n", ("2020-01-31", "which is no number")),
     "gaps": Bad(
         GOOD + ",NA,3\n,1,2\n",

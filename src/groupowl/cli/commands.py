@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import MISSING, fields
@@ -13,7 +12,7 @@ from functools import wraps
 from typing import Any, get_args, get_type_hints
 
 from ..tables import MissingTargetsError, TableError
-from .messages import Failure, fail, tell
+from .messages import Failure, fail, tell, tell_traceback
 
 #: Commands with an example of each.
 COMMANDS: dict[Callable[..., None], str] = {}
@@ -86,7 +85,7 @@ def _guarded(function: Callable[..., None]) -> Callable[..., None]:
             raise SystemExit(1) from None
         except Exception as error:
             if options.get("debug"):
-                traceback.print_exc()
+                tell_traceback()
             fail(*_explained(error))
 
     del call.__wrapped__

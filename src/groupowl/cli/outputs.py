@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import tempfile
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,16 @@ from ..inputs import coefficient_columns
 from ..persistence import load, save
 from ..persistence.folders import fresh_folder
 from ..tables import Reading, Roles
+from ..tables.values import is_number
 from .messages import Failure, writing
 from .outcome import Outcome
 
 #: Names of the files in the folder; the model is a folder of its own.
 MODEL, RUN, COEFFICIENTS, REPORT = "model", "run.json", "coefficients.csv", "report.html"
 ALPHAS, UNMATCHED = "alphas.csv", "unmatched_ids.csv"
+
+# What makes spreadsheets take the rest of a cell for a formula, also in the width of East Asian letters.
+_FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 _KIND = "groupowl run"
 _FORMAT_VERSION = 1
@@ -131,16 +136,26 @@ def write_report_file(path: Path, outcome: Outcome) -> None:
     )
 
 
+def harmless(cells: Iterable[Any]) -> list[Any]:
+    """Cells of a row or column for a CSV file: text that a spreadsheet would run is marked as text by an apostrophe."""
+    return [f"'{cell}" if _may_run(cell) else cell for cell in cells]
+
+
+def _may_run(cell: Any) -> bool:
+    return isinstance(cell, str) and cell.startswith(_FORMULA_MARKS) and not is_number(cell)
+
+
 def _write_coefficients(path: Path, outcome: Outcome) -> None:
     """The intercept, then all features, strongest first."""
     estimator = outcome.estimator
     frame = estimator.coef_frame(sort=True)
     if not hasattr(estimator, "feature_names_in_"):  # sparse data have names of their own
         frame["feature"] = np.array(outcome.table.feature_names, dtype=object)[frame["feature"].to_numpy()]
+    frame["feature"] = harmless(frame["feature"])
     intercept = np.atleast_1d(estimator.intercept_).tolist()
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(frame.columns)
+        writer.writerow(harmless(frame.columns))
         writer.writerow(["(intercept)", 0, "", "intercept", *intercept])
         frame.to_csv(file, header=False, index=False, lineterminator="\n")
 
@@ -176,8 +191,8 @@ def _write_unmatched(path: Path, outcome: Outcome) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["file", "id"])
-        writer.writerows([outcome.table.source, name] for name in match.only_left)
-        writer.writerows([outcome.reading.targets_from, name] for name in match.only_right)
+        writer.writerows(harmless([outcome.table.source, name]) for name in match.only_left)
+        writer.writerows(harmless([outcome.reading.targets_from, name]) for name in match.only_right)
 
 
 def _record(outcome: Outcome) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .commands import command
-from .messages import Failure, duration, make_folder, print_paths, tell, writing
+from .messages import Failure, duration, make_folder, print_paths, say, tell, writing
 from .options import QUIET
 from .progress import progress_bar
 
@@ -98,7 +98,7 @@ def _print_sizes(results: reproduction.Results) -> None:
     """Data sets that have the name of the paper's and not its size."""
     for name in results.datasets:
         if "size differs" in results.whose(name):
-            print(f"{name}: {results.whose(name)}.")
+            say(f"{name}: {results.whose(name)}.")
 
 
 def _problem(results: reproduction.Results) -> str | None:
@@ -132,10 +132,10 @@ def _campaign_options(options: ReproduceOptions) -> reproduction.Options:
 
 def _print_plan(campaign: reproduction.Campaign) -> None:
     """What was found, what is missing, and how long it will take."""
-    print(f"Data sets: {', '.join(campaign.found)}.")
+    say(f"Data sets: {', '.join(campaign.found)}.")
     for name, files in campaign.missing.items():
-        print(f"Missing, skipped: {name} (looked for {', '.join(files)}).")
+        say(f"Missing, skipped: {name} (looked for {', '.join(files)}).")
     for key in campaign.repaired:
-        print(f"Stored result {key} cannot be read and is done again.")
+        say(f"Stored result {key} cannot be read and is done again.")
     limit = duration(60 * campaign.options.minutes)
-    print(f"Expected time: about {duration(campaign.expected())}; never more than {limit}.")
+    say(f"Expected time: about {duration(campaign.expected())}; never more than {limit}.")

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from .._text import printable
 from ..estimators.summary import unequal_norms_text
-from .messages import print_paths
+from .messages import PlainConsole, print_paths
 from .options import TalkOptions
 from .outcome import Outcome
 
@@ -32,7 +32,7 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
 
 def print_json(value: dict[str, Any]) -> None:
     """One object on one line; what JSON has no number for is null."""
-    print(json.dumps(_plain(value), allow_nan=False))
+    print(json.dumps(_plain(value), allow_nan=False).replace("\x7f", "\\u007f"))  # the one control JSON leaves
 
 
 def _plain(value: Any) -> Any:
@@ -77,7 +77,7 @@ def describe(outcome: Outcome, written: list[Path]) -> dict[str, Any]:
 
 
 def _print_page(outcome: Outcome, written: list[Path]) -> None:
-    console = Console()
+    console = PlainConsole()
     console.print(Text(outcome.title, style="bold"))
     facts = RichTable.grid(padding=(0, 2))
     for name in _FACTS:
@@ -116,7 +116,7 @@ def _feature_table(outcome: Outcome) -> RichTable | Text:
     table.add_column("norm", justify="right")
     for j in selected[:_SHOWN]:
         cluster = "-" if j in estimator.unpenalized_ else str(estimator.clusters_[j])
-        table.add_row(Text(names[j], overflow="ellipsis", no_wrap=True), cluster, f"{norms[j]:.4g}")
+        table.add_row(Text(printable(names[j]), overflow="ellipsis", no_wrap=True), cluster, f"{norms[j]:.4g}")
     if len(selected) > _SHOWN:
         table.add_row(f"... {len(selected) - _SHOWN} more", "", "")
     return table

@@ -129,7 +129,7 @@ def check_same_features(estimator: Any, n_features: int, names: Any) -> None:
     fitted = getattr(estimator, "feature_names_in_", None)
     if names is None or fitted is None or np.array_equal(names, fitted):
         return
-    unseen = [str(name) for name in names if name not in set(fitted)]
+    unseen = [repr(name) for name in names if name not in set(fitted)]
     what = f"it has {', '.join(unseen[:5])}, which the fit did not see" if unseen else "they are in another order"
     raise ValueError(f"The feature names of X should match those that {kind} was fitted with, but {what}.")
 

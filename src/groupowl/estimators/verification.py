@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._kernels import exceeds_rounding, nonzero_rows, owl_value, unit_norms
+from .._text import printable
 from .._typing import FloatArray
 from ..designs import as_design
 from ..model import Model
@@ -254,5 +255,5 @@ class _Check:
         if len(wrong) == 0:
             return Finding(True, f"the {int(claimed.sum())} features claimed proved zero have zero coefficients")
         labels: FloatArray = self.estimator._feature_labels()
-        listed = ", ".join(str(labels[j]) for j in wrong[:5])
+        listed = ", ".join(printable(labels[j]) for j in wrong[:5])
         return Finding(False, f"{len(wrong)} features claimed proved zero have coefficients that are not: {listed}")

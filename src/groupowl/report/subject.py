@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._text import printable
 from .._typing import FloatArray, IndexArray
 from ..estimators import FitCertificate
 from ..path import PathResult
@@ -158,7 +159,7 @@ def _with_fit(subject: Subject) -> PathResult:
 
 def shown_name(name: Any) -> str:
     """A name in one line; an empty one is put into words."""
-    return " ".join(str(name).split()) or "(empty name)"
+    return printable(" ".join(str(name).split())) or "(empty name)"
 
 
 def _end_of(path: PathResult, names: list[str], columns: list[str]) -> tuple[float, Selection, FloatArray | None]:

@@ -65,7 +65,7 @@ def _texts_among_features(sheet: Sheet, texts: list[int], can_drop: bool) -> str
 def _may_name_samples(sheet: Sheet, j: int) -> bool:
     """Whether every cell is text, and another one."""
     cells = sheet.labels(j)
-    are_words = all(isinstance(cell, str) and not _is_number(_usual_spelling(cell)) for cell in cells)
+    are_words = all(isinstance(cell, str) and not is_number(_usual_spelling(cell)) for cell in cells)
     return are_words and len(set(cells)) == len(cells)
 
 
@@ -135,11 +135,11 @@ def sample_weights(option: str, sheet: Sheet, j: int) -> FloatArray:
 def no_number(sheet: Sheet, j: int, what: str, remedy: str, more: str = "") -> str:
     """A message about the first cell that is no number."""
     cells = [(i, cell) for i, cell in enumerate(sheet.labels(j)) if cell is not None]
-    i, cell = next(((i, cell) for i, cell in cells if not _is_number(cell)), (-1, None))
+    i, cell = next(((i, cell) for i, cell in cells if not is_number(cell)), (-1, None))
     if i < 0:
         i, cell = cells[0] if cells else (0, None)
         return f"{sheet.source}: {what} with {cell!r} in {sheet.place(i, j)} is stored as text{more}. {remedy}"
-    hint = f" {_SPELLING}" if isinstance(cell, str) and _is_number(_usual_spelling(cell)) else ""
+    hint = f" {_SPELLING}" if isinstance(cell, str) and is_number(_usual_spelling(cell)) else ""
     shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
     return f"{sheet.source}: {what} with {shown!r} in {sheet.place(i, j)}, which is no number{more}.{hint} {remedy}"
 
@@ -156,7 +156,7 @@ def _usual_spelling(cell: str) -> str:
     return f"{''.join(groups)}.{last}" if groups else digits
 
 
-def _is_number(cell: Any) -> bool:
+def is_number(cell: Any) -> bool:
     """Whether a reader of columns takes a cell for a number; Python would take more."""
     if isinstance(cell, str):
         return _NUMBER.fullmatch(cell) is not None
@@ -165,7 +165,7 @@ def _is_number(cell: Any) -> bool:
 
 def has_fractions(cells: Iterable[Any]) -> bool:
     """Whether some cells of text are numbers with decimals, as no labels are."""
-    return any(isinstance(cell, str) and "." in cell and _is_number(cell) for cell in cells)
+    return any(isinstance(cell, str) and "." in cell and is_number(cell) for cell in cells)
 
 
 def _check_sizes(sheet: Sheet, columns: Sequence[int], X: Any) -> None:
