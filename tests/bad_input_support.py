@@ -34,6 +34,27 @@ class Row:
     names: str
 
 
+@dataclass(frozen=True)
+class CommandRow:
+    """A bad input of the command line: what is typed, a file (text, bytes, or who writes it), what must be said."""
+
+    id: str
+    arguments: tuple[str, ...]
+    file: str
+    content: Any
+    says: tuple[str, ...]
+
+    def write(self, folder: Path) -> None:
+        """The file."""
+        path = folder / self.file
+        if callable(self.content):
+            self.content(path)
+        elif isinstance(self.content, bytes):
+            path.write_bytes(self.content)
+        else:
+            path.write_text(self.content, encoding="utf-8", newline="")
+
+
 def rows_of(calls: dict[str, Callable[..., Any]], table: dict[str, dict[str, dict[str, Any]]]) -> list[Row]:
     """Rows from ``{callable: {argument: {what: value}}}``; the value takes the place of the argument in the call."""
     return [

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
+from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold
 
 import groupowl as go
@@ -20,6 +22,7 @@ from bad_input_support import (
     SHARES,
     SOLVERS,
     UNPENALIZED,
+    Row,
     X,
     Y,
     check,
@@ -190,7 +193,36 @@ TABLE = {
     "get_support": {"indices": FLAGS},
 }
 
-ROWS = rows_of(CALLS, TABLE)
+STATISTICS = go.SufficientStatistics.from_arrays(X, Y)
+ONE = {"X": X[:1], "y": Y[:1]}
+MORE = [
+    Row("statistics for classes", lambda: go.GroupOWLClassifier().fit(STATISTICS), "X"),
+    Row("statistics and targets", lambda: go.GroupOWLRegressor().fit(STATISTICS, Y), "y"),
+    Row("statistics and weights", lambda: go.GroupOWLRegressor().fit(STATISTICS, sample_weight=[1.0]), "sample_weight"),
+    Row("statistics without folds", lambda: go.GroupOWLRegressorCV().fit(STATISTICS), "X"),
+    Row("statistics of one fold", lambda: go.GroupOWLRegressorCV().fit([STATISTICS]), "X"),
+    Row("statistics and scoring", lambda: go.GroupOWLRegressorCV(scoring="r2").fit([STATISTICS] * 2), "scoring"),
+    Row("statistics and unpenalized", lambda: go.GroupOWLRegressor(unpenalized=[0]).fit(STATISTICS), "unpenalized"),
+    Row("one sample for folds", lambda: go.GroupOWLRegressorCV().fit(**ONE), "X"),
+    Row("a class of one sample", lambda: go.GroupOWLClassifierCV().fit(X, [0] * 11 + [1]), "y"),
+    Row("more folds than a class has", lambda: go.GroupOWLClassifierCV(cv=5).fit(X, LABELS), "y"),
+    Row("a metric for a scorer", lambda: go.GroupOWLRegressorCV(scoring=r2_score).fit(X, Y), "scoring"),
+    Row("a scorer of text", lambda: go.GroupOWLRegressorCV(scoring=lambda e, X, y: "good").fit(X, Y), "scoring"),
+    Row("an unknown argument of fit", lambda: go.GroupOWLRegressorCV().fit(X, Y, colour=3), "colour"),
+    Row("weights of text", lambda: go.GroupOWLRegressor(weights=lambda d: ["a"] * d).fit(X, Y), "weights"),
+    Row("weights of another length", lambda: go.GroupOWLRegressor(weights=lambda d: np.ones(9)).fit(X, Y), "weights"),
+    Row("a list of weights", lambda: go.GroupOWLRegressor(weights=["bh", "chi"]).fit(X, Y), "weights"),
+    Row("an empty list of weights", lambda: go.GroupOWLRegressorCV(weights=[]).fit(X, Y), "weights"),
+    Row("names twice", lambda: go.GroupOWLRegressor().fit(NAMED.set_axis(list("abba"), axis=1), Y), "X"),
+    Row("mixed names", lambda: go.GroupOWLRegressor().fit(NAMED.set_axis(["a", 1, "b", 2], axis=1), Y), "X"),
+    Row("sparse targets", lambda: go.GroupOWLRegressor().fit(X, sp.csr_array(Y)), "y"),
+    Row("labels for a regression", lambda: go.GroupOWLRegressor().fit(X, list("abcabcabcabc")), "y"),
+]
+ROWS = [*rows_of(CALLS, TABLE), *MORE]
+
+
+def test_rows_differ():
+    assert len({row.id for row in ROWS}) == len(ROWS) > 450
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)

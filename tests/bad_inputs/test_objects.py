@@ -129,6 +129,10 @@ TABLE |= {name: {"estimator": {"not fitted": UNFITTED}} for name in CALLS if nam
 ROWS = rows_of(CALLS, TABLE)
 
 
+def test_rows_differ():
+    assert len({row.id for row in ROWS}) == len(ROWS) > 150
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_bad_input(row, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -98,7 +98,7 @@ TARGETS = {
 CLASSES = {
     "negative": with_entry(ONE_HOT, -1.0),
     "no probabilities": 2 * ONE_HOT,
-    "one column": ONE_HOT[:, :1],
+    "one column": 0.5 * ONE_HOT[:, :1],
     "complex": ONE_HOT + 1j,
     "nan": with_entry(ONE_HOT, np.nan),
 }
@@ -184,7 +184,7 @@ TABLE = {
         "coef_init": STARTS,
         "verbose": {"text": "loud", "negative": -1, "a fraction": 1.5, "None": None},
     },
-    "path of classes": {"y": LABEL_VALUES},
+    "path of classes": {"y": LABEL_VALUES | {f"probabilities, {what}": Y for what, Y in CLASSES.items()}},
     "SafeScreener": {"Y": TARGETS, "lam": SEQUENCES, "rule": RULES, "loss": LOSSES, "fit_intercept": FLAGS},
     "update": {
         "fit_intercept": FLAGS,
@@ -250,6 +250,10 @@ TABLE = {
 }
 
 ROWS = rows_of(CALLS, TABLE)
+
+
+def test_rows_differ():
+    assert len({row.id for row in ROWS}) == len(ROWS) > 750
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)

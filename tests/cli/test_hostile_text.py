@@ -107,6 +107,18 @@ def test_progress_is_plain(capsys):
     assert "\x1b[2J" not in capsys.readouterr().err
 
 
+def test_who_prints():
+    """Nobody but the module of messages, and who says the same sentence always."""
+    prints = re.compile(r"(?<![\w.])print\(|Console\(|sys\.std(out|err)\.write|typer\.echo")
+    folder = Path(go.__file__).parent / "cli"
+    found = {path.name for path in folder.glob("*.py") if prints.search(path.read_text(encoding="utf-8"))}
+    allowed = {"messages.py", "__init__.py"}
+    makers = {"summary.py", "demo.py", "progress.py"}  # of consoles of messages.py
+    assert found - makers == allowed
+    for name in makers:
+        assert re.search(r"(?<!Plain)Console\(|(?<![\w.])print\(", (folder / name).read_text(encoding="utf-8")) is None
+
+
 def test_styles_of_tables_stay():
     """What Rich itself writes for a terminal is no text."""
     stream = io.StringIO()

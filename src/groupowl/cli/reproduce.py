@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,7 +91,8 @@ def _make_campaign(options: ReproduceOptions) -> reproduction.Campaign:
         with writing(options.out):
             return Campaign(options.data, options.out, _campaign_options(options), restart=options.restart)
     except (TypeError, ValueError) as error:
-        raise Failure(str(error)) from error
+        is_option = str(error).partition(" ")[0] in {item.name for item in fields(options)}
+        raise Failure(f"{'--' if is_option else ''}{error}") from error
 
 
 def _print_sizes(results: reproduction.Results) -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from .._text import printable
 from ..estimators.summary import unequal_norms_text
-from .messages import PlainConsole, print_paths
+from .messages import PlainConsole, print_paths, say
 from .options import TalkOptions
 from .outcome import Outcome
 
@@ -32,7 +32,7 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
 
 def print_json(value: dict[str, Any]) -> None:
     """One object on one line; what JSON has no number for is null."""
-    print(json.dumps(_plain(value), allow_nan=False).replace("\x7f", "\\u007f"))  # the one control JSON leaves
+    say(json.dumps(_plain(value), allow_nan=False).replace("\x7f", "\\u007f"))  # the one control that JSON leaves
 
 
 def _plain(value: Any) -> Any:

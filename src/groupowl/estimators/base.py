@@ -77,7 +77,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         """Check the data of a fit and change nothing; with ``reset=False`` they must be like those of the fit."""
         if isinstance(X, SufficientStatistics):
             if self._loss != "squared":
-                raise ValueError(f"{type(self).__name__} needs the samples themselves, not SufficientStatistics.")
+                raise ValueError(f"X: {type(self).__name__} needs the samples themselves, not SufficientStatistics.")
             return summarised_data(self, X, y, sample_weight, reset=reset)
         checked, names = checked_matrix(self, X, reset=reset)
         if y is None:

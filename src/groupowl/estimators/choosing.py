@@ -247,7 +247,7 @@ def _check_folds_possible(data: FitData, scorer: Any, parts: Any, loss: str, *, 
     advice = "Choose by an information criterion, for example selection='bic', or use data in memory or on disk."
     if data.is_summarised and not parts:
         raise ValueError(
-            "folds cannot be made from the statistics of all samples. Give a list with those of each fold, "
+            "X: folds cannot be made from the statistics of all samples. Give a list with those of each fold, "
             f"fit([first, second, ...]). {advice}"
         )
     reasons = {
@@ -258,7 +258,9 @@ def _check_folds_possible(data: FitData, scorer: Any, parts: Any, loss: str, *, 
     }
     for reason, holds in reasons.items():
         if holds:
-            raise ValueError(f"cross-validation on {where} works by statistics, which do not serve {reason}. {advice}")
+            raise ValueError(
+                f"X: cross-validation on {where} works by statistics, which do not serve {reason}. {advice}"
+            )
 
 
 def _local_weights(data: FitData, sample_weight: Any) -> FloatArray:

@@ -218,6 +218,10 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
     if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fiub":
         columns = feature_names(y)
         Y = check_targets(y, design.n_samples, argument="y")
+        try:
+            resolve_loss(loss).check_targets(Y)
+        except ValueError as error:
+            raise ValueError(f"y: {error}") from error
         return Y, np.arange(values.shape[1]) if columns is None else np.asarray(columns)
     if values.dtype.kind == "f" and np.any(np.isfinite(values) & (values != np.round(values))):
         raise ValueError(

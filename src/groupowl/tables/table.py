@@ -193,6 +193,10 @@ class _Builder:
     def __init__(self, sheet: Sheet, roles: Roles, targets_sheet: Sheet | None) -> None:
         self.sheet, self.roles, self.other = sheet, roles, targets_sheet
         left_id, right_id = roles.id_columns
+        if targets_sheet is None and left_id != right_id:
+            raise TableError(
+                f"--id-column {roles.id_column} is for two files, but there is no --targets-from. Give it, or one name."
+            )
         self.id = self._own_id(sheet, left_id, may_be_index=targets_sheet is not None)
         self.other_id = None if targets_sheet is None else self._own_id(targets_sheet, right_id, may_be_index=True)
         self.groups = self._one("--groups", roles.groups)
