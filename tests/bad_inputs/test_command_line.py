@@ -6,6 +6,7 @@ A row is a file, or a value of an option; the message must name the file or the 
 
 import bz2
 import gzip
+import json
 import lzma
 import pickle
 from pathlib import Path
@@ -340,6 +341,49 @@ def model(tmp_path_factory):
     arguments = ["fit", str(folder / "t.csv"), "--targets", "y", "--out", str(folder / "model"), "--quiet"]
     assert CliRunner().invoke(build_app(), arguments).exit_code == 0
     return folder / "model"
+
+
+#: Values of the record of a run, by their place, that none has written.
+RECORDS = {
+    ("kind",): [None, "cake", 3],
+    ("format_version",): [None, "x", 99, []],
+    ("reading",): [None, "x", 3, [], {}],
+    ("reading", "roles"): [None, "x", 3, [], ["x"], True],
+    ("reading", "roles", "targets"): [None, "x", 3, [1], [None], {}],
+    ("reading", "roles", "drop"): [None, "x", [3]],
+    ("reading", "roles", "groups"): [3, [], {}],
+    ("reading", "roles", "sample_weight"): [3, [], {}, True],
+    ("reading", "roles", "id_column"): [3, [], {}, 1.5],
+    ("reading", "roles", "task"): [None, 3],
+    ("reading", "targets_from"): [3, [], True],
+    ("reading", "transpose"): [None, "x", 1],
+    ("reading", "format"): [3, []],
+    ("features",): [None, 3, [], ["a"], ["a", 1], ["a", "b", "c"]],
+    ("targets",): [None, 3, [], [1], ["y", "z"]],
+    ("ignored",): [None, 3, [1]],
+    ("test_size",): ["x", 2.0, 0.0, [], True],
+    ("seed",): [None, "x", -1, 1.5, 2**32],
+}
+DAMAGED = [(place, value) for place, values in RECORDS.items() for value in values]
+
+
+@pytest.mark.parametrize("command", ["predict", "verify"])
+@pytest.mark.parametrize(("place", "value"), DAMAGED, ids=str)
+def test_damaged_records(place, value, command, tmp_path, monkeypatch, capsys, model):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "model").symlink_to(model / "model")
+    record = json.loads((model / "run.json").read_text(encoding="utf-8"))
+    part = record
+    for name in place[:-1]:
+        part = part[name]
+    part[place[-1]] = value
+    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    (tmp_path / "t.csv").write_text(GOOD, encoding="utf-8")
+    ran = run_main(capsys, monkeypatch, command, folder, tmp_path / "t.csv")
+    assert ran.code == 1, ran
+    assert str(folder) in ran.message
+    assert "bug of groupowl" not in ran.message
 
 
 def test_rows_differ():

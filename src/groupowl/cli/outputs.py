@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
 import numpy as np
@@ -29,6 +29,8 @@ ALPHAS, UNMATCHED = "alphas.csv", "unmatched_ids.csv"
 
 # What makes spreadsheets take the rest of a cell for a formula, also in the width of East Asian letters.
 _FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+Made = TypeVar("Made")
 
 _KIND = "groupowl run"
 _FORMAT_VERSION = 1
@@ -292,7 +294,7 @@ def _from_record(folder: Path, estimator: Any) -> SavedRun:
         found = record["format_version"]
         if found > _FORMAT_VERSION:
             raise Failure(f"{folder} was written by groupowl {record['groupowl_version']}. Update groupowl to read it.")
-        return SavedRun(
+        run = SavedRun(
             estimator=estimator,
             reading=_reading(record["reading"]),
             features=tuple(record["features"]),
@@ -301,7 +303,15 @@ def _from_record(folder: Path, estimator: Any) -> SavedRun:
             test_size=record["test_size"],
             seed=record["seed"],
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        n_targets = 1 if hasattr(estimator, "classes_") else len(np.atleast_2d(estimator.coef_))
+        if (len(_checked(run).features), len(run.targets)) != (estimator.n_features_in_, n_targets):
+            raise ValueError(
+                f"it names {len(run.features)} features and {len(run.targets)} targets, the model has others"
+            )
+        if not 0.0 < (0.5 if run.test_size is None else run.test_size) < 1.0 or not 0 <= run.seed < 2**32:
+            raise ValueError(f"test_size is {run.test_size!r}, seed {run.seed!r}")
+        return run
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Failure(f"{folder / RUN} is damaged ({type(error).__name__}: {error}). Fit the model again.") from error
 
 
@@ -310,7 +320,23 @@ def _reading(stored: dict[str, Any]) -> Reading:
     as_tuples: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()
     }
-    return Reading(**{**stored, "roles": Roles(**as_tuples)})
+    return _checked(Reading(**{**stored, "roles": _checked(Roles(**as_tuples))}))
+
+
+def _checked(made: Made) -> Made:
+    """A dataclass whose values are of the types that it declares: those of a file may be anything."""
+    for name, hint in get_type_hints(type(made)).items():
+        if not _fits(value := getattr(made, name), hint):
+            raise ValueError(f"{name} is {value!r}")
+    return made
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if hint is Any:
+        return True
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+    return type(value) in (get_args(hint) or (hint,))  # exactly: truth values are no whole numbers here
 
 
 def _without_record(estimator: Any) -> SavedRun:
