@@ -83,13 +83,15 @@ def solve(
     Y : array-like of shape (n_samples,) or (n_samples, n_tasks)
         Targets; one-hot rows or class probabilities for ``loss="multinomial"``.
     lam : array-like of shape (n_features,)
-        Non-increasing, non-negative weights, not all zero; the row of ``B`` with the largest norm pays ``lam[0]``.
+        Non-increasing, non-negative weights, not all zero; the row of ``B`` with the largest norm pays ``lam[0]``. The
+        largest may be 1e150 times the smallest that is positive: beside a larger one it would vanish.
     loss : {"squared", "multinomial"} or Loss, default="squared"
         ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
     fit_intercept : bool, default=False
         Whether to fit an unpenalised intercept.
     sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative weights w; 2 is the same as the sample twice, 0 as no sample.
+        Non-negative weights w; 2 is the same as the sample twice, 0 as no sample. Positive ones differ by a factor of
+        1e150 at most.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
         "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
     screening : {"safe", "paper", "none"}, default="safe"
