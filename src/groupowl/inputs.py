@@ -71,8 +71,8 @@ def check_labels(y: Any) -> Any:
         raise ValueError(f"y must be one label per sample, got an array of shape {labels.shape}.")
     if np.iscomplexobj(labels) or (labels.dtype.kind == "O" and any(map(np.iscomplexobj, labels))):
         raise ValueError(
-            f"y must hold labels of classes, got complex numbers such as {labels[:1].tolist()[0]!r}. Complex data not supported: "
-            "use integers or text."
+            f"y must hold labels of classes, got complex numbers such as {labels[:1].tolist()[0]!r}. Complex data not "
+            "supported: use integers or text."
         )
     missing = np.array([label is None or label != label for label in labels]) if labels.dtype.kind in "Of" else None
     if missing is not None and missing.any():
