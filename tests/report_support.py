@@ -18,7 +18,7 @@ HOSTILE = [
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
     "]]> \\u003c \\ $title ${title}",
-    "two\nlines\tand a tab",
+    "two\nlines\tand a tab, \x1b[31mred\x07 \u202eturned",
     "http://example.org/x.js",
     "Größe 漢字 \u2028 \U0001f989",
     "half \ud83e of a character",

@@ -151,7 +151,7 @@ def test_unknown_weights_are_refused_with_the_known_ones():
             r"X has 4 columns so large that their squared norm overflows, the first is column 0\. Rescale",
         ),
         ({"X": 1e200 * X, "fit_intercept": True}, "squared norm overflows"),
-        ({"Y": 1e200 * Y}, "Y or sample_weight is so large that the loss overflows"),
+        ({"Y": 1e200 * Y}, r"The targets \(y or Y\) or sample_weight are so large that the loss overflows"),
         (
             {"sample_weight": np.full(10, 1e308)},
             r"sample_weight is so large that its sum overflows: its largest entry is 1e\+308\. Use smaller weights",

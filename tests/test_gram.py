@@ -556,7 +556,9 @@ def test_a_bad_block_is_named():
         SufficientStatistics.from_blocks([(X_OK, Y_OK), (X_OK, Y_OK[:5])])
     with pytest.raises(ValueError, match=r"sample_weight of block 0 must be non-negative, but sample_weight\[2\] is"):
         SufficientStatistics.from_blocks([(X_OK, Y_OK, np.where(Y_OK == 2, -1.0, 1.0))])
-    with pytest.raises(TypeError, match=r"block 0 must be \(X, Y\) or \(X, Y, sample_weight\), got ndarray"):
+    with pytest.raises(
+        TypeError, match=r"blocks must hold \(X, Y\) or \(X, Y, sample_weight\), but block 0 is of type nd"
+    ):
         SufficientStatistics.from_blocks([X_OK])
     with pytest.raises(ValueError, match="no sample of positive weight"):
         SufficientStatistics.from_blocks([])

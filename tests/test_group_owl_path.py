@@ -551,7 +551,7 @@ BAD = {
         r"unpenalized has the name 'a', which 2 columns of X have: \[0, 2\]",
     ),
     "sample_weight": ({"sample_weight": np.full(40, 1e308)}, ValueError, "sample_weight is so large that its sum"),
-    "short y": ({"y": np.ones(39)}, ValueError, "X has 40 rows, Y has 39"),
+    "short y": ({"y": np.ones(39)}, ValueError, "X has 40 rows, y has 39"),
     "short labels": (
         {"y": ["a", "b"] * 19, "loss": "multinomial", "sample_weight": np.ones(40)},
         ValueError,

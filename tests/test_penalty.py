@@ -160,7 +160,7 @@ def test_bad_rows(argument, rows, error, message):
 @pytest.mark.parametrize(
     ("lam", "message"),
     [
-        ([1.0], r"^lam must have one weight per feature: .* 2 .* length 1"),
+        ([1.0], r"^lam must have one weight per row of .: . has 2 rows, lam has length 1"),
         ([1.0, 2.0], r"^lam must be non-increasing"),
         ([1.0, -1.0], r"^lam must be non-negative"),
         ([0.0, 0.0], r"^lam is all zero"),

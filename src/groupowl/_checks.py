@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numbers
 import operator
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +21,12 @@ IMPUTE = (
     "make_pipeline(SimpleImputer(), model) with sklearn.impute.SimpleImputer."
 )
 
+NO_WEIGHT = "sample_weight is all zero: at least one sample must have a positive weight."
+
 REAL_KINDS = "fiub"
+
+#: Squares of numbers up to this do not overflow; what is smaller than others by this factor vanishes beside them.
+LARGEST_FACTOR = 1e150
 
 Entry = TypeVar("Entry")
 
@@ -30,6 +37,13 @@ def lookup(argument: str, name: Any, known: Mapping[str, Entry]) -> Entry:
         options = ", ".join(repr(option) for option in known)
         raise ValueError(f"{argument} must be one of {options}; got {name!r}.")
     return known[name]
+
+
+def truth_value(argument: str, value: Any) -> bool:
+    """``value`` as True or False; numbers and text, which Python would take for one of them, are refused."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{argument} must be True or False, got {value!r} of type {type(value).__name__}.")
+    return bool(value)
 
 
 def positive_integer(argument: str, value: Any, *, minimum: int = 1) -> int:
@@ -221,6 +235,15 @@ def nonnegative_weights(argument: str, values: Any, length: int, *, per: str, wh
     return weights
 
 
+def checked_path(argument: str, value: Any) -> Path:
+    """``value`` as the path of a file or folder."""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{argument} must be a str or a Path, got {value!r} of type {type(value).__name__}.")
+    if not os.fspath(value):
+        raise ValueError(f"{argument} is empty. Give the name of a file or folder.")
+    return Path(value)
+
+
 def position_in(argument: str, index: Any, length: int, what: str) -> int:
     """``index`` of one of so many things as an integer; negative ones count from the end."""
     try:
@@ -251,6 +274,19 @@ def count_message(
     return f"{argument} has {total} NaN or infinite {entries}{where}. {remedy}"
 
 
+def as_generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, a generator (used as it is), a RandomState, or None."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(np.iinfo(np.int32).max)
+    try:
+        if isinstance(random_state, bool):
+            raise TypeError("a truth value is no seed")
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        message = "random_state must be a non-negative integer, a NumPy Generator or RandomState, or None"
+        raise ValueError(f"{message}; got {random_state!r}.") from error
+
+
 # Samples ------------------------------------------------------------------------------------------------
 # ``where`` says which samples, for messages: empty for all of them, else such as " of block 3".
 
@@ -265,17 +301,17 @@ def check_data_shape(shape: tuple[int, ...], where: str = "", *, needs_samples: 
         raise ValueError(f"X{where} is empty: its shape is {shape}; {needed} needed.")
 
 
-def check_targets(Y: Any, n_samples: int, where: str = "") -> FloatArray:
+def check_targets(Y: Any, n_samples: int, where: str = "", *, argument: str = "Y") -> FloatArray:
     """Targets as a finite matrix with one row per sample and at least one column."""
-    array = as_float_array(f"Y{where}", Y, ndim=(1, 2))
+    array = as_float_array(f"{argument}{where}", Y, ndim=(1, 2))
     if len(array) != n_samples:
         raise ValueError(
-            f"X and Y{where} must have one row per sample: X has {n_samples} rows, Y has {len(array)} "
-            f"(shape {array.shape})."
+            f"X and {argument}{where} must have one row per sample: X has {n_samples} rows, {argument} has "
+            f"{len(array)} (shape {array.shape})."
         )
-    check_finite(f"Y{where}", array, remedy="Remove the samples without a target.", names=column_names(Y))
+    check_finite(f"{argument}{where}", array, remedy="Remove the samples without a target.", names=column_names(Y))
     if 0 in array.shape[1:]:
-        raise ValueError(f"Y{where} is empty: its shape is {array.shape}; at least one column is needed.")
+        raise ValueError(f"{argument}{where} is empty: its shape is {array.shape}; at least one column is needed.")
     return array if array.ndim == 2 else array[:, None]
 
 
@@ -284,16 +320,30 @@ def check_sample_weight(sample_weight: Any, n_samples: int, where: str = "") -> 
     if sample_weight is None:
         return np.ones(n_samples)
     weight = nonnegative_weights("sample_weight", sample_weight, n_samples, per="sample", where=where)
-    check_weight_sum(f"sample_weight{where}", weight)
+    check_weight_range(f"sample_weight{where}", weight)
     return weight
 
 
-def check_weight_sum(argument: str, weight: FloatArray) -> None:
-    """Refuse weights whose sum leaves the range of floating-point numbers."""
+def positive_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
+    """The same for all samples, of which at least one must count."""
+    weight = check_sample_weight(sample_weight, n_samples)
+    if not weight.any():
+        raise ValueError(NO_WEIGHT)
+    return weight
+
+
+def check_weight_range(argument: str, weight: FloatArray) -> None:
+    """Refuse weights whose sum overflows, or beside the largest of which others would vanish."""
     with np.errstate(over="ignore"):
         total = weight.sum()
     if not np.isfinite(total):
         raise ValueError(
             f"{argument} is so large that its sum overflows: its largest entry is {float(weight.max())!r}. "
             "Use smaller weights, for example all of them divided by the largest."
+        )
+    smallest = float(weight.min(initial=np.inf, where=weight > 0.0))
+    if smallest < weight.max(initial=0.0) / LARGEST_FACTOR:
+        raise ValueError(
+            f"{argument} has positive entries from {smallest!r} to {float(weight.max())!r}: beside the largest the "
+            f"smallest vanish. Make those that are less than 1/{LARGEST_FACTOR:g} of the largest zero."
         )

@@ -70,7 +70,7 @@ def build_problem_of_data(X: Any, Y: Any, lam: Any, *, total_weight: float | Non
     if not isinstance(X, SufficientStatistics):
         return build_problem(X, Y, lam, total_weight=total_weight, **settings)
     if Y is not None or settings.get("sample_weight") is not None:
-        given = "y" if Y is not None else "sample_weight"
+        given = "the targets, y or Y," if Y is not None else "sample_weight"
         raise ValueError(
             f"X is SufficientStatistics, which know targets and weights already: leave {given} out (None)."
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._checks import finite_number, lookup, number_in, positive_integer
+from ._checks import as_generator, finite_number, lookup, number_in, positive_integer, truth_value
 from ._typing import FloatArray, IndexArray
 
 __all__ = ["CorrelatedGroups", "make_correlated_groups"]
@@ -118,7 +118,8 @@ def make_correlated_groups(
     number_in("correlation", correlation, "[0, 1)")
     if density is not None:
         number_in("density", density, "[0, 1]")
-    rng = np.random.default_rng(random_state)
+    truth_value("unit_norm", unit_norm)
+    rng = as_generator(random_state)
     X = _columns(rng, n, d, correlation, structure, group_size)
     if density is not None:
         X = X * (rng.random((n, d)) < density)

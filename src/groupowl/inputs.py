@@ -70,6 +70,11 @@ def check_labels(y: Any) -> Any:
     labels = plain_labels(y)
     if labels.ndim != 1:
         raise ValueError(f"y must be one label per sample, got an array of shape {labels.shape}.")
+    if np.iscomplexobj(labels) or (labels.dtype.kind == "O" and any(map(np.iscomplexobj, labels))):
+        raise ValueError(
+            f"y must hold labels of classes, got complex numbers such as {labels[:1].tolist()[0]!r}. Complex data not "
+            "supported: use integers or text."
+        )
     missing = np.array([label is None or label != label for label in labels]) if labels.dtype.kind in "Of" else None
     if missing is not None and missing.any():
         raise ValueError(
@@ -111,7 +116,7 @@ def resolve_columns(argument: str, columns: Any, n_features: int, names: Iterabl
     if columns is None:
         return np.zeros(0, dtype=np.intp)
     refuse_mask(argument, columns)
-    given: list[Any] = [columns] if isinstance(columns, str | int | np.integer) else list(columns)
+    given: list[Any] = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
     if given and all(isinstance(item, bool | np.bool_) for item in given):
         if len(given) != n_features:
             raise ValueError(f"{argument} as a mask must have one entry per feature: {n_features}, got {len(given)}.")

@@ -20,7 +20,7 @@ from .designs import as_design
 from .gram import SufficientStatistics
 from .problem import LATER, Problem, Residual
 from .solvers import Sequence, Solver
-from .weights import resolve_weights
+from .weights import check_strengths, resolve_weights
 
 # "auto" is this fraction of the smallest alpha that selects nothing.
 _AUTO_FRACTION = 0.1
@@ -81,7 +81,16 @@ class Model:
             if alpha != "auto":
                 raise ValueError(f"alpha must be a positive number or 'auto', got {alpha!r}.")
             return _AUTO_FRACTION * self.alpha_max or 1.0
-        return finite_number("alpha", alpha, above=0.0)
+        strength = finite_number("alpha", alpha, above=0.0)
+        self.check_alphas("alpha", np.array([strength]))
+        return strength
+
+    def check_alphas(self, argument: str, alphas: FloatArray) -> None:
+        """Refuse alphas that make penalties with which nothing can be proved."""
+        for alpha in (alphas.max(), alphas.min()):
+            with np.errstate(all="ignore"):
+                strengths = alpha * self.weights[self.weights > 0.0]
+            check_strengths(f"{argument} * weights", strengths)
 
     def alpha_grid(self, count: int, eps: float) -> FloatArray:
         """So many alphas from :attr:`alpha_max` down to ``eps`` times it, evenly spaced on a logarithmic scale."""

@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import finite_matrix, finite_number
+from ._checks import LARGEST_FACTOR, finite_matrix, finite_number
 from ._kernels import cluster_labels, owl_gauge, owl_value, prox_units, unit_norms
 from ._typing import FloatArray, IndexArray
 from .weights import check_sequence
-
-# Squares of larger entries, added up over a row, may overflow.
-_LARGEST = 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +51,15 @@ class GroupOWL:
 
 def _rows_and_penalty(argument: str, B: Any, lam: Any) -> tuple[FloatArray, GroupOWL]:
     rows = finite_matrix(argument, B, remedy="Every entry must be a finite number.")
-    if np.abs(rows).max(initial=0.0) > _LARGEST:
-        raise ValueError(f"{argument} has entries above {_LARGEST:g}, whose squares overflow; rescale it.")
-    return rows, GroupOWL(check_sequence("lam", lam, len(rows)))
+    if np.abs(rows).max(initial=0.0) > LARGEST_FACTOR:
+        raise ValueError(f"{argument} has entries above {LARGEST_FACTOR:g}, whose squares overflow; rescale it.")
+    penalty = GroupOWL(lam)
+    if len(penalty.lam) != len(rows):
+        raise ValueError(
+            f"lam must have one weight per row of {argument}: {argument} has {len(rows)} rows, lam has length "
+            f"{len(penalty.lam)}."
+        )
+    return rows, penalty
 
 
 @np.errstate(all="ignore")

@@ -287,8 +287,9 @@ class SafeScreener:
         with np.errstate(all="ignore"):
             coefficients = self._problem.from_input(rows, offset)
             predictor, cancelled = None, 0.0
-            if Z is not None and not foreign and np.asarray(Z).dtype == np.float64:
-                predictor, mean = self._predictor(Z)
+            known = None if Z is None else self._checked_predictor(Z)
+            if known is not None and not foreign and np.asarray(Z).dtype == np.float64:
+                predictor, mean = self._problem.adopt_predictor(self._problem.design.samples(known[self._present]))
                 coefficients = self._problem.with_intercept(coefficients, mean)
                 cancelled = float(np.linalg.norm(mean)) * np.sqrt(self._problem.targets.total_weight)
             alive = coefficients[self._problem.row_index(self._screened.alive)]
@@ -325,10 +326,9 @@ class SafeScreener:
             raise ValueError("intercept was given but fit_intercept is False; set fit_intercept=True.")
         return finite_vector("intercept", intercept, self._problem.targets.n_tasks, remedy=_DIVERGED)
 
-    def _predictor(self, Z: Any) -> tuple[Handle, FloatArray]:
-        """The predictor as the problem has it, and its weighted mean: the intercept for centred columns."""
+    def _checked_predictor(self, Z: Any) -> FloatArray:
         matrix = finite_matrix("Z", Z, remedy=_DIVERGED)
         expected = (self._n_samples, self._problem.targets.n_tasks)
         if matrix.shape != expected:
             raise ValueError(f"Z must have shape {expected} (n_samples, n_tasks), got {np.shape(Z)}.")
-        return self._problem.adopt_predictor(self._problem.design.samples(matrix[self._present]))
+        return matrix

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri, ndtri
 
-from ._checks import finite_number, lookup, nonnegative_weights, number_in, positive_integer
+from ._checks import LARGEST_FACTOR, finite_number, lookup, nonnegative_weights, number_in, positive_integer
 from ._typing import FloatArray
 
 __all__ = ["bh", "chi", "constant", "gaussian", "linear", "oscar"]
@@ -248,7 +248,11 @@ def _accepted(function: Any, **arguments: int) -> dict[str, int]:
 
 
 def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
-    """``values`` as OWL weights: finite, non-negative, non-increasing, not all zero, one per feature."""
+    """``values`` as OWL weights: finite, non-negative, non-increasing, not all zero, one per feature.
+
+    The largest is at most 1e150 times the smallest that is positive, and their sum is finite: beyond, some would
+    vanish, and nothing could be proved.
+    """
     if isinstance(values, numbers.Real):
         raise ValueError(
             f"{argument} must be 1-dimensional, one weight per feature, got the number {float(values)!r}. "
@@ -269,4 +273,21 @@ def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
             f"{argument} is all zero: without a penalty there is nothing to certify. Use a positive first "
             f"weight, or an unpenalised model."
         )
+    check_strengths(argument, sequence[sequence > 0.0])
     return sequence
+
+
+def check_strengths(argument: str, strengths: FloatArray) -> None:
+    """Refuse what rows pay per unit of norm, where it is something, if sums overflow or smaller ones vanish."""
+    largest, smallest = float(strengths.max()), float(strengths.min())
+    with np.errstate(over="ignore"):
+        total = strengths.sum()
+    if not np.isfinite(total):
+        raise ValueError(f"{argument} is so large that its sum overflows: its largest entry is {largest!r}.")
+    if smallest < np.finfo(np.float64).tiny:
+        raise ValueError(f"{argument} is so small that it vanishes: its smallest positive entry is {smallest!r}.")
+    if smallest < largest / LARGEST_FACTOR:
+        raise ValueError(
+            f"{argument} has positive entries from {largest!r} down to {smallest!r}: beside the largest the smallest "
+            f"vanish. Make those that are less than 1/{LARGEST_FACTOR:g} of the largest zero."
+        )

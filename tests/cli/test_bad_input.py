@@ -91,7 +91,7 @@ FILES = {
     "a broken gz": Bad(gzip.compress(GOOD.encode())[:-20], ("cannot be read as a CSV file",), name="t.csv.gz"),
     "no gz at all": Bad(GOOD, ("t.csv.gz",), name="t.csv.gz"),
     "UTF-16": Bad(GOOD.encode("utf-16"), ("is UTF-16 text. Save it as UTF-8",)),
-    "Latin-1 in the header": Bad("größe,y\n1,2\n".encode("latin-1"), ("is not UTF-8 text: byte 0xf6 near line 1",)),
+    "Latin-1 in the header": Bad("größe,y\n1,2\n".encode("latin-1"), ("is not UTF-8 text: byte 0xf6 in line 1",)),
     "Latin-1 in a cell": Bad(
         ("a,n,y\n" + "1,x,2\n" * 40 + "1,ö,2\n").encode("latin-1"), ("is not UTF-8 text: byte 0xf6",)
     ),
@@ -117,7 +117,10 @@ FILES = {
     "words that name no samples": Bad(
         "sex,id,y\nf,W054,3\nm,W055,1\nf,W056,2\n", (". Encode it as a number, or leave columns out with --drop",)
     ),
-    "a decimal comma": Bad("a;b;y\n1,5;2;3\n2,5;3;4\n", ("'1,5' in row 1", "decimal point. Encode")),
+    "a decimal comma": Bad(
+        "a;b;y\n1,5;2;3\n2,5;3;4\n",
+        ("'1,5' in row 1", "decimal point, a plain minus and nothing between thousands. Encode"),
+    ),
     "a date": Bad("a,b,y\n1,2020-01-31,3\n2,2020-02-01,1\n", ("2020-01-31", "which is no number")),
     "gaps": Bad(
         GOOD + ",NA,3\n,1,2\n",

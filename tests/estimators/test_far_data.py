@@ -248,7 +248,7 @@ def test_the_largest_strength_from_statistics(fit_intercept, weights):
     known = {"oscar": go.weights.oscar(D), "gaussian": go.weights.gaussian(D, np.count_nonzero(weight))}
     expected = go.lam_max(X, Y, known[weights], fit_intercept=fit_intercept, sample_weight=weight)
     assert go.lam_max(statistics, None, weights, fit_intercept=fit_intercept) == pytest.approx(expected, rel=1e-12)
-    with pytest.raises(ValueError, match="leave y out"):
+    with pytest.raises(ValueError, match="leave the targets, y or Y, out"):
         go.lam_max(statistics, Y, weights)
 
 

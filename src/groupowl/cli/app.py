@@ -9,7 +9,7 @@ import typer
 
 from . import applying, demo, fitting, reproduce, version_line
 from .commands import COMMANDS, arguments
-from .messages import tell
+from .messages import say, tell
 
 # As the help lists them: from data to a report first.
 _ORDER = (
@@ -52,7 +52,7 @@ def run(given: list[str]) -> int:
 def _usage(error: Any) -> int:
     """One line about a command line that cannot be understood."""
     if type(error).__name__ == "NoArgsIsHelpError":
-        print(error.format_message())
+        say(error.format_message())
         return 2
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "groupowl"
@@ -63,7 +63,7 @@ def _usage(error: Any) -> int:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(version_line())
+        say(version_line())
         raise typer.Exit()
 
 

@@ -16,10 +16,10 @@ from ..estimators import Verification
 from ..tables import Features, Reading, Table, TableError, load_features, load_table
 from ..tables.errors import counted, listed
 from .commands import command
-from .messages import Failure, is_standard_output, print_paths, printing, tell
+from .messages import Failure, is_standard_output, print_paths, printing, say, tell
 from .notes import present
 from .options import FORMATS, FormatName, TalkOptions
-from .outputs import SavedRun, check_out_file, read_run, write_file
+from .outputs import SavedRun, check_out_file, harmless, read_run, write_file
 from .progress import Stages
 from .scores import held_out_rows
 from .summary import print_json
@@ -95,7 +95,8 @@ def predict(apply: ApplyOptions, options: PredictOptions) -> None:
     """Predict the targets of new samples.
 
     Columns are matched by name: a missing one is an error unless the model does not select it; others are ignored and
-    listed. Targets need not be there. Classes come with their probabilities.
+    listed. Targets need not be there. Classes come with their probabilities. Text that a spreadsheet would run, such as
+    an id that begins with =, has an apostrophe in front.
     """
     if options.out is not None and is_standard_output(options.out):
         options = replace(options, out=None)
@@ -117,9 +118,9 @@ def predict(apply: ApplyOptions, options: PredictOptions) -> None:
         if options.json:
             print_json(_description(apply, options, features, columns))
         elif options.out is None:
-            print(_csv_text(columns), end="")
+            say(_csv_text(columns), end="")
         elif not options.quiet:
-            print(f"{counted(features.X.shape[0], 'sample')} predicted.")
+            say(f"{counted(features.X.shape[0], 'sample')} predicted.")
             print_paths([options.out])
 
 
@@ -169,8 +170,8 @@ def _absent_note(features: Features) -> str | None:
 def _csv_text(columns: dict[str, list[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    writer.writerow(harmless(columns))
+    writer.writerows(map(harmless, zip(*columns.values(), strict=True)))
     return text.getvalue()
 
 
@@ -224,7 +225,7 @@ def verify(apply: ApplyOptions, data: VerifyOptions, talk: TalkOptions) -> None:
         if talk.json:
             print_json(_verification(answer))
         elif not talk.quiet:
-            print(answer)
+            say(answer)
     if not answer:
         raise Failure(f"the fit in {apply.model} does not hold on {apply.file}.")
 

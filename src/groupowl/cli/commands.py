@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import MISSING, fields
@@ -11,7 +10,7 @@ from functools import wraps
 from typing import Any, get_args, get_type_hints
 
 from ..tables import MissingTargetsError, TableError
-from .messages import Failure, fail, tell
+from .messages import Failure, fail, tell, tell_traceback
 
 #: Commands with an example of each.
 COMMANDS: dict[Callable[..., None], str] = {}
@@ -81,7 +80,7 @@ def _guarded(function: Callable[..., None]) -> Callable[..., None]:
             raise SystemExit(130) from None
         except Exception as error:
             if options.get("debug"):
-                traceback.print_exc()
+                tell_traceback()
             fail(*_explained(error))
 
     del call.__wrapped__

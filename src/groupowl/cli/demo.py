@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from .commands import command
-from .messages import Failure, make_folder, print_paths, printing, writing
+from .messages import Failure, PlainConsole, make_folder, print_paths, printing, writing
 from .options import QUIET
 from .outcome import Outcome
 from .outputs import write_file, write_report_file
@@ -98,7 +97,7 @@ def _write_report(outcome: Outcome, folder: Path) -> Path:
 
 
 def _print_reports(reports: list[DemoReport]) -> None:
-    console = Console()
+    console = PlainConsole()
     for report in reports:
         console.print(_demo_table(report))
         console.print(report.agreement, highlight=False)

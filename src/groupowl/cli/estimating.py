@@ -15,6 +15,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from .._checks import IMPUTE
 from ..estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
 from ..path import PathResult, group_owl_path
+from ..path.group_owl import MOST_ALPHAS
 from ..solvers import Progress
 from ..tables import Table
 from ..weights import resolve_weights
@@ -43,6 +44,8 @@ def parse_alphas(text: str) -> Any:
     parts = [part.strip() for part in text.split(",")]
     if len(parts) == 1 and parts[0].isdecimal():
         check_least("--alphas", int(parts[0]), 1)
+        if int(parts[0]) > MOST_ALPHAS:
+            raise Failure(f"--alphas must be at most {MOST_ALPHAS}, got {parts[0]}: each of them is a fit.", 2)
         return int(parts[0])
     return [_positive("--alphas", part) for part in parts]
 

@@ -88,8 +88,8 @@ def cv(data: DataOptions, model: ModelOptions, choice: FoldOptions, output: Outp
     alphas, weights = parse_alphas(choice.alphas), parse_weights(model.weights, many=True)
     chosen = {"alphas": alphas, "eps": check_eps(choice.eps), "selection": str(choice.selection)}
     check_least("--folds", choice.folds, 2)
-    if choice.jobs == 0:
-        raise Failure("--jobs must be at least 1, or -1 for one job per processor, got 0.", 2)
+    if choice.jobs < 1 and choice.jobs != -1:
+        raise Failure(f"--jobs must be at least 1, or -1 for one job per processor, got {choice.jobs}.", 2)
 
     def run(table: Table, verbose: bool) -> tuple[Any, Warned, Any]:
         is_folded = choice.selection in ("min", "1se")

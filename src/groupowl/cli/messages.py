@@ -1,4 +1,8 @@
-"""What the command line says when something is wrong, and where it may write."""
+"""What the command line says, and where it may write.
+
+All that commands print goes through this module: names in files may hold anything, and control characters of theirs
+must not reach a terminal.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,16 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
+
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
+
+from .._text import printable
 
 
 class Failure(Exception):
@@ -20,10 +30,30 @@ class Failure(Exception):
         self.code = code
 
 
+def say(words: object, end: str = "\n") -> None:
+    """Lines on stdout."""
+    print(printable(words, keep="\n"), end=end)
+
+
 def tell(message: str) -> None:
     """One line on stderr; where nobody can read it, the work goes on."""
     with suppress(OSError):
-        print(f"groupowl: {' '.join(message.split())}", file=sys.stderr)
+        print(printable(f"groupowl: {' '.join(message.split())}"), file=sys.stderr)
+
+
+def tell_traceback() -> None:
+    """Where the error that is being handled was raised, on stderr."""
+    with suppress(OSError):
+        print(printable(traceback.format_exc(), keep="\n"), end="", file=sys.stderr)
+
+
+class PlainConsole(Console):
+    """Tables and styles on stdout, or on stderr; text in them is shown as it is, control characters spelled."""
+
+    def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What is printed, piece by piece; styles and cursor movements are Rich's own."""
+        for piece in super().render(renderable, options):
+            yield piece if piece.control else Segment(printable(piece.text, keep="\n"), piece.style)
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
@@ -93,7 +123,7 @@ def make_folder(folder: Path) -> None:
 def print_paths(paths: list[Path]) -> None:
     """One path per line, never folded, so that it can be copied and piped."""
     for path in paths:
-        print(path)
+        say(path)
 
 
 def duration(seconds: float) -> str:

@@ -6,10 +6,10 @@ import csv
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -19,12 +19,18 @@ from ..persistence import load, save
 from ..persistence.folders import read_settled
 from ..tables import Reading, Roles
 from ..tables.names import NumberedNames
+from ..tables.values import is_number
 from .messages import Failure, writing
 from .outcome import Outcome
 
 #: Names of the files in the folder; the model is a folder of its own.
 MODEL, RUN, COEFFICIENTS, REPORT = "model", "run.json", "coefficients.csv", "report.html"
 ALPHAS, UNMATCHED = "alphas.csv", "unmatched_ids.csv"
+
+# What makes spreadsheets take the rest of a cell for a formula, also in the width of East Asian letters.
+_FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+Made = TypeVar("Made")
 
 _KIND = "groupowl run"
 # 2: names of features that are only numbered are not listed. Others are written as 1 was, for earlier versions.
@@ -133,6 +139,15 @@ def write_report_file(path: Path, outcome: Outcome) -> None:
     )
 
 
+def harmless(cells: Iterable[Any]) -> list[Any]:
+    """Cells of a row or column for a CSV file: text that a spreadsheet would run is marked as text by an apostrophe."""
+    return [f"'{cell}" if _may_run(cell) else cell for cell in cells]
+
+
+def _may_run(cell: Any) -> bool:
+    return isinstance(cell, str) and cell.startswith(_FORMULA_MARKS) and not is_number(cell)
+
+
 def _write_coefficients(path: Path, outcome: Outcome) -> None:
     """The intercept, then all features, strongest first."""
     estimator = outcome.estimator
@@ -140,13 +155,14 @@ def _write_coefficients(path: Path, outcome: Outcome) -> None:
     intercept = np.atleast_1d(estimator.intercept_).tolist()
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(frame.columns)
+        writer.writerow(harmless(frame.columns))
         writer.writerow(["(intercept)", 0, "", "intercept", *intercept])
         for start in range(0, len(frame), _ROWS_AT_ONCE):
             rows = frame.iloc[start : start + _ROWS_AT_ONCE]
             if not hasattr(estimator, "feature_names_in_"):  # sparse data have names of their own
                 names = outcome.table.feature_names
                 rows = rows.assign(feature=[names[j] for j in rows["feature"].tolist()])
+            rows = rows.assign(feature=harmless(rows["feature"]))
             rows.to_csv(file, header=False, index=False, lineterminator="\n")
 
 
@@ -181,8 +197,8 @@ def _write_unmatched(path: Path, outcome: Outcome) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["file", "id"])
-        writer.writerows([outcome.table.source, name] for name in match.only_left)
-        writer.writerows([outcome.reading.targets_from, name] for name in match.only_right)
+        writer.writerows(harmless([outcome.table.source, name]) for name in match.only_left)
+        writer.writerows(harmless([outcome.reading.targets_from, name]) for name in match.only_right)
 
 
 def _record(outcome: Outcome) -> dict[str, Any]:
@@ -302,7 +318,7 @@ def _from_record(folder: Path, estimator: Any) -> SavedRun:
         )
         _check_run(run)
         return run
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Failure(f"{folder / RUN} is damaged ({type(error).__name__}: {error}). Fit the model again.") from error
 
 
@@ -345,7 +361,23 @@ def _reading(stored: dict[str, Any]) -> Reading:
     as_tuples: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()
     }
-    return Reading(**{**stored, "roles": Roles(**as_tuples)})
+    return _checked(Reading(**{**stored, "roles": _checked(Roles(**as_tuples))}))
+
+
+def _checked(made: Made) -> Made:
+    """A dataclass whose values are of the types that it declares: those of a file may be anything."""
+    for name, hint in get_type_hints(type(made)).items():
+        if not _fits(value := getattr(made, name), hint):
+            raise ValueError(f"{name} is {value!r}")
+    return made
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if hint is Any:
+        return True
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+    return type(value) in (get_args(hint) or (hint,))  # exactly: truth values are no whole numbers here
 
 
 def _without_record(estimator: Any) -> SavedRun:

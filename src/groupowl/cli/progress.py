@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import TextIO
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from .messages import duration
+from .._text import printable
+from .messages import PlainConsole, duration
 
 # Seconds before the first line, and between lines: rewritten in place on a terminal, one below the other elsewhere.
 _PATIENCE = 2.0
@@ -27,10 +27,10 @@ def progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
 
     A fourth argument, seconds, says beside it how long the rest is likely to take.
     """
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn())
     left = TextColumn("{task.fields[left]}")
     with Progress(
-        *columns, TimeElapsedColumn(), left, console=Console(stderr=True), transient=True, disable=quiet
+        *columns, TimeElapsedColumn(), left, console=PlainConsole(stderr=True), transient=True, disable=quiet
     ) as bar:
         task = bar.add_task("Starting", total=None, left="")
 
@@ -103,8 +103,9 @@ class _Ticker(io.TextIOBase):
             pause = _REWRITE_EVERY if self.stages.is_terminal else _WRITE_EVERY
 
     def _show(self, text: str) -> None:
+        text = printable(text)
         if self.stages.is_terminal:
-            columns = Console(file=self.stages.stream).width - 1
+            columns = PlainConsole(file=self.stages.stream).width - 1
             self._put("\r" + text[:columns].ljust(self.width))
             self.width = min(len(text), columns)
         else:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .commands import command
-from .messages import Failure, duration, make_folder, print_paths, printing, tell, writing
+from .messages import Failure, duration, make_folder, print_paths, printing, say, tell, writing
 from .options import QUIET
 from .progress import progress_bar
 
@@ -93,14 +93,15 @@ def _make_campaign(options: ReproduceOptions) -> reproduction.Campaign:
         with writing(options.out):
             return Campaign(options.data, options.out, _campaign_options(options), restart=options.restart)
     except (TypeError, ValueError) as error:
-        raise Failure(str(error)) from error
+        is_option = str(error).partition(" ")[0] in {item.name for item in fields(options)}
+        raise Failure(f"{'--' if is_option else ''}{error}") from error
 
 
 def _print_sizes(results: reproduction.Results) -> None:
     """Data sets that have the name of the paper's and not its size."""
     for name in results.datasets:
         if "size differs" in results.whose(name):
-            print(f"{name}: {results.whose(name)}.")
+            say(f"{name}: {results.whose(name)}.")
 
 
 def _problem(results: reproduction.Results) -> str | None:
@@ -134,10 +135,10 @@ def _campaign_options(options: ReproduceOptions) -> reproduction.Options:
 
 def _print_plan(campaign: reproduction.Campaign) -> None:
     """What was found, what is missing, and how long it will take."""
-    print(f"Data sets: {', '.join(campaign.found)}.")
+    say(f"Data sets: {', '.join(campaign.found)}.")
     for name, files in campaign.missing.items():
-        print(f"Missing, skipped: {name} (looked for {', '.join(files)}).")
+        say(f"Missing, skipped: {name} (looked for {', '.join(files)}).")
     for key in campaign.repaired:
-        print(f"Stored result {key} cannot be read and is done again.")
+        say(f"Stored result {key} cannot be read and is done again.")
     limit = duration(60 * campaign.options.minutes)
-    print(f"Expected time: about {duration(campaign.expected())}; never more than {limit}.")
+    say(f"Expected time: about {duration(campaign.expected())}; never more than {limit}.")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from .._text import printable
 from ..estimators.summary import unequal_norms_text
-from .messages import print_paths
+from .messages import PlainConsole, print_paths, say
 from .options import TalkOptions
 from .outcome import Outcome
 
@@ -32,13 +33,13 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
 
 def print_json(value: dict[str, Any]) -> None:
     """One object on one line; what JSON has no number for is null."""
-    print(json.dumps(_plain(value), allow_nan=False))
+    say(json.dumps(_plain(value), allow_nan=False).replace("\x7f", "\\u007f"))  # the one control that JSON leaves
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in value]
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
@@ -77,7 +78,7 @@ def describe(outcome: Outcome, written: list[Path]) -> dict[str, Any]:
 
 
 def _print_page(outcome: Outcome, written: list[Path]) -> None:
-    console = Console()
+    console = PlainConsole()
     console.print(Text(outcome.title, style="bold"))
     facts = RichTable.grid(padding=(0, 2))
     for name in _FACTS:
@@ -116,7 +117,7 @@ def _feature_table(outcome: Outcome) -> RichTable | Text:
     table.add_column("norm", justify="right")
     for j in selected[:_SHOWN]:
         cluster = "-" if j in estimator.unpenalized_ else str(estimator.clusters_[j])
-        table.add_row(Text(names[j], overflow="ellipsis", no_wrap=True), cluster, f"{norms[j]:.4g}")
+        table.add_row(Text(printable(names[j]), overflow="ellipsis", no_wrap=True), cluster, f"{norms[j]:.4g}")
     if len(selected) > _SHOWN:
         table.add_row(f"... {len(selected) - _SHOWN} more", "", "")
     return table

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from .._checks import check_sample_weight, check_targets
+from .._checks import check_targets, positive_sample_weight
 from .._kernels import EPS, LARGEST_NORM, SMALLEST_NORM
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData, SufficientStatistics, compress_qr, statistics_of_parts
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 #: A sum over samples: a function and the sample-space arrays that it takes.
 Sum = tuple[Any, ...]
 
-NO_WEIGHT = "sample_weight is all zero: at least one sample must have a positive weight."
 
 # Directions whose squared length is below this, in a Gram matrix of columns of norm 1, are rounding.
 _RANK_RTOL = 1e-13
@@ -124,10 +123,8 @@ class Design(ABC):
         ``total_weight`` if that is given.
         """
         Y = check(check_targets(Y, self.n_samples))
-        weight = check_sample_weight(sample_weight, self.n_samples)
+        weight = positive_sample_weight(sample_weight, self.n_samples)
         present = np.flatnonzero(weight)
-        if len(present) == 0:
-            raise ValueError(NO_WEIGHT)
         if total_weight is not None:
             weight = total_weight * (weight / weight.sum())  # a factor could overflow
         if len(present) == self.n_samples:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import check_sample_weight, finite_number, positive_integer
+from .._checks import as_generator, finite_number, positive_integer, positive_sample_weight, truth_value
 from .._kernels import nonzero_rows
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..designs import DaskDesign, Design, row_chunks
@@ -26,7 +26,7 @@ from ..model import Model, build_model
 from ..progress import progress_callback
 from ..relaxing import relaxed_coefficients
 from ..screening import Rule, resolve_rule
-from ..solvers import Solver, SolveResult, as_generator, resolve_solver
+from ..solvers import Solver, SolveResult, resolve_solver
 from .certificate import FitCertificate, feature_states
 from .data import FitData, checked_matrix, summarised_data, target_array
 from .frames import coefficient_frame
@@ -65,8 +65,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
     def _settings(self) -> Settings:
         """Check the parameters that do not depend on data."""
         for name in ("fit_intercept", "standardize", "relaxed", "warm_start"):
-            if not isinstance(value := getattr(self, name, False), bool | np.bool_):
-                raise TypeError(f"{name} must be True or False, got {value!r}.")
+            truth_value(name, getattr(self, name, False))
         return Settings(
             resolve_solver(self.solver),
             resolve_rule(self.screening),
@@ -79,7 +78,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         """Check the data of a fit and change nothing; with ``reset=False`` they must be like those of the fit."""
         if isinstance(X, SufficientStatistics):
             if self._loss != "squared":
-                raise ValueError(f"{type(self).__name__} needs the samples themselves, not SufficientStatistics.")
+                raise ValueError(f"X: {type(self).__name__} needs the samples themselves, not SufficientStatistics.")
             return summarised_data(self, X, y, sample_weight, reset=reset)
         checked, names = checked_matrix(self, X, reset=reset)
         if y is None:
@@ -87,9 +86,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         n_samples, n_features = checked.shape
         if isinstance(checked, DaskDesign):
             return self._distributed_data(checked, names, y, sample_weight, reset=reset)
-        weight = None if sample_weight is None else check_sample_weight(sample_weight, n_samples)
-        if weight is not None and not weight.any():
-            raise ValueError("sample_weight is all zero: at least one sample must have a positive weight.")
+        weight = None if sample_weight is None else positive_sample_weight(sample_weight, n_samples)
         named = feature_names(y)
         Y, classes, is_flat, weight = self._encode_targets(target_array(y, n_samples), named, weight)
         unpenalized = self._unpenalized_columns(n_features, names, reset)
@@ -240,7 +237,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         """
         check_is_fitted(self)
         mask = nonzero_rows(np.atleast_2d(self.coef_).T)
-        return np.flatnonzero(mask) if indices else mask
+        return np.flatnonzero(mask) if truth_value("indices", indices) else mask
 
     def coef_frame(self, *, sort: bool = False) -> Any:
         """Coefficients as a pandas data frame, one row per feature.
@@ -260,7 +257,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             each where there are more.
         """
         check_is_fitted(self)
-        return coefficient_frame(self, sort=sort)
+        return coefficient_frame(self, sort=truth_value("sort", sort))
 
     def certificate(self) -> FitCertificate:
         """What is proved about each feature: selected, proved zero (and at which gap), or zero but not proved.

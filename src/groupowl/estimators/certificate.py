@@ -11,6 +11,7 @@ import numpy as np
 
 from .._checks import position_in
 from .._kernels import nonzero_rows
+from .._text import printable
 from .._typing import FloatArray
 from ..inputs import import_pandas
 from ..solvers import result as results
@@ -169,10 +170,11 @@ class FitCertificate:
 
     def _table(self) -> list[str]:
         shown = [self[j] for j in np.argsort([STATES.index(state) for state in self.states], kind="stable")[:_SHOWN]]
-        width = max((len(str(item.feature)) for item in shown), default=0)
+        names = [printable(item.feature) for item in shown]
+        width = max(map(len, names), default=0)
         lines = [
-            f"    {item.feature!s:<{width}}  {item.state}" + (f" (gap {item.gap:.2g})" if item.gap is not None else "")
-            for item in shown
+            f"    {name:<{width}}  {item.state}" + (f" (gap {item.gap:.2g})" if item.gap is not None else "")
+            for name, item in zip(names, shown, strict=True)
         ]
         if (more := len(self) - len(shown)) > 0:
             lines.append(f"    ... {more} more: iterate over it, or to_frame()")

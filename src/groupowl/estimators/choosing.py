@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -90,6 +91,7 @@ class CrossValidatedFit(GroupOWLBase):
             columns have no finite optimum because these tell classes apart.
         """
         self._check_selection()
+        _check_jobs(self.n_jobs)
         settings = self._settings()
         job, folding = self._job(X, y, sample_weight, params, settings)
         models = self._models(job.data)
@@ -263,6 +265,14 @@ class CrossValidatedFit(GroupOWLBase):
         return fitted | {"search_results_": [found.report() for found in searched]}
 
 
+def _check_jobs(n_jobs: Any) -> None:
+    """Refuse what joblib would round to a number of jobs, or fail on after hours."""
+    is_whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (is_whole and n_jobs != 0):
+        kind = ValueError if is_whole else TypeError
+        raise kind(f"n_jobs must be None or an integer, -1 for all processors and never 0, got {n_jobs!r}.")
+
+
 def _continued(first: SolveResult, second: SolveResult, n_unpenalized: int) -> SolveResult:
     """The second of two solves of a problem, which starts where the first ends, with all that both took and proved."""
     n_before = len(first.history)
@@ -309,7 +319,7 @@ def _check_folds_possible(data: FitData, scorer: Any, parts: Any, loss: str, *, 
     advice = "Choose by an information criterion, for example selection='bic', or use data in memory or on disk."
     if data.is_summarised and not parts:
         raise ValueError(
-            "folds cannot be made from the statistics of all samples. Give a list with those of each fold, "
+            "X: folds cannot be made from the statistics of all samples. Give a list with those of each fold, "
             f"fit([first, second, ...]). {advice}"
         )
     reasons = {
@@ -320,7 +330,9 @@ def _check_folds_possible(data: FitData, scorer: Any, parts: Any, loss: str, *, 
     }
     for reason, holds in reasons.items():
         if holds:
-            raise ValueError(f"cross-validation on {where} works by statistics, which do not serve {reason}. {advice}")
+            raise ValueError(
+                f"X: cross-validation on {where} works by statistics, which do not serve {reason}. {advice}"
+            )
 
 
 def _local_weights(data: FitData, sample_weight: Any) -> FloatArray:

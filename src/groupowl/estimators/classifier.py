@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .._checks import check_weight_sum, finite_number, refuse_mask
+from .._checks import check_weight_range, finite_number, positive_sample_weight, refuse_mask
 from .._typing import FloatArray
 from ..designs import encode_labels_of_blocks, row_wise
-from ..inputs import encode_labels, plain_labels
-from .data import FitData
+from ..inputs import check_labels, encode_labels, plain_labels
+from .data import FitData, target_array
 from .single import SingleFit
 
 
@@ -31,12 +32,15 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         """One-hot targets, the classes, and sample weights with those of the classes multiplied in."""
         labels = plain_labels(column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y)
         classes, Y = encode_labels(labels, weight)
-        check_classification_targets(labels)
+        try:
+            check_classification_targets(labels)
+        except ValueError as error:
+            raise ValueError(f"y must hold labels of classes: {error}") from error
         factors = class_factors(self.class_weight, classes, Y, weight)
         if factors is not None:
             with np.errstate(over="ignore"):
                 weight = (Y @ factors) * (1.0 if weight is None else weight)
-            check_weight_sum("sample_weight times class_weight", weight)
+            check_weight_range("sample_weight times class_weight", weight)
         return Y, classes, True, weight
 
     def _encode_distributed_targets(self, y: Any, weight: Any) -> tuple[Any, Any, bool, Any]:
@@ -142,7 +146,13 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
             Between 0 and 1.
         """
         refuse_mask("sample_weight", sample_weight)
-        return float(super().score(X, plain_labels(y), sample_weight=sample_weight))
+        predicted = np.asarray(self.predict(X))
+        labels = check_labels(target_array(y, len(predicted)))
+        weight = None if sample_weight is None else positive_sample_weight(sample_weight, len(predicted))
+        try:
+            return float(accuracy_score(labels, predicted, sample_weight=weight))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"y cannot be compared with the classes of the fit: {error}") from error
 
 
 def _most_probable(scores: FloatArray, classes: Any) -> Any:

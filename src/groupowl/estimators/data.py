@@ -102,11 +102,9 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
         checked = validate_data(scratch, X, reset=reset, ensure_all_finite=False, **_MATRIX_CHECKS)
     except (TypeError, ValueError) as error:
         complaint = complain_of_entries("X", X if column_names(X) is not None else np.asarray(X))
-        if complaint is None:
-            raise
         if isinstance(error, TypeError):
-            raise TypeError(f"{complaint} ({error})") from error
-        raise ValueError(complaint) from error
+            raise TypeError(f"X: {error}" if complaint is None else f"{complaint} ({error})") from error
+        raise ValueError(complaint or f"X: {error}") from error
     names = getattr(scratch, "feature_names_in_", None)
     _check_finite_columns(checked, names)
     return checked, names
@@ -132,7 +130,7 @@ def check_same_features(estimator: Any, n_features: int, names: Any) -> None:
     fitted = getattr(estimator, "feature_names_in_", None)
     if names is None or fitted is None or np.array_equal(names, fitted):
         return
-    unseen = [str(name) for name in names if name not in set(fitted)]
+    unseen = [repr(name) for name in names if name not in set(fitted)]
     what = f"it has {', '.join(unseen[:5])}, which the fit did not see" if unseen else "they are in another order"
     raise ValueError(f"The feature names of X should match those that {kind} was fitted with, but {what}.")
 
@@ -155,6 +153,9 @@ def _check_kind(X: Any) -> None:
     refuse_mask("X", X)
     if isinstance(X, list | tuple):
         X = rectangular_array("X", X)
+    dtype = getattr(X, "dtype", None)
+    if getattr(dtype, "kind", "") == "c":
+        raise ValueError(f"X must hold real numbers, got dtype {dtype}. Complex data not supported.")
     if dates := complain_of_dates("X", X):
         raise TypeError(dates)
     names = column_names(X)

@@ -6,10 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 
-from .._checks import finite_matrix, refuse_mask
+from .._checks import finite_matrix, positive_sample_weight, refuse_mask
 from .._typing import FloatArray
-from .data import FitData
+from ..inputs import feature_names
+from .data import FitData, target_array
 from .single import SingleFit
 
 
@@ -87,7 +89,14 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         """
         refuse_mask("y", y)
         refuse_mask("sample_weight", sample_weight)
-        return float(super().score(X, y, sample_weight=sample_weight))
+        predicted = np.asarray(self.predict(X))
+        values = target_array(y, len(predicted))
+        weight = None if sample_weight is None else positive_sample_weight(sample_weight, len(predicted))
+        Y = self._encode_targets(values, feature_names(y), weight)[0]
+        P = predicted.reshape(len(predicted), -1)
+        if Y.shape != P.shape:
+            raise ValueError(f"y has {Y.shape[1]} targets, but {type(self).__name__} was fitted with {P.shape[1]}.")
+        return float(r2_score(Y, P, sample_weight=weight))
 
 
 def _as_numbers(values: Any) -> Any:

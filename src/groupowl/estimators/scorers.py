@@ -33,7 +33,10 @@ def resolve_scorer(scoring: Any, loss: str | None = None) -> Any:
     if scoring is None or (is_own and not get_config()["enable_metadata_routing"]):
         return None
     if isinstance(scoring, str):
-        return get_scorer(scoring)
+        try:
+            return get_scorer(scoring)
+        except ValueError as error:
+            raise ValueError(f"scoring={scoring!r}: {error}") from error
     if not callable(scoring):
         raise TypeError(
             "scoring must be None, the name of a scorer or a callable scorer(estimator, X, y), "

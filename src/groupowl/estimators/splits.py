@@ -25,7 +25,7 @@ def make_folds(cv: Any, X: Any, y: Any, classes: Any, sample_weight: FloatArray,
         )
     if cv is None or isinstance(cv, numbers.Integral):
         return check_folds(_default_splits(cv, y, classes, sample_weight), sample_weight)
-    if hasattr(cv, "split") and not isinstance(cv, str):
+    if hasattr(cv, "split") and not isinstance(cv, str | type):
         return check_folds(cv.split(X, y, **params), sample_weight)
     if isinstance(cv, Iterable) and not isinstance(cv, str):
         return check_folds(cv, sample_weight)
@@ -50,7 +50,7 @@ def _check_count(cv: Any, n_samples: int, classes: Any, labels: Any) -> int:
         raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
     if n_samples < 2:
         raise ValueError(
-            f"cross-validation needs at least 2 samples of positive weight, got n_samples = {n_samples}. "
+            f"X: cross-validation needs at least 2 samples of positive weight, got n_samples = {n_samples}. "
             "An information criterion, for example selection='bic', needs no folds."
         )
     wanted = _DEFAULT_FOLDS if cv is None else int(cv)
@@ -66,8 +66,8 @@ def _check_count(cv: Any, n_samples: int, classes: Any, labels: Any) -> int:
     if least < most:
         name = classes[rarest : rarest + 1].tolist()[0]
         raise ValueError(
-            f"class {name!r} has {least} sample{'s' if least != 1 else ''} of positive weight, but {most} folds need "
-            f"at least {most} of every class. Use fewer folds, merge or remove the class, or give a splitter that "
+            f"y: class {name!r} has {least} sample{'s' if least != 1 else ''} of positive weight, but {most} folds "
+            f"need at least {most} of every class. Use fewer folds, merge or remove the class, or give a splitter that "
             "leaves classes apart, for example cv=KFold(5, shuffle=True)."
         )
     return min(wanted, least)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._text import printable
 from ..solvers.result import ending_text
 from .certificate import STATES, UNPENALIZED, counts_text
 from .frames import coefficient_norms, strongest_first
@@ -58,7 +59,7 @@ def _table(estimator: Any) -> list[str]:
     norms = coefficient_norms(np.atleast_2d(estimator.coef_))
     states, labels = estimator._states()[0], estimator._feature_labels()
     shown = strongest_first(estimator)[: min(len(support), _SHOWN)].tolist()
-    names = [str(labels[j])[:_LONGEST_NAME] for j in shown]
+    names = [printable(labels[j])[:_LONGEST_NAME] for j in shown]
     width = max(len("feature"), *(len(name) for name in names))
     lines = [f"  {'feature':<{width}}  {'cluster':>7}  {'norm':>10}"]
     for j, name in zip(shown, names, strict=True):

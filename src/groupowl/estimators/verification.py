@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._kernels import EPS, nonzero_rows, unit_norms
+from .._text import printable
 from .._typing import FloatArray
 from ..inputs import resolve_columns
 from ..model import Model
@@ -235,7 +236,7 @@ class FitCheck:
         if len(wrong) == 0:
             return Finding(True, f"the {int(claimed.sum())} features claimed proved zero have zero coefficients")
         labels: FloatArray = self.estimator._feature_labels()
-        listed = ", ".join(str(labels[j]) for j in wrong[:5])
+        listed = ", ".join(printable(labels[j]) for j in wrong[:5])
         return Finding(False, f"{len(wrong)} features claimed proved zero have coefficients that are not: {listed}")
 
     # What else the fit says ---------------------------------------------------------------------------

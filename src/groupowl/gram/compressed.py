@@ -112,7 +112,9 @@ def factorize(moments: Moments) -> tuple[FloatArray, FloatArray, float]:
         R, T = np.zeros((d + 1, d)), np.zeros((d + 1, q))
         R[:d], T[:d], T[d] = L.T * moments.x_size, S * y_scale, np.sqrt(np.maximum(rest, 0.0)) * y_scale
         return R, T, float(jitter)
-    raise ValueError("the statistics are not those of any samples: their matrix of moments has negative eigenvalues.")
+    raise ValueError(
+        "gram, xy and yy of the statistics are not those of any samples: their matrix has negative eigenvalues."
+    )
 
 
 def _forward_substitution(L: FloatArray, C: FloatArray, width: int = 64) -> FloatArray:

@@ -19,7 +19,7 @@ from .._checks import (
 )
 from .._typing import FloatArray
 
-NO_SAMPLES = "there is no sample of positive weight: at least one is needed."
+NO_SAMPLES = "there is no sample of positive weight (X is empty, or sample_weight is zero): at least one is needed."
 OVERFLOW = "X, Y or sample_weight is so large that sums of squares overflow. Rescale them."
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._checks import checked_path
 from .._dask import as_row_chunks, computed
 from .._files import fresh_file
 from .._kernels import EPS, LARGEST_NORM, SMALLEST_NORM, exceeds_rounding, two_sum
@@ -250,7 +251,7 @@ class SufficientStatistics:
 
     def restrict(self, columns: Any) -> SufficientStatistics:
         """Statistics of some columns of X, given by indices or a mask."""
-        chosen: IndexArray = np.arange(self.n_features)[np.asarray(columns) if len(columns) else slice(0)]
+        chosen = self._chosen(columns)
         return replace(
             self,
             x_mean=self.x_mean[chosen],
@@ -259,6 +260,21 @@ class SufficientStatistics:
             xy=self.xy[chosen],
             x_size=self.x_size[chosen],
         )
+
+    def _chosen(self, columns: Any) -> IndexArray:
+        wanted = np.asarray(columns)
+        everything = np.arange(self.n_features)
+        if wanted.size == 0:
+            return everything[:0]
+        try:
+            chosen: IndexArray = everything[wanted]
+        except IndexError as error:
+            raise IndexError(
+                f"columns must be indices below {self.n_features}, or a mask of this length, got {columns!r}: {error}."
+            ) from error
+        if chosen.ndim != 1:
+            raise IndexError(f"columns must be 1-dimensional, got an array of shape {wanted.shape}.")
+        return chosen
 
     def varying(self) -> tuple[BoolArray, BoolArray]:
         """Columns of X and Y that vary by more than rounding, or of which rounding errors do not allow to tell."""
@@ -461,14 +477,17 @@ def _statistics_of_samples(where: str, *block: Any) -> Iterator[SufficientStatis
 
 
 def _statistics_of_blocks(blocks: Iterable[tuple[Any, ...]]) -> Iterator[SufficientStatistics]:
+    expected = "(X, Y) or (X, Y, sample_weight)"
+    if not isinstance(blocks, Iterable):
+        raise TypeError(f"blocks must be an iterable of {expected}, got {blocks!r} of type {type(blocks).__name__}.")
     for number, block in enumerate(blocks):
         if not isinstance(block, tuple | list) or len(block) not in (2, 3):
-            raise TypeError(f"block {number} must be (X, Y) or (X, Y, sample_weight), got {type(block).__name__}.")
+            raise TypeError(f"blocks must hold {expected}, but block {number} is of type {type(block).__name__}.")
         yield from _statistics_of_samples(f" of block {number}", *block)
 
 
 def _with_suffix(path: Any) -> Path:
-    path = Path(path)
+    path = checked_path("path", path)
     return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
 
 

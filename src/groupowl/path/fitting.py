@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import positive_integer
 from .._typing import FloatArray, IndexArray
 from ..model import Model
 from ..screening import Rule
@@ -77,7 +78,9 @@ class PathPoint:
 
     def coef(self, n_features: int) -> FloatArray:
         """All coefficients, dense, of shape (n_features, n_columns)."""
-        B = np.zeros((n_features, self.rows.shape[1]), dtype=self.rows.dtype)
+        least = int(self.support.max(initial=-1)) + 1
+        d = positive_integer("n_features", n_features, minimum=least)
+        B = np.zeros((d, self.rows.shape[1]), dtype=self.rows.dtype)
         B[self.support] = self.rows
         return B
 

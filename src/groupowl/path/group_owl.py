@@ -9,13 +9,16 @@ import numpy as np
 
 from .._checks import (
     as_float_array,
+    as_generator,
     check_finite,
     check_sample_weight,
+    check_targets,
     finite_number,
     number_in,
     numeric_array,
     positive_integer,
     rectangular_array,
+    truth_value,
 )
 from .._typing import FloatArray
 from ..designs import DaskDesign, Design, as_design, encode_labels_of_blocks, row_chunks
@@ -25,9 +28,12 @@ from ..losses import resolve_loss
 from ..model import Model, build_model, warn_unless_bounded
 from ..progress import combined, progress_callback
 from ..screening import resolve_rule
-from ..solvers import Callback, as_generator, check_callback, resolve_solver, warn_unless_converged
+from ..solvers import Callback, check_callback, resolve_solver, warn_unless_converged
 from .fitting import MAX_DEVIANCE, fit_path, short_of_tolerance
 from .result import PathResult
+
+#: More fits than anybody waits for: the number is a slip, and their grid alone might not fit into the memory.
+MOST_ALPHAS = 1_000_000
 
 
 def group_owl_path(
@@ -76,7 +82,8 @@ def group_owl_path(
         of X with a positive weight, however large that is.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing; or positive
-        numbers, which are sorted downwards and all fitted, each once: a path has one solution per alpha.
+        numbers, which are sorted downwards and all fitted, each once: a path has one solution per alpha. At most a
+        million.
     eps : float, default=1e-3
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     fit_intercept : bool, default=True
@@ -140,7 +147,7 @@ def group_owl_path(
         loss=loss,
         weights=weights,
         fit_intercept=fit_intercept,
-        standardize=standardize,
+        standardize=truth_value("standardize", standardize),
         sample_weight=sample_weight,
         unpenalized=resolve_columns("unpenalized", unpenalized, design.n_features, names),
     )
@@ -176,7 +183,10 @@ def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
     """Falling alphas from their number, or from an array in any order."""
     fraction = number_in("eps", eps, "(0, 1)")
     if isinstance(alphas, numbers.Integral):
-        return model.alpha_grid(positive_integer("alphas", alphas), fraction)
+        count = positive_integer("alphas", alphas)
+        if count > MOST_ALPHAS:
+            raise ValueError(f"alphas must be at most {MOST_ALPHAS}, got {alphas!r}: each of them is a fit.")
+        return model.alpha_grid(count, fraction)
     if isinstance(alphas, str) or np.ndim(alphas) == 0:
         raise TypeError(
             f"alphas must be an integer, how many, or an array of positive numbers, got {alphas!r}. "
@@ -187,6 +197,7 @@ def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
     if len(values) == 0 or values.min() <= 0.0:
         shown = "none" if len(values) == 0 else f"{values.min():g}"
         raise ValueError(f"alphas must be at least one positive number, got {shown}.")
+    model.check_alphas("alphas", values)
     return np.unique(values)[::-1]
 
 
@@ -203,10 +214,15 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
                 f"y holds labels (dtype {values.dtype}), but loss={loss!r} needs numbers. "
                 "Use loss='multinomial' for classes, or y.astype(float) for numbers stored as text."
             )
-        return y, None
+        return check_targets(y, design.n_samples, argument="y"), None
     if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fiub":
         columns = feature_names(y)
-        return y, np.arange(values.shape[1]) if columns is None else np.asarray(columns)
+        Y = check_targets(y, design.n_samples, argument="y")
+        try:
+            resolve_loss(loss).check_targets(Y)
+        except ValueError as error:
+            raise ValueError(f"y: {error}") from error
+        return Y, np.arange(values.shape[1]) if columns is None else np.asarray(columns)
     if values.dtype.kind == "f" and np.any(np.isfinite(values) & (values != np.round(values))):
         raise ValueError(
             "y holds fractions, but loss='multinomial' needs labels, or class probabilities of shape "

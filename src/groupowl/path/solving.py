@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import finite_number, finite_vector, positive_integer
+from .._checks import as_generator, finite_number, finite_vector, positive_integer
 from ..problem import LATER, build_problem
 from ..screening import resolve_rule
 from ..solvers import (
     Callback,
     Sequence,
     SolveResult,
-    as_generator,
     check_callback,
     resolve_solver,
     warn_unless_converged,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
+from .._checks import checked_path
 from .classes import storable_names
 from .encoding import Decoder, Encoder, is_storable
 from .folders import read_folder, write_folder
@@ -48,10 +48,11 @@ def save(obj: Any, folder: Any) -> Path:
     """
     if not is_storable(obj):
         kind = obj.__name__ + ", a class" if isinstance(obj, type) else type(obj).__name__
-        raise TypeError(f"save writes {storable_names()}, got {kind}. Give it one of those.")
+        raise TypeError(f"obj: save writes {storable_names()}, got {kind}. Give it one of those.")
+    target = checked_path("folder", folder)
     encoder = Encoder(type(obj).__name__)
     content = encoder.encode(obj)
-    return write_folder(Path(folder), content, encoder.arrays)
+    return write_folder(target, content, encoder.arrays)
 
 
 def load(folder: Any) -> Any:
@@ -84,9 +85,7 @@ def load(folder: Any) -> Any:
     >>> model.predict(data.X).shape
     (60, 2)
     """
-    if not isinstance(folder, str | os.PathLike):
-        raise TypeError(f"folder must be a str or a Path, got {folder!r} of type {type(folder).__name__}.")
-    content, arrays = read_folder(Path(folder))
+    content, arrays = read_folder(checked_path("folder", folder))
     try:
         obj = Decoder(arrays).decode(content)
         if not is_storable(obj):

@@ -11,6 +11,7 @@ import numpy as np
 from .._checks import finite_number, positive_integer
 from .._kernels import cluster_starts, falling_order
 from .._typing import BoolArray, FloatArray, IndexArray
+from ..path import PathResult
 from .reading import checked_names, fitted_attribute, names_of, public_rows
 from .style import (
     CHOSEN,
@@ -168,6 +169,8 @@ class CoefficientPathDisplay:
         -------
         CoefficientPathDisplay
         """
+        if not isinstance(path, PathResult):
+            raise TypeError(f"path must be a PathResult, got {path!r} of type {type(path).__name__}.")
         chosen = None if alpha is None else finite_number("alpha", alpha, above=0.0)
         names = feature_names if feature_names is not None else path.feature_names
         features = np.unique(np.concatenate([np.asarray(point.support, dtype=np.intp) for point in path]))

@@ -105,6 +105,8 @@ class ConvergenceDisplay:
         ConvergenceDisplay
         """
         results = dict(result) if isinstance(result, Mapping) else {"solve": result}
+        if not results:
+            raise ValueError("result is an empty mapping: there is nothing to draw.")
         for value in results.values():
             if not isinstance(value, SolveResult):
                 raise TypeError(f"result must be a SolveResult or a mapping of them, got {type(value).__name__}.")
@@ -154,7 +156,7 @@ class ConvergenceDisplay:
 
 def _several(argument: str, names: str | Iterable[str], known: Mapping[str, Any]) -> list[str]:
     """One name or several, each of them known."""
-    listed = [names] if isinstance(names, str) else list(names)
+    listed = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
     for name in listed or [""]:
         lookup(argument, name, known)
     return listed

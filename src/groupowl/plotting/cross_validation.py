@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._checks import truth_value
 from .._typing import FloatArray, IndexArray
 from .reading import fitted_attribute
 from .style import CHOSEN, COLOURS, FAINT, alpha_axis, axes_to_draw_on, clear_legend
@@ -142,7 +143,8 @@ class CrossValidationDisplay:
         self.ax_ = ax = axes_to_draw_on(ax)
         self.figure_ = ax.figure
         marks: list[Any] = []
-        if self.scores is not None and (self.scores.shape[1] <= _MOST_FOLDS if folds is None else folds):
+        wanted = None if folds is None else truth_value("folds", folds)
+        if self.scores is not None and (self.scores.shape[1] <= _MOST_FOLDS if wanted is None else wanted):
             marks += self._draw_folds(ax)
         style: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.8, "marker": "o", "markersize": 2.5}
         name = "mean over folds (higher is better)" if self.std_errors is not None else "criterion (lower is better)"

@@ -104,6 +104,8 @@ def plot_rows_kept(histories: Mapping[str, SolveResult], *, x: str = "passes", a
 def _prepare(histories: Mapping[str, SolveResult], x: str, ax: Axes | None) -> Axes:
     """Axes to draw on, after a check of the arguments."""
     lookup("x", x, X_LABELS)
+    if not isinstance(histories, Mapping) or not all(isinstance(item, SolveResult) for item in histories.values()):
+        raise TypeError(f"histories must be a mapping of str to SolveResult, got {type(histories).__name__}.")
     if not histories:
         raise ValueError("histories is empty: there is nothing to draw.")
     return axes_to_draw_on(ax)

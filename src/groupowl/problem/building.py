@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import truth_value
 from .._kernels import LARGEST_NORM, SMALLEST_NORM
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, GramCache, as_design, check_overflow, check_underflow, project_out, standardize
@@ -36,8 +37,7 @@ def build_problem(
     Sample weights are scaled to ``total_weight`` if that is given.
     """
     resolved = resolve_loss(loss)
-    if not isinstance(fit_intercept, bool | np.bool_):
-        raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
+    fit_intercept = truth_value("fit_intercept", fit_intercept)
     design = as_design(X)
     lam = np.ones(design.n_features) if lam is LATER else check_sequence("lam", lam, design.n_features)
     design, Y, w = design.adopt(Y, sample_weight, resolved.check_targets, total_weight)
@@ -71,7 +71,7 @@ def _check_magnitude(design: Design, norms: FloatArray, targets: Targets) -> Non
     """Refuse data whose squares leave the range of floating-point numbers: nothing could be proved about them."""
     check_overflow(norms)
     if not max(targets.norm, targets.null_loss) <= LARGEST_NORM or not np.isfinite(targets.total_weight):
-        raise ValueError("Y or sample_weight is so large that the loss overflows. Rescale them.")
+        raise ValueError("The targets (y or Y) or sample_weight are so large that the loss overflows. Rescale them.")
     check_underflow(design, np.flatnonzero(norms < SMALLEST_NORM))
     product = float(norms.max()) * targets.norm
     if product != 0.0 and not SMALLEST_NORM <= product <= LARGEST_NORM:

@@ -9,6 +9,7 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 import numpy as np
 
+from .._text import printable
 from .._typing import FloatArray
 
 #: In place of a number where there is none.
@@ -21,7 +22,7 @@ _MOST_DECIMALS = 7
 
 def text(value: object) -> str:
     """A value as text that is shown literally, in elements and in attributes."""
-    return html.escape(str(value), quote=True)
+    return html.escape(printable(value, keep="\n\t\u2028\u2029"), quote=True)
 
 
 def number(value: float, digits: int = _DIGITS) -> str:

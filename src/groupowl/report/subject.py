@@ -9,6 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from .._text import printable
 from .._typing import FloatArray, IndexArray
 from ..estimators import FitCertificate
 from ..path import PathResult
@@ -159,7 +160,7 @@ def _with_fit(subject: Subject) -> PathResult:
 
 def shown_name(name: Any) -> str:
     """A name in one line; an empty one is put into words."""
-    return " ".join(str(name).split()) or "(empty name)"
+    return printable(" ".join(str(name).split())) or "(empty name)"
 
 
 class _Shown(Sequence[str]):

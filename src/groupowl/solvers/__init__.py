@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import finite_matrix, finite_number, finite_vector, lookup, positive_integer
+from .._checks import as_generator, finite_matrix, finite_number, finite_vector, lookup, positive_integer
 from .._typing import FloatArray
 from ..compression import build_problem_of_data
 from ..problem import Problem
@@ -83,13 +83,15 @@ def solve(
     Y : array-like of shape (n_samples,) or (n_samples, n_tasks)
         Targets; one-hot rows or class probabilities for ``loss="multinomial"``.
     lam : array-like of shape (n_features,)
-        Non-increasing, non-negative weights, not all zero; the row of ``B`` with the largest norm pays ``lam[0]``.
+        Non-increasing, non-negative weights, not all zero; the row of ``B`` with the largest norm pays ``lam[0]``. The
+        largest may be 1e150 times the smallest that is positive: beside a larger one it would vanish.
     loss : {"squared", "multinomial"} or Loss, default="squared"
         ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
     fit_intercept : bool, default=False
         Whether to fit an unpenalised intercept.
     sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative weights w; 2 is the same as the sample twice, 0 as no sample.
+        Non-negative weights w; 2 is the same as the sample twice, 0 as no sample. Positive ones differ by a factor of
+        1e150 at most.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
         "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
     screening : {"safe", "paper", "none"}, default="safe"
@@ -144,19 +146,6 @@ def check_callback(callback: Any) -> None:
     """Refuse what cannot be called."""
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
-
-
-def as_generator(random_state: Any) -> np.random.Generator:
-    """A generator from a seed, a generator (used as it is), a RandomState, or None."""
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(np.iinfo(np.int32).max)
-    try:
-        if isinstance(random_state, bool):
-            raise TypeError("a truth value is no seed")
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        message = "random_state must be a non-negative integer, a NumPy Generator or RandomState, or None"
-        raise ValueError(f"{message}; got {random_state!r}.") from error
 
 
 def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:

@@ -16,7 +16,16 @@ from .joining import Match, match_order, match_rows
 from .names import chosen_names
 from .sheets import Sheet
 from .table import CLASSIFICATION, REGRESSION, Roles, Table
-from .values import check_complete, class_labels, group_values, no_number, numbers_of, sample_ids, sample_weights
+from .values import (
+    check_complete,
+    class_labels,
+    group_values,
+    has_fractions,
+    no_number,
+    numbers_of,
+    sample_ids,
+    sample_weights,
+)
 
 # A number with so few different values may well stand for classes.
 _FEW_VALUES = 10
@@ -53,6 +62,10 @@ class _Builder:
         self.sheet, self.roles = sheet, roles
         self.other = None if targets_sheet is None else targets_sheet.apart_from(sheet)
         left_id, right_id = roles.id_columns
+        if targets_sheet is None and left_id != right_id:
+            raise TableError(
+                f"--id-column {roles.id_column} is for two files, but there is no --targets-from. Give it, or one name."
+            )
         self.id = self._own_id(sheet, left_id, may_be_index=targets_sheet is not None)
         self.other_id = None if self.other is None else self._own_id(self.other, right_id, may_be_index=True)
         self.groups = self._one("--groups", roles.groups)
@@ -263,6 +276,10 @@ class _Builder:
             return self.roles.task
         sheet, targets = self.target_sheet, self.targets
         if len(targets) == 1:
+            is_text = not sheet.is_number(targets[0])
+            if is_text and has_fractions(sheet.labels(targets[0])):
+                remedy = "Correct it, or use --task classification if all of them are labels of classes."
+                raise TableError(no_number(sheet, targets[0], "target", remedy))
             return CLASSIFICATION if sheet.is_category(targets[0]) else REGRESSION
         texts = [j for j in targets if not sheet.is_number(j)]
         if texts:

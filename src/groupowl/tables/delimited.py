@@ -6,10 +6,11 @@ turns out wrong, the types of all columns are found again from all rows.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +26,34 @@ _SAMPLED_ROWS = 20
 _LARGEST_BLOCK = 1 << 30
 _UNPACKED_BLOCK = 1 << 28  # of a compressed file, whose size is not known
 _LONGEST_FIELD = 1 << 27
+_UNCLOSED = "unexpected end of data"  # what the csv module says of a quotation mark without its partner
 _FRACTION = re.compile(r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*")
-_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_MARKS = {
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
 # What files that are no text begin with.
 _KINDS = {
     b"PK\x03\x04": "a ZIP archive or a spreadsheet",
     b"\x1f\x8b": "compressed data (name it .gz)",
     b"BZh": "compressed data (name it .bz2)",
+    b"\xfd7zXZ": "compressed data (unpack it first)",
+    b"\x28\xb5\x2f\xfd": "compressed data (unpack it first)",
+    b"7z\xbc\xaf": "a 7z archive (unpack it first)",
+    b"Rar!": "a RAR archive (unpack it first)",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet of Excel (.xls)",
+    b"ARROW1": "a Feather file",
+    b"SQLite": "a data base",
     b"PAR1": "a Parquet file",
     b"\x89HDF": "an HDF5 file",
     b"\x93NUMPY": "a NumPy file",
     b"\x89PNG": "a picture",
     b"%PDF": "a PDF file",
 }
+# The same for text that has no cells.
+_MARKUP = {b"<!doctype html": "a web page", b"<html": "a web page", b"<?xml": "XML", b'{"': "JSON", b"[{": "JSON"}
 
 
 def read_delimited(path: Path, delimiter: str | None, *, text_columns: Collection[str] = ()) -> ArrowSheet:
@@ -56,7 +72,7 @@ def read_delimited(path: Path, delimiter: str | None, *, text_columns: Collectio
     try:
         names, n_lines, mark = _header(path, delimiter)
     except UnicodeDecodeError as error:
-        raise TableError(_not_utf8(source, 1, error)) from error
+        raise TableError(_not_utf8(path)) from error
     _check_header(source, names)
     has_index = names[0] == ""
     check_names(source, names[1:] if has_index else names)
@@ -69,6 +85,8 @@ def read_delimited(path: Path, delimiter: str | None, *, text_columns: Collectio
     sheet = ArrowSheet(
         source=source, names=tuple(names), n_rows=table.num_rows, index=index, table=table, separator=mark
     )
+    if sheet.n_rows == 0 and any("\n" in name for name in names):
+        raise TableError(f"{source}: a quotation mark in its first line is never closed. Close it, or remove it.")
     sheet.check_not_empty()
     return sheet
 
@@ -85,15 +103,30 @@ def _check_beginning(path: Path) -> None:
     """Refuse files that are no text, by their first bytes."""
     with open_bytes(path) as file:
         head = file.read(_FIRST_BYTES)
-    if not head.strip():
+    if not head.removeprefix(codecs.BOM_UTF8).strip():
         raise TableError(f"{path} is empty. Give a file with column names in its first line and samples below.")
-    for mark, encoding in _MARKS.items():
-        if head.startswith(mark):
-            raise TableError(f"{path} is {encoding} text. Save it as UTF-8.")
-    kind = next((words for mark, words in _KINDS.items() if head.startswith(mark)), None)
+    if encoding := _beginning(head, _MARKS) or _wide_encoding(head):
+        raise TableError(f"{path} is {encoding} text. Save it as UTF-8.")
+    kind = _beginning(head, _KINDS)
     if kind is not None or b"\0" in head:
         found = kind or "binary data"
         raise TableError(f"{path} is no text but {found}. Give its format with --format, or save it as CSV.")
+    if markup := _beginning(head.lstrip().lower(), _MARKUP):
+        raise TableError(f"{path} is {markup}, which has no cells between separators. Save the table in it as CSV.")
+
+
+def _beginning(head: bytes, known: Mapping[bytes, str]) -> str | None:
+    """What a file is by its first bytes, where these are known."""
+    return next((words for mark, words in known.items() if head.startswith(mark)), None)
+
+
+def _wide_encoding(head: bytes) -> str | None:
+    """The encoding of text whose characters take several bytes, all but one of them zero."""
+    for width, encoding in ((4, "UTF-32"), (2, "UTF-16")):
+        n_zero = sum(not any(head[k::width]) for k in range(width))
+        if len(head) >= width and n_zero == width - 1:
+            return encoding
+    return None
 
 
 def _header(path: Path, delimiter: str | None) -> tuple[list[str], int, str]:
@@ -107,9 +140,9 @@ def _header(path: Path, delimiter: str | None) -> tuple[list[str], int, str]:
         return [name.strip() for name in names], reader.line_num, mark
 
 
-def _cells(file: io.TextIOBase, delimiter: str) -> Any:
+def _cells(file: io.TextIOBase, delimiter: str, *, strict: bool = False) -> Any:
     csv.field_size_limit(_LONGEST_FIELD)
-    return csv.reader(file, delimiter=delimiter)
+    return csv.reader(file, delimiter=delimiter, strict=strict)
 
 
 def _check_header(source: str, names: list[str]) -> None:
@@ -192,34 +225,46 @@ def _arrow_table(source: Any, mark: str, n_columns: int, n_lines: int, types: di
 def _problem(path: Path, mark: str, n_columns: int) -> str:
     """Why a file could not be read: its first row with too few or too many cells, or what is not UTF-8."""
     source = str(path)
-    rows = _numbered_rows(path, mark)
+    rows = _numbered_rows(path, mark, strict=True)
     number = 0
     try:
         for number, row in rows:
             if len(row) != n_columns:
                 return _ragged(source, number, len(row), n_columns)
-    except UnicodeDecodeError as error:
-        return _not_utf8(source, number + 2, error)
+    except UnicodeDecodeError:
+        return _not_utf8(path)
     except csv.Error as error:
-        return f"{source}: row {number + 1} below the header cannot be read ({error}). Check its quotation marks."
+        what = "has a quotation mark that is never closed" if _UNCLOSED in str(error) else f"cannot be read ({error})"
+        return f"{source}: row {number + 1} below the header {what}. Check its quotation marks."
+    if number == 0:
+        return f"{source} has no rows below its header. Give a file with samples."
     return f"{source} cannot be read as text with cells separated by {mark!r}. Check quotation marks and the format."
 
 
-def _numbered_rows(path: Path, mark: str) -> Iterator[tuple[int, list[str]]]:
+def _numbered_rows(path: Path, mark: str, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
     with open_text(path) as file:
-        rows = (row for row in _cells(file, mark) if row)
+        rows = (row for row in _cells(file, mark, strict=strict) if row)
         next(rows)
         yield from enumerate(rows, start=1)
 
 
 def _ragged(source: str, number: int, n_cells: int, n_columns: int) -> str:
     reason = "The file may be cut off, or a cell holds a separator without quotation marks."
+    if number == 1 and n_columns == 1:
+        reason = "The first line may be a title or a comment. Remove what is above the line with the names."
     return (
         f"{source}: row {number} below the header has {counted(n_cells, 'cell')}, but the header has "
         f"{counted(n_columns, 'name')}. {reason}"
     )
 
 
-def _not_utf8(source: str, line: int, error: UnicodeDecodeError) -> str:
-    byte = error.object[error.start]
-    return f"{source} is not UTF-8 text: byte 0x{byte:02x} near line {line}. Save it as UTF-8."
+def _not_utf8(path: Path) -> str:
+    """Where the first byte is that is not UTF-8: decoders read ahead, and do not know the line."""
+    with open_bytes(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                byte = line[error.start]
+                return f"{path} is not UTF-8 text: byte 0x{byte:02x} in line {number}. Save it as UTF-8."
+    raise AssertionError("a file that cannot be decoded has a line that cannot")

@@ -133,6 +133,8 @@ def _beside_matrix(arrays: dict[str, Any], n_rows: int) -> tuple[dict[str, Any],
             continue
         if name in ("y", "Y") and (np.ndim(values) == 0 or len(values) != n_rows):
             raise ValueError(f"X has {n_rows} rows, but {name} has shape {np.shape(values)}.")
+        if name in ("y", "Y") and values.dtype.kind == "c":
+            raise ValueError(f"{name} must hold real numbers or labels, but its type is {values.dtype}.")
         if name == "Y" and values.ndim == 2 and "y" not in arrays:
             columns |= dict(zip(_target_names(arrays), values.T, strict=True))
         elif values.ndim == 1 and len(values) == n_rows:

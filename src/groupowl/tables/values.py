@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numbers
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,9 @@ from .errors import TableError, counted, listed
 from .sheets import Sheet
 
 _SHOWN_COLUMNS = 5
+_NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|0x[\da-f]+|inf(inity)?|nan)\s*", re.ASCII | re.IGNORECASE)
+_THOUSANDS = re.compile(r"(?<=\d)[\s_'\N{RIGHT SINGLE QUOTATION MARK}](?=\d)")
+_SPELLING = "Numbers have a decimal point, a plain minus and nothing between thousands."
 # Its square is about the largest double.
 _LARGEST = np.sqrt(np.finfo(np.float64).max)
 
@@ -62,7 +67,7 @@ def _texts_among_features(sheet: Sheet, texts: list[int], can_drop: bool) -> str
 def _may_name_samples(sheet: Sheet, j: int) -> bool:
     """Whether every cell is text, and another one."""
     cells = sheet.labels(j)
-    are_words = all(isinstance(cell, str) and not _is_number(_with_point(cell)) for cell in cells)
+    are_words = all(isinstance(cell, str) and not is_number(_usual_spelling(cell)) for cell in cells)
     return are_words and len(set(cells)) == len(cells)
 
 
@@ -131,11 +136,12 @@ def sample_weights(option: str, sheet: Sheet, j: int) -> FloatArray:
 
 def no_number(sheet: Sheet, j: int, what: str, remedy: str, more: str = "") -> str:
     """A message about the first cell that is no number."""
-    i, cell = next(
-        ((i, cell) for i, cell in enumerate(sheet.labels(j)) if cell is not None and not _is_number(cell)),
-        (0, sheet.labels(j)[0]),
-    )
-    hint = " Numbers have a decimal point." if isinstance(cell, str) and _is_number(_with_point(cell)) else ""
+    cells = [(i, cell) for i, cell in enumerate(sheet.labels(j)) if cell is not None]
+    i, cell = next(((i, cell) for i, cell in cells if not is_number(cell)), (-1, None))
+    if i < 0:
+        i, cell = cells[0] if cells else (0, None)
+        return f"{sheet.source}: {what} with {cell!r} in {sheet.place(i, j)} is stored as text{more}. {remedy}"
+    hint = f" {_SPELLING}" if isinstance(cell, str) and is_number(_usual_spelling(cell)) else ""
     shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
     return f"{sheet.source}: {what} with {shown!r} in {sheet.place(i, j)}, which is no number{more}.{hint} {remedy}"
 
@@ -145,17 +151,23 @@ def rows_of(X: Any, rows: IndexArray) -> Any:
     return X.rows(rows) if isinstance(X, Design) else X[rows]
 
 
-def _with_point(cell: str) -> str:
-    """A number with a decimal comma as the others write it."""
-    return cell.replace(",", ".")
+def _usual_spelling(cell: str) -> str:
+    """A number with a decimal comma, separators of thousands or a typographic minus as the others write it."""
+    digits = _THOUSANDS.sub("", cell).replace("\N{MINUS SIGN}", "-")
+    *groups, last = re.split(r"[.,]", digits)
+    return f"{''.join(groups)}.{last}" if groups else digits
 
 
-def _is_number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return not isinstance(cell, bool)
+def is_number(cell: Any) -> bool:
+    """Whether a reader of columns takes a cell for a number; Python would take more."""
+    if isinstance(cell, str):
+        return _NUMBER.fullmatch(cell) is not None
+    return isinstance(cell, numbers.Real) and not isinstance(cell, bool)
+
+
+def has_fractions(cells: Iterable[Any]) -> bool:
+    """Whether some cells of text are numbers with decimals, as no labels are."""
+    return any(isinstance(cell, str) and "." in cell and is_number(cell) for cell in cells)
 
 
 def _check_sizes(sheet: Sheet, columns: Sequence[int] | IndexArray, X: Any) -> None:

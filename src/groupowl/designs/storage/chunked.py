@@ -39,7 +39,7 @@ class ChunkedArray(Storage):
         self.opener = opener
         self.state = state
         with opener() as array:
-            super().__init__(label, array.shape, array.dtype, _names(array))
+            super().__init__(label, array.shape, array.dtype, _names(array, label))
             chunks = array.chunks or (1, self.shape[1])
         self.chunks = tuple(min(max(size, 1), max(length, 1)) for size, length in zip(chunks, self.shape, strict=True))
 
@@ -103,14 +103,16 @@ class ChunkedArray(Storage):
                     yield Block(rows, part, self._read_piece(source, rows, part))
 
 
-def _names(array: Any) -> list[str] | None:
+def _names(array: Any, label: str) -> list[str] | None:
     """Names of the columns, from the attribute ``columns``."""
     names = array.attrs.get("columns")
     if names is None:
         return None
     names = [name.decode() if isinstance(name, bytes) else str(name) for name in names]
     if len(array.shape) != 2 or len(names) != array.shape[1]:
-        raise ValueError(f"the attribute 'columns' has {len(names)} names for an array of shape {array.shape}.")
+        raise ValueError(
+            f"{label}: its attribute 'columns' has {len(names)} names for an array of shape {array.shape}."
+        )
     return names
 
 

@@ -44,7 +44,7 @@ def _open(source: Any) -> Storage:
         return {"h5py": open_hdf5_dataset, "zarr": open_zarr_array}[_library(source)](source)
     advice = " It is in memory already: pass it as it is." if isinstance(source, np.ndarray) else ""
     raise TypeError(
-        "a matrix on disk must be a path, a memory map, an HDF5 dataset or a Zarr array, got "
+        "source, a matrix on disk, must be a path, a memory map, an HDF5 dataset or a Zarr array, got "
         f"{type(source).__name__}.{advice}"
     )
 
