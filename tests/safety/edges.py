@@ -1,0 +1,365 @@
+"""The campaign at the edges: fits through the public API, judged from the public numbers alone.
+
+For each seed a fit is drawn (:mod:`edge_cases`), made, and handed to a judge in extended precision that shares no code
+with the package (:mod:`judge`). A finding is
+
+- *gap*: an explicit point is better than the public coefficients by more than the gap that the fit claims;
+- *zero*: without the features that are proved zero the minimum rises;
+- *nan*: a coefficient or gap that is not a number;
+- *verify*: a converged fit that its own ``verify`` calls false;
+- *warning*, *crash*: a warning that is not documented or that is wrong, an error that is no refusal of the data.
+
+Refusals (a ValueError raised by the package's own checks) are counted, and the report says how many fits had each edge,
+how many of them were judged, and how many had a nonzero solution. Run it as a script for the long form.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import operator
+import re
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from edge_cases import Case, draw
+from judge import Claim, Verdict, constant_by_rounding, is_separated, judge
+from judge_exact import Long
+from judge_problem import Question
+from sklearn.exceptions import ConvergenceWarning
+
+import groupowl as go
+
+# Files whose ValueErrors are refusals: ours, and scikit-learn's checks of what comes in.
+_CHECKS = ("/groupowl/", "/sklearn/utils/", "/sklearn/model_selection/_split.py")
+TREATED_AS_CONSTANT = "treated as constant"
+
+
+@dataclass
+class Counts:
+    """What was fitted, what was judged, and what was found."""
+
+    fits: int = 0
+    judged: int = 0
+    refused: int = 0
+    undecided: int = 0
+    nonzero: int = 0
+    zeros_proved: int = 0
+    verified: int = 0
+    traits: dict[str, dict[str, int]] = field(default_factory=dict)
+    refusals: dict[str, int] = field(default_factory=dict)
+    findings: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, other: Counts) -> None:
+        for name in ("fits", "judged", "refused", "undecided", "nonzero", "zeros_proved", "verified"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for trait, counts in other.traits.items():
+            self.traits[trait] = dict(Counter(self.traits.get(trait, {})) + Counter(counts))
+        self.refusals = dict(Counter(self.refusals) + Counter(other.refusals))
+        self.findings += other.findings
+
+    def kinds(self) -> dict[str, int]:
+        return dict(Counter(finding["kind"] for finding in self.findings))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a user sees of a fit, in the shapes of the judge."""
+
+    question: Question
+    claim: Claim
+    converged: bool
+    verified: bool | None  # None where there is nothing to ask
+
+
+class Refusal(Exception):
+    """The package refused the data."""
+
+
+class Crash(Exception):
+    """An error that is no refusal."""
+
+
+# Fitting through the public API --------------------------------------------------------------------------
+
+
+def fit(case: Case) -> Fit:
+    """Make the fit of a case."""
+    options = {name: value for name, value in case.options.items() if name not in ("lam", "alpha")}
+    if case.way == "solve":
+        return _solved(case, options)
+    if case.way == "group_owl_path":
+        return _point_of_path(case, options)
+    if case.way == "SufficientStatistics":
+        statistics = _statistics(case)
+        model = go.GroupOWLRegressor(case.options["alpha"], **options).fit(statistics)
+        return _fitted(case, model, (statistics,))
+    make = getattr(go, case.way)
+    arguments = (case.options["alpha"],) if "alpha" in case.options else ()
+    model = make(*arguments, **options).fit(case.X, case.y, sample_weight=case.sample_weight)
+    return _fitted(case, model, (case.X, case.y, case.sample_weight))
+
+
+def _statistics(case: Case) -> go.SufficientStatistics:
+    from_arrays = go.SufficientStatistics.from_arrays
+    if case.removed is None or case.pick < 0.5:
+        sets = [from_arrays(*part) for part in case.parts]
+        if case.removed is not None:
+            sets.append(from_arrays(*case.removed))
+        total = reduce(operator.add, sets)
+        return total if case.removed is None else total - sets[-1]
+    return from_arrays(*_stacked([*case.parts, case.removed])) - from_arrays(*case.removed)
+
+
+def _stacked(parts: list) -> tuple:
+    """Samples of all parts in one block."""
+    Xs, ys, weights = zip(*parts, strict=True)
+    X = sp.vstack(Xs).tocsr() if sp.issparse(Xs[0]) else np.vstack(Xs)
+    weight = None if weights[0] is None else np.concatenate(weights)
+    return X, np.concatenate(ys), weight
+
+
+def _fitted(case: Case, model: Any, data: tuple) -> Fit:
+    states = np.asarray(model.certificate().states)
+    if case.is_classification:
+        B, intercept = _all_classes(model.coef_, model.intercept_)
+    else:
+        B, intercept = np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_)
+    claim = Claim(
+        B,
+        intercept,
+        float(model.dual_gap_),
+        zero=tuple(np.flatnonzero(states == "proved zero").tolist()),
+        constant=tuple(np.flatnonzero(states == TREATED_AS_CONSTANT).tolist()),
+    )
+    question = _question(case, Long(model.alpha_) * model.weights_.astype(Long), getattr(model, "classes_", None))
+    converged = bool(model.solve_result_.converged)
+    return Fit(question, claim, converged, bool(model.verify(*data)) if converged else None)
+
+
+def _all_classes(coef: Any, intercept: Any) -> tuple[Any, Any]:
+    """Columns for all classes: the public numbers of two classes are their difference."""
+    coef, intercept = np.atleast_2d(coef).astype(Long), np.atleast_1d(intercept).astype(Long)
+    if len(coef) == 1:
+        coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2
+    return coef.T, intercept
+
+
+def _point_of_path(case: Case, options: dict[str, Any]) -> Fit:
+    path = go.group_owl_path(case.X, case.y, sample_weight=case.sample_weight, **options)
+    point = path[int(case.pick * len(path))]
+    claim = Claim(point.coef(path.n_features), point.intercept, float(point.gap))
+    question = _question(case, Long(point.alpha) * path.weights.astype(Long), path.classes)
+    return Fit(question, _with_constants(question, claim), point.status == "converged", None)
+
+
+def _solved(case: Case, options: dict[str, Any]) -> Fit:
+    Y = _one_hot(case.y, np.unique(case.y)) if case.is_classification else case.y
+    lam = case.options["lam"]
+    result = go.solve(case.X, Y, lam, sample_weight=case.sample_weight, **options)
+    proved = tuple(np.flatnonzero(result.screened_at >= 0).tolist())
+    claim = Claim(result.B, result.intercept, float(result.gap), zero=proved)
+    question = _question(case, lam.astype(Long), np.unique(case.y))
+    return Fit(question, _with_constants(question, claim), result.converged, None)
+
+
+def _with_constants(question: Question, claim: Claim) -> Claim:
+    """A result without a certificate of its features cannot say which columns count as constant: they may be."""
+    if not (question.fit_intercept or question.standardize):
+        return claim
+    constant = np.flatnonzero(constant_by_rounding(question) & ~np.any(claim.B, axis=1))
+    zero = tuple(j for j in claim.zero if j not in set(constant.tolist()))
+    return Claim(claim.B, claim.intercept, claim.gap, zero, tuple(constant.tolist()))
+
+
+def _question(case: Case, lam: Any, classes: Any) -> Question:
+    X = case.X.toarray() if sp.issparse(case.X) else np.asarray(case.X)
+    options = case.options
+    Y = _one_hot(case.y, classes) if case.is_classification else np.asarray(case.y).reshape(len(X), -1)
+    return Question(
+        X.astype(np.float64),
+        Y.astype(np.float64),
+        np.ones(len(X)) if case.sample_weight is None else np.asarray(case.sample_weight),
+        lam,
+        "multinomial" if case.is_classification else "squared",
+        options.get("fit_intercept", case.way != "solve"),
+        options.get("standardize", False),
+        tuple(options.get("unpenalized", ())),
+        mean=case.way != "solve",
+    )
+
+
+def _one_hot(y: Any, classes: Any) -> Any:
+    return (np.asarray(y)[:, None] == np.asarray(classes)).astype(np.float64)
+
+
+# Examining ----------------------------------------------------------------------------------------------
+
+
+def examine(case: Case, name: Any) -> Counts:
+    """Fit and judge one case; ``name`` is its seed, or what it is called."""
+    counts = Counts(fits=1)
+    found: list[tuple[str, str]] = []
+    judged = False
+    nonzero = False
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            made = _guarded(case)
+        except Refusal as refusal:
+            counts.refused = 1
+            counts.refusals[re.sub(r"[-+]?\d[\d.e+-]*", "#", str(refusal))[:90]] = 1
+        except Crash as crash:
+            found.append(("crash", str(crash)))
+        else:
+            judged = True
+            verdict = judge(made.question, made.claim)
+            found += _findings(made, verdict)
+            counts.undecided = int("undecided" in (verdict.gap, verdict.zeros))
+            counts.zeros_proved = len(made.claim.zero)
+            counts.verified = int(made.verified is not None)
+            nonzero = verdict.nonzero
+            found += _wrong_warnings(made.question, caught)
+    for warning in caught:
+        if not issubclass(warning.category, ConvergenceWarning):
+            found.append(("warning", f"{warning.category.__name__}: {str(warning.message)[:100]}"))
+    counts.judged, counts.nonzero = int(judged), int(nonzero)
+    for trait in case.traits:
+        numbers = {
+            "fits": 1,
+            "judged": judged,
+            "refused": counts.refused,
+            "nonzero": nonzero,
+            "findings": len(found) > 0,
+        }
+        counts.traits[trait] = {key: int(value) for key, value in numbers.items()}
+    for kind, text in found:
+        counts.findings.append({"case": name, "kind": kind, "way": case.way, "text": text, "traits": list(case.traits)})
+    return counts
+
+
+def _guarded(case: Case) -> Fit:
+    """The fit; errors are told apart into refusals and crashes."""
+    try:
+        return fit(case)
+    except Exception as error:  # whatever a fit raises is what the campaign wants to know
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        is_check = any(part in frame.filename for part in _CHECKS)
+        if type(error) is ValueError and is_check:
+            raise Refusal(str(error)) from error
+        raise Crash(
+            f"{type(error).__name__} in {Path(frame.filename).name}:{frame.lineno}: {str(error)[:120]}"
+        ) from error
+
+
+def _findings(made: Fit, verdict: Verdict) -> list[tuple[str, str]]:
+    said = {None: "", True: "; verify says True", False: "; verify says False"}[made.verified]
+    said = ("; converged" if made.converged else "; not converged") + said
+    found = []
+    if verdict.note == "not a number":
+        found.append(("nan", f"gap {verdict.claimed}" + said))
+    elif verdict.gap == "refuted":
+        text = f"excess {verdict.excess:.3g} above claimed {verdict.claimed:.3g}, objective {verdict.objective:.6g}"
+        found.append(("gap", f"{text}, attainable {verdict.best:.6g}{said}"))
+    if verdict.zeros == "refuted":
+        found.append(("zero", verdict.note + said))
+    if made.verified is False:
+        text = f"gap {verdict.gap}, claimed {verdict.claimed:.3g}, true excess {verdict.excess:.3g}"
+        found.append(("verify", f"a converged fit is called false: {text}, objective {verdict.objective:.3g}"))
+    return found
+
+
+def _wrong_warnings(question: Question, caught: list) -> list[tuple[str, str]]:
+    """The warning that there is no finite optimum must be true."""
+    said = any("no finite optimum" in str(warning.message) for warning in caught)
+    if said and is_separated(question) is False:
+        return [("warning", "there is a finite optimum, but a warning says that there is none")]
+    return []
+
+
+def examine_range(start: int, stop: int) -> Counts:
+    """Examine the fits of a range of seeds."""
+    counts = Counts()
+    for seed in range(start, stop):
+        counts.add(examine(draw(seed), seed))
+    return counts
+
+
+# The long form ------------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fits", type=int, default=20_000)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--chunk", type=int, default=100, help="fits between two saved states")
+    parser.add_argument("--out", type=Path, default=Path("results/edges.json"))
+    options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    done = json.loads(options.out.read_text())["chunks"] if options.out.exists() else {}
+    if done:
+        print(f"{options.out} holds {len(done)} chunks already, which are not run again; remove it to start afresh.")
+    stop = options.first_seed + options.fits
+    chunks = {f"{a}-{min(a + options.chunk, stop)}": a for a in range(options.first_seed, stop, options.chunk)}
+    todo = {name: start for name, start in chunks.items() if name not in done}
+    began = time.perf_counter()
+    with ProcessPoolExecutor(options.jobs) as pool:
+        futures = {
+            name: pool.submit(examine_range, start, min(start + options.chunk, stop)) for name, start in todo.items()
+        }
+        for number, (name, future) in enumerate(futures.items(), start=1):
+            done[name] = asdict(future.result())
+            total = _total(done, chunks)
+            _save(options.out, done, total)
+            left = (time.perf_counter() - began) / number * (len(todo) - number)
+            print(f"seeds {name} done, {len(total.findings)} findings so far, {left / 60:.1f} min left", flush=True)
+            for finding in done[name]["findings"]:
+                print("  ", finding["case"], finding["kind"], finding["way"], finding["text"], flush=True)
+    total = _total(done, chunks)
+    _save(options.out, done, total)
+    print(report(total))
+    return 1 if total.findings else 0
+
+
+def _total(done: dict[str, Any], chunks: dict[str, int]) -> Counts:
+    total = Counts()
+    for name in chunks:
+        if name in done:
+            total.add(Counts(**done[name]))
+    return total
+
+
+def _save(path: Path, done: dict[str, Any], total: Counts) -> None:
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps({"version": go.__version__, "total": asdict(total), "chunks": done}))
+    temporary.replace(path)
+
+
+def report(total: Counts) -> str:
+    """The counts as text."""
+    lines = [
+        f"{total.fits} fits: {total.judged} judged, {total.refused} refused, {total.undecided} undecided, "
+        f"{total.nonzero} with a nonzero solution, {total.zeros_proved} zeros proved, {total.verified} verified",
+        f"findings: {total.kinds() or 'none'}",
+        f"{'edge':34s} {'fits':>6s} {'judged':>7s} {'refused':>8s} {'nonzero':>8s} {'findings':>9s}",
+    ]
+    for trait, counts in sorted(total.traits.items()):
+        numbers = [counts.get(name, 0) for name in ("fits", "judged", "refused", "nonzero", "findings")]
+        lines.append(f"{trait:34s} {numbers[0]:6d} {numbers[1]:7d} {numbers[2]:8d} {numbers[3]:8d} {numbers[4]:9d}")
+    lines += [f"refused {count:5d}: {message}" for message, count in sorted(total.refusals.items())]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

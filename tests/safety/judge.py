@@ -1,0 +1,149 @@
+"""A judge of fits in extended precision that knows data and public numbers only, and shares no code with the package.
+
+The documented objective is evaluated at the public coefficients from exact predictors: all products and sums of data
+and coefficients are done in whole numbers. The judge then looks for a better point by itself, and bounds the minimum
+from below by a dual point of its own. Both of its bounds are statements about the data as they were given:
+
+- *refuted*: an explicit point is better than the public one by more than the claimed gap;
+- *confirmed*: the dual bound leaves no room for such a point;
+- *undecided*: neither, which is counted, so that a judge that cannot judge is noticed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from judge_exact import EPS, Exact, Long
+from judge_problem import JudgeProblem, Question
+from judge_search import Search
+from scipy.optimize import linprog
+
+# Columns whose standard deviation is at most this, relative to their mean, may be called constant by rounding.
+CONSTANT_RTOL = 1e-13
+# No double is smaller: a gap below it is 0.
+SMALLEST = Long(np.nextafter(0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Public coefficients (d, q), intercept (q,), gap, rows said to be proved zero, and columns called constant."""
+
+    B: np.ndarray
+    intercept: np.ndarray
+    gap: float
+    zero: tuple[int, ...] = ()
+    constant: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``gap`` and ``zeros`` are "confirmed", "refuted" or "undecided"; the numbers are in units of the objective."""
+
+    gap: str
+    zeros: str
+    excess: float  # of the public point above the best point found
+    claimed: float
+    objective: float
+    best: float
+    own_gap: float
+    nonzero: bool  # whether the best point has a nonzero penalized row
+    note: str = ""
+
+
+def judge(question: Question, claim: Claim) -> Verdict:
+    """Judge the gap and the zeros of a fit."""
+    numbers = [np.ravel(claim.B), np.ravel(claim.intercept)]
+    if np.isnan(claim.gap) or not all(np.isfinite(np.asarray(part, dtype=Long)).all() for part in numbers):
+        nan = float("nan")
+        return Verdict("refuted", "confirmed", nan, float(claim.gap), nan, nan, nan, False, "not a number")
+    with np.errstate(all="ignore"):
+        return _Judgement(question, claim).verdict()
+
+
+def constant_by_rounding(question: Question):
+    """Columns that vary by so little, beside their size, that rounding may be all of it."""
+    there = question.w > 0
+    w, X = question.w[there].astype(Long), Exact.of(question.X[there])
+    moved = (X - X[:1]).long()
+    change = w @ moved / w.sum()
+    deviation = np.sqrt(w @ (moved - change) ** 2 / w.sum())
+    return deviation <= CONSTANT_RTOL * np.abs(X[0].long() + change)
+
+
+class _Judgement:
+    def __init__(self, question: Question, claim: Claim) -> None:
+        self.question, self.claim = question, claim
+        self.problem = JudgeProblem.of(question, claim.constant)
+
+    def verdict(self) -> Verdict:
+        claim, problem = self.claim, self.problem
+        wrong = self._wrongly_constant()
+        public = problem.documented(claim.B, claim.intercept)
+        start = problem.inner(claim.B, claim.intercept)
+        search = Search(problem, start, public, Long(claim.gap), bool(claim.zero)).run()
+        best, lower = search.upper, search.lower
+        error = 64 * EPS * (abs(public) + abs(best))
+        excess = public - best
+        if excess > Long(claim.gap) + error + SMALLEST:
+            gap = "refuted"
+        elif public - lower <= Long(claim.gap) + error + problem.bound_error:
+            gap = "confirmed"
+        else:
+            gap = "undecided"
+        zeros, note = self._judge_zeros(search)
+        if wrong:
+            zeros, note = "refuted", f"columns {wrong} are called constant, but vary"
+        return Verdict(
+            gap, zeros, float(excess), float(claim.gap), float(public), float(best), float(best - lower),
+            bool(search.B.any()), note,
+        )  # fmt: skip
+
+    def _wrongly_constant(self) -> list[int]:
+        may_be = constant_by_rounding(self.question)
+        return [j for j in self.claim.constant if not may_be[j]]
+
+    def _judge_zeros(self, search: Search) -> tuple[str, str]:
+        """Without the rows that are said to be zero the minimum must not rise."""
+        problem, claimed = self.problem, list(self.claim.zero)
+        if np.any(np.asarray(self.claim.B)[claimed]):
+            return "refuted", "a row proved zero is not zero"
+        rows = [k for k, j in enumerate(problem.penalized) if j in set(claimed)]
+        if not rows or not search.B[rows].any():
+            return "confirmed", ""  # the best point itself lives on the other rows
+        left = problem.without(rows)
+        keep = np.delete(np.arange(len(problem.penalized)), rows)
+        restricted = Search(left, (search.B[keep], search.C), np.inf, Long(0)).run()
+        error = 64 * EPS * abs(search.upper) + problem.bound_error
+        if restricted.lower > search.upper + error:
+            rise = float(restricted.lower - search.upper)
+            named = [problem.penalized[k] for k in rows if search.B[k].any()]
+            return "refuted", f"columns {named} are not zero: without them the minimum rises by {rise:.3g}"
+        if restricted.upper <= search.upper + max(Long(self.claim.gap), search.upper - search.lower) + error:
+            return "confirmed", ""
+        return "undecided", ""
+
+
+def is_separated(question: Question) -> bool | None:
+    """Whether intercept and unpenalized columns tell classes of some samples apart without an error.
+
+    Then their coefficients have no finite optimum. None where the linear program does not tell clearly.
+    """
+    problem = JudgeProblem.of(question)
+    Q = problem.Q.astype(float)
+    Q = Q / np.abs(Q).max(axis=0, initial=1e-300)
+    labels = np.argmax(problem.Y, axis=1)
+    n, K = problem.Y.shape
+    margins = np.zeros((n, K, Q.shape[1], K))
+    for i in range(n):
+        for k in range(K):
+            margins[i, k, :, labels[i]] += Q[i]
+            margins[i, k, :, k] -= Q[i]
+    others = np.arange(K) != labels[:, None]
+    rows = margins[others].reshape(-1, Q.shape[1] * K)
+    both = np.vstack([-rows, rows])
+    bounds = np.concatenate([np.zeros(len(rows)), np.ones(len(rows))])
+    program = linprog(-rows.sum(axis=0), A_ub=both, b_ub=bounds, bounds=(None, None), method="highs")
+    if program.status != 0 or 1e-7 < -program.fun < 0.5:
+        return None
+    return bool(-program.fun >= 0.5)
