@@ -13,9 +13,11 @@ WAYS = {
     "GroupOWLClassifier": 0.24,
     "GroupOWLRegressorCV": 0.05,
     "GroupOWLClassifierCV": 0.05,
-    "SufficientStatistics": 0.2,
     "group_owl_path": 0.11,
     "solve": 0.09,
+    "statistics": 0.14,
+    "group_owl_path of statistics": 0.03,
+    "solve of statistics": 0.03,
 }
 
 
@@ -65,17 +67,18 @@ def draw(seed: int) -> Case:
     rng = draws.rng
     way = str(rng.choice(list(WAYS), p=list(WAYS.values())))
     draws.traits.append(way)
+    of_statistics = way.endswith("statistics")
     classes = "Classifier" in way or (way in ("group_owl_path", "solve") and rng.random() < 0.4)
     n = int(rng.choice([6, 10, 16, 30]) if way.endswith("CV") else rng.choice([1, 2, 3, 4, 6, 10, 16, 24, 40]))
     n = max(n, 2) if classes else n
     d = int(rng.choice([1, 2, 3, 4, 6, 9, 12]))
     X = _columns(draws, n, d)
-    y = _labels(draws, X) if classes else _targets(draws, X)
+    y = _labels(draws, X, least=3 if way.endswith("CV") else 1) if classes else _targets(draws, X)
     weight = _sample_weight(draws, n, y if classes else None)
     X, y = _storage(draws, X, y, classes)
     options = _options(draws, way, X, y, weight, classes)
     parts, removed = (), None
-    if way == "SufficientStatistics":
+    if of_statistics:
         parts, removed = _parts(draws, X, y, weight)
     return Case(way, X, y, weight, options, tuple(draws.traits), parts, removed, float(rng.random()))
 
@@ -140,15 +143,17 @@ def _targets(draws: _Draws, X):
     return Y[:, 0] if q == 1 and rng.random() < 0.7 else Y
 
 
-def _labels(draws: _Draws, X):
+def _labels(draws: _Draws, X, least: int):
+    """Labels; the first classes occur so often at least: one class alone is refused, and so is one without folds."""
     rng = draws.rng
     n = len(X)
-    K = int(min(rng.choice([2, 2, 2, 3, 4, 6, 20]), n))
+    K = int(min(rng.choice([2, 2, 2, 3, 4, 6, 20]), n if least == 1 else n // least))
     signal = _signal(draws, X, K)
     if not draws.chance("separable classes", 0.35):
         signal = signal + draws.power(-1, 1) * rng.standard_normal((n, K))
     labels = signal.argmax(axis=1)
-    labels[rng.permutation(n)[:2]] = [0, 1]  # one class alone is refused
+    certain = np.repeat(np.arange(2 if least == 1 else K), least)
+    labels[rng.permutation(n)[: len(certain)]] = certain
     return labels
 
 
@@ -193,16 +198,16 @@ def _options(draws: _Draws, way: str, X, y, weight, classes: bool) -> dict[str, 
     # Few steps: a fit that stops early makes a claim as well.
     options: dict[str, Any] = {"fit_intercept": not draws.chance("no intercept", 0.25), "max_iter": 1000}
     free: list[int] = []
-    if way != "solve":
+    if not way.startswith("solve"):
         options["standardize"] = draws.chance("standardize", 0.4)
-        if way != "SufficientStatistics" and d > 1 and draws.chance("unpenalized columns", 0.35):
+        if not way.endswith("statistics") and d > 1 and draws.chance("unpenalized columns", 0.35):
             free = sorted(rng.choice(d, size=int(rng.integers(1, min(d, 4))), replace=False).tolist())
             options["unpenalized"] = free
     weights = _weights(draws, d - len(free))
     alpha = _alpha(draws, way, X, y, weight, options, weights, classes)
-    if way == "solve":
+    if way.startswith("solve"):
         options["lam"] = alpha * weights
-    elif way == "group_owl_path" or way.endswith("CV"):
+    elif way.startswith("group_owl_path") or way.endswith("CV"):
         options["alphas"] = 4 if isinstance(alpha, str) else [alpha, alpha / 3, alpha / 10]
         options["weights"] = weights
     else:
@@ -243,11 +248,11 @@ def _weights(draws: _Draws, count: int):
 def _alpha(draws: _Draws, way: str, X, y, weight, options, weights, classes: bool):
     """A share of the smallest alpha that selects nothing, roughly; the package's own default at times."""
     rng = draws.rng
-    if way != "solve" and rng.random() < 0.3:
+    if not way.startswith("solve") and rng.random() < 0.3:
         return "auto"
     if rng.random() < 0.08:
         return 1.0
-    largest = _largest_alpha(X, y, weight, options, weights, classes, sums=way == "solve")
+    largest = _largest_alpha(X, y, weight, options, weights, classes, sums=way.startswith("solve"))
     share = draws.power(-3, -0.02)
     if draws.chance("alpha that selects nothing", 0.06):
         share = 1.01
@@ -328,14 +333,25 @@ def known_cases() -> dict[str, Case]:
     return {
         "null model with unpenalized columns": separated,
         "statistics subtracted": Case(
-            "SufficientStatistics", X, y, None, statistics, parts=((X, y, None),), removed=(part, part_y, None)
+            "statistics", X, y, None, statistics, parts=((X, y, None),), removed=(part, part_y, None)
         ),
         "statistics of sparse data with an offset": Case(
-            "SufficientStatistics", offset, y, None, statistics, parts=((offset, y, None),)
+            "statistics", offset, y, None, statistics, parts=((offset, y, None),)
         ),
         "underflow of X": Case("GroupOWLRegressor", wide * 1e-170, signal, None, {"alpha": 0.1, "standardize": True}),
         "underflow of y": Case(
             "GroupOWLRegressor", wide, signal * 1e-170, None, {"alpha": 1e-171, "standardize": True}
+        ),
+        "target constant by rounding": Case(
+            "GroupOWLRegressor", wide, 1e3 * (1 + rng.integers(0, 3, 30) * 2.0**-52), None, {"alpha": 1e-14}
+        ),
+        "target of statistics constant by rounding": Case(
+            "statistics",
+            wide,
+            steps := 1e3 * (1 + (wide[:, 0] > 0) * 2.0**-52),
+            None,
+            {"alpha": 1e-14},
+            parts=((wide, steps, None),),
         ),
         "rounded intercept": Case("GroupOWLRegressor", wide + 1e12, signal, None, {"alpha": 0.1}),
         "rounded unpenalized coefficients": Case(

@@ -25,7 +25,7 @@ import traceback
 import warnings
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from edge_cases import Case, draw
-from judge import Claim, Verdict, constant_by_rounding, is_separated, judge
-from judge_exact import Long
+from judge import Claim, Verdict, is_separated, judge, may_be_left_out
+from judge_exact import Long, short
 from judge_problem import Question
 from sklearn.exceptions import ConvergenceWarning
 
@@ -42,7 +42,8 @@ import groupowl as go
 
 # Files whose ValueErrors are refusals: ours, and scikit-learn's checks of what comes in.
 _CHECKS = ("/groupowl/", "/sklearn/utils/", "/sklearn/model_selection/_split.py")
-TREATED_AS_CONSTANT = "treated as constant"
+# States of features that are zero without a proof, by decision of the fit.
+LEFT_OUT = ("treated as constant", "explained by unpenalized")
 
 
 @dataclass
@@ -96,18 +97,18 @@ class Crash(Exception):
 def fit(case: Case) -> Fit:
     """Make the fit of a case."""
     options = {name: value for name, value in case.options.items() if name not in ("lam", "alpha")}
-    if case.way == "solve":
-        return _solved(case, options)
-    if case.way == "group_owl_path":
-        return _point_of_path(case, options)
-    if case.way == "SufficientStatistics":
-        statistics = _statistics(case)
-        model = go.GroupOWLRegressor(case.options["alpha"], **options).fit(statistics)
-        return _fitted(case, model, (statistics,))
-    make = getattr(go, case.way)
+    data: tuple = (case.X, case.y)
+    weight = {} if case.sample_weight is None else {"sample_weight": case.sample_weight}
+    if case.parts:
+        data, weight = (_statistics(case), None), {}
+    if case.way.startswith("solve"):
+        return _solved(case, data, weight | options)
+    if case.way.startswith("group_owl_path"):
+        return _point_of_path(case, data, weight | options)
+    make = go.GroupOWLRegressor if case.parts else getattr(go, case.way)
     arguments = (case.options["alpha"],) if "alpha" in case.options else ()
-    model = make(*arguments, **options).fit(case.X, case.y, sample_weight=case.sample_weight)
-    return _fitted(case, model, (case.X, case.y, case.sample_weight))
+    model = make(*arguments, **options).fit(*data, **weight)
+    return _fitted(case, model, data, weight)
 
 
 def _statistics(case: Case) -> go.SufficientStatistics:
@@ -129,7 +130,7 @@ def _stacked(parts: list) -> tuple:
     return X, np.concatenate(ys), weight
 
 
-def _fitted(case: Case, model: Any, data: tuple) -> Fit:
+def _fitted(case: Case, model: Any, data: tuple, weight: dict[str, Any]) -> Fit:
     states = np.asarray(model.certificate().states)
     if case.is_classification:
         B, intercept = _all_classes(model.coef_, model.intercept_)
@@ -140,11 +141,11 @@ def _fitted(case: Case, model: Any, data: tuple) -> Fit:
         intercept,
         float(model.dual_gap_),
         zero=tuple(np.flatnonzero(states == "proved zero").tolist()),
-        constant=tuple(np.flatnonzero(states == TREATED_AS_CONSTANT).tolist()),
+        left_out=tuple(np.flatnonzero(np.isin(states.astype(str), LEFT_OUT)).tolist()),
     )
     question = _question(case, Long(model.alpha_) * model.weights_.astype(Long), getattr(model, "classes_", None))
     converged = bool(model.solve_result_.converged)
-    return Fit(question, claim, converged, bool(model.verify(*data)) if converged else None)
+    return Fit(question, claim, converged, bool(model.verify(*data, **weight)) if converged else None)
 
 
 def _all_classes(coef: Any, intercept: Any) -> tuple[Any, Any]:
@@ -155,31 +156,37 @@ def _all_classes(coef: Any, intercept: Any) -> tuple[Any, Any]:
     return coef.T, intercept
 
 
-def _point_of_path(case: Case, options: dict[str, Any]) -> Fit:
-    path = go.group_owl_path(case.X, case.y, sample_weight=case.sample_weight, **options)
+def _point_of_path(case: Case, data: tuple, options: dict[str, Any]) -> Fit:
+    path = go.group_owl_path(*data, **options)
     point = path[int(case.pick * len(path))]
     claim = Claim(point.coef(path.n_features), point.intercept, float(point.gap))
     question = _question(case, Long(point.alpha) * path.weights.astype(Long), path.classes)
-    return Fit(question, _with_constants(question, claim), point.status == "converged", None)
+    return Fit(question, _without_columns_left_out(question, claim), point.status == "converged", None)
 
 
-def _solved(case: Case, options: dict[str, Any]) -> Fit:
-    Y = _one_hot(case.y, np.unique(case.y)) if case.is_classification else case.y
+def _solved(case: Case, data: tuple, options: dict[str, Any]) -> Fit:
+    X, Y = data
+    if case.is_classification:
+        Y = _one_hot(case.y, np.unique(case.y))
     lam = case.options["lam"]
-    result = go.solve(case.X, Y, lam, sample_weight=case.sample_weight, **options)
-    proved = tuple(np.flatnonzero(result.screened_at >= 0).tolist())
-    claim = Claim(result.B, result.intercept, float(result.gap), zero=proved)
+    result = go.solve(X, Y, lam, **options)
+    claim = Claim(
+        result.B,
+        result.intercept,
+        float(result.gap),
+        zero=tuple(np.flatnonzero(result.screened_at >= 0).tolist()),
+        left_out=tuple(np.flatnonzero(result.screened_at < -1).tolist()),
+    )
     question = _question(case, lam.astype(Long), np.unique(case.y))
-    return Fit(question, _with_constants(question, claim), result.converged, None)
+    return Fit(question, claim, result.converged, None)
 
 
-def _with_constants(question: Question, claim: Claim) -> Claim:
-    """A result without a certificate of its features cannot say which columns count as constant: they may be."""
-    if not (question.fit_intercept or question.standardize):
+def _without_columns_left_out(question: Question, claim: Claim) -> Claim:
+    """A point of a path does not say which columns are left out: those that may be, and are zero."""
+    if not (question.fit_intercept or question.standardize or question.unpenalized):
         return claim
-    constant = np.flatnonzero(constant_by_rounding(question) & ~np.any(claim.B, axis=1))
-    zero = tuple(j for j in claim.zero if j not in set(constant.tolist()))
-    return Claim(claim.B, claim.intercept, claim.gap, zero, tuple(constant.tolist()))
+    left_out = np.flatnonzero(may_be_left_out(question) & ~np.any(claim.B, axis=1))
+    return replace(claim, left_out=tuple(np.setdiff1d(left_out, question.unpenalized).tolist()))
 
 
 def _question(case: Case, lam: Any, classes: Any) -> Question:
@@ -192,10 +199,10 @@ def _question(case: Case, lam: Any, classes: Any) -> Question:
         np.ones(len(X)) if case.sample_weight is None else np.asarray(case.sample_weight),
         lam,
         "multinomial" if case.is_classification else "squared",
-        options.get("fit_intercept", case.way != "solve"),
+        options.get("fit_intercept", not case.way.startswith("solve")),
         options.get("standardize", False),
         tuple(options.get("unpenalized", ())),
-        mean=case.way != "solve",
+        mean=not case.way.startswith("solve"),
     )
 
 
@@ -267,15 +274,16 @@ def _findings(made: Fit, verdict: Verdict) -> list[tuple[str, str]]:
     said = ("; converged" if made.converged else "; not converged") + said
     found = []
     if verdict.note == "not a number":
-        found.append(("nan", f"gap {verdict.claimed}" + said))
+        found.append(("nan", f"gap {short(verdict.claimed)}" + said))
     elif verdict.gap == "refuted":
-        text = f"excess {verdict.excess:.3g} above claimed {verdict.claimed:.3g}, objective {verdict.objective:.6g}"
-        found.append(("gap", f"{text}, attainable {verdict.best:.6g}{said}"))
+        text = f"excess {short(verdict.excess)} above claimed {short(verdict.claimed)}"
+        attainable = f"objective {short(verdict.objective)}, attainable {short(verdict.best)}"
+        found.append(("gap", f"{text}, {attainable}{said}"))
     if verdict.zeros == "refuted":
         found.append(("zero", verdict.note + said))
     if made.verified is False:
-        text = f"gap {verdict.gap}, claimed {verdict.claimed:.3g}, true excess {verdict.excess:.3g}"
-        found.append(("verify", f"a converged fit is called false: {text}, objective {verdict.objective:.3g}"))
+        text = f"gap {verdict.gap}, claimed {short(verdict.claimed)}, true excess {short(verdict.excess)}"
+        found.append(("verify", f"a converged fit is called false: {text}, objective {short(verdict.objective)}"))
     return found
 
 

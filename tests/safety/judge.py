@@ -14,39 +14,47 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from judge_exact import EPS, Exact, Long
+from judge_exact import EPS, Exact, Long, short
 from judge_problem import JudgeProblem, Question
 from judge_search import Search
 from scipy.optimize import linprog
 
-# Columns whose standard deviation is at most this, relative to their mean, may be called constant by rounding.
-CONSTANT_RTOL = 1e-13
+# A column may be left out where rounding may be all that is left of it: its standard deviation relative to its mean, or
+# what unpenalized columns do not explain of it relative to its norm.
+LEFT_OUT_RTOL = 1e-13
 # No double is smaller: a gap below it is 0.
 SMALLEST = Long(np.nextafter(0.0, 1.0))
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Public coefficients (d, q), intercept (q,), gap, rows said to be proved zero, and columns called constant."""
+    """Public coefficients (d, q), intercept (q,), gap, and rows said to be proved zero.
+
+    ``left_out`` are columns of which the fit says that it treats them as constant, or as explained by unpenalized ones:
+    then it speaks of the problem without them.
+    """
 
     B: np.ndarray
     intercept: np.ndarray
     gap: float
     zero: tuple[int, ...] = ()
-    constant: tuple[int, ...] = ()
+    left_out: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """``gap`` and ``zeros`` are "confirmed", "refuted" or "undecided"; the numbers are in units of the objective."""
+    """``gap`` and ``zeros`` are "confirmed", "refuted" or "undecided"; the numbers are in units of the objective.
+
+    They are in extended precision, whose range is larger.
+    """
 
     gap: str
     zeros: str
-    excess: float  # of the public point above the best point found
-    claimed: float
-    objective: float
-    best: float
-    own_gap: float
+    excess: Long  # of the public point above the best point found
+    claimed: Long
+    objective: Long
+    best: Long
+    own_gap: Long
     nonzero: bool  # whether the best point has a nonzero penalized row
     note: str = ""
 
@@ -55,30 +63,33 @@ def judge(question: Question, claim: Claim) -> Verdict:
     """Judge the gap and the zeros of a fit."""
     numbers = [np.ravel(claim.B), np.ravel(claim.intercept)]
     if np.isnan(claim.gap) or not all(np.isfinite(np.asarray(part, dtype=Long)).all() for part in numbers):
-        nan = float("nan")
-        return Verdict("refuted", "confirmed", nan, float(claim.gap), nan, nan, nan, False, "not a number")
+        nan = Long(np.nan)
+        return Verdict("refuted", "confirmed", nan, Long(claim.gap), nan, nan, nan, False, "not a number")
     with np.errstate(all="ignore"):
         return _Judgement(question, claim).verdict()
 
 
-def constant_by_rounding(question: Question):
-    """Columns that vary by so little, beside their size, that rounding may be all of it."""
+def may_be_left_out(question: Question):
+    """Columns that vary by so little, or that unpenalized columns explain so well, that rounding may be all of it."""
+    problem = JudgeProblem.of(question)
+    explained = np.zeros(question.X.shape[1], dtype=bool)
+    explained[list(problem.penalized)] = problem.unexplained <= LEFT_OUT_RTOL
     there = question.w > 0
     w, X = question.w[there].astype(Long), Exact.of(question.X[there])
     moved = (X - X[:1]).long()
     change = w @ moved / w.sum()
     deviation = np.sqrt(w @ (moved - change) ** 2 / w.sum())
-    return deviation <= CONSTANT_RTOL * np.abs(X[0].long() + change)
+    return explained | (deviation <= LEFT_OUT_RTOL * np.abs(X[0].long() + change))
 
 
 class _Judgement:
     def __init__(self, question: Question, claim: Claim) -> None:
         self.question, self.claim = question, claim
-        self.problem = JudgeProblem.of(question, claim.constant)
+        self.problem = JudgeProblem.of(question, claim.left_out)
 
     def verdict(self) -> Verdict:
         claim, problem = self.claim, self.problem
-        wrong = self._wrongly_constant()
+        wrong = self._wrongly_left_out()
         public = problem.documented(claim.B, claim.intercept)
         start = problem.inner(claim.B, claim.intercept)
         search = Search(problem, start, public, Long(claim.gap), bool(claim.zero)).run()
@@ -87,21 +98,21 @@ class _Judgement:
         excess = public - best
         if excess > Long(claim.gap) + error + SMALLEST:
             gap = "refuted"
-        elif public - lower <= Long(claim.gap) + error + problem.bound_error:
+        elif public - lower <= Long(claim.gap) + error + problem.bound_error + SMALLEST:
             gap = "confirmed"
         else:
             gap = "undecided"
         zeros, note = self._judge_zeros(search)
         if wrong:
-            zeros, note = "refuted", f"columns {wrong} are called constant, but vary"
-        return Verdict(
-            gap, zeros, float(excess), float(claim.gap), float(public), float(best), float(best - lower),
-            bool(search.B.any()), note,
-        )  # fmt: skip
+            zeros, note = "refuted", f"columns {wrong} are left out, but are more than rounding"
+        nonzero = bool(search.B.any())
+        return Verdict(gap, zeros, excess, Long(claim.gap), public, best, best - lower, nonzero, note)
 
-    def _wrongly_constant(self) -> list[int]:
-        may_be = constant_by_rounding(self.question)
-        return [j for j in self.claim.constant if not may_be[j]]
+    def _wrongly_left_out(self) -> list[int]:
+        if not self.claim.left_out:
+            return []
+        may_be = may_be_left_out(self.question)
+        return [j for j in self.claim.left_out if not may_be[j]]
 
     def _judge_zeros(self, search: Search) -> tuple[str, str]:
         """Without the rows that are said to be zero the minimum must not rise."""
@@ -116,9 +127,9 @@ class _Judgement:
         restricted = Search(left, (search.B[keep], search.C), np.inf, Long(0)).run()
         error = 64 * EPS * abs(search.upper) + problem.bound_error
         if restricted.lower > search.upper + error:
-            rise = float(restricted.lower - search.upper)
+            rise = short(restricted.lower - search.upper)
             named = [problem.penalized[k] for k in rows if search.B[k].any()]
-            return "refuted", f"columns {named} are not zero: without them the minimum rises by {rise:.3g}"
+            return "refuted", f"columns {named} are not zero: without them the minimum rises by {rise}"
         if restricted.upper <= search.upper + max(Long(self.claim.gap), search.upper - search.lower) + error:
             return "confirmed", ""
         return "undecided", ""

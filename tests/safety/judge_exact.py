@@ -9,6 +9,11 @@ EPS = np.finfo(Long).eps
 _WORD = 32
 
 
+def short(value) -> str:
+    """A number in extended precision with three digits, whatever its size."""
+    return np.format_float_scientific(Long(value), precision=2)
+
+
 class Exact:
     """Numbers ``whole * 2**exponent`` with whole numbers of any length: sums and products are exact."""
 

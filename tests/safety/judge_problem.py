@@ -46,14 +46,15 @@ class JudgeProblem:
     scale: np.ndarray  # of the penalized columns
     center: np.ndarray  # of all columns
     basis: np.ndarray  # unpenalized columns (centered) times this are Q
-    explained: np.ndarray  # of the columns A and Y by Q
+    explained: np.ndarray  # of the penalized columns by Q
+    unexplained: np.ndarray  # what is left of their norms, relatively
     y_explained: np.ndarray
     bound_error: Long
     exact_X: Exact
     exact_Y: Exact
 
     @classmethod
-    def of(cls, question: Question, constant=()) -> JudgeProblem:
+    def of(cls, question: Question, left_out=()) -> JudgeProblem:
         there = question.w > 0
         X, Y = Exact.of(question.X[there]), Exact.of(question.Y[there])
         w = question.w[there].astype(Long)
@@ -66,7 +67,7 @@ class JudgeProblem:
         center = means if question.fit_intercept else np.zeros(d, dtype=Long)
         columns = (X - Exact.of(center)).long()
         free = tuple(question.unpenalized)
-        gone = set(constant) | set(free)
+        gone = set(left_out) | set(free)
         if question.standardize or question.fit_intercept:
             gone |= set(np.flatnonzero(~varies).tolist())
         penalized = tuple(j for j in range(d) if j not in gone)
@@ -81,7 +82,8 @@ class JudgeProblem:
         lengths = np.sqrt(w @ A**2)
         A = A - Q @ explained
         A = A - Q @ (Q.T @ (w[:, None] * A))
-        A[:, np.sqrt(w @ A**2) <= 1e-16 * lengths] = 0
+        unexplained = np.sqrt(w @ A**2) / np.where(lengths > 0, lengths, 1)
+        A[:, unexplained <= 1e-16] = 0
         lam = question.lam[: len(penalized)].astype(Long)
         if question.loss == "squared":
             y_center = Y[0].long() + w @ (Y - Y[:1]).long() / w.sum()
@@ -109,6 +111,7 @@ class JudgeProblem:
             center=center,
             basis=basis,
             explained=explained,
+            unexplained=unexplained,
             y_explained=y_explained,
             bound_error=bound_error,
             exact_X=X,
@@ -124,6 +127,7 @@ class JudgeProblem:
             lam=self.lam[: len(keep)],
             scale=self.scale[keep],
             explained=self.explained[:, keep],
+            unexplained=self.unexplained[keep],
         )
 
     # Between the coordinates ------------------------------------------------------------------------------
