@@ -301,7 +301,9 @@ def _parts(draws: _Draws, X, y, weight):
     taken = dense[rng.integers(n, size=m)] * (1 + 0.3 * rng.standard_normal((m, dense.shape[1])))
     targets = np.asarray(y)[rng.integers(n, size=m)] * (1 + 0.3 * rng.standard_normal((m, *np.shape(y)[1:])))
     if draws.chance("large samples subtracted", 0.5):
-        taken[:, rng.integers(taken.shape[1])] *= draws.power(2, 9)
+        larger = rng.random(taken.shape[1]) < rng.choice([0.3, 1.0])
+        larger[rng.integers(taken.shape[1])] = True
+        taken[:, larger] *= rng.choice([draws.power(2, 9), 1e8])
     if draws.chance("large targets subtracted", 0.15):
         targets = targets * draws.power(2, 9)
     taken = (sp.csr_array(taken) if sp.issparse(X) else taken).astype(dense.dtype)

@@ -11,7 +11,7 @@ from below by a dual point of its own. Both of its bounds are statements about t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from judge_exact import EPS, Exact, Long, short
@@ -94,7 +94,8 @@ class _Judgement:
         start = problem.inner(claim.B, claim.intercept)
         search = Search(problem, start, public, Long(claim.gap), bool(claim.zero)).run()
         best, lower = search.upper, search.lower
-        error = 64 * EPS * (abs(public) + abs(best))
+        # Also the rounding of the gap itself to a double.
+        error = 64 * EPS * (abs(public) + abs(best)) + 1e-15 * Long(claim.gap)
         excess = public - best
         if excess > Long(claim.gap) + error + SMALLEST:
             gap = "refuted"
@@ -140,7 +141,8 @@ def is_separated(question: Question) -> bool | None:
 
     Then their coefficients have no finite optimum. None where the linear program does not tell clearly.
     """
-    problem = JudgeProblem.of(question)
+    equal = replace(question, w=(question.w > 0).astype(float))  # weights change the basis, not the answer
+    problem = JudgeProblem.of(equal)
     Q = problem.Q.astype(float)
     Q = Q / np.abs(Q).max(axis=0, initial=1e-300)
     labels = np.argmax(problem.Y, axis=1)

@@ -68,7 +68,7 @@ class Search:
                 candidate = self._scaled(self.zero)
                 candidate = self._descend(*candidate, 300)
             else:
-                candidate = self._descend(*self._scaled((self.B, self.C)), 150 * 2 ** min(number, 4))
+                candidate = self._descend(*self._scaled((self.B, self.C)), 150 * 2 ** min(number, 3))
             candidate = self._polish(*candidate)
             self._take(self._unscaled(candidate))
             if self._decided(number):
@@ -117,11 +117,15 @@ class Search:
         if self.squared:
             G, H = self.G.astype(float), self.H.astype(float)
             return self._accelerated(lambda D: G @ D, H, _largest(G), B.astype(float), steps).astype(Long), C
+        value = self._value(B, C)
         for _ in range(12):
             new = self._proximal_newton(B, C, steps)
             if new is None:
                 break
             B, C = new
+            before, value = value, self._value(B, C)
+            if before - value <= 1e-12 * value:
+                break
         return B, C
 
     def _accelerated(self, apply, linear, lipschitz, B, steps):
