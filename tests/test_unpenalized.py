@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 
 import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
@@ -221,7 +223,7 @@ def test_columns_without_a_finite_optimum_are_warned_about(name, fit_intercept):
     labels = make_data("multinomial")[1].argmax(axis=1)
     X, _ = with_free_column(QUASI_SEPARATING[name](labels))
     settings = {"unpenalized": [0, D], "fit_intercept": fit_intercept}
-    message = r"unpenalized columns \(indices 0, 25\) have no finite optimum.*Penalise such columns"
+    message = r"unpenalized columns \(indices 0, 25\) have no finite optimum.*Penalize such columns"
     for fit in (
         lambda: go.group_owl_path(X, labels, loss="multinomial", alphas=3, eps=0.1, **settings),
         lambda: go.GroupOWLClassifier(**settings).fit(X, labels),
@@ -355,3 +357,44 @@ def test_unpenalised_coefficients_are_solved_to_machine_precision(fit_intercept,
     assert np.abs(X[:, free].T @ rest).max() <= 1e-11
     if fit_intercept:
         assert np.abs(rest.sum(axis=0)).max() <= 1e-11
+
+
+def multinomial_minimum(X, labels, weight):
+    """Smallest weighted log-loss of one column and an intercept for two classes, by a trusted optimizer."""
+    sign = np.where(np.asarray(labels) == 1, 1.0, -1.0)
+    share = weight / weight.sum()
+
+    def loss(coefficients):
+        return float(share @ np.logaddexp(0.0, -sign * (X[:, 0] * coefficients[0] + coefficients[1])))
+
+    starts = [(a, b) for a in (-30.0, 0.0, 30.0) for b in (-12.0, 0.0, 12.0)]
+    return min(minimize(loss, start, method="Nelder-Mead", options={"fatol": 1e-14}).fun for start in starts)
+
+
+def test_a_null_model_is_proved_by_a_dual_value_only():
+    """Newton steps along the unpenalized column once jumped to where no probability was left to come back by."""
+    X = np.array([[0.2, 0.9], [-0.7, 0.2], [0.1, 1.4], [0.1, 0.1]])
+    y, weight = [1, 1, 1, 0], np.array([1e-3, 0.1, 1e-5, 1e3])
+    model = go.GroupOWLClassifier(1.0, unpenalized=[0]).fit(X, y, sample_weight=weight)  # without a warning
+    best = multinomial_minimum(X, y, weight)
+    assert best == pytest.approx(1.76e-5, rel=0.01)
+    assert model.solve_result_.primal <= best + model.dual_gap_
+    assert model.verify(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_null_models_with_weights_of_all_sizes(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 9))
+    X, y = rng.standard_normal((n, 2)).round(1), rng.integers(0, 2, n)
+    y[:2] = [0, 1]
+    weight = 10.0 ** rng.uniform(-5, 3, n)
+    model = go.GroupOWLClassifier(10.0, unpenalized=[0])
+    if min(X[y == 1, 0]) > max(X[y == 0, 0]) or max(X[y == 1, 0]) < min(X[y == 0, 0]):
+        with pytest.raises(ValueError, match="tell the classes apart"):
+            model.fit(X, y, sample_weight=weight)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y, sample_weight=weight)
+    assert model.solve_result_.primal - multinomial_minimum(X, y, weight) <= model.dual_gap_ + 1e-13

@@ -19,6 +19,8 @@ EPS = _few.EPS
 FEW = _few.FEW
 #: Smallest normal number: what to divide by in place of zero.
 TINY = float(np.finfo(np.float64).tiny)
+#: Squares of smaller norms, and what rounding leaves of them, are not numbers of full precision any more.
+SMALLEST_NORM = 1e-140
 _LONG_EPS = np.finfo(np.longdouble).eps
 
 # A column whose spread is this small against its mean varies by rounding only.
@@ -69,6 +71,27 @@ def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     rounded = a + b
     second = rounded - a
     return rounded, (a - (rounded - second)) + (b - second)
+
+
+def sum_with_products(terms: FloatArray, a: FloatArray, B: FloatArray) -> FloatArray:
+    """``sum_i terms_i + a^T B`` for each column, rounded once at the end, whatever cancels.
+
+    Dekker's products, whose rounding errors are numbers of their own, and a sum without error.
+    """
+    products = a[:, None] * B
+    (a_high, a_low), (B_high, B_low) = _halves(a[:, None]), _halves(B)
+    errors = ((a_high * B_high - products) + a_high * B_low + a_low * B_high) + a_low * B_low
+    columns = np.concatenate([terms, products, errors]).T
+    if not np.isfinite(columns).all():
+        return np.asarray(columns.sum(axis=1))
+    return np.array([math.fsum(column) for column in columns.tolist()])
+
+
+def _halves(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Two numbers of half the digits each that add up to the value (Veltkamp)."""
+    shifted = 134217729.0 * values  # 2^27 + 1
+    high = shifted - (shifted - values)
+    return high, values - high
 
 
 def exceeds_rounding(spread: FloatArray, mean: FloatArray) -> BoolArray:

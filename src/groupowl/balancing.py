@@ -1,8 +1,8 @@
-"""The unpenalised block of a loss: dual points orthogonal to it, and the model that has nothing else.
+"""The unpenalized block of a loss: dual points orthogonal to it, and the model that has nothing else.
 
-The dual problem asks for ``E^T theta = 0`` with E a basis of the unpenalised columns and the constant. Newton steps on
+The dual problem asks for ``E^T theta = 0`` with E a basis of the unpenalized columns and the constant. Newton steps on
 the coefficients of E bring the dual point there from the primal side; a last step along the curvature makes the
-product zero exactly, without leaving the domain of the conjugate, because it is so short.
+product zero up to rounding, without leaving the domain of the conjugate, because it is so short.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ _MOST_STEPS = 100
 _MOST_HALVINGS = 40
 # A step must bring this much of the decrease that it promises.
 _DECREASE = 1e-4
+# No predictor moves further in one step. Where samples are far from the boundary there is hardly any curvature, and a
+# full Newton step can jump to where there is none at all, with a smaller loss but no way back.
+_LONGEST_MOVE = 8.0
 # Newton decrement, squared and relative to the loss of all samples, at which the last step is short enough.
 _SHORT = 1e-14
 # What is left of ``E^T theta``, relative to the norm of theta, that is no more than rounding.
 _IMBALANCE = 1e-11
-# The same below which one correction is enough for inner solves.
-_NEAR = 1e-4
 # Where the minimum is reached no predictor moves by more than this in another step; towards one at infinity they do.
 _SETTLED = 1e-3
 # Ridge relative to the largest curvature. Flat directions, of which the tasks of a softmax have one each, do not move.
@@ -33,12 +34,12 @@ _FLAT_RTOL = 1e-12
 
 
 class Block:
-    """The basis E of the unpenalised block of one problem, and the steps along it.
+    """The basis E of the unpenalized block of one problem, and the steps along it.
 
     Parameters
     ----------
     design : Design
-        Owner of sample space, with a basis of unpenalised columns.
+        Owner of sample space, with a basis of unpenalized columns.
     loss : Loss
     Y, w : handles
         Targets and weights.
@@ -55,35 +56,43 @@ class Block:
         if constant:
             self.basis = design.map(partial(_with_constant, value=self.constant_value), design.free_basis)
 
-    def balanced(self, theta: Handle) -> Handle:
-        """A dual point near ``theta`` with ``E^T theta = 0`` up to rounding."""
-        theta, _ = self.minimised(theta)
-        theta = self._corrected(theta, self._curvature(theta), times=3)  # the later ones remove what rounding left
-        left = float(np.linalg.norm(self.design.reduce(products, self.basis, theta)))
-        norm = float(np.sqrt(self.design.reduce(inverse_weighted_square, theta, self.w)))
-        if left <= _IMBALANCE * norm:
+    def balanced(self, Z: Handle) -> Handle:
+        """A dual point near that of the predictor ``Z`` with ``E^T theta = 0`` up to rounding."""
+        theta = self.design.map(self.loss.dual_point, self.minimized(Z)[0], self.Y, self.w)
+        theta = self._corrected(theta, times=3)  # the later ones remove what rounding left
+        if self.imbalance(theta) <= _IMBALANCE * self._norm(theta):
             return theta
         return self.design.map(np.zeros_like, theta)  # feasible, and proves little
 
-    def nearly_balanced(self, theta: Handle) -> Handle:
-        """The same to first order where ``theta`` is near already, for a fraction of the price."""
-        curvature = self._curvature(theta)
-        if self._newton_step(theta, curvature)[1] > _NEAR * self.total_weight:
-            return self.balanced(theta)
-        return self._corrected(theta, curvature, times=1)
+    def imbalance(self, theta: Handle) -> float:
+        """``||E^T theta||``: where it is not zero the dual value has an error, in proportion to the coefficients."""
+        return float(np.linalg.norm(self.design.reduce(products, self.basis, theta)))
 
-    def _corrected(self, theta: Handle, curvature: FloatArray, times: int) -> Handle:
+    def _norm(self, theta: Handle) -> float:
+        return float(np.sqrt(self.design.reduce(inverse_weighted_square, theta, self.w)))
+
+    def nearly_balanced(self, theta: Handle) -> Handle:
+        """The same to first order, for a fraction of the price: an estimate for inner solves, not a proof."""
+        return self._corrected(theta, times=1)
+
+    def _corrected(self, theta: Handle, times: int) -> Handle:
         """Steps along the tangent."""
+        curvature = self._curvature(theta)
         for _ in range(times):
             step, _ = self._newton_step(theta, curvature)
             theta = self.design.map(partial(_along_tangent, self.loss, step), theta, self.Y, self.w, self.basis)
         return theta
 
-    def minimised(self, theta: Handle) -> tuple[Handle, FloatArray]:
-        """Dual point where the loss is smallest along E, from that at any predictor, and the coefficients of E."""
-        q = self.design.reduce(_sum_of_rows, theta).shape[0]
+    def minimized(self, Z: Handle) -> tuple[Handle, FloatArray]:
+        """The predictor where the loss is smallest along E, from ``Z``, and the coefficients of E that lead there.
+
+        The predictor is the state: a dual point forgets probabilities below rounding, and steps from it could never
+        raise them again.
+        """
+        q = self.design.reduce(_sum_of_rows, self.Y).shape[0]
         moved = np.zeros((self.design.n_free_directions + self._has_constant, q))
         for _ in range(_MOST_STEPS):
+            theta = self.design.map(self.loss.dual_point, Z, self.Y, self.w)
             step, decrement = self._newton_step(theta, self._curvature(theta))
             if not decrement > _SHORT * self.total_weight:
                 break
@@ -91,22 +100,24 @@ class Block:
             if factor == 0.0:
                 break
             moved = moved + factor * step
-            theta = self.design.map(partial(_moved, self.loss, factor * step), theta, self.Y, self.w, self.basis)
-        return theta, moved
+            Z = self.design.map(partial(_plus_move, factor * step), Z, self.basis)
+        return Z, moved
 
-    def best_move(self, theta: Handle) -> FloatArray:
-        """Coefficients of E that lead from any predictor to where the loss is smallest along E, to the last digits."""
-        theta, moved = self.minimised(theta)
+    def best_move(self, Z: Handle) -> FloatArray:
+        """Coefficients of E that lead from ``Z`` to where the loss is smallest along E, to the last digits."""
+        Z, moved = self.minimized(Z)
+        theta = self.design.map(self.loss.dual_point, Z, self.Y, self.w)
         step, decrement = self._newton_step(theta, self._curvature(theta))
         # So near, a whole step squares the error, while the change of the loss is too small to be measured.
         return moved + step if decrement <= _SHORT * self.total_weight else moved
 
-    def is_settled(self, theta: Handle) -> bool:
-        """Whether ``theta``, from :meth:`minimised`, is at a minimum: if that is at infinity, steps do not get shorter.
+    def is_settled(self, Z: Handle) -> bool:
+        """Whether ``Z``, from :meth:`minimized`, is at a minimum: if that is at infinity, steps do not get shorter.
 
         Along a direction in which the loss falls for ever it falls exponentially, and a Newton step on such a function
         has always the same length.
         """
+        theta = self.design.map(self.loss.dual_point, Z, self.Y, self.w)
         step, decrement = self._newton_step(theta, self._curvature(theta))
         return bool(np.isfinite(decrement) and self.design.reduce(partial(_n_moving, step=step), self.basis) == 0)
 
@@ -131,6 +142,9 @@ class Block:
 
     def _step_length(self, theta: Handle, step: FloatArray, decrement: float) -> float:
         factor = 1.0
+        if not self.loss.centers_targets:  # else a quadratic, on which a whole step is exact
+            longest = float(self.design.reduce(partial(_longest_move, step=step), self.basis))
+            factor = _LONGEST_MOVE / max(longest, _LONGEST_MOVE)
         for _ in range(_MOST_HALVINGS):
             change = self.design.reduce(partial(_change, self.loss, factor * step), theta, self.Y, self.w, self.basis)
             if change <= -_DECREASE * factor * decrement:
@@ -142,8 +156,13 @@ class Block:
 # Functions of some rows, which may be elsewhere: they take nothing along but the loss and a step.
 
 
-def _moved(loss: Loss, step: FloatArray, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
-    return loss.moved(theta, Y, w, E @ step)
+def _plus_move(step: FloatArray, Z: FloatArray, E: FloatArray) -> FloatArray:
+    return Z + E @ step
+
+
+def _longest_move(E: FloatArray, step: FloatArray) -> float:
+    """Largest change of a predictor in some rows: added up over blocks it is still a bound."""
+    return float(np.abs(E @ step).max(initial=0.0))
 
 
 def _along_tangent(

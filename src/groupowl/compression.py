@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._kernels import owl_gauge
+from ._kernels import EPS, owl_gauge
 from ._typing import FloatArray
 from .designs import CompressedDesign, GramCache
 from .gram import SufficientStatistics
@@ -148,15 +148,18 @@ def problem_of_statistics(
     Its OWL weights follow by :meth:`~groupowl.problem.Problem.with_lam`. Certificates allow for the rounding of the
     statistics.
     """
+    statistics.check_magnitude()
     data = statistics.compress(fit_intercept).weighted(total_weight / statistics.total_weight)
     factors = np.ones(statistics.n_features)
+    scale_error = 0.0
     if fit_intercept or standardized:
-        deviation = np.sqrt(np.diagonal(statistics.gram) / statistics.total_weight)
-        varies = statistics.varying()[0]
-        scales = varies & standardized & (deviation > 0.0)
-        factors = np.where(varies, 1.0 / np.where(scales, deviation, 1.0), 0.0)
+        factors = statistics.varying()[0].astype(np.float64)
+    if standardized:
+        deviation, scale_error = statistics.deviations()
+        factors = np.divide(factors, deviation, out=np.zeros_like(factors), where=factors > 0.0)
     data = data.scaled(factors)
     design = CompressedDesign.of(data, factors=factors)
+    design.treated_as_constant = np.flatnonzero((factors == 0.0) & (np.diagonal(statistics.gram) > 0.0))
     w = np.ones((design.n_samples, 1))
     square = float(np.sum(data.T * data.T))
     nothing = np.zeros(statistics.n_tasks)
@@ -170,6 +173,7 @@ def problem_of_statistics(
         null_loss=0.5 * square,
         free_center=np.zeros((0, statistics.n_tasks)),
         null_free=np.zeros((0, statistics.n_tasks)),
+        center_error=np.sqrt(total_weight) * EPS * float(np.linalg.norm(data.y_mean * (data.y_size > 0.0))),
     )
     norms = design.column_norms(w)
     return Problem(
@@ -182,7 +186,9 @@ def problem_of_statistics(
         fit_intercept=fit_intercept,
         intercept_scale=0.0,
         gram_cache=GramCache(design, w),
-        product_error=data.error,
+        # A deviation that is wrong by a part r changes the penalty of a row by as much: the objective here and the
+        # minimum by less than r times the objective, a correlation by r times its column's norm.
+        product_error=data.error + 4.0 * scale_error,
     )
 
 

@@ -66,6 +66,11 @@ class Model:
         return self.problem.lam_max(self.sequence_weights, self.null_residual)
 
     @property
+    def dtype(self) -> Any:
+        """Precision of the coefficients that users get: that of X."""
+        return np.dtype(np.float32 if self.problem.design.dtype == np.float32 else np.float64)
+
+    @property
     def null_loss(self) -> float:
         """Loss of the model without penalised features."""
         return self.problem.null_loss
@@ -112,9 +117,10 @@ def warn_unless_bounded(model: Model) -> None:
         return
     columns = ", ".join(str(j) for j in model.unpenalized[:_SHOWN]) + ", ..." * (len(model.unpenalized) > _SHOWN)
     warnings.warn(
-        f"The coefficients of the unpenalized columns (indices {columns}) have no finite optimum: they tell the "
-        "classes of some samples apart without an error. They have grown until the loss fell by no more than rounding, "
-        "and their size means nothing else. Penalise such columns, merge rare categories, or leave them out.",
+        f"The coefficients of the unpenalized columns (indices {columns}) have no finite optimum, or one that rounding "
+        "hides: they tell the classes of some samples apart (almost) without an error. They have grown until the "
+        "loss fell by no more than rounding, and their size means nothing else. Penalize such columns, merge rare "
+        "categories, or leave them out.",
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ._kernels import exceeds_rounding
+from ._kernels import EPS, SMALLEST_NORM, exceeds_rounding
 from ._typing import FloatArray, Handle
 from .balancing import Block
 from .designs import Design, products
@@ -31,6 +31,7 @@ class Targets:
     null_loss: float
     free_center: FloatArray  # coefficients, on the basis of the unpenalised columns, of what was taken off Y
     null_free: FloatArray  # and of the model without features, for Y as it is here
+    center_error: float = 0.0  # weighted norm of what the rounding of the centers, or of constant targets, leaves out
     has_minimum: bool = True  # False where the coefficients of the unpenalised columns have no finite optimum
 
     @property
@@ -58,21 +59,22 @@ def summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_inte
     center, null_intercept = np.zeros(n_tasks), np.zeros(n_tasks)
     free_center = null_free = np.zeros((design.n_free_directions, n_tasks))
     has_minimum = True
+    center_error = 0.0
     if fit_intercept and loss.centers_targets:
-        Y, center = _center_targets(design, Y, w, total)
+        Y, center, center_error = _center_targets(design, Y, w, total)
     elif fit_intercept:
         null_intercept = loss.null_intercept(sums / total)
     constant_value = partial(_constant_predictor_value, loss, null_intercept)
     constant_loss, squares = design.reduce_all((constant_value, Y, w), (_weighted_squares, Y, w))
+    _check_underflow(design, Y, squares)
     null_loss = constant_loss = float(constant_loss)
     if design.n_free_directions and loss.centers_targets:
         Y, free_center = _project_targets(design, Y, w)
         null_loss, squares = design.reduce_all((constant_value, Y, w), (_weighted_squares, Y, w))
     elif design.n_free_directions:
         block = Block(design, loss, Y, w, total, fit_intercept)
-        theta = design.map(partial(_constant_dual_point, loss, null_intercept), Y, w)
-        theta, moved = block.minimised(theta)
-        has_minimum = block.is_settled(theta)
+        Z, moved = block.minimized(design.map(partial(_constant_predictor, null_intercept), Y))
+        has_minimum = block.is_settled(Z)
         null_free = moved[: design.n_free_directions]
         if fit_intercept:
             null_intercept = null_intercept + block.constant_value * moved[-1]
@@ -84,7 +86,17 @@ def summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_inte
                 "finite optimum. Penalise them, or leave out those that encode the labels."
             )
     norm = float(np.hypot(np.sqrt(squares.sum()), design.free_condition * np.linalg.norm(free_center)))
-    return Targets(Y, w, total, norm, center, null_intercept, float(null_loss), free_center, null_free, has_minimum)
+    null = null_intercept, float(null_loss), free_center, null_free
+    return Targets(Y, w, total, norm, center, *null, center_error=center_error, has_minimum=has_minimum)
+
+
+def _check_underflow(design: Design, Y: Handle, squares: FloatArray) -> None:
+    """Refuse targets whose entries are so small that their squares vanish."""
+    if squares.sum() < SMALLEST_NORM**2 and design.reduce(np.count_nonzero, Y):
+        raise ValueError(
+            "Y is so small, or sample_weight is, that the squares of the targets underflow. Rescale them, for example "
+            "to a standard deviation of 1."
+        )
 
 
 def _project_targets(design: Design, Y: Handle, w: Handle) -> tuple[Handle, FloatArray]:
@@ -100,8 +112,8 @@ def _project_targets(design: Design, Y: Handle, w: Handle) -> tuple[Handle, Floa
     return design.map(partial(np.multiply, varies), Y), coefficients
 
 
-def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple[Handle, FloatArray]:
-    """Targets less their weighted means, and the means; constant columns become exact zeros."""
+def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple[Handle, FloatArray, float]:
+    """Targets less their weighted means, the means, and the error of both; constant columns become exact zeros."""
     means = []
     for _ in range(2):  # the second round removes what rounding left of a large offset
         mean = (partial(_weighted_means, total=total), Y, w)
@@ -109,8 +121,11 @@ def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple
         Y = design.map(_shifted, Y, mean=design.total(*mean))
     first, second, squares = design.reduce_all(*means, (_weighted_squares, Y, w))
     center = first + second
+    if np.abs(center).max() < SMALLEST_NORM / EPS:
+        _check_underflow(design, Y, squares)
     varies = exceeds_rounding(np.sqrt(squares / total), center).astype(np.float64)
-    return design.map(partial(np.multiply, varies), Y), center
+    lost = np.sqrt(squares) * (1.0 - varies) + np.sqrt(total) * EPS * np.abs(center) * (squares > 0.0)
+    return design.map(partial(np.multiply, varies), Y), center, float(np.linalg.norm(lost))
 
 
 def _weighted_means(Y: FloatArray, w: FloatArray, total: float) -> FloatArray:
@@ -125,8 +140,8 @@ def _minus_product(Y: FloatArray, Q: FloatArray, coefficients: FloatArray) -> Fl
     return Y - Q @ coefficients
 
 
-def _constant_dual_point(loss: Loss, intercept: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
-    return loss.dual_point(np.broadcast_to(intercept, Y.shape), Y, w)
+def _constant_predictor(intercept: FloatArray, Y: FloatArray) -> FloatArray:
+    return np.broadcast_to(intercept, Y.shape)
 
 
 def _block_predictor_value(

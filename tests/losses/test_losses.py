@@ -561,11 +561,10 @@ def test_resolve_loss():
 
 @every_loss
 @pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
-def test_moved_dual_point_is_that_of_the_moved_predictor(loss, soft):
+def test_change_is_that_of_the_value(loss, soft):
     Z, Y, w = make_case(loss, 3, soft=soft)
     move = np.random.default_rng(4).standard_normal(Z.shape)
     theta = loss.dual_point(Z, Y, w)
-    np.testing.assert_allclose(loss.moved(theta, Y, w, move), loss.dual_point(Z + move, Y, w), atol=1e-12)
     change = loss.value(Z + move, Y, w) - loss.value(Z, Y, w)
     assert loss.change(theta, Y, w, move) == pytest.approx(change, abs=1e-11)
 
@@ -575,7 +574,7 @@ def test_tangent_is_the_derivative_of_the_dual_point(loss):
     Z, Y, w = make_case(loss, 5)
     move = np.random.default_rng(6).standard_normal(Z.shape)
     theta, h = loss.dual_point(Z, Y, w), 1e-5
-    slope = (loss.moved(theta, Y, w, h * move) - loss.moved(theta, Y, w, -h * move)) / (2 * h)
+    slope = (loss.dual_point(Z + h * move, Y, w) - loss.dual_point(Z - h * move, Y, w)) / (2 * h)
     np.testing.assert_allclose(loss.moved_along_tangent(theta, Y, w, move) - theta, slope, atol=1e-8)
 
 

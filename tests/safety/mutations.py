@@ -76,7 +76,7 @@ def wrong_weights_in_the_reduced_gauge():
 @contextmanager
 def forgotten_balance():
     """An intercept whose dual constraint is ignored."""
-    with mock.patch.object(Problem, "balanced", lambda self, theta: theta):
+    with mock.patch.object(Problem, "_balanced", lambda self, theta, Z: theta):
         yield
 
 

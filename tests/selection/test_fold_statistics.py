@@ -1,4 +1,4 @@
-"""Folds by subtraction are folds of data."""
+"""Folds from statistics are folds of data."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def make_fitting(**changed):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_fits_and_scores_by_subtraction_are_those_from_data(fit_intercept, standardize, sparse):
+def test_fits_and_scores_from_statistics_are_those_from_data(fit_intercept, standardize, sparse):
     X, Y, weight = make_data(sparse=sparse)
     folds = make_folds(weight)
     fitting = make_fitting(fit_intercept=fit_intercept, standardize=standardize)
     model = fitting.model(X, Y, "oscar", weight)
     alphas = model.alpha_max * np.geomspace(1.0, 1e-2, 5)
     statistics, design = fold_statistics(X, Y, weight, folds), as_design(X)
-    for fold, part in zip(folds, statistics.parts, strict=True):
+    for fold, part, training in zip(folds, statistics.parts, statistics.trainings, strict=True):
         rows = TrainingRows(design, Y, weight, fold.train).fit(fitting, model.weights, alphas, 0)
-        by_subtraction = TrainingStatistics(statistics.total, part).fit(fitting, model.weights, alphas, 0)
-        for one, other in zip(rows.candidates, by_subtraction.candidates, strict=True):
+        from_statistics = TrainingStatistics(training).fit(fitting, model.weights, alphas, 0)
+        for one, other in zip(rows.candidates, from_statistics.candidates, strict=True):
             # Predictions for training samples are within sqrt(2 gap) of the best ones in mean square, for either fit.
             difference = X @ (one.coef(D) - other.coef(D)) + (one.intercept - other.intercept)
             error = np.average((difference[fold.train] ** 2).sum(axis=1), weights=weight[fold.train])
@@ -85,6 +85,28 @@ def test_a_fold_that_tests_everything_but_little_is_still_exact():
     statistics = fold_statistics(X, Y, weight, folds)
     left = statistics.total - statistics.parts[0]
     np.testing.assert_allclose(left.gram, _gram(X[:10], weight[:10]), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 5])
+def test_folds_train_on_the_sum_of_the_others(n_folds):
+    """Nothing is subtracted: samples of one fold that are far larger than all others leave no trace in its training."""
+    X, Y, weight = make_data()
+    folds = make_folds(weight, n_folds)
+    X[folds[1].test, 0] += 1e9
+    statistics = fold_statistics(X, Y, weight, folds)
+    train = folds[1].train
+    alone = go.SufficientStatistics.from_arrays(X[train], Y[train], weight[train])
+    np.testing.assert_allclose(statistics.trainings[1].gram, alone.gram, rtol=1e-12, atol=1e-10)
+    assert statistics.trainings[1].is_reliable()
+    assert not (statistics.total - statistics.parts[1]).is_reliable()
+
+
+def test_folds_that_overlap_subtract():
+    X, Y, weight = make_data()
+    folds = make_folds(weight) + make_folds(weight, n_folds=3)
+    statistics = fold_statistics(X, Y, weight, folds)
+    for fold, training in zip(folds, statistics.trainings, strict=True):
+        np.testing.assert_allclose(training.gram, _gram(X[fold.train], weight[fold.train]), rtol=1e-9, atol=1e-9)
 
 
 def _gram(X, w):
@@ -143,8 +165,13 @@ def test_scores_from_statistics_for_any_coefficients():
 
 @pytest.mark.parametrize("heavy", [1e17, 1e30])
 def test_a_test_sample_that_outweighs_all_others_leaves_nothing_to_subtract_from(heavy):
+    """Where tests overlap; where they do not, the others are added up, and the statistics of the rest are exact."""
     X, Y, weight = make_data()
     folds = make_folds(weight)
-    assert fold_statistics(X, Y, weight, folds).are_reliable()
+    twice = folds + make_folds(weight, n_folds=3)
+    assert fold_statistics(X, Y, weight, twice).are_reliable()
     weight[folds[1].test[0]] = heavy
-    assert not fold_statistics(X, Y, weight, folds).are_reliable()
+    assert not fold_statistics(X, Y, weight, twice).are_reliable()
+    train = folds[1].train
+    training = fold_statistics(X, Y, weight, folds).trainings[1]
+    np.testing.assert_allclose(training.gram, _gram(X[train], weight[train]), rtol=1e-12, atol=1e-10)

@@ -36,7 +36,11 @@ def oracles_of(problem, rows, B):
     targets = problem.targets
     oracles.append(
         ColumnsOracle(
-            problem.columns(rows), problem.loss, targets.Y, targets.w, problem.balanced if problem.n_free else None
+            problem.columns(rows),
+            problem.loss,
+            targets.Y,
+            targets.w,
+            problem.nearly_balanced if problem.n_free else None,
         )
     )
     if problem.loss.name == "squared":

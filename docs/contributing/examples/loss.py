@@ -76,9 +76,6 @@ class MultiLabelLoss:
     def curvatures(self, theta, Y, w):
         return w * _slopes(theta, Y, w).mean(axis=1, keepdims=True)
 
-    def moved(self, theta, Y, w, move):
-        return w * (Y - expit(logit(np.clip(Y - theta / w, 0.0, 1.0)) + move))
-
     def moved_along_tangent(self, theta, Y, w, move):
         return theta - w * _slopes(theta, Y, w) * move
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from .._checks import check_sample_weight, check_targets
-from .._kernels import EPS
+from .._kernels import EPS, SMALLEST_NORM
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData, SufficientStatistics, compress_qr, statistics_of_parts
 
@@ -56,6 +56,10 @@ class Design(ABC):
     free_columns: IndexArray = np.zeros(0, dtype=np.intp)
     #: Error of the basis relative to that of the columns.
     free_condition: float = 1.0
+    #: Columns that became zeros because they vary by no more than rounding: they count as constant, proved or not.
+    treated_as_constant: IndexArray = np.zeros(0, dtype=np.intp)
+    #: Columns that became zeros because unpenalized columns explain all of them but rounding.
+    treated_as_explained: IndexArray = np.zeros(0, dtype=np.intp)
     #: Names of the columns, where their source has them.
     feature_names: list[str] | None = None
     #: Whether rows are samples; if not, they only have the same squared loss, and a constant means nothing.
@@ -237,9 +241,17 @@ class Design(ABC):
         """A bound on ``max_i w_i ||q_i||^2`` over the rows of the basis."""
         return 0.0
 
+    def basis_reach(self, B: FloatArray) -> float:
+        """Bound on the part of ``X B`` in the span of the basis, whatever cancels, for X as it was given."""
+        return 0.0
+
     def input_coefficients(self, B: FloatArray, free: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Coefficients for X as it was given, and what to add to the intercept; ``free`` are those of the basis."""
         return B, np.zeros(B.shape[1])
+
+    def column_centers(self) -> FloatArray | None:
+        """What was taken off each column of X as it was given; None where nothing was."""
+        return None
 
     def own_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients of this design's columns and of the basis, from those for X as it was given."""
@@ -374,6 +386,45 @@ class WrappedDesign(Design):
     def orthonormal(self, U: Handle, w: Handle) -> tuple[Handle, FloatArray]:
         """Orthonormal columns, as the base makes them."""
         return self.base.orthonormal(U, w)
+
+
+def check_underflow(design: Design, suspects: IndexArray, *, constant_is_zero: bool = False) -> None:
+    """Refuse columns whose entries are so small that their squares vanish; ``suspects`` may be zeros as well.
+
+    Products are linear and do not vanish: those of several columns at once tell whether any entry is not zero.
+    """
+    counted = design.passes.total
+    while len(suspects) and _sum_of_sizes(_scaled_sum(design, suspects), design) > 0.0:
+        found = suspects
+        while len(found) > 1:
+            first, second = np.array_split(found, 2)
+            found = first if _sum_of_sizes(_scaled_sum(design, first), design) > 0.0 else second
+        if not (constant_is_zero and _is_constant(_scaled_sum(design, found), design)):
+            raise ValueError(
+                f"X has columns so small that their squared norm underflows, the first is column {found[0]}. Rescale "
+                "them, for example to a standard deviation of 1."
+            )
+        suspects = np.setdiff1d(suspects, found)
+    design.passes.total = counted  # as norms and means, this belongs to building a problem
+
+
+def _scaled_sum(design: Design, columns: IndexArray) -> Handle:
+    """A sum of these columns with large factors in which none cancels another."""
+    factors = np.random.default_rng(0).uniform(1.0, 2.0, (len(columns), 1))
+    return design.restrict(columns).matmul(factors / SMALLEST_NORM)
+
+
+def _sum_of_sizes(Z: Handle, design: Design, center: float = 0.0) -> float:
+    return float(design.reduce(partial(_sum_of_distances, center=center), Z))
+
+
+def _is_constant(Z: Handle, design: Design) -> bool:
+    mean = float(design.reduce(np.sum, Z)) / design.n_samples
+    return _sum_of_sizes(Z, design, mean) <= 64 * EPS * _sum_of_sizes(Z, design)
+
+
+def _sum_of_distances(Z: FloatArray, center: float) -> float:
+    return float(np.abs(Z - center).sum())
 
 
 def rounding_rtol(n_samples: int) -> float:

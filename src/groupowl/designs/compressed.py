@@ -48,6 +48,10 @@ class CompressedDesign(DenseDesign):
         """Coefficients for the columns as they were given, and the shift that their means cause."""
         return self.factors[:, None] * B, -(self.x_mean @ B)
 
+    def column_centers(self) -> FloatArray | None:
+        """The means of the columns as they were given."""
+        return divide_rows(self.x_mean[:, None], self.factors)[:, 0] if self.x_mean.any() else None
+
     def own_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients of the scaled columns, zero for those without variation."""
         return divide_rows(B, self.factors), np.zeros((0, B.shape[1]))

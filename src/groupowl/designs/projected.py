@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._kernels import unit_norms
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..gram import CompressedData
 from .base import Design, Sum, WrappedDesign, rounding_rtol
@@ -66,6 +67,9 @@ class ProjectedDesign(WrappedDesign):
         self.free_condition = condition
         self.shape, self.dtype = base.shape, base.dtype
         self.passes, self.unit = base.passes, base.unit
+        self.treated_as_constant = base.treated_as_constant
+        explained = vanishing & (loadings != 0.0).any(axis=0)
+        self.treated_as_explained = np.setdiff1d(np.flatnonzero(explained), unpenalised)
 
     @property
     def n_free_directions(self) -> int:
@@ -188,6 +192,15 @@ class ProjectedDesign(WrappedDesign):
         own = -(self.loadings @ B) if free is None else free - self.loadings @ B
         B[self.free_columns] = self.mixing @ own
         return self.base.input_coefficients(B)
+
+    def column_centers(self) -> FloatArray | None:
+        """As the base has them."""
+        return self.base.column_centers()
+
+    def basis_reach(self, B: FloatArray) -> float:
+        """What the columns explain of the span of the basis, whatever cancels."""
+        whole, _ = self.base.own_coefficients(B)
+        return float(unit_norms(self.loadings.T) @ unit_norms(whole))
 
     def own_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients of the projected columns and of the basis."""

@@ -6,17 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import column_sums, divide_rows, exceeds_rounding
+from .._kernels import EPS, SMALLEST_NORM, column_sums, divide_rows, exceeds_rounding
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData
-from .base import Design, Sum, WrappedDesign
+from .base import Design, Sum, WrappedDesign, check_underflow
 from .columns import Columns, center_products
 
 
 class StandardizedDesign(WrappedDesign):
     """``(X - 1 mean^T) diag(inverse_scale)``; ``inverse_scale`` is 0 for columns without variation."""
 
-    def __init__(self, base: Design, mean: FloatArray, inverse_scale: FloatArray) -> None:
+    def __init__(
+        self, base: Design, mean: FloatArray, inverse_scale: FloatArray, treated_as_constant: IndexArray | None = None
+    ) -> None:
+        if treated_as_constant is not None:
+            self.treated_as_constant = treated_as_constant
         self.base = base
         self.mean = mean
         self.inverse_scale = inverse_scale
@@ -101,6 +105,10 @@ class StandardizedDesign(WrappedDesign):
         B_scaled = B * self.inverse_scale[:, None]
         return B_scaled, -(self.mean @ B_scaled)
 
+    def column_centers(self) -> FloatArray | None:
+        """The means, where columns are centered."""
+        return self.mean if self.mean.any() else None
+
     def own_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients of the scaled columns, zero for those without variation."""
         return divide_rows(B, self.inverse_scale), np.zeros((0, B.shape[1]))
@@ -121,10 +129,13 @@ def standardize(design: Design, w: Handle, *, center: bool, scale: bool, unscale
     mean = design.column_means(w)
     total = float(design.reduce(np.sum, w))
     deviation = design.column_norms(w, mean) / np.sqrt(total)
+    suspects = np.flatnonzero((deviation < SMALLEST_NORM) & (np.abs(mean) < SMALLEST_NORM / EPS))
+    check_underflow(design, suspects, constant_is_zero=True)
     varies = exceeds_rounding(deviation, mean)
     inverse_scale = np.where(varies, 1.0, 0.0)
     if scale:
         inverse_scale[varies] = 1.0 / deviation[varies]
     if unscaled is not None:
         inverse_scale[unscaled] = varies[unscaled] if center else 1.0
-    return StandardizedDesign(design, mean if center else np.zeros_like(mean), inverse_scale)
+    lost = np.flatnonzero((inverse_scale == 0.0) & (deviation > 0.0))
+    return StandardizedDesign(design, mean if center else np.zeros_like(mean), inverse_scale, lost)

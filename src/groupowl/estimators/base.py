@@ -134,6 +134,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
                 max_iter=settings.max_iter,
                 callback=line,
                 rng=settings.rng,
+                dtype=model.dtype,
             )
         finally:
             if line is not None:

@@ -100,7 +100,7 @@ def _tasks(job: Job, folds: list[Fold], statistics: FoldStatistics | None) -> li
         design = as_design(job.data.X)
         trainings: list[Any] = [TrainingRows(design, job.data.Y, job.fit_weight, fold.train) for fold in folds]
     else:
-        trainings = [TrainingStatistics(statistics.total, part) for part in statistics.parts]
+        trainings = [TrainingStatistics(training) for training in statistics.trainings or []]
     scores: list[Score]
     if job.scorer is not None:
         scores = [ScorerScore.of(job, fold.test) for fold in folds]

@@ -13,13 +13,20 @@ from .._checks import position_in
 from .._kernels import nonzero_rows
 from .._typing import FloatArray
 from ..inputs import import_pandas
+from ..solvers import result as results
 
 SELECTED = "selected"
 PROVED_ZERO = "proved zero"
 NOT_PROVED = "zero, not proved"
 UNPENALIZED = "unpenalized"
+#: Zero because the column varies by no more than rounding: nothing is proved about what it would do.
+AS_CONSTANT = "treated as constant"
+#: Zero because unpenalized columns explain all of the column but rounding.
+AS_EXPLAINED = "explained by unpenalized"
+#: Columns that the problem was solved without.
+LEFT_OUT = (AS_CONSTANT, AS_EXPLAINED)
 #: All that a feature can be.
-STATES = (SELECTED, PROVED_ZERO, NOT_PROVED, UNPENALIZED)
+STATES = (SELECTED, PROVED_ZERO, NOT_PROVED, UNPENALIZED, *LEFT_OUT)
 
 _SHOWN = 20
 
@@ -30,6 +37,8 @@ def feature_states(estimator: Any) -> tuple[Any, FloatArray]:
     coef = np.atleast_2d(estimator._penalized_coefficients()[0])
     states = np.full(estimator.n_features_in_, NOT_PROVED, dtype=object)
     states[result.screened_at >= 0] = PROVED_ZERO
+    states[result.screened_at == results.AS_CONSTANT] = AS_CONSTANT
+    states[result.screened_at == results.AS_EXPLAINED] = AS_EXPLAINED
     states[nonzero_rows(coef.T)] = SELECTED
     states[estimator.unpenalized_] = UNPENALIZED
     gaps = np.full(len(states), np.nan)
@@ -46,8 +55,11 @@ class FeatureStatus:
     ----------
     feature : str or int
         Its name, or its index where features have no names.
-    state : {"selected", "proved zero", "zero, not proved", "unpenalized"}
-        Selected: its coefficients are not zero. Proved zero: no solution of the problem has it.
+    state : {"selected", "proved zero", "zero, not proved", "unpenalized", "treated as constant", \
+            "explained by unpenalized"}
+        Selected: its coefficients are not zero. Proved zero: no solution of the problem has it. Treated as constant:
+        its column varies by no more than rounding beside its mean. Explained by unpenalized: so does what unpenalized
+        columns leave of it. In these two cases the problem was solved, and everything else proved, without it.
     gap : float or None
         Duality gap of the certificate that proved it zero; None for other states.
 
@@ -136,9 +148,9 @@ class FitCertificate:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many features are in each state."""
+        """How many features are in each state; the states of columns that are left out only where there are any."""
         found = Counter(self.states)
-        return {state: found[state] for state in STATES}
+        return {state: found[state] for state in STATES if found[state] or state not in LEFT_OUT}
 
     def to_frame(self) -> Any:
         """A pandas data frame with the columns feature, state and gap."""
@@ -172,6 +184,5 @@ def counts_text(counts: dict[str, int]) -> str:
     parts = [f"{counts[SELECTED]} selected", f"{counts[PROVED_ZERO]} proved zero"]
     if counts[NOT_PROVED]:
         parts.append(f"{counts[NOT_PROVED]} zero but not proved")
-    if counts[UNPENALIZED]:
-        parts.append(f"{counts[UNPENALIZED]} unpenalized")
+    parts += [f"{counts[state]} {state}" for state in (UNPENALIZED, *LEFT_OUT) if counts.get(state)]
     return ", ".join(parts)

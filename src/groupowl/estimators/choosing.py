@@ -194,7 +194,7 @@ class CrossValidatedFit(GroupOWLBase):
 def _continued(first: SolveResult, second: SolveResult, n_unpenalized: int) -> SolveResult:
     """The second of two solves of a problem, which starts where the first ends, with all that both took and proved."""
     n_before = len(first.history)
-    screened_at = np.where(second.screened_at >= 0, second.screened_at + n_before, -1)
+    screened_at = np.where(second.screened_at >= 0, second.screened_at + n_before, first.screened_at)
     screened_at = np.where(first.screened_at >= 0, first.screened_at, screened_at)
     columns = second.history.as_dict()
     columns["n_active"] = np.minimum(columns["n_active"], len(first.active) - n_unpenalized)  # what is proved stays so

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._dask import as_row_chunks
-from .._kernels import EPS, exceeds_rounding, two_sum
+from .._kernels import EPS, SMALLEST_NORM, exceeds_rounding, two_sum
 from .._typing import BoolArray, FloatArray, IndexArray
 from .compressed import CompressedData, Moments, factorize
 from .samples import NO_SAMPLES, OVERFLOW, check_samples, is_sparse
@@ -232,8 +232,8 @@ class SufficientStatistics:
             gram=self.gram + sign * (other.gram + np.outer(dx, dx)),
             xy=self.xy + sign * (other.xy + np.outer(dx, dy)),
             yy=self.yy + sign * (other.yy + dy * dy),
-            x_size=np.sqrt(self.x_size**2 + other.x_size**2 + dx * dx) if grow else self.x_size,
-            y_size=np.sqrt(self.y_size**2 + other.y_size**2 + dy * dy) if grow else self.y_size,
+            x_size=np.hypot(np.hypot(self.x_size, other.x_size), dx) if grow else self.x_size,
+            y_size=np.hypot(np.hypot(self.y_size, other.y_size), dy) if grow else self.y_size,
             error=error,
         )  # fmt: skip
         return combined._clipped()
@@ -281,6 +281,39 @@ class SufficientStatistics:
         """Whether rounding errors are small beside the variance of every column."""
         x_errors, y_errors = (self.error * size**2 for size in (self.x_size, self.y_size))
         return bool(np.all(x_errors <= _RELIABLE * np.diagonal(self.gram)) and np.all(y_errors <= _RELIABLE * self.yy))
+
+    def check_magnitude(self) -> None:
+        """Refuse columns whose squares underflow: nothing is known of them."""
+        root = math.sqrt(self.total_weight)
+        small = (self.x_size > 0.0) & (self.x_size < SMALLEST_NORM * root)
+        if small.any():
+            raise ValueError(
+                f"X has columns so small that their squares underflow in its SufficientStatistics, the first is column "
+                f"{int(np.argmax(small))}. Rescale them before the statistics are made."
+            )
+        if 0.0 < float(self.y_size.max()) < SMALLEST_NORM * root:
+            raise ValueError(
+                "Y is so small that its squares underflow in its SufficientStatistics. Rescale it before they are made."
+            )
+
+    def deviations(self) -> tuple[FloatArray, float]:
+        """Standard deviation of each column of X, and a bound on their relative errors where columns vary.
+
+        Refuses columns whose deviation is lost in rounding: it is the scale of the penalty in a standardized model.
+        """
+        squares = np.diagonal(self.gram)
+        errors = np.where(self.varying()[0], self.error * self.x_size**2, 0.0)
+        unknown = np.flatnonzero(errors > _RELIABLE * squares)
+        if len(unknown):
+            j = int(unknown[0])
+            raise ValueError(
+                f"standardize=True needs the standard deviation of every column, but {len(unknown)} of X are not known "
+                f"from these statistics, the first is column {j}: rounding errors of {errors[j]:.2g} beside a sum of "
+                f"squares of {squares[j]:.2g}. Fit the samples themselves, add statistics of parts instead of "
+                "subtracting them, take a large offset off sparse columns, or standardize the columns yourself."
+            )
+        relative = np.divide(errors, squares, out=np.zeros_like(errors), where=squares > 0.0)
+        return np.sqrt(squares / self.total_weight), float(relative.max(initial=0.0))
 
     def moments(self, center: bool = True) -> Moments:
         """Second moments about the means, or about zero for a model without intercept.
@@ -348,10 +381,20 @@ def _block_statistics(X: Any, Y: FloatArray, w: FloatArray) -> SufficientStatist
         gram=gram - np.outer(dx, dx),
         xy=V.T @ U - np.outer(dx, dy),
         yy=y_squares - dy * dy,
-        x_size=np.sqrt(x_squares),
-        y_size=np.sqrt(y_squares),
+        x_size=_sizes(x_squares, V),
+        y_size=_sizes(y_squares, U),
         error=EPS * (16 + 0.5 * n_terms),  # half of EPS for each addition
     )._clipped()  # fmt: skip
+
+
+def _sizes(squares: FloatArray, V: Any) -> FloatArray:
+    """Norms of columns; those whose squares vanish have at least the size of an entry, so that they can be refused."""
+    sizes = np.sqrt(squares)
+    small = np.flatnonzero(sizes < SMALLEST_NORM)
+    if len(small):
+        largest = abs(V[:, small]).max(axis=0)
+        sizes[small] = np.maximum(sizes[small], largest.toarray().ravel() if is_sparse(V) else largest)
+    return sizes
 
 
 def _about_mean(X: FloatArray, root: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:

@@ -62,10 +62,6 @@ class Loss(Protocol):
         """Mean over tasks of the second derivatives of ``w_i f_i``, shape (n, 1), where the dual point is ``theta``."""
         ...
 
-    def moved(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
-        """Dual point where the predictor is ``move`` further than at ``theta``."""
-        ...
-
     def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
         """The same to first order: linear in ``move``."""
         ...

@@ -114,11 +114,6 @@ class MultinomialLoss:
         means: FloatArray = w * np.maximum(P * (1.0 - P), 0.0).mean(axis=1, keepdims=True)
         return means
 
-    def moved(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
-        """``w (y - p exp(move) / sum)``: odds are multiplied."""
-        odds = np.maximum(Y - theta / w, 0.0) * np.exp(move - move.max(axis=1, keepdims=True))
-        return w * (Y - odds / np.add.reduce(odds, axis=1, keepdims=True))
-
     def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
         """``theta - w (diag(p) - p p^T) move``: probabilities stay in the simplex while moves are short."""
         P = np.maximum(Y - theta / w, 0.0)

@@ -64,10 +64,6 @@ class SquaredLoss:
         """``w_i``, the same everywhere."""
         return w
 
-    def moved(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
-        """``theta - w move``."""
-        return theta - w * move
-
     def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
         """``theta - w move``: the dual point is linear in the predictor."""
         return theta - w * move

@@ -146,11 +146,11 @@ def fit_path(
     PathFit
     """
     sequence = model.sequence(solver, tol=tol, n_solves=len(alphas), start=start)
-    settings = {"rule": rule, "max_iter": max_iter, "rng": rng}
+    settings = {"rule": rule, "max_iter": max_iter, "rng": rng, "dtype": dtype}
     stops = StopRequest(callback)
     points: list[PathPoint] = []
     for alpha, result in warm_started(sequence, model.sequence_weights, alphas, stops, **settings):
-        point = _point(model, alpha, result, sequence, dtype)
+        point = _point(model, alpha, result, sequence)
         if max_features is not None and point.n_selected > max_features:
             _require_points(points, point, max_features)
             return PathFit(points, "max_features")
@@ -193,14 +193,14 @@ def short_of_tolerance(outcomes: Items[Any], n_wanted: int, what: str) -> tuple[
     return outcomes[short[0]], prefix
 
 
-def _point(model: Model, alpha: float, result: SolveResult, sequence: Sequence, dtype: Any) -> PathPoint:
+def _point(model: Model, alpha: float, result: SolveResult, sequence: Sequence) -> PathPoint:
     support = result.support
     loss = _loss(model, alpha, result, sequence)
     return PathPoint(
         alpha=alpha,
         support=support,
-        rows=result.B[support].astype(dtype),
-        intercept=result.intercept.astype(dtype),
+        rows=result.B[support],
+        intercept=result.intercept,
         clusters=result.clusters[support],
         primal=result.primal,
         gap=result.gap,

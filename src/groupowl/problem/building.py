@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._kernels import SMALLEST_NORM
 from .._typing import FloatArray, IndexArray
-from ..designs import GramCache, as_design, project_out, standardize
+from ..designs import Design, GramCache, as_design, check_underflow, project_out, standardize
 from ..losses import resolve_loss
 from ..targets import Targets, summarise_targets
 from ..weights import check_sequence
@@ -45,7 +46,7 @@ def build_problem(
         design = project_out(design, unpenalized, w)
     targets = summarise_targets(design, resolved, Y, w, fit_intercept)
     norms = design.column_norms(w)
-    _check_magnitude(norms, targets)
+    _check_magnitude(design, norms, targets)
     free_scale = intercept_scale = 0.0
     if not resolved.centers_targets:
         # As long as the longest column: they are then never what limits the step or slows the solver down.
@@ -66,7 +67,7 @@ def build_problem(
     )
 
 
-def _check_magnitude(norms: FloatArray, targets: Targets) -> None:
+def _check_magnitude(design: Design, norms: FloatArray, targets: Targets) -> None:
     """Refuse data whose squares leave the range of floating-point numbers: nothing could be proved about them."""
     too_large = np.flatnonzero(~np.isfinite(norms))
     if len(too_large):
@@ -76,3 +77,9 @@ def _check_magnitude(norms: FloatArray, targets: Targets) -> None:
         )
     if not np.isfinite(targets.norm + targets.null_loss + targets.total_weight):
         raise ValueError("Y or sample_weight is so large that the loss overflows. Rescale them.")
+    check_underflow(design, np.flatnonzero(norms < SMALLEST_NORM))
+    if 0.0 < float(norms.max()) * targets.norm < SMALLEST_NORM:
+        raise ValueError(
+            f"X and Y are so small that their products underflow: columns of X have norms up to {norms.max():g}, Y has "
+            f"{targets.norm:g}. Rescale them, or the sample weights."
+        )

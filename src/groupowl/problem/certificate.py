@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from .._typing import FloatArray, Handle, IndexArray
 
@@ -15,8 +16,10 @@ class Residual:
     ----------
     theta : handle
         Minus the gradient of the loss in the predictor, balanced where there is an intercept.
-    descent : ndarray of shape (n_rows, n_tasks) or None
-        ``X^T theta`` where it is also minus the gradient in the coefficients; None where balancing came between.
+    products : ndarray of shape (n_rows, n_tasks)
+        ``X^T theta``.
+    is_gradient : bool
+        Whether these are also minus the gradient in the coefficients; not so where balancing came between.
     pulls : ndarray of shape (n_rows,)
         Row norms of ``X^T theta``, which the optimality conditions compare with the weights.
     norm : float
@@ -29,21 +32,32 @@ class Residual:
         Bound on the norms of the targets and of the predictor together, whatever cancels in it.
     cancelling : float
         Size of terms that cancel inside the loss.
+    imbalance : float
+        Norm of the products of theta with the unpenalized block, which should be zero.
+    balancing : float
+        Weighted norm of what balancing changed, where the problem has coefficients for the unpenalized block.
     """
 
     theta: Handle
-    descent: FloatArray | None
+    products: FloatArray
+    is_gradient: bool
     pulls: FloatArray
     norm: float
     totals: FloatArray
     loss: float
     reach: float
     cancelling: float
+    imbalance: float = 0.0
+    balancing: float = 0.0
+
+    @property
+    def descent(self) -> FloatArray | None:
+        """Minus the gradient in the coefficients, where it is known."""
+        return self.products if self.is_gradient else None
 
     def restrict(self, keep: IndexArray) -> Residual:
         """The same for some rows."""
-        descent = None if self.descent is None else self.descent[keep]
-        return replace(self, descent=descent, pulls=self.pulls[keep])
+        return replace(self, products=self.products[keep], pulls=self.pulls[keep])
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +79,8 @@ class Certificate:
     rounding : float
         Bound on the rounding error of the difference.
     product_error : float
-        The part of it that is an error of ``dual`` where a Gram matrix stands for the data.
+        The part of it that is an error of ``dual``: where a Gram matrix stands for the data, or products with the
+        unpenalized block are not quite zero.
     residual : Residual or None
         Of the coefficients themselves; None where they overflow. ``theta`` may come from other coefficients.
     """
@@ -84,3 +99,23 @@ class Certificate:
         """The same certificate for the problem without the other rows, where it remains valid."""
         residual = None if self.residual is None else self.residual.restrict(keep)
         return replace(self, correlations=self.correlations[keep], residual=residual)
+
+
+class Published(NamedTuple):
+    """Coefficients as users get them.
+
+    Attributes
+    ----------
+    B : ndarray of shape (n_features, n_tasks)
+        On the scale of X as it was given.
+    intercept : ndarray of shape (n_tasks,)
+    excess : float
+        What rounding them adds to the objective, as far as it is known.
+    rounding : float
+        Bound on what it can add beyond that.
+    """
+
+    B: FloatArray
+    intercept: FloatArray
+    excess: float
+    rounding: float

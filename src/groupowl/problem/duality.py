@@ -61,26 +61,27 @@ class Problem(Objective):
         if self.loss.name != "squared" or start is None or end is None:
             return math.inf
         costs = one.primal - start.loss, (other.primal - end.loss) / ratio  # a_0 J_0 and a_0 J_1
-        moved = self._squared_distance(start.theta, end.theta) + self._squared_distance(one.theta, other.theta)
+        moved = self._distance(start.theta, end.theta) + self._distance(one.theta, other.theta)
         reach = start.reach + end.reach
         rounding = (64 * EPS + self.product_error) * reach * reach + 64 * EPS * (one.primal + other.primal / ratio)
         return (1.0 - ratio) * (costs[1] - costs[0]) - 0.5 * moved + rounding
 
-    def _squared_distance(self, theta: Handle, theta_other: Handle) -> float:
-        difference = self.design.map(np.subtract, theta_other, theta)
-        return float(self.design.reduce(inverse_weighted_square, difference, self.targets.w))
+    def _distance(self, theta: Handle, theta_other: Handle) -> float:
+        return float(self.design.reduce(_squared_distance, theta, theta_other, self.targets.w))
 
     def residual(self, B: FloatArray, Z: Handle | None = None, cancelled: float = 0.0) -> Residual:
         """What ``B`` leaves unexplained, two products or with ``Z`` one."""
         Y, w = self.targets.Y, self.targets.w
         Z = self.predictor(B) if Z is None else Z
-        theta = self.balanced(self.dual_point(Z))
-        C, (square, totals, loss, cancelling) = self.design.evaluate(
+        raw = self.dual_point(Z)
+        theta = self._balanced(raw, Z)
+        C, (square, totals, loss, cancelling, *balancing) = self.design.evaluate(
             theta,
             (inverse_weighted_square, theta, w),
             (self.loss.ray_totals, theta, Y, w),
             (self.loss.value, Z, Y, w),
             (self.loss.cancelling_size, Z, w),
+            *([(_squared_distance, raw, theta, w)] if self.n_free else []),
         )
         reach = self.targets.norm + cancelled + self.reach(B)
         pulls = unit_norms(C)
@@ -88,13 +89,16 @@ class Problem(Objective):
             pulls = pulls + self.product_error * reach * self.rounding_norms
         return Residual(
             theta=theta,
-            descent=None if self.n_free else C,  # balancing by the mean does not move products with centred columns
+            products=C,
+            is_gradient=not self.n_free,  # balancing by the mean does not move products with centered columns
             pulls=pulls,
             norm=math.sqrt(square),
             totals=totals,
             loss=float(loss),
             reach=reach,
             cancelling=float(cancelling),
+            imbalance=self._free_block.imbalance(theta) if self.design.n_free_directions else 0.0,
+            balancing=math.sqrt(sum(balancing)),
         )
 
     def _certificate_at(self, B: FloatArray, residual: Residual, primal: float) -> Certificate:
@@ -103,15 +107,16 @@ class Problem(Objective):
         scale = self.loss.ray_scale(residual.totals, 1.0 / gauge if gauge > 0 else np.inf)
         theta = self.design.map(partial(np.multiply, scale), residual.theta)
         correlations, theta_norm = abs(scale) * residual.pulls, abs(scale) * residual.norm
-        if gauge <= 1.0 and self._is_null(B):
-            # The gradient at the null model lies in the dual ball: optimal, and no difference to round, but for what
-            # rounding does to the basis of unpenalised columns.
-            free = self.design.n_free_directions > 0
-            gap = self._rounding(residual, primal, primal, theta_norm) if free else 0.0
-            return Certificate(theta, correlations, theta_norm, primal, primal, gap, gap, residual=residual)
+        if gauge <= 1.0 and not self.design.n_free_directions and self._is_null(B):
+            # The gradient at the null model lies in the dual ball: optimal, and no difference to round. That the null
+            # model is one is known in closed form; with unpenalized columns it comes from a minimization, which may
+            # have failed, and only a dual value can tell.
+            return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, residual=residual)
         dual = float(self.design.reduce(self.loss.dual_value, theta, self.targets.Y, self.targets.w))
-        # <theta, Y> and ||theta||^2 for theta = s (Y - X B), each with the error of its products.
+        # <theta, Y> and ||theta||^2 for theta = s (Y - X B), each with the error of its products; and what is left of
+        # the products with the unpenalized block, times its coefficients.
         product_error = self.product_error * (abs(scale) + 0.5 * scale * scale) * residual.reach * residual.reach
+        product_error += abs(scale) * residual.imbalance * residual.reach
         rounding = product_error + self._rounding(residual, primal, dual, theta_norm)
         gap = max(primal - dual, 0.0) + rounding
         return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding, product_error, residual)
@@ -124,10 +129,14 @@ class Problem(Objective):
         """Rounding error of a product with ``theta`` relative to ``rounding_norms``."""
         return 8 * EPS * math.sqrt(self.design.n_samples) * theta_norm
 
-    def balanced(self, theta: Handle) -> Handle:
-        """A dual point near ``theta`` that is orthogonal to the constant and the unpenalised columns."""
+    def _balanced(self, theta: Handle, Z: Handle) -> Handle:
+        """A dual point near ``theta``, that of ``Z``, and orthogonal to the constant and the unpenalized columns."""
         if self.design.n_free_directions:
-            return self._free_block.balanced(theta)
+            return self._free_block.balanced(Z)
+        return self._without_mean(theta)
+
+    def _without_mean(self, theta: Handle) -> Handle:
+        """The same where there are no unpenalized columns."""
         if not (self.fit_intercept and self.design.rows_are_samples):
             return theta
         Y, w = self.targets.Y, self.targets.w
@@ -135,12 +144,12 @@ class Problem(Objective):
         return self.design.map(self.loss.balance, theta, Y, w, totals=totals)
 
     def nearly_balanced(self, theta: Handle) -> Handle:
-        """The same, cheaper and less exact where there are unpenalised columns."""
-        return self._free_block.nearly_balanced(theta) if self.design.n_free_directions else self.balanced(theta)
+        """The same, cheaper and less exact where there are unpenalized columns."""
+        return self._free_block.nearly_balanced(theta) if self.design.n_free_directions else self._without_mean(theta)
 
     def with_best_free_rows(self, B: FloatArray) -> FloatArray:
         """The same penalised rows with the unpenalised ones where the loss is smallest."""
-        moved = self._free_block.best_move(self.dual_point(self.predictor(B)))
+        moved = self._free_block.best_move(self.predictor(B))
         B, end = B.copy(), self.n_rows + self.n_free_rows
         B[self.n_rows : end] += moved[: self.n_free_rows] / self.free_scale
         if self.intercept_scale:
@@ -193,3 +202,8 @@ class Problem(Objective):
                 break
             factor *= 1.0 + 32 * EPS
         return factor
+
+
+def _squared_distance(theta: FloatArray, theta_other: FloatArray, w: FloatArray) -> float:
+    """``sum_i ||theta_i - theta'_i||^2 / w_i``, a sum over samples."""
+    return inverse_weighted_square(theta - theta_other, w)

@@ -8,12 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._kernels import EPS, column_sums, owl_value, prox_units, unit_norms
+from .._kernels import EPS, column_sums, nonzero_rows, owl_value, prox_units, sum_with_products, unit_norms
 from .._typing import FloatArray, Handle, IndexArray
 from ..designs import Columns, Design, GramCache, Sum, products
 from ..losses import Loss
 from ..targets import Targets, weighted_sums
+from .certificate import Certificate, Published, Residual
 from .spectrum import lanczos_estimate, power_estimate
+
+# What changes the objective by less than this, relatively, is a hundred millionth of its last digit.
+_NEGLIGIBLE = 1e-8 * EPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +162,70 @@ class Objective:
         excess = 0.5 * self.loss.curvature * total * distance**2
         return excess, 64 * EPS * excess + 8 * EPS * self.loss.curvature * total * size * (distance + EPS * size)
 
+    def published(self, coefficients: FloatArray, certificate: Certificate, dtype: Any = np.float64) -> Published:
+        """Coefficients as users get them, in their precision, and what rounding them does to the objective.
+
+        The intercept and the coefficients of unpenalized columns follow from the penalized ones after those were
+        rounded.
+        """
+        B, intercept = self.to_input(coefficients, dtype)
+        residual, curvature = certificate.residual, self.loss.curvature
+        if residual is None:  # coefficients that overflow, of which nothing is proved
+            return Published(B, intercept, 0.0, 0.0)
+        change, moved = self._change_by_rounding(coefficients, B, residual)
+        distance, doubt = self._unpenalized_distance(coefficients, B, intercept)
+        farthest = moved + distance + doubt
+        if self.n_free and certificate.gap == 0.0:  # the null model, a minimum along the block
+            excess, rounding = change, 0.5 * self._null_curvature(residual) * farthest**2
+        elif self.n_free:  # along the block the loss falls no faster than balancing says
+            excess, rounding = change, residual.balancing * farthest + 0.5 * curvature * farthest**2
+        else:  # the problem has the best coefficients of the block, from where the loss rises as a parabola
+            excess = change + 0.5 * curvature * distance**2
+            rounding = 0.5 * curvature * moved**2 + curvature * doubt * (distance + doubt)
+        if abs(excess) + rounding <= _NEGLIGIBLE * certificate.primal:
+            return Published(B, intercept, 0.0, 0.0)
+        return Published(B, intercept, excess, rounding)
+
+    def _null_curvature(self, residual: Residual) -> float:
+        """Twice the curvature near a constant predictor, per unit of weight: hardly any where there is one class."""
+        Y, w = self.targets.Y, self.targets.w
+        means = self.design.reduce(np.sum, self.design.map(self.loss.curvatures, residual.theta, Y, w))
+        return min(self.loss.curvature, 2.0 * self.targets.n_tasks * float(means) / self.targets.total_weight)
+
+    def _change_by_rounding(self, coefficients: FloatArray, B: FloatArray, residual: Residual) -> tuple[float, float]:
+        """First-order change of the objective by rounded penalized coefficients, and how far predictors move."""
+        if B.dtype == np.float64:
+            return 0.0, 0.0  # certificates allow for it
+        rows = coefficients[: self.n_rows]
+        rounded = self.design.own_coefficients(B.astype(np.float64))[0]
+        moves = rounded - rows
+        moved = float(self.norms @ unit_norms(moves))
+        penalty = self.penalty_value(rounded) - self.penalty_value(rows)
+        return penalty - float(np.sum(residual.products * moves)), moved
+
+    def _unpenalized_distance(
+        self, coefficients: FloatArray, B: FloatArray, intercept: FloatArray
+    ) -> tuple[float, float]:
+        """Weighted norm by which predictors differ through the rounding of unpenalized coefficients, and its error."""
+        whole = B.astype(np.float64, copy=False)
+        root = float(np.sqrt(self.targets.total_weight))
+        distance = doubt = 0.0
+        if self.design.n_free_directions:
+            on_basis = self.design.own_coefficients(whole)[1]
+            distance += float(np.linalg.norm(on_basis - self._on_basis(coefficients)))
+            doubt += 8 * EPS * self.design.basis_reach(whole)
+        if self.fit_intercept:
+            left = self._intercept(coefficients, whole, minus=intercept.astype(np.float64, copy=False))
+            distance += root * float(np.linalg.norm(left))
+            doubt += self.targets.center_error + root * EPS * float(np.linalg.norm(self._constant(coefficients)))
+            if (centers := self.design.column_centers()) is not None:  # means, rounded once
+                doubt += root * EPS * float(np.abs(centers) @ unit_norms(whole))
+            doubt += 8 * EPS * float(self.norms @ unit_norms(coefficients[: self.n_rows]))
+            doubt += self.product_error * self.reach(coefficients)
+        if self.n_free and len(intercept) == 2:  # users get the difference of two classes, rounded once more
+            doubt += float(self.norms @ np.abs(whole.sum(axis=1))) + root * abs(float(intercept.sum()))
+        return distance, float(doubt)
+
     def adopt_predictor(self, Z: Handle) -> tuple[Handle, FloatArray]:
         """A predictor ``X B + b0`` from outside as this problem has it, and its weighted mean."""
         mean = self.design.reduce(weighted_sums, Z, self.targets.w) / self.targets.total_weight
@@ -165,13 +233,25 @@ class Objective:
             Z = self.design.map(partial(np.add, -mean), Z)
         return Z, mean
 
-    def to_input(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def to_input(self, coefficients: FloatArray, dtype: Any = np.float64) -> tuple[FloatArray, FloatArray]:
         """``B`` and intercept on the scale of X as it was given."""
-        B, shift = self.design.input_coefficients(coefficients[: self.n_rows], self._on_basis(coefficients))
+        B, _ = self.design.input_coefficients(coefficients[: self.n_rows], self._on_basis(coefficients))
+        B = B.astype(dtype, copy=False)
         if not self.fit_intercept:
-            return B, np.zeros(self.targets.n_tasks)
-        free = self.intercept_scale * coefficients[-1] if self.intercept_scale else 0.0
-        return B, self.targets.center + free + shift
+            return B, np.zeros(self.targets.n_tasks, dtype=dtype)
+        return B, self._intercept(coefficients, B.astype(np.float64, copy=False)).astype(dtype, copy=False)
+
+    def _intercept(self, coefficients: FloatArray, B: FloatArray, minus: FloatArray | float = 0.0) -> FloatArray:
+        """Intercept for ``B`` on the scale of X as it was given, less something, rounded once."""
+        terms = np.stack([self.targets.center, self._constant(coefficients), -minus + np.zeros(self.targets.n_tasks)])
+        centers = self.design.column_centers()
+        rows = np.zeros(0, dtype=np.intp) if centers is None else np.flatnonzero(nonzero_rows(B))
+        taken_off = np.zeros(0) if centers is None else centers[rows]
+        return sum_with_products(terms, -taken_off, B[rows])
+
+    def _constant(self, coefficients: FloatArray) -> FloatArray:
+        """Intercept of the centered columns, where the problem carries one."""
+        return self.intercept_scale * coefficients[-1] if self.intercept_scale else np.zeros(self.targets.n_tasks)
 
     # Objective --------------------------------------------------------------------------------------
 

@@ -6,13 +6,19 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..estimators import FitCertificate
-from ..estimators.certificate import NOT_PROVED, PROVED_ZERO, SELECTED
+from ..estimators.certificate import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED
 from .markup import count, figure, listed, number, paragraph, section, table
 from .subject import Subject
 
 _MOST_GAPS = 8
 _MOST_NAMES = 12
 _MOST_ALPHAS = 5
+
+_WHY_LEFT_OUT = {
+    AS_CONSTANT: "These columns vary by no more than the rounding of their numbers; if that is real, take the offset "
+    "off.",
+    AS_EXPLAINED: "The unpenalized columns explain all of these columns but rounding.",
+}
 
 
 def proof(subject: Subject) -> str:
@@ -52,6 +58,7 @@ def _of_features(subject: Subject, certificate: FitCertificate) -> list[str]:
         parts += _proved_zero(counts[PROVED_ZERO], certificate.gaps[np.isfinite(certificate.gaps)])
     if counts[NOT_PROVED]:
         parts.append(_not_proved(subject, certificate))
+    parts += [_left_out(subject, certificate, state) for state in _WHY_LEFT_OUT if counts.get(state)]
     if counts[SELECTED]:
         parts.append(
             paragraph(
@@ -87,6 +94,15 @@ def _not_proved(subject: Subject, certificate: FitCertificate) -> str:
         f"<strong>{count(len(which), 'feature')} zero but not proved.</strong> Zero in this fit, which is within the "
         "gap of the best one; but the proof leaves room for a best fit with a small coefficient there. "
         f"{remedy} Not proved: {listed(names, _MOST_NAMES)}."
+    )
+
+
+def _left_out(subject: Subject, certificate: FitCertificate, state: str) -> str:
+    which = np.flatnonzero(certificate.states == state)
+    names = [subject.names[j] for j in which.tolist()]
+    return paragraph(
+        f"<strong>{count(len(which), 'feature')} {state}.</strong> {_WHY_LEFT_OUT[state]} The model was fitted, and "
+        f"everything else proved, without {listed(names, _MOST_NAMES)}."
     )
 
 

@@ -156,15 +156,14 @@ class TrainingRows:
 
 @dataclass(frozen=True, eq=False)
 class TrainingStatistics:
-    """All samples but a part of them, for squared loss: both are known by their statistics."""
+    """Samples that are known by their statistics, for squared loss."""
 
-    total: SufficientStatistics
-    part: SufficientStatistics
+    statistics: SufficientStatistics
 
     def fit(self, fitting: Fitting, weights: FloatArray, alphas: FloatArray, seed: int) -> TrainedPath:
         """Fit a model for each alpha without a look at the data."""
         problem = problem_of_statistics(
-            self.total - self.part, fit_intercept=fitting.fit_intercept, standardized=fitting.standardize
+            self.statistics, fit_intercept=fitting.fit_intercept, standardized=fitting.standardize
         )
         return _fit(fitting, Model(problem, weights, fitting.unpenalized), alphas, seed)
 

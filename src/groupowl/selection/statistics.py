@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from itertools import accumulate
 from operator import add
 from typing import Any
 
@@ -22,22 +23,52 @@ from .folds import Fold, are_complements, are_partition
 
 @dataclass(frozen=True, eq=False)
 class FoldStatistics:
-    """Statistics of all samples, and of the test samples of each fold."""
+    """Statistics of all samples, and of the test samples of each fold.
+
+    Attributes
+    ----------
+    total : SufficientStatistics
+    parts : list of SufficientStatistics
+        Of the test samples of each fold.
+    is_partition : bool
+        Whether every sample is in exactly one part.
+    """
 
     total: SufficientStatistics
     parts: list[SufficientStatistics]
+    is_partition: bool = True
+
+    @cached_property
+    def trainings(self) -> list[SufficientStatistics] | None:
+        """Statistics of what each fold trains on; None where rounding has swallowed those of some fold.
+
+        Adding the other parts loses nothing, so that is done where every sample is in one part.
+        """
+        if self.is_partition:
+            return _sums_of_others(self.parts)
+        if not all(self._leaves_weight(part) for part in self.parts):
+            return None
+        return [self.total - part for part in self.parts]
 
     def are_reliable(self) -> bool:
-        """Whether each fold leaves enough to train on, beside the rounding of what is taken off."""
-        return all(self._leaves_weight(part) and (self.total - part).is_reliable() for part in self.parts)
+        """Whether rounding has left enough of what each fold trains on."""
+        return self.trainings is not None and all(training.is_reliable() for training in self.trainings)
 
     def _leaves_weight(self, part: SufficientStatistics) -> bool:
         """False where the weight of the test samples swallows that of all others."""
         return self.total.total_weight - part.total_weight > EPS * self.total.total_weight
 
 
+def _sums_of_others(parts: list[SufficientStatistics]) -> list[SufficientStatistics]:
+    """For each part the sum of all others, with three additions a part."""
+    before = list(accumulate(parts[:-1]))
+    after = list(accumulate(reversed(parts[1:])))[::-1]
+    between = [first + second for first, second in zip(before[:-1], after[1:], strict=True)]
+    return [after[0], *between, before[-1]]
+
+
 def statistics_pay(model: Model, solver: Solver, folds: list[Fold], n_solves: int) -> bool:
-    """Whether folds are best made by subtraction.
+    """Whether folds are best made from statistics.
 
     The solver must want statistics, each fold must train on all that it does not test, and the statistics of all folds
     together must not be larger than the data.
@@ -65,7 +96,8 @@ def fold_statistics(X: Any, Y: FloatArray, sample_weight: FloatArray, folds: lis
         return FoldStatistics(reduce(add, parts), parts)
     total = design.statistics_of_parts(Y, w, np.zeros(len(present), dtype=np.intp), 1)[0]
     chosen = [_is_in(rows, len(present)) for rows in tests]
-    return FoldStatistics(total, [design.statistics_of_parts(Y, w, each, 1)[0] for each in chosen])
+    parts = [design.statistics_of_parts(Y, w, each, 1)[0] for each in chosen]
+    return FoldStatistics(total, parts, is_partition=False)
 
 
 def _is_in(rows: Any, size: int) -> Any:

@@ -185,7 +185,8 @@ def warn_unless_converged(result: SolveResult, goal: float, tol: float, max_iter
         "max_iter": f"Stopped after max_iter={max_iter} steps: {reached}. Raise max_iter or tol.",
         "stalled": f"Stopped because steps bring no more progress: {reached}. "
         "Raise tol, rescale the columns of X, or choose another step.",
-        "precision": f"Stopped at the limit of the arithmetic: {reached}. Raise tol.",
+        "precision": f"Stopped at the limit of the arithmetic: {reached}. Raise tol, give X in double precision, or "
+        "bring columns and targets nearer to zero.",
     }
     if result.status in messages:
         from sklearn.exceptions import ConvergenceWarning  # loading scikit-learn takes longer than most solves

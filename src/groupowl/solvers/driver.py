@@ -15,9 +15,9 @@ import numpy as np
 
 from .._kernels import cluster_labels, nonzero_rows, unit_norms
 from .._typing import FloatArray, Handle, IndexArray
-from ..problem import Certificate, Problem, Residual
+from ..problem import Certificate, Problem, Published, Residual
 from ..screening import Rule, ScreenedProblem
-from .result import History, HistoryRow, Progress, SolveResult
+from .result import AS_CONSTANT, AS_EXPLAINED, NEVER, History, HistoryRow, Progress, SolveResult
 
 _PROGRESS_RTOL = 1e-3
 
@@ -159,7 +159,9 @@ class Run:
         rng: np.random.Generator | None = None,
         origin: Problem | None = None,
         passes_before: float | None = None,
+        dtype: Any = np.float64,
     ) -> None:
+        self.dtype = dtype  # of the coefficients that users get
         self.origin = problem if origin is None else origin  # the problem as given, where this one stands for it
         self.screened = ScreenedProblem(problem, rule)
         self.full = problem
@@ -171,9 +173,10 @@ class Run:
         self.rng = np.random.default_rng() if rng is None else rng
         self.n_iter = 0
         self.rows: list[HistoryRow] = []
-        self.screened_at = np.full(problem.n_rows, -1, dtype=np.intp)
+        self.screened_at = np.full(problem.n_rows, NEVER, dtype=np.intp)
         self.incumbent: _Incumbent | None = None
         self.final: tuple[FloatArray, Certificate] | None = None  # of the full problem
+        self._rounded_away = False  # whether rounding the coefficients for users takes what the goal allows
         self._retry_gap = np.inf  # gap below which the full problem is certified (again)
         self._still = (np.inf, np.inf, 0)  # best primal, best gap, certificates since either improved
         self._passes_before = problem.design.passes.total if passes_before is None else passes_before
@@ -272,6 +275,8 @@ class Run:
             return "converged"
         if not np.isfinite(certificate.primal):
             return "stalled"
+        if self._rounded_away:
+            return "precision"
         if self.n_iter and certificate.gap > self.goal and self._limited_by_rounding(certificate):
             return "precision"
         if self._stands_still(certificate):
@@ -286,7 +291,15 @@ class Run:
             return False
         self.final = self._full_answer()
         self._retry_gap = 0.3 * gap  # if the rows removed spoil the dual point, go on for a while
-        return self.final[1].gap <= self.goal
+        certificate = self.final[1]
+        if certificate.gap > self.goal or self.goal == 0.0:
+            return certificate.gap <= self.goal
+        public = self._published(*self.final)
+        self._rounded_away = public.excess + public.rounding > 0.5 * self.goal
+        return _public_gap(certificate, public) <= self.goal
+
+    def _published(self, B: FloatArray, certificate: Certificate) -> Published:
+        return self.origin.published(B, certificate, self.dtype)
 
     def _limited_by_rounding(self, certificate: Certificate) -> bool:
         return certificate.gap - certificate.rounding <= self.goal < 2.0 * certificate.rounding
@@ -333,14 +346,16 @@ class Run:
         proved = self.final if status == "converged" else None
         B, certificate = self._after_last_test(*self._with_best_free_rows(*(proved or self._full_answer())))
         self.answer = Answer(B, certificate)
-        B_input, intercept = self.origin.to_input(B)
-        self.screened_at[self.origin.design.free_columns] = -1  # removed because they are unpenalised, not zero
+        public = self._published(B, certificate)
+        self.screened_at[self.origin.design.free_columns] = NEVER  # removed because they are unpenalized, not zero
+        self.screened_at[self.origin.design.treated_as_explained] = AS_EXPLAINED
+        self.screened_at[self.origin.design.treated_as_constant] = AS_CONSTANT
         return SolveResult(
-            B=B_input,
-            intercept=intercept,
-            primal=certificate.primal,
+            B=public.B,
+            intercept=public.intercept,
+            primal=certificate.primal + public.excess,
             dual=certificate.dual,
-            gap=certificate.gap,
+            gap=_public_gap(certificate, public),
             active=np.flatnonzero(self.screened_at < 0),
             screened_at=self.screened_at,
             clusters=cluster_labels(unit_norms(B[: self.full.n_rows])),
@@ -355,3 +370,8 @@ class Run:
     def _exported_theta(self, B: FloatArray, certificate: Certificate) -> Any:
         theta = certificate.theta if self.origin is self.full else self.origin.certify(B).theta
         return self.origin.design.exported(theta)
+
+
+def _public_gap(certificate: Certificate, public: Published) -> float:
+    """The gap of the coefficients as users get them."""
+    return max(certificate.gap + public.excess, 0.0) + public.rounding

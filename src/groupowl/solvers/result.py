@@ -12,6 +12,13 @@ import numpy as np
 from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
 
+#: ``screened_at`` of rows that are not proved zero.
+NEVER = -1
+#: The same where the row is zero because its column varies by no more than rounding and was treated as constant.
+AS_CONSTANT = -2
+#: The same where unpenalized columns explain all of its column but rounding.
+AS_EXPLAINED = -3
+
 _ENDINGS = {
     "max_iter": "stopped at max_iter",
     "callback": "stopped by the callback",
@@ -137,7 +144,9 @@ class SolveResult:
     support : ndarray of int
         Rows that are not zero.
     screened_at : ndarray of int of shape (n_features,)
-        Index in the history of the certificate that proved the row zero, -1 for the others.
+        Index in the history of the certificate that proved the row zero; -1 for rows that are not proved zero. Rows
+        that are zero without a proof: -2 where the column varies by no more than rounding and was treated as constant,
+        -3 where unpenalized columns explain all of it but rounding.
     clusters : ndarray of int of shape (n_features,)
         Rows of equal norm share a number, from 1 by falling norm; 0 for zero rows.
     n_iter : int

@@ -80,7 +80,7 @@ class Sequence:
         if chosen.design is not self.problem.design and is_nearly_null(self._null_pulls(), lam):
             chosen = self.problem.with_lam(lam)
         result = self._run(chosen, guess, **settings)
-        if result.status == "precision" and chosen.product_error > 0.0:  # the Gram matrix is not exact enough
+        if result.status in ("precision", "stalled") and self._spoiled_by_statistics(chosen):
             self.small = compress(self.problem, exact=True) or self.problem
             more = self._run(self.small.with_lam(lam), None, **settings)
             result = replace(
@@ -91,6 +91,11 @@ class Sequence:
             )
         self.line.add(strength, self.B)
         return result
+
+    def _spoiled_by_statistics(self, chosen: Problem) -> bool:
+        """Whether the Gram matrix is what is not exact enough, and not the coefficients as users get them."""
+        assert self.certificate is not None
+        return chosen.product_error > 0.0 and self.certificate.gap > self.tol * chosen.null_loss
 
     @contextmanager
     def aside(self, B: FloatArray) -> Iterator[None]:

@@ -1,0 +1,206 @@
+"""Gaps and proofs speak of the numbers that users get, and of nothing that rounding has hidden."""
+
+from __future__ import annotations
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+import groupowl as go
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((30, 3))
+Y = X @ [1.0, 0.5, 0.0] + 0.1 * RNG.standard_normal(30)
+
+
+def exact(values):
+    return [Fraction(float(value)) for value in np.asarray(values).ravel()]
+
+
+def excess_of_the_intercept(model, X, y):
+    """Exactly what the mean squared loss falls by when the public intercept is replaced by the best one."""
+    coef, intercept = exact(model.coef_), Fraction(float(model.intercept_))
+    residuals = [
+        target - sum(a * b for a, b in zip(exact(row), coef, strict=True)) - intercept
+        for row, target in zip(X, exact(y), strict=True)
+    ]
+    mean = sum(residuals) / len(residuals)
+    return float(mean * mean / 2)
+
+
+def fit_quietly(model, *data):
+    """A fit that may say that the tolerance cannot be proved."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(*data)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e9, 1e12])
+def test_the_gap_allows_for_the_rounding_of_the_intercept(shift, kind, standardize):
+    data = X + shift
+    model = fit_quietly(go.GroupOWLRegressor(0.05, tol=1e-10, standardize=standardize), kind(data), Y)
+    assert excess_of_the_intercept(model, data, Y) <= model.dual_gap_
+    if shift <= 1e6:
+        assert model.solve_result_.converged
+
+
+@pytest.mark.parametrize("shift", [1e3, 1e8])
+@pytest.mark.parametrize("alpha", [0.05, 1e3], ids=["features", "no features"])
+def test_single_precision_is_in_the_gap(alpha, shift):
+    """Near 1e8 single precision has steps of 8: no intercept is near the mean."""
+    single, y = X.astype(np.float32), Y + shift + 0.3
+    model = fit_quietly(go.GroupOWLRegressor(alpha), single, y)
+    assert model.intercept_.dtype == np.float32
+    excess = excess_of_the_intercept(model, single, y)
+    assert excess <= model.dual_gap_
+    assert model.solve_result_.converged == (shift == 1e3)
+    path = go.group_owl_path(single, y, alphas=[alpha, alpha / 2]) if shift == 1e3 else None
+    assert path is None or np.all(path.dual_gaps <= 1e-6 * np.var(y))
+
+
+def test_status_is_precision_where_rounding_takes_more_than_the_tolerance():
+    with pytest.warns(ConvergenceWarning, match="limit of the arithmetic.*double precision"):
+        model = go.GroupOWLRegressor(0.05).fit(X.astype(np.float32), Y + 1e8 + 0.3)
+    assert model.solve_result_.status == "precision"
+    assert model.dual_gap_ > 1e-3
+
+
+def test_single_precision_classes_are_proved_to_many_digits():
+    """Coefficients of a good fit may be rounded: the objective changes by the square of it."""
+    labels = (Y > 0.0).astype(int)
+    model = go.GroupOWLClassifier(0.01, tol=1e-9).fit(X.astype(np.float32), labels)
+    assert model.solve_result_.converged
+    assert model.verify(X.astype(np.float32), labels)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e9])
+def test_rounded_coefficients_of_unpenalized_columns_are_in_the_gap(shift):
+    """The loss without penalty is smallest where residuals are orthogonal to what is not penalized."""
+    data, y = X.copy(), Y + shift
+    data[:, 1] *= 1e3
+    model = fit_quietly(go.GroupOWLRegressor(0.05, unpenalized=[1]), data.astype(np.float32), y)
+    rows = data.astype(np.float32).astype(np.longdouble)
+    residuals = y - rows @ model.coef_.astype(np.longdouble) - np.longdouble(model.intercept_)
+    block = np.column_stack([np.ones(30), rows[:, 1].astype(float)])
+    found = np.linalg.lstsq(block, residuals.astype(float), rcond=None)[0]
+    assert 0.5 * np.mean((block @ found) ** 2) <= 1.001 * model.dual_gap_
+
+
+# Columns that are left out -------------------------------------------------------------------------------
+
+
+def states_of(model):
+    return model.certificate().states.tolist()
+
+
+@pytest.mark.parametrize("estimator", [go.GroupOWLRegressor(0.01), go.GroupOWLRegressorCV(alphas=5, cv=2)])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_columns_that_vary_by_rounding_are_treated_as_constant(estimator, standardize):
+    """Nothing is proved about them: they vary with the target. Constant columns are proved zero."""
+    data = np.column_stack([X[:, 0], 1e12 + 1e-3 * np.round(Y), np.full(30, 0.1)])
+    model = estimator.set_params(standardize=standardize).fit(data, Y)
+    assert np.std(data[:, 1]) > 0.0
+    assert states_of(model) == ["selected", "treated as constant", "proved zero"]
+    assert "1 treated as constant" in repr(model.certificate())
+    assert 1 in model.solve_result_.active
+    assert model.screened_fraction_ == pytest.approx(1 / 3)
+
+
+def test_columns_in_the_span_of_unpenalized_ones_are_said_to_be_explained():
+    data = np.column_stack([X, 0.1 * X[:, 1] + 1.0, np.full(30, 2.0)])
+    model = go.GroupOWLRegressor(0.01, unpenalized=[1]).fit(data, Y)
+    assert states_of(model) == ["selected", "unpenalized", "proved zero", "explained by unpenalized", "proved zero"]
+    assert model.verify(data, Y)
+
+
+# Magnitudes ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array], ids=["dense", "csr", "csc"])
+@pytest.mark.parametrize("settings", [{}, {"standardize": True}, {"fit_intercept": False}], ids=str)
+@pytest.mark.parametrize("scale", [1e-150, 1e-160, 1e-170, 1e-300])
+def test_columns_whose_squares_underflow_are_refused(scale, settings, kind):
+    data = X * [1.0, scale, 1.0]
+    for estimator, y in [(go.GroupOWLRegressor(0.01, **settings), Y), (go.GroupOWLClassifier(0.01, **settings), Y > 0)]:
+        with pytest.raises(ValueError, match=r"X has columns so small .* underflows, the first is column 1\. Rescale"):
+            estimator.fit(kind(data), y)
+
+
+@pytest.mark.parametrize("settings", [{}, {"standardize": True}, {"fit_intercept": False}], ids=str)
+@pytest.mark.parametrize("scale", [1e-150, 1e-160, 1e-170, 1e-300])
+def test_targets_whose_squares_underflow_are_refused(scale, settings):
+    with pytest.raises(ValueError, match=r"Y is so small.*underflow.*Rescale"):
+        go.GroupOWLRegressor(0.01 * scale, **settings).fit(X, scale * Y)
+
+
+def test_columns_and_targets_whose_products_underflow_are_refused():
+    with pytest.raises(ValueError, match=r"X and Y are so small that their products underflow.*Rescale"):
+        go.GroupOWLRegressor().fit(1e-90 * X, 1e-90 * np.column_stack([Y, Y]))
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-170, 1e-300])
+def test_statistics_whose_squares_underflow_are_refused(scale):
+    statistics = go.SufficientStatistics
+    for settings in ({}, {"standardize": True}, {"fit_intercept": False}):
+        model = go.GroupOWLRegressor(0.01, **settings)
+        for data in (X * [1.0, scale, 1.0], sp.csr_array(X * [1.0, scale, 1.0])):
+            with pytest.raises(ValueError, match=r"X has columns so small .* the first is column 1"):
+                model.fit(statistics.from_arrays(data[:20], Y[:20]) + statistics.from_arrays(data[20:], Y[20:]))
+        with pytest.raises(ValueError, match="Y is so small"):
+            model.fit(statistics.from_arrays(X, scale * Y))
+
+
+@pytest.mark.parametrize("scale", [1e-130, 1e-60, 1e60, 1e130])
+def test_small_and_large_columns_are_scaled_exactly(scale):
+    """Powers of two change no digit."""
+    scale = 2.0 ** np.round(np.log2(scale))
+    plain = go.GroupOWLRegressor(0.05, standardize=True).fit(X, Y)
+    scaled = go.GroupOWLRegressor(0.05, standardize=True).fit(scale * X, Y)
+    np.testing.assert_array_equal(plain.coef_, scaled.coef_ * scale)
+    assert scaled.dual_gap_ == plain.dual_gap_
+
+
+def test_columns_of_zeros_are_no_underflow():
+    model = go.GroupOWLRegressor(0.05).fit(np.column_stack([X, np.zeros(30)]), Y)
+    assert states_of(model)[3] == "proved zero"
+
+
+# Statistics ------------------------------------------------------------------------------------------------
+
+
+def test_deviations_lost_in_a_subtraction_are_refused():
+    data, y = np.tile(X[:, :2], (2, 1)), np.tile(Y, 2)
+    data[:30, 0] += 1e8
+    statistics = go.SufficientStatistics
+    left = statistics.from_arrays(data, y) - statistics.from_arrays(data[:30], y[:30])
+    assert not left.is_reliable()
+    with pytest.raises(
+        ValueError, match=r"standardize=True needs the standard deviation .* column 0: .* Fit the samples"
+    ):
+        go.GroupOWLRegressor(0.1, standardize=True).fit(left)
+    honest = fit_quietly(go.GroupOWLRegressor(0.1), left)  # without deviations the gap knows
+    assert not honest.solve_result_.converged
+    assert "proved zero" not in states_of(honest)
+
+
+@pytest.mark.parametrize("offset", [1e2, 1e3, 1e5, 1e9])
+def test_sparse_columns_with_an_offset_are_proved_or_refused(offset):
+    """Statistics of sparse data are about zero: the deviation of a column far from it is lost."""
+    data = sp.csr_array(X + offset * np.eye(3)[0])
+    from_data = go.GroupOWLRegressor(0.05, standardize=True).fit(data, Y)
+    statistics = go.SufficientStatistics.from_arrays(data, Y)
+    model = go.GroupOWLRegressor(0.05, standardize=True)
+    if offset >= 1e5:
+        with pytest.raises(ValueError, match="take a large offset off sparse columns"):
+            model.fit(statistics)
+        return
+    fit_quietly(model, statistics)
+    minimum = from_data.solve_result_.primal - from_data.dual_gap_
+    assert model.solve_result_.primal - minimum <= model.dual_gap_ + 1e-12
+    assert model.solve_result_.primal >= minimum - model.dual_gap_
