@@ -11,7 +11,7 @@ from edges import Counts, examine, examine_range, fit
 from judge import judge
 from judge_exact import EPS, Exact
 
-CHUNKS, SIZE = 8, 30
+CHUNKS, SIZE = 8, 40
 
 
 @pytest.mark.parametrize("name", known_cases())
