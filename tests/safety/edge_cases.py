@@ -226,6 +226,8 @@ def _options(draws: _Draws, way: str, X, y, weight, classes: bool) -> dict[str, 
         options["random_state"] = 0
     if draws.chance("other screening", 0.12):
         options["screening"] = str(rng.choice(["paper", "none"]))
+    if "Classifier" in way and draws.chance("class weights", 0.15):  # powers of two: their products are exact
+        options["class_weight"] = {label: 2.0 ** int(rng.integers(-20, 21)) for label in np.unique(y).tolist()}
     return options
 
 

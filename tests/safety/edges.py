@@ -42,6 +42,8 @@ import groupowl as go
 
 # Files whose ValueErrors are refusals: ours, and scikit-learn's checks of what comes in.
 _CHECKS = ("/groupowl/", "/sklearn/utils/", "/sklearn/model_selection/_split.py")
+# A campaign with larger shares than these has seen too little.
+MOST_REFUSED, MOST_UNDECIDED = 0.2, 0.01
 # States of features that are zero without a proof, by decision of the fit.
 LEFT_OUT = ("treated as constant", "explained by unpenalized")
 
@@ -193,10 +195,13 @@ def _question(case: Case, lam: Any, classes: Any) -> Question:
     X = case.X.toarray() if sp.issparse(case.X) else np.asarray(case.X)
     options = case.options
     Y = _one_hot(case.y, classes) if case.is_classification else np.asarray(case.y).reshape(len(X), -1)
+    weight = np.ones(len(X)) if case.sample_weight is None else np.asarray(case.sample_weight)
+    if "class_weight" in options:
+        weight = weight * [options["class_weight"][label] for label in np.asarray(case.y).tolist()]
     return Question(
         X.astype(np.float64),
         Y.astype(np.float64),
-        np.ones(len(X)) if case.sample_weight is None else np.asarray(case.sample_weight),
+        weight,
         lam,
         "multinomial" if case.is_classification else "squared",
         options.get("fit_intercept", not case.way.startswith("solve")),
@@ -319,9 +324,11 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("results/edges.json"))
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    done = json.loads(options.out.read_text())["chunks"] if options.out.exists() else {}
-    if done:
-        print(f"{options.out} holds {len(done)} chunks already, which are not run again; remove it to start afresh.")
+    saved = json.loads(options.out.read_text()) if options.out.exists() else {"version": go.__version__, "chunks": {}}
+    if saved["version"] != go.__version__:
+        parser.error(f"{options.out} is of another version; remove it or choose another --out.")
+    done = saved["chunks"]
+    print(f"{options.fits} fits from seed {options.first_seed}; {len(done)} chunks are done already.")
     stop = options.first_seed + options.fits
     chunks = {f"{a}-{min(a + options.chunk, stop)}": a for a in range(options.first_seed, stop, options.chunk)}
     todo = {name: start for name, start in chunks.items() if name not in done}
@@ -341,7 +348,8 @@ def main() -> int:
     total = _total(done, chunks)
     _save(options.out, done, total)
     print(report(total))
-    return 1 if total.findings else 0
+    is_blind = total.refused > MOST_REFUSED * total.fits or total.undecided > MOST_UNDECIDED * total.fits
+    return 1 if total.findings or is_blind else 0
 
 
 def _total(done: dict[str, Any], chunks: dict[str, int]) -> Counts:
