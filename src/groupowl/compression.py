@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ._kernels import EPS, owl_gauge
+from ._kernels import owl_gauge
 from ._typing import FloatArray
 from .designs import CompressedDesign, GramCache
 from .gram import SufficientStatistics
 from .losses import resolve_loss
 from .problem import LATER, Problem, build_problem
-from .targets import Targets
+from .targets import Targets, center_errors
 from .weights import check_sequence, resolve_weights
 
 # Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorisation is worth its price.
@@ -148,7 +148,7 @@ def problem_of_statistics(
     Its OWL weights follow by :meth:`~groupowl.problem.Problem.with_lam`. Certificates allow for the rounding of the
     statistics.
     """
-    statistics.check_magnitude()
+    statistics.check_magnitude(fit_intercept)
     data = statistics.compress(fit_intercept).weighted(total_weight / statistics.total_weight)
     factors = np.ones(statistics.n_features)
     scale_error = 0.0
@@ -163,6 +163,9 @@ def problem_of_statistics(
     w = np.ones((design.n_samples, 1))
     square = float(np.sum(data.T * data.T))
     nothing = np.zeros(statistics.n_tasks)
+    # What is known of the variation of the targets, with its error, in weights of the sum asked for.
+    squares = (statistics.yy + statistics.error * statistics.y_size**2) * (total_weight / statistics.total_weight)
+    errors = center_errors(squares, data.y_mean, statistics.varying()[1] | (not fit_intercept), total_weight)
     targets = Targets(
         data.T,
         w,
@@ -173,7 +176,8 @@ def problem_of_statistics(
         null_loss=0.5 * square,
         free_center=np.zeros((0, statistics.n_tasks)),
         null_free=np.zeros((0, statistics.n_tasks)),
-        center_error=np.sqrt(total_weight) * EPS * float(np.linalg.norm(data.y_mean * (data.y_size > 0.0))),
+        center_error=errors[0],
+        hides_variation=errors[1],
     )
     norms = design.column_norms(w)
     return Problem(

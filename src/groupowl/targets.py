@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ._kernels import EPS, SMALLEST_NORM, exceeds_rounding
-from ._typing import FloatArray, Handle
+from ._typing import BoolArray, FloatArray, Handle
 from .balancing import Block
 from .designs import Design, products
 from .losses import Loss
@@ -32,6 +32,7 @@ class Targets:
     free_center: FloatArray  # coefficients, on the basis of the unpenalised columns, of what was taken off Y
     null_free: FloatArray  # and of the model without features, for Y as it is here
     center_error: float = 0.0  # weighted norm of what the rounding of the centers, or of constant targets, leaves out
+    hides_variation: bool = False  # True where targets vary by no more than rounding and count as constant
     has_minimum: bool = True  # False where the coefficients of the unpenalised columns have no finite optimum
 
     @property
@@ -59,9 +60,9 @@ def summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_inte
     center, null_intercept = np.zeros(n_tasks), np.zeros(n_tasks)
     free_center = null_free = np.zeros((design.n_free_directions, n_tasks))
     has_minimum = True
-    center_error = 0.0
+    center_error, hides_variation = 0.0, False
     if fit_intercept and loss.centers_targets:
-        Y, center, center_error = _center_targets(design, Y, w, total)
+        Y, center, center_error, hides_variation = _center_targets(design, Y, w, total)
     elif fit_intercept:
         null_intercept = loss.null_intercept(sums / total)
     constant_value = partial(_constant_predictor_value, loss, null_intercept)
@@ -87,7 +88,7 @@ def summarise_targets(design: Design, loss: Loss, Y: Handle, w: Handle, fit_inte
             )
     norm = float(np.hypot(np.sqrt(squares.sum()), design.free_condition * np.linalg.norm(free_center)))
     null = null_intercept, float(null_loss), free_center, null_free
-    return Targets(Y, w, total, norm, center, *null, center_error=center_error, has_minimum=has_minimum)
+    return Targets(Y, w, total, norm, center, *null, center_error, hides_variation, has_minimum)
 
 
 def _check_underflow(design: Design, Y: Handle, squares: FloatArray) -> None:
@@ -112,8 +113,11 @@ def _project_targets(design: Design, Y: Handle, w: Handle) -> tuple[Handle, Floa
     return design.map(partial(np.multiply, varies), Y), coefficients
 
 
-def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple[Handle, FloatArray, float]:
-    """Targets less their weighted means, the means, and the error of both; constant columns become exact zeros."""
+def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple[Handle, FloatArray, float, bool]:
+    """Targets less their weighted means, the means, the error of both, and whether that hides variation.
+
+    Columns that vary by no more than rounding become exact zeros.
+    """
     means = []
     for _ in range(2):  # the second round removes what rounding left of a large offset
         mean = (partial(_weighted_means, total=total), Y, w)
@@ -123,9 +127,18 @@ def _center_targets(design: Design, Y: Handle, w: Handle, total: float) -> tuple
     center = first + second
     if np.abs(center).max() < SMALLEST_NORM / EPS:
         _check_underflow(design, Y, squares)
-    varies = exceeds_rounding(np.sqrt(squares / total), center).astype(np.float64)
-    lost = np.sqrt(squares) * (1.0 - varies) + np.sqrt(total) * EPS * np.abs(center) * (squares > 0.0)
-    return design.map(partial(np.multiply, varies), Y), center, float(np.linalg.norm(lost))
+    varies = exceeds_rounding(np.sqrt(squares / total), center)
+    error, hides_variation = center_errors(squares, center, varies, total)
+    return design.map(partial(np.multiply, varies.astype(np.float64)), Y), center, error, hides_variation
+
+
+def center_errors(squares: FloatArray, center: FloatArray, varies: BoolArray, total: float) -> tuple[float, bool]:
+    """Weighted norm of what targets lose by being centered, and whether that is variation which counts as rounding.
+
+    ``squares`` are those of the centered targets.
+    """
+    lost = np.where(varies, 0.0, np.sqrt(squares)) + np.sqrt(total) * EPS * np.abs(center) * (squares > 0.0)
+    return float(np.linalg.norm(lost)), bool(np.any(~varies & (squares > 0.0)))
 
 
 def _weighted_means(Y: FloatArray, w: FloatArray, total: float) -> FloatArray:

@@ -204,3 +204,52 @@ def test_sparse_columns_with_an_offset_are_proved_or_refused(offset):
     minimum = from_data.solve_result_.primal - from_data.dual_gap_
     assert model.solve_result_.primal - minimum <= model.dual_gap_ + 1e-12
     assert model.solve_result_.primal >= minimum - model.dual_gap_
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_magnitudes_at_the_upper_end_are_refused_without_a_warning(fit_intercept):
+    """Products overflow before squares of single columns do."""
+    model = go.GroupOWLRegressor(fit_intercept=fit_intercept)
+    for data, y in [(1e90 * X, 1e90 * Y), (1e150 * X, Y), (X, 1e150 * Y)]:
+        with pytest.raises(ValueError, match=r"so large that (their|the loss).* overflows?"):
+            model.fit(data, y)
+        with pytest.raises(ValueError, match="so large that sums of squares overflow"):
+            model.fit(go.SufficientStatistics.from_arrays(data + 1e-3 * data[0], y))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_unpenalized_columns_are_not_too_large_for_their_own_squares(sparse):
+    data = X * [1.0, 1e160, 1.0]
+    with pytest.raises(ValueError, match=r"X has 1 columns so large .* the first is column 1"):
+        go.GroupOWLRegressor(unpenalized=[1], fit_intercept=False).fit(sp.csr_array(data) if sparse else data, Y)
+
+
+def test_coefficients_beyond_single_precision_are_refused():
+    with pytest.raises(ValueError, match=r"single precision holds. Give X in double precision \(float64\), or resc"):
+        go.GroupOWLRegressor().fit(X.astype(np.float32), 1e50 * Y)
+
+
+def test_unpenalized_columns_may_be_treated_as_constant_too():
+    data = np.column_stack([X[:, 0], 1e12 + 1e-3 * np.round(Y)])
+    model = go.GroupOWLRegressor(0.01, unpenalized=[1]).fit(data, Y)
+    assert states_of(model) == ["selected", "treated as constant"]
+    assert model.coef_[1] == 0.0
+
+
+@pytest.mark.parametrize("from_statistics", [False, True])
+def test_targets_that_vary_by_rounding_hide_which_features_explain_them(from_statistics):
+    y = 0.3 + 2.0**-54 * np.round(Y)
+    assert np.std(y) > 0.0
+    model = go.GroupOWLRegressor(1e-20)
+    data = (go.SufficientStatistics.from_arrays(X, y),) if from_statistics else (X, y)
+    model.fit(*data)
+    assert states_of(model) == ["zero, not proved"] * 3
+    assert excess_of_the_intercept(model, X, y) + 0.5 * np.var(y) <= model.dual_gap_
+    constant = go.GroupOWLRegressor(1e-20).fit(X, np.full(30, 0.3))
+    assert states_of(constant) == ["proved zero"] * 3
+
+
+def test_sparse_data_may_have_unpenalized_columns_only():
+    data = sp.csr_array(np.column_stack([X[:, 0], X[:, 0]]))
+    model = go.GroupOWLRegressor(0.1, unpenalized=[0], standardize=True).fit(data, Y)
+    assert states_of(model) == ["unpenalized", "explained by unpenalized"]

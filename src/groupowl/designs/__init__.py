@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
 from .._dask import is_dask
 from .._lazy import attributes
-from .base import Design, LocalDesign, PassCounter, Sum, WrappedDesign, check_underflow
+from .base import Design, LocalDesign, PassCounter, Sum, WrappedDesign, check_overflow, check_underflow
 from .columns import Columns, DenseColumns, GramCache, SparseColumns
 from .compressed import CompressedDesign
 from .dense import DenseDesign, dense_storage
@@ -45,6 +45,7 @@ __all__ = [
     "WrappedDesign",
     "as_design",
     "block_moments",
+    "check_overflow",
     "check_underflow",
     "encode_labels_of_blocks",
     "is_dask",

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from .._checks import check_sample_weight, check_targets
-from .._kernels import EPS, SMALLEST_NORM
+from .._kernels import EPS, LARGEST_NORM, SMALLEST_NORM
 from .._typing import FloatArray, Handle, IndexArray
 from ..gram import CompressedData, SufficientStatistics, compress_qr, statistics_of_parts
 
@@ -386,6 +386,16 @@ class WrappedDesign(Design):
     def orthonormal(self, U: Handle, w: Handle) -> tuple[Handle, FloatArray]:
         """Orthonormal columns, as the base makes them."""
         return self.base.orthonormal(U, w)
+
+
+def check_overflow(norms: FloatArray) -> None:
+    """Refuse columns whose squared norms leave the range of floating-point numbers, by their norms."""
+    too_large = np.flatnonzero(~(norms <= LARGEST_NORM))
+    if len(too_large):
+        raise ValueError(
+            f"X has {len(too_large)} columns so large that their squared norm overflows, the first is column "
+            f"{too_large[0]}. Rescale them, or the sample weights."
+        )
 
 
 def check_underflow(design: Design, suspects: IndexArray, *, constant_is_zero: bool = False) -> None:

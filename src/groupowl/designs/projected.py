@@ -11,7 +11,7 @@ import numpy as np
 from .._kernels import unit_norms
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..gram import CompressedData
-from .base import Design, Sum, WrappedDesign, rounding_rtol
+from .base import Design, Sum, WrappedDesign, check_overflow, rounding_rtol
 from .columns import Columns, DenseColumns
 
 # Columns of which less than this is left by the projection are looked at again, one by one.
@@ -68,8 +68,9 @@ class ProjectedDesign(WrappedDesign):
         self.shape, self.dtype = base.shape, base.dtype
         self.passes, self.unit = base.passes, base.unit
         self.treated_as_constant = base.treated_as_constant
-        explained = vanishing & (loadings != 0.0).any(axis=0)
-        self.treated_as_explained = np.setdiff1d(np.flatnonzero(explained), unpenalised)
+        explained = np.flatnonzero(vanishing & (loadings != 0.0).any(axis=0))
+        # Unpenalized columns that are not part of the basis are explained by the others.
+        self.treated_as_explained = np.setdiff1d(explained, unpenalised[mixing.any(axis=1)] if len(unpenalised) else [])
 
     @property
     def n_free_directions(self) -> int:
@@ -218,11 +219,12 @@ def project_out(design: Design, columns: IndexArray, w: Handle) -> Design:
     """Wrap ``design`` so that these columns are unpenalised; as it is where there are none."""
     if len(columns) == 0:
         return design
+    whole = design.column_norms(w)
+    check_overflow(whole)
     basis, mixing = design.orthonormal(design.restrict(columns).matmul(np.eye(len(columns))), w)
     loadings = design.rmatmul(design.map(np.multiply, basis, w)).T
     vanishing = np.zeros(design.n_features, dtype=bool)
     vanishing[columns] = True
-    whole = design.column_norms(w)
     # How far errors of the unpenalised columns, relative to their norms, can turn the basis.
     condition = float(np.linalg.norm(whole[columns, None] * mixing, 2)) if mixing.size else 1.0
     projected = ProjectedDesign(design, basis, mixing, loadings, vanishing, columns, condition, w)

@@ -144,7 +144,7 @@ class SparseDesign(LocalDesign):
     @property
     def density(self) -> float:
         """Stored entries, each of which takes longer than one of a dense matrix."""
-        return min(1.0, SPARSE_SLOWDOWN * self.X.nnz / (self.n_samples * self.n_features))
+        return min(1.0, SPARSE_SLOWDOWN * self.X.nnz / max(self.n_samples * self.n_features, 1))
 
     def columns(self, columns: IndexArray) -> DenseColumns | SparseColumns:
         """Copy columns, as dense arrays where they are mostly full."""

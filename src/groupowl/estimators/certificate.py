@@ -37,10 +37,10 @@ def feature_states(estimator: Any) -> tuple[Any, FloatArray]:
     coef = np.atleast_2d(estimator._penalized_coefficients()[0])
     states = np.full(estimator.n_features_in_, NOT_PROVED, dtype=object)
     states[result.screened_at >= 0] = PROVED_ZERO
-    states[result.screened_at == results.AS_CONSTANT] = AS_CONSTANT
-    states[result.screened_at == results.AS_EXPLAINED] = AS_EXPLAINED
     states[nonzero_rows(coef.T)] = SELECTED
     states[estimator.unpenalized_] = UNPENALIZED
+    states[result.screened_at == results.AS_CONSTANT] = AS_CONSTANT
+    states[result.screened_at == results.AS_EXPLAINED] = AS_EXPLAINED
     gaps = np.full(len(states), np.nan)
     proved = np.flatnonzero(states == PROVED_ZERO)
     gaps[proved] = result.history.gap[result.screened_at[proved]]

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._dask import as_row_chunks
-from .._kernels import EPS, SMALLEST_NORM, exceeds_rounding, two_sum
+from .._kernels import EPS, LARGEST_NORM, SMALLEST_NORM, exceeds_rounding, two_sum
 from .._typing import BoolArray, FloatArray, IndexArray
 from .compressed import CompressedData, Moments, factorize
 from .samples import NO_SAMPLES, OVERFLOW, check_samples, is_sparse
@@ -282,16 +282,21 @@ class SufficientStatistics:
         x_errors, y_errors = (self.error * size**2 for size in (self.x_size, self.y_size))
         return bool(np.all(x_errors <= _RELIABLE * np.diagonal(self.gram)) and np.all(y_errors <= _RELIABLE * self.yy))
 
-    def check_magnitude(self) -> None:
-        """Refuse columns whose squares underflow: nothing is known of them."""
+    def check_magnitude(self, center: bool) -> None:
+        """Refuse columns whose squares, about the means or about zero, leave the range of floating-point numbers."""
         root = math.sqrt(self.total_weight)
-        small = (self.x_size > 0.0) & (self.x_size < SMALLEST_NORM * root)
+        x_size, y_size = self.x_size / root, self.y_size / root
+        if not center:
+            x_size, y_size = np.hypot(x_size, self.x_mean), np.hypot(y_size, self.y_mean)
+        if max(x_size.max(), y_size.max(), float(x_size.max()) * float(y_size.max())) > LARGEST_NORM:
+            raise ValueError(OVERFLOW)
+        small = (x_size > 0.0) & (x_size < SMALLEST_NORM)
         if small.any():
             raise ValueError(
                 f"X has columns so small that their squares underflow in its SufficientStatistics, the first is column "
                 f"{int(np.argmax(small))}. Rescale them before the statistics are made."
             )
-        if 0.0 < float(self.y_size.max()) < SMALLEST_NORM * root:
+        if 0.0 < float(y_size.max()) < SMALLEST_NORM:
             raise ValueError(
                 "Y is so small that its squares underflow in its SufficientStatistics. Rescale it before they are made."
             )

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import SMALLEST_NORM
+from .._kernels import LARGEST_NORM, SMALLEST_NORM
 from .._typing import FloatArray, IndexArray
-from ..designs import Design, GramCache, as_design, check_underflow, project_out, standardize
+from ..designs import Design, GramCache, as_design, check_overflow, check_underflow, project_out, standardize
 from ..losses import resolve_loss
 from ..targets import Targets, summarise_targets
 from ..weights import check_sequence
@@ -69,17 +69,14 @@ def build_problem(
 
 def _check_magnitude(design: Design, norms: FloatArray, targets: Targets) -> None:
     """Refuse data whose squares leave the range of floating-point numbers: nothing could be proved about them."""
-    too_large = np.flatnonzero(~np.isfinite(norms))
-    if len(too_large):
-        raise ValueError(
-            f"X has {len(too_large)} columns so large that their squared norm overflows, the first is column "
-            f"{too_large[0]}. Rescale them, or the sample weights."
-        )
-    if not np.isfinite(targets.norm + targets.null_loss + targets.total_weight):
+    check_overflow(norms)
+    if not max(targets.norm, targets.null_loss) <= LARGEST_NORM or not np.isfinite(targets.total_weight):
         raise ValueError("Y or sample_weight is so large that the loss overflows. Rescale them.")
     check_underflow(design, np.flatnonzero(norms < SMALLEST_NORM))
-    if 0.0 < float(norms.max()) * targets.norm < SMALLEST_NORM:
+    product = float(norms.max()) * targets.norm
+    if product != 0.0 and not SMALLEST_NORM <= product <= LARGEST_NORM:
+        size, event = ("small", "underflow") if product < 1.0 else ("large", "overflow")
         raise ValueError(
-            f"X and Y are so small that their products underflow: columns of X have norms up to {norms.max():g}, Y has "
+            f"X and Y are so {size} that their products {event}: columns of X have norms up to {norms.max():g}, Y has "
             f"{targets.norm:g}. Rescale them, or the sample weights."
         )

@@ -236,10 +236,10 @@ class Objective:
     def to_input(self, coefficients: FloatArray, dtype: Any = np.float64) -> tuple[FloatArray, FloatArray]:
         """``B`` and intercept on the scale of X as it was given."""
         B, _ = self.design.input_coefficients(coefficients[: self.n_rows], self._on_basis(coefficients))
-        B = B.astype(dtype, copy=False)
+        B = _in_precision(B, dtype)
         if not self.fit_intercept:
             return B, np.zeros(self.targets.n_tasks, dtype=dtype)
-        return B, self._intercept(coefficients, B.astype(np.float64, copy=False)).astype(dtype, copy=False)
+        return B, _in_precision(self._intercept(coefficients, B.astype(np.float64, copy=False)), dtype)
 
     def _intercept(self, coefficients: FloatArray, B: FloatArray, minus: FloatArray | float = 0.0) -> FloatArray:
         """Intercept for ``B`` on the scale of X as it was given, less something, rounded once."""
@@ -417,6 +417,17 @@ class Objective:
     def _normal_product(self, v: FloatArray) -> FloatArray:
         Z = self.design.matmul(v.reshape(-1, 1))
         return self.design.rmatmul(self.design.map(np.multiply, Z, self.targets.w))[:, 0]
+
+
+def _in_precision(values: FloatArray, dtype: Any) -> FloatArray:
+    """Coefficients in the precision that users get."""
+    rounded = values.astype(dtype, copy=False)
+    if np.isfinite(rounded).all() or not np.isfinite(values).all():
+        return rounded
+    raise ValueError(
+        f"X is in single precision, and so are the coefficients, but they go up to {np.abs(values).max():.3g}, more "
+        "than single precision holds. Give X in double precision (float64), or rescale y."
+    )
 
 
 def _free_columns(w: FloatArray, *basis: FloatArray, scales: tuple[float, float]) -> FloatArray:

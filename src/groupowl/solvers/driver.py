@@ -348,6 +348,8 @@ class Run:
         self.answer = Answer(B, certificate)
         public = self._published(B, certificate)
         self.screened_at[self.origin.design.free_columns] = NEVER  # removed because they are unpenalized, not zero
+        if self.origin.targets.hides_variation:  # of which the rows that explain it are not known
+            self.screened_at[:] = NEVER
         self.screened_at[self.origin.design.treated_as_explained] = AS_EXPLAINED
         self.screened_at[self.origin.design.treated_as_constant] = AS_CONSTANT
         return SolveResult(
