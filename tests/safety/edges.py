@@ -188,7 +188,7 @@ def _without_columns_left_out(question: Question, claim: Claim) -> Claim:
     if not (question.fit_intercept or question.standardize or question.unpenalized):
         return claim
     left_out = np.flatnonzero(may_be_left_out(question) & ~np.any(claim.B, axis=1))
-    return replace(claim, left_out=tuple(np.setdiff1d(left_out, question.unpenalized).tolist()))
+    return replace(claim, left_out=tuple(left_out.tolist()))
 
 
 def _question(case: Case, lam: Any, classes: Any) -> Question:

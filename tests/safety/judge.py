@@ -71,9 +71,12 @@ def judge(question: Question, claim: Claim) -> Verdict:
 
 def may_be_left_out(question: Question):
     """Columns that vary by so little, or that unpenalized columns explain so well, that rounding may be all of it."""
-    problem = JudgeProblem.of(question)
     explained = np.zeros(question.X.shape[1], dtype=bool)
-    explained[list(problem.penalized)] = problem.unexplained <= LEFT_OUT_RTOL
+    for j in (None, *question.unpenalized):  # of an unpenalized column: by the others
+        others = tuple(k for k in question.unpenalized if k != j)
+        problem = JudgeProblem.of(replace(question, unpenalized=others))
+        found = np.array(problem.penalized, dtype=int)[problem.unexplained <= LEFT_OUT_RTOL]
+        explained[found if j is None else found[found == j]] = True
     there = question.w > 0
     w, X = question.w[there].astype(Long), Exact.of(question.X[there])
     moved = (X - X[:1]).long()

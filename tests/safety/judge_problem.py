@@ -66,7 +66,7 @@ class JudgeProblem:
         means = X[0].long() + w @ moved / w.sum()
         center = means if question.fit_intercept else np.zeros(d, dtype=Long)
         columns = (X - Exact.of(center)).long()
-        free = tuple(question.unpenalized)
+        free = tuple(j for j in question.unpenalized if j not in set(left_out))
         gone = set(left_out) | set(free)
         if question.standardize or question.fit_intercept:
             gone |= set(np.flatnonzero(~varies).tolist())
