@@ -218,11 +218,11 @@ class JudgeProblem:
         P = softmax(Z[rows])
         for _ in range(4):  # move the probabilities until the unpenalized block is balanced
             error = Q.T @ (w * (Y - P))
-            if not Q.shape[1] or np.abs(error).max() <= EPS**2:
+            if not Q.shape[1] or np.abs(error).max() <= EPS**2 * np.sqrt(w.sum()):
                 break
             H = curvature(Q.astype(float), w[:, 0].astype(float), P.astype(float))
             s = solve_symmetric(H, error.astype(float).ravel()).reshape(error.shape).astype(Long)
-            move = Q @ s
+            move = np.clip(Q @ s, -1, 1)  # at -1 a probability becomes 0
             P = P * (1 + move - np.sum(P * move, axis=1, keepdims=True))
             P = np.maximum(P, 0)
             P = P / P.sum(axis=1, keepdims=True)
@@ -232,7 +232,8 @@ class JudgeProblem:
         factor = 1 / max(Long(1), gauge)
         P = Y - factor * (Y - P)
         left = np.abs(Q.T @ (w * (Y - P))).sum() if Q.shape[1] else Long(0)
-        reach = 4 * (1 + np.abs(C).max(initial=0))  # of the unpenalized coefficients at the optimum, generously
+        # Of the unpenalized coefficients at the optimum, generously; a predictor of 1 has the root of all weights.
+        reach = 4 * (np.sqrt(w.sum()) + np.abs(C).max(initial=0))
         return -np.sum(w * P * np.log(np.where(P > 0, P, 1))) - left * reach
 
     def _gauge(self, theta) -> Long:
