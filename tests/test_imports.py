@@ -18,7 +18,7 @@ SOURCE = Path(groupowl.__file__).parent
 # Layers from the bottom up. A module may import from lower layers, and from its own subpackage; modules of one
 # layer do not see each other. "groupowl" is the package's __init__, which gathers the public names.
 LAYERS = [
-    {"_typing", "_frames", "_lazy"},
+    {"_typing", "_frames", "_lazy", "_files"},
     {"_few"},
     {"_kernels", "_checks", "versions"},
     {"inputs", "_dask"},

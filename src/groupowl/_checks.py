@@ -82,8 +82,6 @@ def numeric_array(argument: str, values: Any) -> FloatArray:
         raise TypeError(f"{argument} must be an array of numbers, got None.")
     if hasattr(values, "toarray"):
         raise TypeError(f"{argument} must be a dense array, got a sparse matrix; use {argument}.toarray().")
-    if np.ma.isMaskedArray(values):
-        raise TypeError(f"{argument} is a masked array, and masks are not supported; fill it in first.")
     array = rectangular_array(argument, values)
     is_frame = column_names(values) is not None
     if dates := complain_of_dates(argument, values if is_frame else array):
@@ -99,12 +97,20 @@ def numeric_array(argument: str, values: Any) -> FloatArray:
 
 def rectangular_array(argument: str, values: Any) -> Any:
     """``values`` as an array of any kind; nested lists must have rows of one length."""
+    refuse_mask(argument, values)
     try:
         return np.asarray(values)
     except ValueError as error:
         raise ValueError(
             f"{argument} cannot be read as a rectangular array of numbers: {_unequal_rows(values) or error}"
         ) from error
+
+
+def refuse_mask(argument: str, values: Any) -> None:
+    """Refuse a masked array, and a list of them: NumPy and scikit-learn would drop the mask without a word."""
+    rows = values if isinstance(values, list | tuple) else (values,)
+    if any(np.ma.isMaskedArray(row) for row in rows):
+        raise TypeError(f"{argument} is a masked array, and masks are not supported; fill it in first.")
 
 
 def _unequal_rows(values: Any) -> str:

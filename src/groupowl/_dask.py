@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import numeric_array
+from ._checks import numeric_array, refuse_mask
 
 
 def is_dask(values: Any) -> bool:
@@ -29,6 +29,7 @@ def as_row_chunks(name: str, values: Any) -> tuple[Any, list[str] | None]:
         values = values.to_dask_array(lengths=True)
     elif not is_dask(values):
         values = da.from_array(numeric_array(name, values), chunks=-1)
+    refuse_mask(name, values._meta)
     if any(np.isnan(length) for length in values.shape):
         values = values.compute_chunk_sizes()
     if any(len(chunks) > 1 for chunks in values.chunks[1:]):

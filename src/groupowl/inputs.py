@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import rectangular_array, refuse_mask
 from ._typing import FloatArray, IndexArray
 
 _SHOWN = 5
@@ -41,7 +42,7 @@ def import_pandas(what: str) -> Any:
 
 def plain_labels(y: Any) -> Any:
     """Labels as a flat array; objects that are all integers, or all truth values, become an array of these."""
-    labels = np.asarray(y)
+    labels = rectangular_array("y", y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.dtype.kind != "O" or labels.ndim != 1:
@@ -109,6 +110,7 @@ def resolve_columns(argument: str, columns: Any, n_features: int, names: Iterabl
     """Sorted indices of columns that were given by name, by index or as a mask; None means none."""
     if columns is None:
         return np.zeros(0, dtype=np.intp)
+    refuse_mask(argument, columns)
     given: list[Any] = [columns] if isinstance(columns, str | int | np.integer) else list(columns)
     if given and all(isinstance(item, bool | np.bool_) for item in given):
         if len(given) != n_features:

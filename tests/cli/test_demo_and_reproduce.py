@@ -230,7 +230,7 @@ def test_a_picture_is_written_whole_or_not_at_all(run, tmp_path, small_demo, bla
             raise OSError(28, "No space left on device")
         original(source, target)
 
-    monkeypatch.setattr("groupowl.cli.outputs.os.replace", replace_all_but)
+    monkeypatch.setattr("groupowl._files.os.replace", replace_all_but)
     assert_one_line(run("demo", "--out", tmp_path, "-q"), "cannot write to", tmp_path / name, "No space left")
     assert sorted(path.name for path in tmp_path.iterdir()) == list(FIGURES[: FIGURES.index(name)])
 

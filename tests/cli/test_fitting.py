@@ -474,9 +474,30 @@ def test_gaps_in_a_file_that_stays_on_disk(run, train, data, tmp_path, monkeypat
     np.save(tmp_path / "x.npy", X)
     ran = run("fit", tmp_path / "x.npy", "--targets-from", train, "--targets", "y1", "--out", tmp_path / "m")
     assert ran.code == 1
-    assert "has 1 NaN or infinite entry in column 2" in ran.message
+    assert "has 1 NaN or infinite entry in column 'x3'" in ran.message
     assert ran.message.endswith("leave columns out with --drop.")
     assert not (tmp_path / "m").exists()
+    arguments = ("fit", tmp_path / "x.npy", "--targets-from", train, "--targets", "y1", "--drop", "x3")
+    assert run(*arguments, "--out", tmp_path / "m", "-q").code == 0
+    assert run("verify", tmp_path / "m", tmp_path / "x.npy", "-q").code == 0
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+def test_targets_of_a_matrix_without_names(run, data, tmp_path, monkeypatch, is_small):
+    """In the same file or in another one; the names are in all that is written."""
+    if not is_small:
+        monkeypatch.setattr("groupowl.designs._SMALL_SHARE", 1e12)
+    np.save(tmp_path / "X.npy", data.X)
+    np.save(tmp_path / "Y.npy", data.Y)
+    np.save(tmp_path / "XY.npy", np.hstack([data.X, data.Y]))
+    apart = described(
+        run("cv", tmp_path / "X.npy", "--targets-from", tmp_path / "Y.npy", "--out", tmp_path / "m", "--json")
+    )
+    joint = described(run("cv", tmp_path / "XY.npy", "-t", "-2,-1", "--json"))
+    assert (apart["n_features"], apart["targets"], joint["targets"]) == (12, ["y1", "y2"], ["x13", "x14"])
+    assert apart["objective"] == pytest.approx(joint["objective"], rel=1e-9)
+    assert {"y1", "y2"} <= set(run("predict", tmp_path / "m", tmp_path / "X.npy").out.splitlines()[0].split(","))
+    assert run("verify", tmp_path / "m", tmp_path / "X.npy").code == 0
 
 
 def test_names_are_printed_as_they_are(run, tmp_path):

@@ -41,8 +41,8 @@ def start(*arguments, **settings):
         "groupowl.cli.outputs.save",
         "groupowl.cli.outputs._write_coefficients",
         "groupowl.cli.outputs.write_report_file",
-        "groupowl.persistence.folders._put_in_place",
-        "groupowl.persistence.folders._flush",
+        "groupowl._files._put_in_place",
+        "groupowl._files._flush",
     ],
 )
 @pytest.mark.parametrize("exists", [False, True])
@@ -85,7 +85,7 @@ def test_predictions_interrupted(run, train, tmp_path, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("groupowl.cli.outputs.os.replace", interrupt)
+    monkeypatch.setattr("groupowl._files.os.replace", interrupt)
     ran = run("predict", tmp_path / "m", train, "--out", tmp_path / "pred.csv")
     assert ran.code == 130
     assert [path.name for path in tmp_path.iterdir()] == ["m"]

@@ -74,8 +74,12 @@ def test_a_frame_with_text(X, Y):
 
 def test_masked_arrays(X, Y):
     masked = da.ma.masked_greater(da.from_array(X, chunks=(20, D)), 1.0)
-    with pytest.raises(TypeError, match="masks are not supported; fill it in first"):
+    with pytest.raises(TypeError, match=r"^X is a masked array, and masks are not supported; fill it in first"):
         go.solve(masked, Y, LAM)
+    far = da.from_array(X, chunks=(20, D))
+    for y in (np.ma.masked_greater(Y, 1.0), da.ma.masked_greater(da.from_array(Y, chunks=(20, -1)), 1.0)):
+        with pytest.raises(TypeError, match=r"^y is a masked array"):
+            go.GroupOWLRegressor().fit(far, y)
 
 
 @pytest.mark.parametrize(

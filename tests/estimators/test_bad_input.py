@@ -8,8 +8,15 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import DataConversionWarning
+from sklearn.model_selection import GroupKFold
 
-from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor
+from groupowl import group_owl_path
+from groupowl.estimators import (
+    GroupOWLClassifier,
+    GroupOWLClassifierCV,
+    GroupOWLRegressor,
+    GroupOWLRegressorCV,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((12, 4))
@@ -294,3 +301,43 @@ def test_data_unlike_those_of_the_fit(cls):
         model.predict(NAMED.assign(sex=pd.date_range("2020", periods=12)))
     with pytest.raises(TypeError, match=r"X is None\. Give the data"):
         model.predict(None)
+
+
+# Masks --------------------------------------------------------------------------------------------------
+
+
+def hidden(values):
+    """Some entries masked; without the mask they would count."""
+    return np.ma.array(values, mask=np.arange(np.size(values)).reshape(np.shape(values)) % 5 == 3)
+
+
+@pytest.mark.parametrize("cls", [*BOTH, GroupOWLRegressorCV, GroupOWLClassifierCV])
+@pytest.mark.parametrize("mask", [hidden, np.ma.array], ids=["some masked", "none masked"])
+def test_masks_are_refused_everywhere(cls, mask):
+    y = Y if "Regressor" in cls.__name__ else LABELS
+    settings = {"alphas": 2, "cv": 2} if cls.__name__.endswith("CV") else {}
+    data = {"X": X, "y": y, "sample_weight": np.ones(12)}
+    fitted = cls(**settings).fit(**data)
+    for call in (cls(**settings).fit, fitted.score, fitted.verify):
+        for name, values in data.items():
+            with pytest.raises(TypeError, match=rf"^{name} is a masked array, and masks are not supported; fill it"):
+                call(**{**data, name: mask(values)})
+    for method in {"predict", "predict_proba", "predict_log_proba", "decision_function"} & set(dir(cls)):
+        with pytest.raises(TypeError, match=r"^X is a masked array"):
+            getattr(fitted, method)(mask(X))
+    with pytest.raises(TypeError, match=r"^unpenalized is a masked array"):
+        cls(unpenalized=mask(np.arange(4) < 2), **settings).fit(X, y)
+
+
+def test_masks_are_refused_in_lists_groups_folds_and_labels_of_paths():
+    with pytest.raises(TypeError, match=r"^X is a masked array"):
+        GroupOWLRegressor().fit(list(hidden(X)), Y)
+    with pytest.raises(TypeError, match=r"^y is a masked array"):
+        GroupOWLRegressor().fit(X, list(hidden(Y)))
+    groups = np.arange(12) % 4
+    with pytest.raises(TypeError, match=r"^groups is a masked array"):
+        GroupOWLRegressorCV(alphas=2, cv=GroupKFold(2)).fit(X, Y, groups=hidden(groups))
+    with pytest.raises(TypeError, match=r"^the test part of split 0 of cv is a masked array"):
+        GroupOWLRegressorCV(alphas=2, cv=[(np.arange(6), hidden(np.arange(6, 12)))]).fit(X, Y)
+    with pytest.raises(TypeError, match=r"^y is a masked array"):
+        group_owl_path(X, hidden(LABELS), alphas=2, loss="multinomial")

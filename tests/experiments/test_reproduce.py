@@ -61,7 +61,7 @@ from groupowl.experiments.reproduce.settings import (
     make_solver,
     setting_lam,
 )
-from groupowl.experiments.reproduce.store import Store, data_fingerprint, write_atomically
+from groupowl.experiments.reproduce.store import Store, data_fingerprint
 from groupowl.experiments.reproduce.worker import Server, _descends
 from reproduce_support import STEPS, CannedWorker, InlineWorker, assert_same, campaign, small_options, write_folder
 from support import REAL_FOLDER, needs_real_folder
@@ -1185,21 +1185,6 @@ def test_fingerprint_sees_every_part(tmp_path):
     before = data_fingerprint(found)
     (folder / "validationData.csv").write_text("1,3\n")
     assert data_fingerprint(found) != before
-
-
-def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "file.json"
-    write_atomically(path, "first")
-
-    def interrupted(descriptor):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            write_atomically(path, "second")
-    assert path.read_text() == "first"
-    assert [item.name for item in tmp_path.iterdir()] == ["file.json"]
 
 
 def test_a_missing_step_makes_its_runs_anew(data, tmp_path):

@@ -428,7 +428,7 @@ def test_a_report_is_written_whole_or_not_at_all(model, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("groupowl.report.page.os.replace", fail)
+        patch.setattr("groupowl._files.os.replace", fail)
         with pytest.raises(KeyboardInterrupt):
             write_report(target, contents)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

@@ -186,6 +186,17 @@ def test_vectors_of_an_archive_are_no_features(tmp_path):
     table = load(tmp_path / "t.npz", targets=("age",))
     assert (table.feature_names, table.target_names) == (("x1", "x2", "x3", "x4"), ("age",))
     np.testing.assert_array_equal(table.y[:, 0], [3, 1, 2, 5])
+    assert table.notes == (f"Not used: 'y' of {tmp_path / 't.npz'}, beside its features.",)
+
+
+def test_what_a_table_has_no_place_for_is_told(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.eye(4), y=[1.0, 2, 3, 4], Y=np.ones((4, 2)), seeds=[1, 2, 3])
+    notes = load(tmp_path / "t.npz").notes
+    assert [note.partition(" of ")[0] for note in notes] == ["Array 'Y'", "Array 'seeds'"]
+    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "y": [0.5, 0.25, 1.0]})
+    frame.set_index([pd.Index([1, 1, 2], name="plot"), pd.Index([1, 2, 1], name="tree")]).to_parquet(tmp_path / "t.pq")
+    (note,) = load(tmp_path / "t.pq", targets=("y",)).notes
+    assert note.endswith("have names of several levels, 'plot', 'tree', which are not used.")
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -228,6 +239,55 @@ def test_targets_that_are_in_the_data_too_are_no_features(write):
     table = joined(write(FRAME), write(ANSWERS, "answers.csv"), id_column="id", drop=("kind,batch",))
     assert table.feature_names == ("w", "a", "b", "c")
     assert {"y1", "y2"} <= set(table.ignored)
+
+    left_out = "Left out of the features: 'y1', 'y2' of "
+    assert [note for note in table.notes if note.startswith(left_out) and "answers.csv has them as targets" in note]
+
+
+def test_a_name_of_two_columns_with_different_values_is_refused(write):
+    data, answers = write(FRAME), write(ANSWERS.assign(b=[7.0, 8.0, 9.0, 0.5]), "answers.csv")
+    with pytest.raises(
+        TableError, match=r"'b' is a column of .*t\.csv and a target in .* values in 3 samples.*--drop b;"
+    ):
+        joined(data, answers, id_column="id", drop=("kind,batch",))
+    table = joined(data, answers, id_column="id", drop=("kind,batch,b",))  # as the message says
+    assert table.feature_names == ("w", "a", "c")
+    assert table.target_names == ("y1", "y2", "b")
+    with pytest.raises(TableError, match="'y1' in --unpenalized is no feature"):
+        joined(data, answers, id_column="id", drop=("kind,batch,b",), unpenalized=("y1",))
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_unnamed_columns_of_two_files_are_never_the_same(write, tmp_path, suffix):
+    X, Y = np.arange(12.0).reshape(4, 3), np.arange(8.0).reshape(4, 2)
+    for name, values in (("X", X), ("Y", Y)):
+        np.save(tmp_path / f"{name}.npy", values)
+        np.savez(tmp_path / f"{name}.npz", X=values)
+    left, right = tmp_path / f"X.{suffix}", tmp_path / f"Y.{suffix}"
+    table = joined(left, right)
+    assert (table.feature_names, table.target_names) == (("x1", "x2", "x3"), ("y1", "y2"))
+    np.testing.assert_array_equal(table.X, X)
+    np.testing.assert_array_equal(table.y, Y)
+    np.testing.assert_array_equal(joined(left, right, targets=("y2",)).y, Y[:, 1:])
+    named = write(pd.DataFrame(X, columns=["x1", "y2", "z"]), "X.csv")
+    table = joined(named, right)
+    assert (table.feature_names, table.target_names) == (("x1", "y2", "z"), ("y_1", "y_2"))
+    table = joined(left, write(pd.DataFrame(Y, columns=["x1", "t"]), "Y.csv"))
+    assert (table.feature_names, table.target_names) == (("x1", "x2", "x3"), ("x1", "t"))
+
+
+def test_a_file_that_names_its_targets_gives_only_those(tmp_path):
+    np.save(tmp_path / "X.npy", np.eye(4))
+    np.savez(tmp_path / "t.npz", X=np.ones((4, 2)), y=[1.0, 2.0, 3.0, 4.0])
+    assert joined(tmp_path / "X.npy", tmp_path / "t.npz").target_names == ("y",)
+
+
+def test_weights_and_groups_in_both_files_are_no_targets(write):
+    answers = ANSWERS.assign(w=[4, 1, 9, 3])
+    table = joined(write(FRAME), write(answers, "answers.csv"), id_column="id", sample_weight="w", drop=("kind,batch",))
+    assert table.target_names == ("y1", "y2")
+    assert table.sample_weight.tolist() == [1, 0, 3]
+    assert [note for note in table.notes if note.startswith("Left out of the targets: 'w' of ")]
 
 
 def test_ids_under_two_names_and_some_of_the_targets(write):
@@ -464,3 +524,57 @@ def test_what_a_sparse_file_leaves_out_is_zero(tmp_path):
     (tmp_path / "t.svm").write_text("1 2:5\n0 1:3\n")
     found = load_features(tmp_path / "t.svm", Reading(first_index=1), ["1", "2", "3", "4"])
     np.testing.assert_array_equal(found.X.toarray(), [[0, 5, 0, 0], [3, 0, 0, 0]])
+
+
+# Matrices that stay on disk -------------------------------------------------------------------------------
+
+
+ON_DISK = (
+    np.array([[7.0, 1.0, 1.0, 0.5, 2.0, 1.5], [8.0, 1.0, 2.0, 1.5, np.nan, 0.5], [9.0, 2.0, 0.0, 2.5, 1.0, 4.0]] * 2)
+    + np.r_[0, 0, 0, 3, 3, 3][:, None] * np.eye(6)[0]
+)
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [
+        {"targets": ("1",), "drop": ("5",)},
+        {"targets": ("x4",), "drop": ("x5",), "id_column": "x1", "groups": "x2", "sample_weight": "x3"},
+        {"targets": ("x4",), "drop": ("x5",), "unpenalized": ("x6",), "task": "regression"},
+        {"targets": ("2",), "drop": ("5",), "task": "classification"},
+        {"targets": ("x5",)},
+        {"targets": ("x1",), "groups": "x5"},
+    ],
+)
+@pytest.mark.parametrize("name", ["t.npy", "t.npz", "folder"])
+def test_every_role_on_disk_is_as_in_memory(tmp_path, monkeypatch, roles, name):
+    path = tmp_path / name
+    if name == "t.npz":
+        sp.save_npz(path, sp.csr_array(ON_DISK))
+    elif name == "t.npy":
+        np.save(path, ON_DISK)
+    else:
+        path.mkdir()
+        np.save(path / "part1.npy", ON_DISK[:2])
+        np.save(path / "part2.npy", ON_DISK[2:])
+    reading = Reading(Roles(**roles), format="large")
+    found = []
+    for share in (8, 1e12):
+        monkeypatch.setattr("groupowl.designs._SMALL_SHARE", share)
+        try:
+            found.append(load_table(path, reading))
+        except TableError as error:
+            found.append(str(error))
+    small, large = found
+    if isinstance(small, str):
+        assert small == large
+        return
+    np.testing.assert_array_equal(large.y, small.y)
+    for attribute in ("feature_names", "target_names", "task", "ids", "unpenalized", "notes"):
+        assert getattr(large, attribute) == getattr(small, attribute)
+    for attribute in ("groups", "sample_weight"):
+        np.testing.assert_array_equal(getattr(large, attribute), getattr(small, attribute))
+    X = small.X.toarray() if sp.issparse(small.X) else small.X
+    np.testing.assert_array_equal(large.X.in_memory(), X)
+    ones = np.ones((6, 1))  # the pass that looks for gaps, which are in a column that is not used
+    np.testing.assert_allclose(large.X.column_means(ones), X.mean(axis=0))

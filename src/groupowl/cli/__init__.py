@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from .. import __version__
+from .messages import Failure, prepare_streams, printing, tell
 
 if TYPE_CHECKING:
     import typer
@@ -24,21 +25,27 @@ _NEEDED = ("typer", "rich", "matplotlib", "pandas", "pyarrow")
 
 def main() -> None:
     """Entry point of the command ``groupowl``."""
-    if sys.argv[1:] == ["--version"]:  # asked by scripts, and answered before all the rest is loaded
+    prepare_streams()
+    try:
+        with printing():
+            code = _run(sys.argv[1:])
+    except Failure as failure:
+        tell(str(failure))
+        code = failure.code
+    raise SystemExit(code)
+
+
+def _run(given: list[str]) -> int:
+    if given == ["--version"]:  # asked by scripts, and answered before all the rest is loaded
         print(version_line())
-        raise SystemExit(0)
+        return 0
     missing = next((name for name in _NEEDED if not _is_installed(name)), None)
     if missing is not None:
-        print(f'groupowl: the command line needs {missing}; run: pip install "groupowl[cli]"', file=sys.stderr)
-        raise SystemExit(1)
-    try:
-        from .app import run
+        tell(f'the command line needs {missing}; run: pip install "groupowl[cli]"')
+        return 1
+    from .app import run  # which takes a second, in which Ctrl-C ends it quietly
 
-        code = run(sys.argv[1:])
-    except KeyboardInterrupt:  # before a command has begun: modules take a second to load
-        print("groupowl: stopped; nothing was written.", file=sys.stderr)
-        code = 130
-    raise SystemExit(code)
+    return run(given)
 
 
 def version_line() -> str:

@@ -16,7 +16,7 @@ from ..estimators import Verification
 from ..tables import Features, Reading, Table, TableError, load_features, load_table
 from ..tables.errors import counted, listed
 from .commands import command
-from .messages import Failure, print_paths, tell
+from .messages import Failure, is_standard_output, print_paths, printing, tell
 from .notes import present
 from .options import FORMATS, FormatName, TalkOptions
 from .outputs import SavedRun, check_out_file, read_run, write_file
@@ -94,6 +94,8 @@ def predict(apply: ApplyOptions, options: PredictOptions) -> None:
     Columns are matched by name: a missing one is an error unless the model does not select it; others are ignored and
     listed. Targets need not be there. Classes come with their probabilities.
     """
+    if options.out is not None and is_standard_output(options.out):
+        options = replace(options, out=None)
     check_out_file(options.out, force=options.force)
     run = read_run(apply.model)
     stages = Stages(options.quiet)
@@ -108,13 +110,14 @@ def predict(apply: ApplyOptions, options: PredictOptions) -> None:
     if options.out is not None:
         with stages.stage("Writing"):
             write_file(options.out, _csv_text(columns))
-    if options.json:
-        print_json(_description(apply, options, features, columns))
-    elif options.out is None:
-        print(_csv_text(columns), end="")
-    elif not options.quiet:
-        print(f"{counted(features.X.shape[0], 'sample')} predicted.")
-        print_paths([options.out])
+    with printing("nothing was written" if options.out is None else f"{options.out} was written"):
+        if options.json:
+            print_json(_description(apply, options, features, columns))
+        elif options.out is None:
+            print(_csv_text(columns), end="")
+        elif not options.quiet:
+            print(f"{counted(features.X.shape[0], 'sample')} predicted.")
+            print_paths([options.out])
 
 
 def _predictions(run: SavedRun, features: Features) -> dict[str, list[Any]]:
@@ -209,10 +212,11 @@ def verify(apply: ApplyOptions, data: VerifyOptions, talk: TalkOptions) -> None:
             )
         except ValueError as error:
             raise Failure(f"{apply.file} does not fit the model: {error}") from error
-    if talk.json:
-        print_json(_verification(answer))
-    elif not talk.quiet:
-        print(answer)
+    with printing():
+        if talk.json:
+            print_json(_verification(answer))
+        elif not talk.quiet:
+            print(answer)
     if not answer:
         raise Failure(f"the fit in {apply.model} does not hold on {apply.file}.")
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
-import sys
 import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -81,9 +79,6 @@ def _guarded(function: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             tell("stopped; nothing was written.")
             raise SystemExit(130) from None
-        except BrokenPipeError:  # whoever reads our output has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(1) from None
         except Exception as error:
             if options.get("debug"):
                 traceback.print_exc()

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .commands import command
-from .messages import Failure, make_folder, print_paths, writing
+from .messages import Failure, make_folder, print_paths, printing, writing
 from .options import QUIET
 from .outcome import Outcome
 from .outputs import write_file, write_report_file
@@ -63,8 +63,9 @@ def demo(options: DemoOptions) -> None:
     outcome = _cross_validated(options)  # before anything is written
     paths = [*_save_figures(demo_figures(reports), options.out), _write_report(outcome, options.out)]
     if not options.quiet:
-        _print_reports(reports)
-        print_paths(paths)
+        with printing(f"pictures and report are in {options.out}"):
+            _print_reports(reports)
+            print_paths(paths)
     if not all(report.agrees for report in reports):
         raise Failure("answers to the same problem disagree beyond their gaps; please report this as a bug.")
 

@@ -27,7 +27,7 @@ from .estimating import (
     quick_path,
     single_estimator,
 )
-from .messages import Failure
+from .messages import Failure, printing
 from .notes import data_notes, edge_note, present
 from .options import AlphaOptions, DataOptions, FoldOptions, ModelOptions, OutputOptions, PathOptions
 from .outcome import Outcome
@@ -139,12 +139,8 @@ def _run(command: str, data: DataOptions, model: ModelOptions, output: OutputOpt
     )
     with stages.stage("Writing"):
         written, problem = write_outcome(outcome, output.out, force=output.force)
-    try:
+    with printing(f"{output.out} was written" if written else "nothing was written"):
         print_outcome(outcome, written, output)
-    except KeyboardInterrupt:  # while whoever reads our output takes their time
-        raise Failure(
-            f"stopped; {output.out} was written." if written else "stopped; nothing was written.", 130
-        ) from None
     if problem is not None:
         raise Failure(problem)
     if not outcome.converged:

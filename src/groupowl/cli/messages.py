@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,14 +21,55 @@ class Failure(Exception):
 
 
 def tell(message: str) -> None:
-    """One line on stderr."""
-    print(f"groupowl: {' '.join(message.split())}", file=sys.stderr)
+    """One line on stderr; where nobody can read it, the work goes on."""
+    with suppress(OSError):
+        print(f"groupowl: {' '.join(message.split())}", file=sys.stderr)
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
     """One line on stderr, and the end."""
     tell(message)
     raise SystemExit(code)
+
+
+def prepare_streams() -> None:
+    """Make sure that there are streams to print to, and that they take any name: what they cannot show is escaped."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever has started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # as long as the process
+        stream = getattr(sys, name)
+        # Of the lenient ways, that of UTF-8 for file names stays: it shows them as they are.
+        if isinstance(stream, io.TextIOWrapper) and (stream.errors == "strict" or stream.encoding.lower() != "utf-8"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def printing(kept: str = "nothing was written") -> Iterator[None]:
+    """Print to stdout, all of it; an end before that is one clear line, which says what is ``kept`` all the same."""
+    try:
+        yield
+        sys.stdout.flush()
+    except KeyboardInterrupt:  # while whoever reads our output takes their time
+        raise Failure(f"stopped; {kept}.", 130) from None
+    except BrokenPipeError:  # whoever reads our output has seen enough
+        discard_output()
+        raise SystemExit(1) from None
+    except OSError as error:
+        discard_output()
+        raise Failure(f"cannot write to standard output: {error.strerror or error}; {kept}.") from error
+
+
+def discard_output() -> None:
+    """Let what is left to print go nowhere: it would fail again when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def is_standard_output(path: Path) -> bool:
+    """Whether a path leads to where we print: ``/dev/stdout``, or a file that the shell has opened for us."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
+    except OSError:  # there is no such file, or no such stream
+        return False
 
 
 @contextmanager

@@ -9,14 +9,13 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
-from .. import __version__
+from .. import __version__, _files
 from ..inputs import coefficient_columns
 from ..persistence import load, save
-from ..persistence.folders import fresh_folder
+from ..persistence.folders import read_settled
 from ..tables import Reading, Roles
 from .messages import Failure, writing
 from .outcome import Outcome
@@ -54,6 +53,10 @@ def check_out_file(out: Path | None, *, force: bool) -> None:
     with writing(out):
         if out.is_dir():
             raise Failure(f"cannot write to {out}: it is a folder, not a file. Give the name of a new file.")
+        if _files.is_stream(out):  # which is written to, not replaced
+            return
+        if out.exists() and not out.is_file():
+            raise Failure(f"cannot write to {out}: it is neither a file nor a pipe. Give the name of a new file.")
         if out.exists() and not force:
             raise Failure(f"{out} exists. Use --force to replace it, or another name.")
         _try_writing(out)
@@ -61,7 +64,7 @@ def check_out_file(out: Path | None, *, force: bool) -> None:
 
 def _try_writing(out: Path) -> None:
     """Try the nearest folder that is there."""
-    nearest = next(parent for parent in out.absolute().parents if parent.exists())
+    nearest = next(parent for parent in Path(os.path.realpath(out)).parents if parent.exists())
     tempfile.TemporaryFile(dir=nearest).close()
 
 
@@ -71,16 +74,10 @@ def is_run_folder(folder: Path) -> bool:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all."""
-    target = path.absolute()
+    """Write a file whole or not at all; its folder is made."""
     with writing(path):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        fresh = target.with_name(f".{target.name}.{uuid4().hex[:12]}.part")
-        try:
-            fresh.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-            os.replace(fresh, target)
-        finally:
-            fresh.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _files.write_file(path, content)
 
 
 # What to write ------------------------------------------------------------------------------------------
@@ -92,7 +89,7 @@ def write_outcome(outcome: Outcome, out: Path | None, *, force: bool) -> tuple[l
         return [], None
     check_out(out, force=force)  # again: hours may have passed
     problem = None
-    with writing(out), fresh_folder(out.resolve()) as folder:
+    with writing(out), _files.fresh_folder(Path(os.path.realpath(out))) as folder:
         save(outcome.estimator, folder / MODEL)
         _write_coefficients(folder / COEFFICIENTS, outcome)
         if outcome.path is not None:
@@ -255,6 +252,11 @@ class SavedRun:
 
 def read_run(folder: Path) -> SavedRun:
     """Read the folder of a run, or one of :func:`groupowl.save`."""
+    run: SavedRun = read_settled(folder, _read_run)
+    return run
+
+
+def _read_run(folder: Path) -> SavedRun:
     if not folder.exists():
         raise Failure(f"{folder} does not exist. Give the folder that fit, path or cv has written.")
     if not folder.is_dir():

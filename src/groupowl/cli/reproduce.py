@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .commands import command
-from .messages import Failure, duration, make_folder, print_paths, tell, writing
+from .messages import Failure, duration, make_folder, print_paths, printing, tell, writing
 from .options import QUIET
 from .progress import progress_bar
 
@@ -65,7 +65,8 @@ def reproduce(options: ReproduceOptions) -> None:
         campaign = _make_campaign(options)
         make_folder(out)
         if not quiet:
-            _print_plan(campaign)
+            with printing():
+                _print_plan(campaign)
         with writing(out), progress_bar(quiet) as bar:
             results = campaign.run(lambda state: bar(state.done, state.total, state.description, state.seconds_left))
             bar(1, 1, "Drawing figures", 0.0)
@@ -76,8 +77,9 @@ def reproduce(options: ReproduceOptions) -> None:
         tell("stopped; the same command without --restart continues from here.")
         raise SystemExit(130) from None
     if not quiet:
-        _print_sizes(results)
-        print_paths(paths)
+        with printing(f"the results are in {out}"):
+            _print_sizes(results)
+            print_paths(paths)
     problem = _problem(results)
     if problem is not None:
         raise Failure(f"{problem}; see {paths[0]}")

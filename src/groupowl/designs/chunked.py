@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import REAL_KINDS
+from .._checks import REAL_KINDS, rectangular_array
 from .._dask import as_row_chunks, is_dask
 from ..inputs import check_labels, classes_of, distinct_labels, feature_names, one_hot
 from .blocks import Blocks, Recipe, persisted, summed
@@ -23,7 +23,7 @@ def row_chunks(name: str, values: Any) -> tuple[Any, list[str] | None]:
     names = None
     if not is_dask(values):
         names = feature_names(values)
-        values = da.from_array(np.asarray(values), chunks=-1)
+        values = da.from_array(rectangular_array(name, values), chunks=-1)
     array, far_names = as_row_chunks(name, values)
     if array.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two dimensions, got an array of shape {array.shape}.")

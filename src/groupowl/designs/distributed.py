@@ -66,8 +66,6 @@ class DaskDesign(Design):
         check_data_shape(array.shape)
         if array.dtype.kind not in REAL_KINDS:
             raise TypeError(f"X must hold real numbers, {what_else(X, array)}. Convert it first.")
-        if np.ma.isMaskedArray(array._meta):
-            raise TypeError("X is a Dask array of masked arrays, and masks are not supported; fill it in first.")
         dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
         blocks, places = present_blocks(array)
         self._set(blocks, places, int(array.shape[1]), dtype, PassCounter(), 1.0 / array.shape[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -37,11 +37,22 @@ _FEW_RUNS = 2
 
 
 class Store:
-    """What all views of one matrix on disk share: the storage, the memory it may use, and what is kept of it."""
+    """What all views of one matrix on disk share: the storage, the memory it may use, and what is kept of it.
 
-    def __init__(self, storage: Storage, max_memory: int) -> None:
+    Views use the columns ``used``, all by default, and only those must be finite; messages name them by ``names``.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        max_memory: int,
+        used: IndexArray | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
         self.storage = storage
         self.max_memory = max_memory
+        self.used = used
+        self.names = storage.feature_names if names is None else names
         self.buffer = max(1, min(max_memory // _BUFFER_SHARE, _LARGEST_BUFFER))
         self.n_tasks = 1
         self.forget()
@@ -152,11 +163,13 @@ class Store:
             counts = np.bincount(matrix.indices[~np.isfinite(matrix.data)], minlength=matrix.shape[1])
         else:
             counts = np.count_nonzero(~np.isfinite(matrix), axis=0)
-        if counts.any():
-            bad = np.zeros(self.storage.shape[1], dtype=np.intp)
-            bad[columns] = counts
+        bad = np.zeros(self.storage.shape[1], dtype=np.intp)
+        bad[columns] = counts
+        if self.used is not None:
+            bad[np.setdiff1d(np.arange(len(bad)), self.used)] = 0
+        if bad.any():
             where = f"X ({self.storage.place(rows)})"
-            raise ValueError(count_message(where, bad, IMPUTE, self.storage.feature_names))
+            raise ValueError(count_message(where, bad, IMPUTE, self.names))
 
     @cached_property
     def runs(self) -> IndexArray:

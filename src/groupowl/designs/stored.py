@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -205,6 +205,19 @@ class MemmapDesign(LocalDesign):
         """The same file with these columns; they are kept in memory where they fit."""
         return self._view(self._store, self._columns(columns), self.passes, self.unit)
 
+    def selected(self, columns: IndexArray, names: Sequence[str]) -> MemmapDesign:
+        """A design of these columns alone: others may have gaps. ``names``, of all columns, are for messages."""
+        used = self._columns(columns)
+        store = Store(self.X, self._store.max_memory, used, names)
+        chosen = None if np.array_equal(used, np.arange(self.X.shape[1])) else used
+        return self._view(store, chosen, self.passes, self.unit)
+
+    def in_memory(self) -> FloatArray:
+        """All columns as an array, unchecked; for a few of them, after :meth:`restrict`."""
+        columns = np.arange(self.X.shape[1]) if self._chosen is None else self._chosen
+        values = self.X.read_columns(columns, self._store.buffer)
+        return np.asarray(values.toarray() if self.X.is_sparse else values, dtype=np.float64)
+
     @property
     def keeps_columns(self) -> bool:
         """Copies of columns are the design's business."""
@@ -244,7 +257,7 @@ class MemmapDesign(LocalDesign):
         """These rows: in memory if they fit, else as a view of the file."""
         unit = self.unit * len(rows) / self.n_samples
         if len(rows) * self._store.row_bytes > self._store.batch_bytes:
-            store = Store(ChosenRows(self.X, rows), self._store.max_memory)
+            store = Store(ChosenRows(self.X, rows), self._store.max_memory, self._store.used, self._store.names)
             store.n_tasks = self._store.n_tasks
             return self._view(store, self._chosen, self.passes, unit)
         matrix = self._store.take_rows(rows)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from .._checks import check_sample_weight
+from .._checks import check_sample_weight, refuse_mask
 from .._frames import column_names
 from .._typing import FloatArray
 from ..designs import Design
@@ -132,6 +132,8 @@ class CrossValidatedFit(GroupOWLBase):
         self, scorer: Any, sample_weight: Any, params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Arguments for the splitter and for the scorer."""
+        for name, value in params.items():
+            refuse_mask(name, value)
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
             return dict(routed.splitter.split), {} if scorer is None else dict(routed.scorer.score)

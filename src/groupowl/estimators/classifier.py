@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .._checks import check_weight_sum, finite_number
+from .._checks import check_weight_sum, finite_number, refuse_mask
 from .._typing import FloatArray
 from ..designs import encode_labels_of_blocks, row_wise
 from ..inputs import encode_labels, plain_labels
@@ -141,6 +141,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         float
             Between 0 and 1.
         """
+        refuse_mask("sample_weight", sample_weight)
         return float(super().score(X, plain_labels(y), sample_weight=sample_weight))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from .._checks import IMPUTE, check_finite, count_message, rectangular_array
+from .._checks import IMPUTE, check_finite, count_message, rectangular_array, refuse_mask
 from .._frames import column_names, complain_of_dates, complain_of_entries, list_columns, repeated_name
 from .._typing import IndexArray
 from ..designs import DaskDesign, Design, MemmapDesign, as_design, is_dask, is_stored
@@ -151,6 +151,7 @@ def _check_kind(X: Any) -> None:
     """Refuse what scikit-learn converts to something else, or refuses without saying what to do."""
     if X is None:
         raise TypeError("X is None. Give the data as an array of shape (n_samples, n_features).")
+    refuse_mask("X", X)
     if isinstance(X, list | tuple):
         X = rectangular_array("X", X)
     if dates := complain_of_dates("X", X):

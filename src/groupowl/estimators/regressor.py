@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from .._checks import finite_matrix
+from .._checks import finite_matrix, refuse_mask
 from .._typing import FloatArray
 from .data import FitData
 from .single import SingleFit
@@ -85,6 +85,8 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         float
             At most 1.
         """
+        refuse_mask("y", y)
+        refuse_mask("sample_weight", sample_weight)
         return float(super().score(X, y, sample_weight=sample_weight))
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -16,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._dask import as_row_chunks
+from .._files import fresh_file
 from .._kernels import EPS, LARGEST_NORM, SMALLEST_NORM, exceeds_rounding, two_sum
 from .._typing import BoolArray, FloatArray, IndexArray
 from .compressed import CompressedData, Moments, factorize
@@ -143,14 +142,8 @@ class SufficientStatistics:
         """
         target = _with_suffix(path)
         content: dict[str, Any] = {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".npz")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, format=np.asarray(_FORMAT), **content)
-            os.replace(name, target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with fresh_file(target) as file:
+            np.savez(file, format=np.asarray(_FORMAT), **content)
 
     @classmethod
     def load(cls, path: Any) -> SufficientStatistics:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
+
+from .._files import fresh_folder, standing
 
 #: Goes up whenever earlier versions cannot read what is written.
 FORMAT_VERSION = 1
@@ -24,7 +23,7 @@ _TREE, _ARRAYS = "model.json", "arrays.npz"
 
 def write_folder(folder: Path, content: Any, arrays: dict[str, Any]) -> Path:
     """Write a tree and its arrays; replaces a folder of this kind."""
-    target = folder.resolve()
+    target = Path(os.path.realpath(folder))
     _check_target(target, folder)
     with fresh_folder(target) as fresh:
         envelope = {"kind": _KIND, "format_version": FORMAT_VERSION, "groupowl_version": _version(), "content": content}
@@ -33,23 +32,37 @@ def write_folder(folder: Path, content: Any, arrays: dict[str, Any]) -> Path:
     return folder
 
 
-@contextmanager
-def fresh_folder(target: Path) -> Iterator[Path]:
-    """A new folder beside ``target`` that takes its name at the end; after an error nothing of it is left."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = _beside(target)
+def read_settled(folder: Path, read: Callable[[Path], Any]) -> Any:
+    """What ``read`` finds in a folder, all of it written by one save, though another may replace it meanwhile."""
+    while True:
+        place = standing(folder)
+        before = _state(place)
+        try:
+            found = read(place)
+        except Exception:  # which may well come from half of one save and half of the next
+            if _state(standing(folder)) == before:
+                raise
+            continue
+        if _state(standing(folder)) == before:
+            return found
+
+
+def _state(folder: Path) -> tuple[int, int] | None:
+    """What tells a folder from the one that takes its place."""
     try:
-        fresh.mkdir()
-        yield fresh
-        _flush(fresh)
-        _put_in_place(fresh, target)
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
     """The tree and the arrays of a folder."""
+    tree, arrays = read_settled(folder, _read_folder)
+    return tree, arrays
+
+
+def _read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
     envelope = _read_envelope(folder)
     found = envelope["format_version"]
     if not isinstance(found, int) or found > FORMAT_VERSION:
@@ -128,33 +141,6 @@ def _check_target(target: Path, given: Path) -> None:
             f"{str(given)!r} holds other files than those of a saved model{found}; they would be lost. "
             "Give the name of a new folder."
         )
-
-
-def _put_in_place(fresh: Path, target: Path) -> None:
-    """Rename the new folder to its name; an old one steps aside first, and comes back if that fails."""
-    if not target.exists():
-        os.rename(fresh, target)
-        return
-    old = _beside(target)
-    os.rename(target, old)
-    try:
-        os.rename(fresh, target)
-    except BaseException:
-        os.rename(old, target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _beside(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{uuid4().hex[:12]}.part")
-
-
-def _flush(folder: Path) -> None:
-    """Make sure that the files are on the disk before the folder gets its name."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb+") as file:
-                os.fsync(file.fileno())
 
 
 def _version() -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
-from uuid import uuid4
 
+from .._files import write_file
 from ..plotting.style import CHOSEN, COLOURS
 from . import sections
 from .contents import ReportContents
@@ -66,12 +65,7 @@ def write_report(path: Any, contents: ReportContents) -> None:
             f"path must name a file, but {str(path)!r} is a folder. Add a name such as report.html."
         )
     page = render_report(contents).encode("utf-8", "replace")  # names may have halves of characters
-    fresh = target.with_name(f".{target.name}.{uuid4().hex[:8]}.part")
-    try:
-        fresh.write_bytes(page)
-        os.replace(fresh, target)
-    finally:
-        fresh.unlink(missing_ok=True)
+    write_file(target, page)
 
 
 def render_report(contents: ReportContents) -> str:

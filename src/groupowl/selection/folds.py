@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import rectangular_array
 from .._typing import FloatArray, IndexArray
 
 
@@ -62,7 +63,7 @@ def _check_fold(i: int, split: Any, sample_weight: FloatArray) -> Fold:
 
 
 def _check_indices(i: int, name: str, part: Any, sample_weight: FloatArray) -> IndexArray:
-    n_samples, indices = len(sample_weight), np.asarray(part)
+    n_samples, indices = len(sample_weight), rectangular_array(f"the {name} part of split {i} of cv", part)
     if indices.dtype == bool and indices.shape == (n_samples,):
         indices = np.flatnonzero(indices)
     if indices.size == 0:

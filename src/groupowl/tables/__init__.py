@@ -4,10 +4,11 @@ A reader makes a :class:`~groupowl.tables.sheets.Sheet` of a file, columns by na
 for; :func:`load_table` makes a :class:`Table`, or raises a :class:`TableError` that says where the file is wrong.
 """
 
+from .builder import make_table
 from .errors import MissingTargetsError, TableError
 from .formats import FORMATS, read_sheet
 from .loading import Features, Reading, load_features, load_table
-from .table import TASKS, Roles, Table, make_table
+from .table import TASKS, Roles, Table
 
 __all__ = [
     "FORMATS",

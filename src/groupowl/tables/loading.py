@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .builder import make_table
 from .columns import find_column
 from .errors import TableError, counted, listed
 from .formats import read_sheet
 from .sheets import Sheet
-from .table import Roles, Table, make_table
+from .table import Roles, Table
 from .values import numbers_of, sample_ids
 
 _NUMBERED = re.compile(r"(\D*)\d+")

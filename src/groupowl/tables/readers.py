@@ -17,7 +17,7 @@ from ..designs.storage import open_storage
 from .archives import CSR_PIECES, archive_arrays, archive_matrix, has_matrix
 from .arff import ArffHeader, arff_header, arff_lines, arff_table
 from .delimited import read_delimited
-from .errors import TableError
+from .errors import TableError, listed
 from .libsvm import first_bad_line, has_many_labels, label_columns, read_libsvm
 from .opening import open_text
 from .sheets import ArrowSheet, MatrixSheet, Sheet, check_names
@@ -49,6 +49,7 @@ def read_parquet(path: Path, *, text_columns: Collection[str] = (), first_index:
     if len(stored) == 1:
         index = tuple("" if value is None else str(value) for value in table.column(stored[0]).to_pylist())
     table = table.drop_columns(stored)
+    notes = [f"Rows of {source} have names of several levels, {listed(stored)}, which are not used."]
     names = tuple(str(name) for name in table.column_names)
     check_names(source, names)
     return ArrowSheet(
@@ -56,6 +57,7 @@ def read_parquet(path: Path, *, text_columns: Collection[str] = (), first_index:
         names=names,
         n_rows=table.num_rows,
         index=index,
+        notes=tuple(notes if len(stored) > 1 else ()),
         table=table,
         categorical=frozenset(categorical),
     )
@@ -74,7 +76,7 @@ def read_npz(path: Path, *, text_columns: Collection[str] = (), first_index: int
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     n_rows, n_columns = X.shape
     names = _stored_names(arrays, "feature_names", n_columns, [f"x{j + 1}" for j in range(n_columns)])
-    columns = _beside_matrix(arrays, n_rows)
+    columns, unread = _beside_matrix(arrays, n_rows)
     everything = (*names, *columns)
     check_names(str(path), everything)
     cells = dict(enumerate(columns.values(), start=n_columns))
@@ -86,6 +88,8 @@ def read_npz(path: Path, *, text_columns: Collection[str] = (), first_index: int
         index=tuple(str(item) for item in arrays["ids"].tolist()) if "ids" in arrays else None,
         suggested_targets=tuple(targets),
         auxiliary=frozenset(cells),
+        unnamed=frozenset() if "feature_names" in arrays else frozenset(range(n_columns)),
+        notes=tuple(f"Array {name!r} of {path} is not used: it is no vector of {n_rows} samples." for name in unread),
         X=X,
         texts={j: values.tolist() for j, values in cells.items() if values.dtype.kind in "US"},
         extras={j: values for j, values in cells.items() if values.dtype.kind in "fiub"},
@@ -113,9 +117,10 @@ def _target_names(arrays: dict[str, Any]) -> list[str]:
     return _stored_names(arrays, "target_names", n_targets, default)
 
 
-def _beside_matrix(arrays: dict[str, Any], n_rows: int) -> dict[str, Any]:
-    """Columns of y or Y, and other vectors with an entry per sample, by name."""
+def _beside_matrix(arrays: dict[str, Any], n_rows: int) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Columns of y or Y, and other vectors with an entry per sample, by name; and arrays of any other shape."""
     columns: dict[str, Any] = {}
+    unread = []
     for name, values in arrays.items():
         if name in ("X", *CSR_PIECES, *_NAME_ARRAYS):
             continue
@@ -127,7 +132,9 @@ def _beside_matrix(arrays: dict[str, Any], n_rows: int) -> dict[str, Any]:
             columns[name] = values
         elif name == "y" and values.ndim == 2 and values.shape[1] == 1:
             columns[name] = values[:, 0]
-    return columns
+        else:
+            unread.append(name)
+    return columns, tuple(unread)
 
 
 def read_libsvm_sheet(path: Path, *, text_columns: Collection[str] = (), first_index: int | None = None) -> Sheet:
@@ -151,6 +158,7 @@ def read_libsvm_sheet(path: Path, *, text_columns: Collection[str] = (), first_i
         n_rows=X.shape[0],
         suggested_targets=tuple(positions),
         auxiliary=frozenset(positions),
+        unnamed=frozenset(range(n_columns)),
         zeros_left_out=True,
         first_index=start,
         X=X,
@@ -208,7 +216,8 @@ def read_large(path: Path, *, text_columns: Collection[str] = (), first_index: i
     check_names(str(path), shown)
     small: Any = X
     matrix = X if isinstance(X, MemmapDesign) else small.X
-    return MatrixSheet(source=str(path), names=tuple(shown), n_rows=X.shape[0], X=matrix)
+    unnamed = frozenset(range(len(shown))) if names is None else frozenset()
+    return MatrixSheet(source=str(path), names=tuple(shown), n_rows=X.shape[0], unnamed=unnamed, X=matrix)
 
 
 def _with_gaps(path: Path) -> Any:

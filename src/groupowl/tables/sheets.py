@@ -1,14 +1,14 @@
 """Sheets: the columns of a file by name, before anyone has said what they are for.
 
 A sheet answers the same questions whatever the file: is a column numbers, is it categories, its numbers, its labels,
-and where in the file a cell is. Readers make sheets; :mod:`groupowl.tables.table` makes tables of them.
+and where in the file a cell is. Readers make sheets; :mod:`groupowl.tables.builder` makes tables of them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import FloatArray
-from ..designs import Design
+from ..designs import Design, MemmapDesign
 from .errors import TableError, counted, listed
 
 
@@ -43,6 +43,10 @@ class Sheet(ABC):
         Number that the file itself gives to its first column; 1 but for some LIBSVM files.
     names_its_columns : bool
         Whether the file itself has a name for each column, so that one that is missing moves no other.
+    unnamed : frozenset of int
+        Columns whose names only count them: the file has none.
+    notes : tuple of str
+        Sentences about what the file holds besides its columns, and what was not read.
     """
 
     source: str
@@ -54,6 +58,8 @@ class Sheet(ABC):
     zeros_left_out: bool = False
     first_index: int = 1
     names_its_columns: bool = False
+    unnamed: frozenset[int] = frozenset()
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -75,7 +81,20 @@ class Sheet(ABC):
     def dense(self, columns: Sequence[int]) -> FloatArray:
         """The same as an array of doubles, for a few columns."""
         values = self.matrix(columns)
+        if isinstance(values, MemmapDesign):
+            return values.in_memory()
         return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
+
+    def apart_from(self, other: Sheet) -> Sheet:
+        """The same sheet with names for unnamed columns (y1, y2, ...) that no column of the other has."""
+        if not self.unnamed:
+            return self
+        taken = {*other.names, *(name for j, name in enumerate(self.names) if j not in self.unnamed)}
+        stem = "y"
+        while any(f"{stem}{j + 1}" in taken for j in self.unnamed):
+            stem += "_"
+        names = tuple(f"{stem}{j + 1}" if j in self.unnamed else name for j, name in enumerate(self.names))
+        return replace(self, names=names)
 
     @abstractmethod
     def labels(self, j: int) -> list[Any]:
@@ -270,7 +289,7 @@ class MatrixSheet(Sheet):
         """Columns of X, or of the numbers beside it."""
         width = self.X.shape[1]
         inside = [j for j in columns if j < width]
-        part = self.X if inside == list(range(width)) else self._part_of_matrix(inside)
+        part = self._part_of_matrix(inside)
         if len(inside) == len(columns):
             return part
         others = [j for j in columns if j >= width]
@@ -286,9 +305,9 @@ class MatrixSheet(Sheet):
         return stack[:, [places[j] for j in columns]]
 
     def _part_of_matrix(self, columns: list[int]) -> Any:
-        if isinstance(self.X, Design):
-            return self.X.restrict(np.asarray(columns, dtype=np.intp))
-        return self.X[:, columns]
+        if isinstance(self.X, MemmapDesign):
+            return self.X.selected(np.asarray(columns, dtype=np.intp), self.names)
+        return self.X if columns == list(range(self.X.shape[1])) else self.X[:, columns]
 
     def labels(self, j: int) -> list[Any]:
         """Text as it is, numbers as whole ones where they are."""

@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..._files import write_file
 from .figures import FIGURE_NAMES, result_figures
 from .report import report_markdown
 from .results import Results
 from .spreadsheet import results_csv
-from .store import write_atomically
 
 _DPI = 150
 _SUFFIXES = ("png", "svg")
@@ -50,7 +50,7 @@ def write_outputs(results: Results, out: Path) -> list[Path]:
                 figure.savefig(buffer, format=suffix, dpi=_DPI, metadata={"Date": None} if suffix == "svg" else None)
             contents[f"{name}.{suffix}"] = buffer.getvalue()
     for name, content in contents.items():
-        write_atomically(out / name, content)
+        write_file(out / name, content)
     for stale in {f"{name}.{suffix}" for name in FIGURE_NAMES for suffix in _SUFFIXES} - contents.keys():
         (out / stale).unlink(missing_ok=True)  # of an earlier call, with other data sets
     return [out / name for name in contents]

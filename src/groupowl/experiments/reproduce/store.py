@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from ... import __version__
+from ..._files import write_file
 from ..data import FoundDataset, dataset_files
 from .plan import Item
 
@@ -22,22 +21,6 @@ _WORDS = {
     "data": "the data file",
     "request": "settings",
 }
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file that is complete whenever it exists: to another name first, then renamed."""
-    content = content.encode("utf-8") if isinstance(content, str) else content
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def data_fingerprint(found: FoundDataset) -> str:
@@ -77,7 +60,7 @@ class Store:
         """Store a result with what it was made from and the seconds it took in all."""
         self.folder.mkdir(parents=True, exist_ok=True)
         envelope = {"key": item.key, "made_from": fingerprint, "elapsed": elapsed, "result": result}
-        write_atomically(self.path(item), json.dumps(envelope))
+        write_file(self.path(item), json.dumps(envelope))
 
     def read(self, item: Item) -> dict[str, Any] | None:
         """The stored envelope; None where there is none, or where it cannot be read."""
