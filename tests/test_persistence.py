@@ -143,7 +143,7 @@ def test_values_come_back(value, tmp_path):
     encoder = Encoder("a value")
     folders.write_folder(tmp_path / "value", encoder.encode(value), encoder.arrays)
     content, arrays = folders.read_folder(tmp_path / "value")
-    assert_same(value, Decoder(arrays, "here").decode(content))
+    assert_same(value, Decoder(arrays).decode(content))
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
@@ -158,7 +158,7 @@ def test_splitters_come_back(name):
         splitter.n_repeats = 2
         splitter.cvargs["n_splits"] = 3
     encoder = Encoder("a splitter")
-    again = Decoder(encoder.arrays, "here").decode(json.loads(json.dumps(encoder.encode(splitter))))
+    again = Decoder(encoder.arrays).decode(json.loads(json.dumps(encoder.encode(splitter))))
     assert type(again) is type(splitter)
     assert set(vars(again)) == set(vars(splitter))
     X, y, groups = np.zeros((12, 1)), np.repeat([0, 1], 6), np.arange(12) % 6

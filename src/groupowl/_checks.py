@@ -122,10 +122,51 @@ def _unequal_rows(values: Any) -> str:
     return ""
 
 
+#: Arrays that place the entries of a sparse matrix, by its format; in other formats these are Python's lists.
+_SPARSE_PIECES = {
+    **dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr")),
+    "coo": ("coords",),
+    "dia": ("offsets",),
+}
+
+
+def checked_sparse(argument: str, matrix: Any) -> Any:
+    """The same sparse matrix, or an error where its indices point outside of it: compiled code does not look.
+
+    Arrays are shared with the one that was given, which stays as it is, even where it is not in canonical format.
+    """
+    try:
+        return _made_again(matrix)
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"{argument} is a damaged sparse matrix of shape {matrix.shape} in the format {matrix.format!r}: "
+            f"{str(error).rstrip('.')}. Make it again, for example from its entries with scipy.sparse.coo_array."
+        ) from error
+
+
+def _made_again(matrix: Any) -> Any:
+    """A new matrix of the same arrays, which SciPy checks as if they were new to it."""
+    if matrix.format not in _SPARSE_PIECES:
+        matrix = matrix.tocsr()
+    names = _SPARSE_PIECES[matrix.format]
+    pieces = [getattr(matrix, name) for name in names]
+    for name, piece in zip(names, pieces, strict=True):
+        for part in piece if name == "coords" else (piece,):
+            if part.dtype.kind not in "iu":
+                raise ValueError(f"{name} must be integers, but their dtype is {part.dtype}")
+    if "indptr" in names and np.any(pieces[-1][1:] < pieces[-1][:-1]):  # SciPy does not look where nothing is stored
+        raise ValueError("indptr must not fall")
+    again = type(matrix)((matrix.data, *pieces), shape=matrix.shape)
+    if "indptr" in names:
+        again.check_format(full_check=True)
+    return again
+
+
 def sparse_array(argument: str, matrix: Any) -> Any:
     """A sparse matrix as CSR or CSC array of float32 or float64 with one entry per place."""
     if matrix.dtype.kind not in REAL_KINDS:
         raise TypeError(f"{argument} must hold real numbers, got a sparse matrix of dtype {matrix.dtype}.")
+    matrix = checked_sparse(argument, matrix)
     array = sp.csc_array(matrix) if matrix.format == "csc" else sp.csr_array(matrix)
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)

@@ -25,8 +25,8 @@ SMALLEST_NORM = 1e-140
 LARGEST_NORM = 1e140
 _LONG_EPS = np.finfo(np.longdouble).eps
 
-# A column whose spread is this small against its mean varies by rounding only.
-_CONSTANT_RTOL = 64 * EPS
+#: A column whose spread is this small against its mean varies by rounding only.
+CONSTANT_RTOL = 64 * EPS
 
 #: Norms that differ by less than this, relatively, are one cluster: the prox makes them equal up to rounding.
 CLUSTER_RTOL = 1e-9
@@ -98,7 +98,7 @@ def _halves(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def exceeds_rounding(spread: FloatArray, mean: FloatArray) -> BoolArray:
     """Columns that vary by more than rounding, by their standard deviations; all others count as constant."""
-    return spread > _CONSTANT_RTOL * np.abs(mean)
+    return spread > CONSTANT_RTOL * np.abs(mean)
 
 
 def repeated_test(values: FloatArray, lam: FloatArray) -> IndexArray:

@@ -259,6 +259,58 @@ def test_a_changed_coefficient_does_not_hold(run, model, train):
     assert run("verify", model, train).code == 1
 
 
+def edited_json(folder, name, value):
+    """Change a fitted attribute in the text of a saved model."""
+    file = folder / "model" / "model.json"
+    envelope = json.loads(file.read_text())
+    envelope["content"]["fitted"][name] = value
+    file.write_text(json.dumps(envelope))
+
+
+def edited_array(folder, name, change):
+    """Change an array of a saved model."""
+    place = json.loads((folder / "model" / "model.json").read_text())["content"]["fitted"][name]["name"]
+    file = folder / "model" / "arrays.npz"
+    with np.load(file) as stored:
+        arrays = dict(stored)
+    arrays[place] = change(arrays[place])
+    np.savez_compressed(file, **arrays)
+
+
+def test_a_changed_file_of_a_model_is_named(run, model, train):
+    assert run("verify", model, train).code == 0
+    edited_json(model, "dual_gap_", 1e-30)
+    ran = run("verify", model, train)
+    assert ran.code == 1
+    assert "[FAILED] dual_gap_ is 1e-30, but" in ran.out
+    answer = json.loads(run("verify", model, train, "--json").out)
+    assert answer["claimed_gap"] == 1e-30
+    assert any(not item["holds"] and item["text"].startswith("dual_gap_") for item in answer["findings"])
+
+
+@pytest.mark.parametrize("name", ["weights_", "clusters_", "coef_"])
+def test_a_changed_array_of_a_model_is_named(run, model, train, name):
+    edited_array(model, name, lambda array: array + array.astype(bool))
+    ran = run("verify", model, train)
+    assert ran.code == 1
+    assert f"[FAILED] {name}" in ran.out
+
+
+def test_changed_scores_of_cv(run, train, tmp_path):
+    """Groups are those of the fit; without the scores the folds are not fitted again."""
+    out = tmp_path / "m"
+    assert run("cv", train, *ROLES, "--alphas", 5, "--folds", 3, "--out", out, "-q").code == 0
+    ran = run("verify", out, train)
+    assert (ran.code, ran.err) == (0, "")
+    assert "held-out scores are computed again" in ran.out
+    assert "NOT computed again: scores=False" in run("verify", out, train, "--no-scores").out
+    edited_array(out, "score_path_", lambda scores: 0.99 * scores)
+    ran = run("verify", out, train)
+    assert ran.code == 1
+    assert "[FAILED] score_path_" in ran.out
+    assert run("verify", out, train, "--no-scores").code == 1
+
+
 def test_folders_of_save_alone(run, train, tmp_path, new):
     """Models from Python: targets by the names they were fitted with, or by option."""
     frame = pd.read_csv(train)

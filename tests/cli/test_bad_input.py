@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import zipfile
 from dataclasses import dataclass
@@ -394,6 +395,15 @@ def newer(folder):
     (folder / "run.json").write_text(text.replace('"format_version": 1', '"format_version": 99'))
 
 
+def other_record(**changes):
+    def damage(folder):
+        record = json.loads((folder / "run.json").read_text())
+        record |= {name: change(record[name]) for name, change in changes.items()}
+        (folder / "run.json").write_text(json.dumps(record))
+
+    return damage
+
+
 MODELS = {
     "no folder": (None, "does not exist. Give the folder"),
     "a file": ("file", "is a file. Give the folder"),
@@ -403,6 +413,30 @@ MODELS = {
     "half a record": (damaged("run.json", b'{"kind": "grou'), "run.json is damaged (JSONDecodeError"),
     "a record of something else": (damaged("run.json", b'{"kind": "cake"}'), "its kind is 'cake'"),
     "a newer record": (newer, "Update groupowl"),
+    "a deep record": (damaged("run.json", b"[" * 100_000), "run.json is damaged (RecursionError"),
+    "no such format": (
+        other_record(format_version=lambda _: 0),
+        "run.json is damaged (ValueError: there is no format 0)",
+    ),
+    "a format that is no number": (other_record(format_version=lambda _: True), "there is no format True"),
+    "fewer features": (other_record(features=lambda names: names[:-1]), "it has 11 features, but the model has 12"),
+    "other features": (other_record(features=lambda names: names[::-1]), "its features are not those of the model"),
+    "numbered features": (
+        other_record(features=lambda names: {"stem": "x", "first": 1, "n_numbered": len(names), "others": []}),
+        "its features are not those of the model",
+    ),
+    "a numbering that is none": (
+        other_record(features=lambda _: {"stem": "x", "first": 1, "n_numbered": -4, "others": []}),
+        "features must be a list of names or their numbering",
+    ),
+    "more targets": (other_record(targets=lambda names: [*names, "y9"]), "it has 3 targets, but the model has 2"),
+    "targets that are no names": (other_record(targets=lambda names: [1, None]), "targets must be names"),
+    "no seed": (other_record(seed=lambda _: None), "the samples that were held out are unknown"),
+    "all held out": (other_record(test_size=lambda _: 7), "the samples that were held out are unknown"),
+    "other coefficients": (
+        lambda folder: go.save(go.GroupOWLRegressor(), folder / "model"),
+        "holds a GroupOWLRegressor that is not fitted",
+    ),
     "no tree": (damaged("model/model.json", b"junk"), "is damaged: model.json cannot be read"),
     "half the arrays": (damaged("model/arrays.npz", b"PK\x03\x04junk"), "is damaged: arrays.npz cannot be read"),
 }

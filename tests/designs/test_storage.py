@@ -426,11 +426,94 @@ def test_a_file_that_is_cut_in_the_middle_of_a_pass():
         list(blocks)
 
 
+def zarr_in_memory(A):
+    array = zarr.create_array(zarr.storage.MemoryStore(), shape=A.shape, dtype=np.float64, chunks=(7, 13))
+    array[:] = A
+    return array
+
+
 def test_a_zarr_array_that_changes_its_shape():
+    """All that can be noticed where there are no files."""
+    array = zarr_in_memory(make_table())
+    storage = open_storage(array)
+    array.resize((30, D))
+    with pytest.raises(RuntimeError, match=r"from shape \(24, 13\) and dtype float64 to \(30, 13\)"):
+        list(storage.blocks(500))
+
+
+def rewrite(path, inside=None):
+    """The same shape with other numbers."""
+    zarr.open_array(str(path), mode="r+", path=inside)[0, 0] = 99.0
+
+
+def zip_of_zarr(A):
+    path = new_path("X.zip")
+    with zarr.storage.ZipStore(path, mode="w") as store:
+        zarr.create_array(store, data=np.asarray(A), chunks=(7, 13))
+    return path
+
+
+def rewrite_zip(path):
+    path.write_bytes(path.read_bytes() + b"more")
+
+
+def write_group(A):
+    path = new_path("group.zarr")
+    group = zarr.open_group(str(path), mode="w")
+    group.create_array("inside/X", data=np.asarray(A), chunks=(7, 13))
+    group.create_array("y", data=np.zeros(3))
+    return path
+
+
+REWRITTEN = {
+    "path": (write_zarr, lambda path: path, rewrite),
+    "array": (write_zarr, lambda path: zarr.open_array(str(path), mode="r"), rewrite),
+    "inside a group": (write_group, lambda path: f"{path}::inside/X", lambda path: rewrite(path, "inside/X")),
+    "array of a group": (
+        write_group,
+        lambda path: zarr.open_group(str(path), mode="r")["inside/X"],
+        lambda path: rewrite(path, "inside/X"),
+    ),
+    "zip": (zip_of_zarr, lambda path: zarr.open_array(zarr.storage.ZipStore(path, mode="r"), mode="r"), rewrite_zip),
+    "open HDF5 dataset": (write_hdf5, lambda path: h5py.File(path, "r")["group/X"], touch),
+}
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_an_array_that_is_rewritten_between_passes(name):
+    write, source, change = REWRITTEN[name]
+    path = write(make_table())
+    storage = open_storage(source(path))
+    list(storage.blocks(500))
+    list(storage.blocks(500))
+    change(path)
+    with pytest.raises(RuntimeError, match=r"(was modified|changed size) while it was in use.* Fit again"):
+        list(storage.blocks(500))
+
+
+def test_other_arrays_of_a_zarr_group_may_change():
+    path = write_group(make_table())
+    storage = open_storage(f"{path}::inside/X")
+    zarr.open_array(str(path), mode="r+", path="y")[0] = 1.0
+    list(storage.blocks(500))
+
+
+def test_chunks_that_appear_and_go_are_noticed():
     path = write_zarr(make_table())
     storage = open_storage(path)
-    zarr.open_array(str(path), mode="r+").resize((30, D))
-    with pytest.raises(RuntimeError, match=r"from shape \(24, 13\) and dtype float64 to \(30, 13\)"):
+    next(file for file in sorted(path.rglob("*")) if file.is_file() and file.name == "0").unlink()
+    with pytest.raises(RuntimeError, match=r"X\.zarr was modified while it was in use: from 5 to 4 files"):
+        list(storage.blocks(500))
+
+
+def test_damage_inside_a_parquet_file_is_told_with_its_name():
+    path = new_path("X.parquet")
+    pd.DataFrame(make_table()).rename(columns=str).to_parquet(path)
+    content = bytearray(path.read_bytes())
+    content[4:200] = bytes(196)
+    path.write_bytes(content)
+    storage = open_storage(path)  # its end is whole
+    with pytest.raises(RuntimeError, match=r"X\.parquet cannot be read: .*\. Write or copy it again\."):
         list(storage.blocks(500))
 
 

@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import zarr
 
 import groupowl as go
 from groupowl.designs import DenseDesign, MemmapDesign, as_design, standardize
 from groupowl.problem import build_problem
-from storage_support import STORAGES, npy_folder, parquet_folder, sparse_folder, write_npy
+from storage_support import STORAGES, npy_folder, parquet_folder, sparse_folder, write_npy, write_zarr
 from support import make_case
 
 N, D, Q = 90, 20, 3
@@ -437,6 +438,18 @@ def test_a_file_that_changes_during_a_fit():
 
     with pytest.raises(RuntimeError, match=r"X\.npy changed size while it was in use: from 14528 to 14529 bytes"):
         go.solve(MemmapDesign(path), Y, lam, loss="multinomial", callback=grow)
+
+
+def test_a_zarr_array_that_is_rewritten_during_a_fit():
+    X, Y = make_data("multinomial")
+    path = write_zarr(X)
+    lam = 0.1 * go.lam_max(X, Y, "oscar", loss="multinomial") * go.weights.oscar(D)
+
+    def rewrite(progress):
+        zarr.open_array(str(path), mode="r+")[:] = X[::-1]
+
+    with pytest.raises(RuntimeError, match=r"X\.zarr was modified while it was in use\. Fit again"):
+        go.solve(MemmapDesign(path), Y, lam, loss="multinomial", callback=rewrite)
 
 
 @pytest.mark.parametrize("kind", sorted(set(STORAGES) - {"hdf5 dataset", "zarr float32 tall chunks"}))

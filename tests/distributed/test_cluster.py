@@ -207,6 +207,67 @@ def test_a_lost_cluster_is_said_so_and_the_fit_continues_elsewhere(monkeypatch):
     assert found.primal == pytest.approx(expected.primal, rel=1e-8)
 
 
+NO_WORKERS = r"Dask cluster \S+ has 0 workers, and none came within 0\.2 seconds.*groupowl\.worker-timeout"
+
+
+@pytest.fixture
+def empty_cluster():
+    """A scheduler that waits for workers."""
+    settings = SETTINGS | {"n_workers": 0}
+    with (
+        dask.config.set({"groupowl.worker-timeout": "200 ms"}),
+        distributed.LocalCluster(processes=False, **settings) as workers,
+        distributed.Client(workers),
+    ):
+        yield workers
+
+
+WITHOUT_WORKERS = {
+    "solve": lambda case, X: solve(case, X),
+    "local blocks": lambda case, X: solve(case, row_chunks(case.X, (90, 200))),
+    "estimator": lambda case, X: go.GroupOWLRegressor(0.1).fit(X, case.Y),
+    "statistics": lambda case, X: go.SufficientStatistics.from_dask(X, case.Y),
+    "unknown chunks": lambda case, X: DaskDesign(X[X[:, 0] > 0]),
+    "data frame": lambda case, X: DaskDesign(X.to_dask_dataframe()),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_WORKERS)
+def test_a_cluster_without_workers_is_no_endless_wait(empty_cluster, name):
+    case = small_case("squared")
+    with pytest.raises(TimeoutError, match=NO_WORKERS):
+        WITHOUT_WORKERS[name](case, row_chunks(case.X, (90, 200)).map_blocks(np.array))
+
+
+def test_workers_that_go_and_do_not_return(empty_cluster, monkeypatch):
+    far(monkeypatch)
+    case, certificates = small_case(), []
+    empty_cluster.scale(1)
+
+    def leave(progress):
+        certificates.append(progress.gap)
+        if len(certificates) == 2:
+            empty_cluster.scale(0)
+            empty_cluster.sync(empty_cluster._correct_state)
+
+    with dask.config.set({"groupowl.worker-timeout": "20 s"}):
+        found = solve(case, row_chunks(case.X, (90, 200)).map_blocks(np.array))  # the worker is waited for
+    assert found.converged
+    with pytest.raises(TimeoutError, match=NO_WORKERS):
+        solve(case, row_chunks(case.X, (90, 200)).map_blocks(np.array), callback=leave)
+    assert len(certificates) == 2
+
+
+@pytest.mark.parametrize("value", ["soon", -1, None, float("nan")])
+def test_a_time_to_wait_that_is_none(empty_cluster, value):
+    case = small_case()
+    with (
+        dask.config.set({"groupowl.worker-timeout": value}),
+        pytest.raises(ValueError, match=r"groupowl\.worker-timeout' must (be a time|not be negative)"),
+    ):
+        solve(case, row_chunks(case.X, (90, 200)))
+
+
 def test_a_worker_that_dies_does_not_lose_the_fit(cluster, monkeypatch):
     """The last test of this file: the cluster has another worker afterwards."""
     far(monkeypatch)

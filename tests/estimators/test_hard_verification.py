@@ -34,11 +34,6 @@ def test_coefficients_that_overflow_are_wrong(kind, unpenalized, factor):
     assert not model.verify(DATA.X, CASES[kind])
 
 
-def test_a_choice_is_not_said_to_be_checked():
-    model = go.GroupOWLRegressorCV(alphas=5, cv=2).fit(DATA.X, DATA.Y)
-    assert "the choice is not checked" in repr(model.verify(DATA.X, DATA.Y))
-
-
 def test_a_gap_above_the_goal_is_not_said_to_be_below_it():
     with pytest.warns(ConvergenceWarning):
         model = go.GroupOWLRegressor(tol=1e-17).fit(DATA.X, DATA.Y)

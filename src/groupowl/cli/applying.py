@@ -72,6 +72,9 @@ class VerifyOptions:
     targets_from: Annotated[
         Path | None, typer.Option("--targets-from", metavar="FILE", help="File of the targets, if it has moved.")
     ] = None
+    scores: Annotated[
+        bool, typer.Option("--scores/--no-scores", help="Fit the folds of cv again, which takes as long as it did.")
+    ] = True
 
     def adapted(self, reading: Reading) -> Reading:
         """The reading of the fit with what the options change."""
@@ -193,9 +196,11 @@ def _description(
 
 @command(example="groupowl verify model train.csv")
 def verify(apply: ApplyOptions, data: VerifyOptions, talk: TalkOptions) -> None:
-    """Check a model against its data: objective and duality gap are computed again from the file.
+    """Check a model against its data: all that the fit says is computed again from the file.
 
-    The file is read as in the fit, samples that were held out are left out again. Exit code 1 if the fit does not hold.
+    Objective, duality gap, status, weights, clusters and coefficients, and of path and cv every alpha, the scores and
+    the choice. The file is read as in the fit, samples that were held out are left out again. Exit code 1 if the fit
+    does not hold.
     """
     run = read_run(apply.model)
     reading = data.adapted(apply.adapted(run.reading))
@@ -208,7 +213,10 @@ def verify(apply: ApplyOptions, data: VerifyOptions, talk: TalkOptions) -> None:
     with stages.stage("Verifying"):
         try:
             answer = run.estimator.verify(
-                _named_matrix(run, table.X), table.target_frame, sample_weight=table.sample_weight
+                _named_matrix(run, table.X),
+                table.target_frame,
+                sample_weight=table.sample_weight,
+                **_search_arguments(run, table, data.scores),
             )
         except ValueError as error:
             raise Failure(f"{apply.file} does not fit the model: {error}") from error
@@ -219,6 +227,13 @@ def verify(apply: ApplyOptions, data: VerifyOptions, talk: TalkOptions) -> None:
             print(answer)
     if not answer:
         raise Failure(f"the fit in {apply.model} does not hold on {apply.file}.")
+
+
+def _search_arguments(run: SavedRun, table: Table, scores: bool) -> dict[str, Any]:
+    """What the estimators that choose alpha take besides."""
+    if not hasattr(run.estimator, "search_results_"):
+        return {}
+    return {"scores": scores} if table.groups is None else {"scores": scores, "groups": table.groups}
 
 
 def _load_as_fitted(apply: ApplyOptions, reading: Reading) -> Table:

@@ -56,7 +56,7 @@ def _penalized_deviations(table: Table) -> FloatArray:
     assert isinstance(scaled, StandardizedDesign)
     inverse = scaled.inverse_scale
     deviations = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0.0)
-    deviations[np.isin(table.feature_names, table.unpenalized)] = 0.0
+    deviations[[table.feature_names.index(name) for name in table.unpenalized]] = 0.0
     return deviations
 
 
@@ -81,7 +81,7 @@ def _counters(table: Table) -> list[str]:
     first = X.min(axis=0)
     likely = np.flatnonzero(X.max(axis=0) - first == n_samples - 1)
     found = [j for j in likely if np.array_equal(np.sort(X[:, j]), first[j] + np.arange(n_samples))]
-    return [name for name in (table.feature_names[j] for j in found) if name not in table.unpenalized]
+    return [name for name in (table.feature_names[int(j)] for j in found) if name not in table.unpenalized]
 
 
 def edge_note(estimator: Any) -> str | None:

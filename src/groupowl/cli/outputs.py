@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ..inputs import coefficient_columns
 from ..persistence import load, save
 from ..persistence.folders import read_settled
 from ..tables import Reading, Roles
+from ..tables.names import NumberedNames
 from .messages import Failure, writing
 from .outcome import Outcome
 
@@ -25,7 +27,10 @@ MODEL, RUN, COEFFICIENTS, REPORT = "model", "run.json", "coefficients.csv", "rep
 ALPHAS, UNMATCHED = "alphas.csv", "unmatched_ids.csv"
 
 _KIND = "groupowl run"
-_FORMAT_VERSION = 1
+# 2: names of features that are only numbered are not listed. Others are written as 1 was, for earlier versions.
+_FORMAT_VERSION = 2
+# Rows of a table of coefficients that are text at a time.
+_ROWS_AT_ONCE = 100_000
 
 
 # Where to write -----------------------------------------------------------------------------------------
@@ -132,14 +137,17 @@ def _write_coefficients(path: Path, outcome: Outcome) -> None:
     """The intercept, then all features, strongest first."""
     estimator = outcome.estimator
     frame = estimator.coef_frame(sort=True)
-    if not hasattr(estimator, "feature_names_in_"):  # sparse data have names of their own
-        frame["feature"] = np.array(outcome.table.feature_names, dtype=object)[frame["feature"].to_numpy()]
     intercept = np.atleast_1d(estimator.intercept_).tolist()
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(frame.columns)
         writer.writerow(["(intercept)", 0, "", "intercept", *intercept])
-        frame.to_csv(file, header=False, index=False, lineterminator="\n")
+        for start in range(0, len(frame), _ROWS_AT_ONCE):
+            rows = frame.iloc[start : start + _ROWS_AT_ONCE]
+            if not hasattr(estimator, "feature_names_in_"):  # sparse data have names of their own
+                names = outcome.table.feature_names
+                rows = rows.assign(feature=[names[j] for j in rows["feature"].tolist()])
+            rows.to_csv(file, header=False, index=False, lineterminator="\n")
 
 
 def _write_alphas(path: Path, outcome: Outcome) -> None:
@@ -182,7 +190,7 @@ def _record(outcome: Outcome) -> dict[str, Any]:
     table = outcome.table
     return {
         "kind": _KIND,
-        "format_version": _FORMAT_VERSION,
+        "format_version": _FORMAT_VERSION if isinstance(table.feature_names, NumberedNames) else 1,
         "groupowl_version": __version__,
         "command": list(outcome.typed),
         "file": table.source,
@@ -190,7 +198,7 @@ def _record(outcome: Outcome) -> dict[str, Any]:
         "test_size": outcome.test_size,
         "seed": outcome.seed,
         "task": table.task,
-        "features": list(table.feature_names),
+        "features": _stored_names(table.feature_names),
         "targets": list(table.target_names),
         "ignored": list(table.ignored),
         "coefficient_columns": coefficient_columns(len(np.atleast_2d(outcome.estimator.coef_)), _named(outcome)),
@@ -216,7 +224,7 @@ class SavedRun:
     ----------
     estimator : estimator
     reading : Reading
-    features : tuple of str
+    features : sequence of str
         Names of the features, in order.
     targets : tuple of str
     ignored : tuple of str
@@ -229,7 +237,7 @@ class SavedRun:
 
     estimator: Any
     reading: Reading
-    features: tuple[str, ...]
+    features: Sequence[str]
     targets: tuple[str, ...]
     ignored: tuple[str, ...] = ()
     test_size: float | None = None
@@ -239,7 +247,7 @@ class SavedRun:
     @property
     def selected(self) -> tuple[str, ...]:
         """Features whose values count in predictions."""
-        used = np.flatnonzero(np.any(np.atleast_2d(self.estimator.coef_), axis=0))
+        used = np.flatnonzero(np.any(np.atleast_2d(self.estimator.coef_), axis=0)).tolist()
         return tuple(self.features[j] for j in used)
 
     @property
@@ -266,6 +274,8 @@ def _read_run(folder: Path) -> SavedRun:
         estimator = load(folder / MODEL if is_run else folder)
     except (OSError, ValueError) as error:
         raise Failure(str(error)) from error
+    if hasattr(estimator, "predict") and not hasattr(estimator, "coef_"):
+        raise Failure(f"{folder} holds a {type(estimator).__name__} that is not fitted. Fit it, and save it again.")
     if not hasattr(estimator, "predict"):
         raise Failure(f"{folder} holds a {type(estimator).__name__}, which cannot predict. Save an estimator.")
     return _from_record(folder, estimator) if is_run else _without_record(estimator)
@@ -277,19 +287,57 @@ def _from_record(folder: Path, estimator: Any) -> SavedRun:
         if record["kind"] != _KIND:
             raise ValueError(f"its kind is {record['kind']!r}")
         found = record["format_version"]
+        if type(found) is not int or found < 1:
+            raise ValueError(f"there is no format {found!r}")
         if found > _FORMAT_VERSION:
             raise Failure(f"{folder} was written by groupowl {record['groupowl_version']}. Update groupowl to read it.")
-        return SavedRun(
+        run = SavedRun(
             estimator=estimator,
             reading=_reading(record["reading"]),
-            features=tuple(record["features"]),
+            features=_read_names(record["features"]),
             targets=tuple(record["targets"]),
             ignored=tuple(record["ignored"]),
             test_size=record["test_size"],
             seed=record["seed"],
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        _check_run(run)
+        return run
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise Failure(f"{folder / RUN} is damaged ({type(error).__name__}: {error}). Fit the model again.") from error
+
+
+def _check_run(run: SavedRun) -> None:
+    """Refuse a record that is not about the model beside it."""
+    estimator = run.estimator
+    n_targets = 1 if hasattr(estimator, "classes_") else len(np.atleast_2d(estimator.coef_))
+    for what, names, count in (
+        ("features", run.features, estimator.n_features_in_),
+        ("targets", run.targets, n_targets),
+        ("ignored", run.ignored, len(run.ignored)),
+    ):
+        if len(names) != count:
+            raise ValueError(f"it has {len(names)} {what}, but the model has {count}")
+        if not isinstance(names, NumberedNames) and not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{what} must be names")
+    if hasattr(estimator, "feature_names_in_") and not np.array_equal(run.features, estimator.feature_names_in_):
+        raise ValueError("its features are not those of the model")
+    if type(run.seed) is not int or not (run.test_size is None or 0.0 < run.test_size < 1.0):
+        raise ValueError(f"the samples that were held out are unknown: test_size {run.test_size!r}, seed {run.seed!r}")
+
+
+def _stored_names(names: Sequence[str]) -> Any:
+    """Names as the record has them: a list, or the numbering."""
+    return asdict(names) if isinstance(names, NumberedNames) else list(names)
+
+
+def _read_names(stored: Any) -> Sequence[str]:
+    if isinstance(stored, list):
+        return tuple(stored)
+    numbering = NumberedNames(**{**stored, "others": tuple(stored["others"])})
+    are_whole = all(type(number) is int and number >= 0 for number in (numbering.first, numbering.n_numbered))
+    if not are_whole or type(numbering.stem) is not str:
+        raise ValueError(f"features must be a list of names or their numbering, got {stored!r}")
+    return numbering
 
 
 def _reading(stored: dict[str, Any]) -> Reading:
@@ -301,13 +349,15 @@ def _reading(stored: dict[str, Any]) -> Reading:
 
 
 def _without_record(estimator: Any) -> SavedRun:
-    names = getattr(estimator, "feature_names_in_", [f"x{j + 1}" for j in range(estimator.n_features_in_)])
+    names: Sequence[str] = NumberedNames("x", 1, estimator.n_features_in_)
+    if hasattr(estimator, "feature_names_in_"):
+        names = tuple(map(str, estimator.feature_names_in_))
     if hasattr(estimator, "classes_"):
         targets = ["class"]
     else:
         n_targets = len(np.atleast_2d(estimator.coef_))
         targets = list(getattr(estimator, "target_names_", ["y"] if n_targets == 1 else _numbered("y", n_targets)))
-    return SavedRun(estimator, Reading(), tuple(map(str, names)), tuple(map(str, targets)), has_record=False)
+    return SavedRun(estimator, Reading(), names, tuple(map(str, targets)), has_record=False)
 
 
 def _numbered(stem: str, count: int) -> list[str]:

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from .._dask import computed
 from .._typing import FloatArray
 from .base import Sum
 
@@ -360,9 +361,10 @@ def _computed(graph: Mapping[Any, Any], keep: list[Any], wanted: list[Any]) -> t
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")  # targets as users gave them
             if not keep:
-                return {}, dask.compute(_Collection(graph, wanted))[0]
+                return {}, computed(_Collection(graph, wanted))
             kept = dask.persist(_Collection(graph, [*keep, *wanted]))[0].graph
-            return kept, dask.compute(_Collection({key: kept[key] for key in wanted}, wanted))[0]
+            values = computed(_Collection({key: kept[key] for key in wanted}, wanted)) if wanted else []
+            return kept, values
     except Exception as error:
         if _needs_lost_cluster(graph):
             reason = "this process is no longer connected to it"

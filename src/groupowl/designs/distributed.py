@@ -38,6 +38,10 @@ class DaskDesign(Design):
     pass, and no more than one of them for each thread is in memory at a time. Where there is an intercept, a dual point
     depends on sums over all samples, and a certificate takes two such passes instead of one.
 
+    A cluster that has no workers for five minutes ends the computation with a ``TimeoutError``; another time is set by
+    ``dask.config.set({"groupowl.worker-timeout": "30 minutes"})``, or the environment variable
+    ``DASK_GROUPOWL__WORKER_TIMEOUT``.
+
     Parameters
     ----------
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)

@@ -70,7 +70,8 @@ class MemmapDesign(LocalDesign):
     Parquet files are read by their groups of rows, ``.npz`` files as a whole, HDF5 and Zarr by chunks: those must be
     small beside ``max_memory``.
 
-    A file that changes its size or time of change while it is in use is an error.
+    A file that changes its size or time of change while it is in use is an error; of a Zarr array, so is any of its
+    files. Of an array in another store of Zarr, such as one in memory, only another shape or dtype is noticed.
 
     Examples
     --------

@@ -14,10 +14,11 @@ from .searching import Job, Searched, full_paths
 def search_criteria(job: Job, models: list[Model], grids: list[FloatArray]) -> list[Searched]:
     """Fit the path of each weight sequence and choose the alpha with the smallest criterion."""
     paths = full_paths(job, models, grids)
-    return [_judged(job, model, path) for model, path in zip(models, paths, strict=True)]
+    return [judged(job, model, path) for model, path in zip(models, paths, strict=True)]
 
 
-def _judged(job: Job, model: Model, path: PathFit) -> Searched:
+def judged(job: Job, model: Model, path: PathFit) -> Searched:
+    """What the criterion says of a path."""
     likelihood = Likelihood(
         loss=job.fitting.loss,
         n_samples=float(job.weight.sum()),

@@ -38,8 +38,8 @@ from ..selection import (
 from .scorers import ScorerScore
 from .searching import Job, Searched, full_paths
 
-# Fold scores do not need more digits than this; a looser tol is kept.
-_FOLD_TOL = 1e-4
+#: Fold scores do not need more digits than this; a looser tol is kept.
+FOLD_TOL = 1e-4
 
 
 def search_folds(
@@ -62,7 +62,7 @@ def search_folds(
         models = [with_statistics(model, statistics.total, job.fitting.standardize) for model in models]
     paths = full_paths(job, models, grids)
     tasks = _tasks(job, folds, statistics)
-    fitting = replace(job.fitting, tol=max(job.fitting.tol, _FOLD_TOL))
+    fitting = replace(job.fitting, tol=max(job.fitting.tol, FOLD_TOL))
     seeds = iter(job.seeds(len(models) * len(tasks)))
     results = Parallel(n_jobs=job.estimator.n_jobs)(
         delayed(_run_fold)(task, fitting, model.weights, path.alphas, next(seeds), _label(job, i, f, len(tasks)))
@@ -156,5 +156,5 @@ def _warn_of_short_folds(results: list[FoldResult], fitting: Fitting) -> None:
             f"{n_short} of {n_fits} fits of the folds stopped short of their tolerance, {fitting.tol:g} of the null "
             f"model's loss: their scores may be off. Raise max_iter={fitting.max_iter}, or rescale the columns of X.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from .._checks import IMPUTE, check_finite, count_message, rectangular_array, refuse_mask
+from .._checks import IMPUTE, check_finite, checked_sparse, count_message, rectangular_array, refuse_mask
 from .._frames import column_names, complain_of_dates, complain_of_entries, list_columns, repeated_name
 from .._typing import IndexArray
 from ..designs import DaskDesign, Design, MemmapDesign, as_design, is_dask, is_stored
@@ -96,6 +96,7 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
             check_same_features(estimator, design.n_features, names)
         return design, names
     _check_kind(X)
+    X = checked_sparse("X", X) if sp.issparse(X) else X  # before scikit-learn converts it
     scratch = copy(estimator)  # validation writes n_features_in_ and feature_names_in_ before all checks are done
     try:
         checked = validate_data(scratch, X, reset=reset, ensure_all_finite=False, **_MATRIX_CHECKS)

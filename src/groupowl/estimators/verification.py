@@ -1,38 +1,38 @@
-"""A fit checked from scratch: from the data and the coefficients, not from what the fit stored."""
+"""A fit checked from scratch: all that the data decide is computed again and compared with what the fit says."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._kernels import exceeds_rounding, nonzero_rows, owl_value, unit_norms
+from .._kernels import EPS, nonzero_rows, unit_norms
 from .._typing import FloatArray
-from ..designs import as_design
+from ..inputs import resolve_columns
 from ..model import Model
-from ..problem import Certificate, Problem
+from ..relaxing import relaxed_coefficients
 from ..screening import extended_rule, safe_rows
-from ..selection import Candidate, mean_squared_error
-from ..solvers import WorkingSet
+from ..solvers import SolveResult
+from .claims import (
+    RTOL,
+    Claim,
+    Finding,
+    ObjectiveOfData,
+    Solution,
+    alpha_allowance,
+    cluster_numbers,
+    findings,
+    real_number,
+)
 
 if TYPE_CHECKING:
     from .data import FitData
 
-# Relative difference of two computations of the same alpha.
-_ALPHA_RTOL = 1e-9
-# Rounding errors of coefficients, in units of their precision, that change what is proved.
-_ROUNDINGS = 4.0
 # Accuracy of the dual bound, relative to tol, where that of the coefficients themselves does not suffice.
 _SHARPER = 0.1
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was checked, in words."""
-
-    holds: bool
-    text: str
+# Relative accuracy of coefficients without penalty: least squares, and Newton's method with its ridge.
+_RELAXED_RTOL = {"squared": 1e-6, "multinomial": 1e-4}
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +47,8 @@ class Verification:
         The same as the fit says.
     gap : float
         Proved bound on ``objective - minimum``, from the data.
+    claimed_gap : float
+        The same as the fit says, ``dual_gap_``.
     goal : float
         Largest gap that ``tol`` allows: ``tol`` times the loss of the null model.
     kkt_residual : float
@@ -69,11 +71,15 @@ class Verification:
     (True, True)
     >>> bool(model.verify(data.X, data.Y + data.X[:, :1]))
     False
+    >>> model.dual_gap_ = 0.0
+    >>> bool(model.verify(data.X, data.Y))
+    False
     """
 
     objective: float
     claimed_objective: float
     gap: float
+    claimed_gap: float
     goal: float
     kkt_residual: float
     alpha: float
@@ -93,118 +99,91 @@ class Verification:
         return "\n".join(lines)
 
 
-def verify_fit(estimator: Any, data: FitData, model: Model) -> Verification:
-    """Check a fitted estimator against the full problem of the data."""
-    with np.errstate(all="ignore"):
-        return _Check(estimator, data, model).verification()
+class FitCheck:
+    """The numbers of a verification, each computed once.
 
-
-class _Check:
-    """The numbers of a verification, each computed once."""
+    Parameters
+    ----------
+    estimator : GroupOWLBase
+        The fitted estimator, whose claims are checked.
+    data : FitData
+        The data of the fit.
+    model : Model
+        What the parameters ask for on these data.
+    """
 
     def __init__(self, estimator: Any, data: FitData, model: Model) -> None:
-        self.estimator, self.data, self.model = estimator, data, model
-        self.alpha = float(estimator.alpha_)
-        self.problem: Problem = model.problem.with_lam(self.alpha * model.sequence_weights)
-        self.coef, intercept = estimator._penalized_coefficients()
-        self.B, self.intercept = estimator._inner_coefficients(self.coef, intercept)
+        self.estimator = estimator
+        self.data = data
+        self.model = model
+        self.stated: SolveResult = estimator.solve_result_
+        self.alpha = real_number(estimator.alpha_)
+        if not 0.0 < self.alpha < np.inf:
+            raise ValueError(f"alpha_ is {estimator.alpha_!r}, which is not a positive number. Fit again.")
+        coef, intercept = estimator._penalized_coefficients()
+        self.B, self.intercept = estimator._inner_coefficients(coef, intercept)
         expected = (data.n_features, data.n_targets)
         if self.B.shape != expected or self.intercept.shape != expected[1:]:
             raise ValueError(
-                f"coef_ has shape {np.shape(self.coef)} and intercept_ {np.shape(intercept)}, which do not belong to "
+                f"coef_ has shape {np.shape(coef)} and intercept_ {np.shape(intercept)}, which do not belong to "
                 f"{expected[0]} features and {expected[1]} targets. Fit again."
             )
+        shapes = [np.shape(value) for value in (self.stated.B, self.stated.intercept, self.stated.screened_at)]
+        if shapes != [expected, expected[1:], expected[:1]]:
+            raise ValueError(
+                f"solve_result_ has B, intercept and screened_at of the shapes {shapes}, which do not belong to "
+                f"{expected[0]} features and {expected[1]} targets. Fit again."
+            )
+        self.dtype = np.asarray(coef).dtype
         self.is_finite = bool(np.isfinite(self.B).all() and np.isfinite(self.intercept).all())
-        self.coefficients = (
-            self.problem.from_input(self.B, self.intercept) if self.is_finite else self.problem.null_coefficients()
-        )
         self.goal = float(estimator.tol) * model.null_loss
-        self.certificate = self.problem.certify(self.coefficients)
-        self.allowance = self._rounding_allowance()
+        self.terms = ObjectiveOfData(estimator, data, model)
+        if self.is_finite:
+            B, offset = self.B, self.intercept
+        else:  # nothing is known of them
+            B, offset = np.zeros(expected), np.zeros(expected[1])
+        self.solution = Solution(self.terms, self.alpha, B, offset, dtype=self.dtype)
+        self.objective = self.solution.objective if self.is_finite else np.inf
 
-    def verification(self) -> Verification:
-        """All numbers, and what they mean."""
-        certificate = self.certificate
-        objective = self._objective()
-        lower = certificate.primal - certificate.gap  # of the minimum, whatever the coefficients
-        if self.is_finite and not objective - lower <= self.goal + self.allowance:
-            lower = max(lower, self._sharper_bound())
-        gap = max(objective - lower, 0.0)
-        claimed = self.estimator.solve_result_.screened_at >= 0
-        claimed[self.estimator.unpenalized_] = False
+    def verification(self, more: tuple[Finding, ...] = ()) -> Verification:
+        """All numbers, and what they mean; ``more`` was found elsewhere."""
+        lower, allowance = self.solution.lower, self.solution.allowance
+        if self.is_finite and not self.objective - lower <= self.goal + allowance:
+            bound = self.solution.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1))
+            lower = max(lower, bound)
+        gap = max(self.objective - lower, 0.0)
+        claimed = self.stated.screened_at >= 0
+        claimed[self.model.unpenalized] = False
         return Verification(
-            objective=objective,
-            claimed_objective=float(self.estimator.solve_result_.primal),
+            objective=self.objective,
+            claimed_objective=real_number(self.stated.primal),
             gap=gap,
+            claimed_gap=real_number(self.estimator.dual_gap_),
             goal=self.goal,
             kkt_residual=self._kkt_residual(),
             alpha=self.alpha,
             n_claimed_zero=int(claimed.sum()),
-            n_proved_again=int(np.sum(claimed & self._proved_zero(certificate))),
+            n_proved_again=int(np.sum(claimed & self._proved_zero())),
             findings=(
                 self._alpha_finding(),
-                self._objective_finding(objective),
+                self._objective_finding(),
                 self._gap_finding(gap),
                 self._zeros_finding(claimed),
+                *findings(self._claims()),
+                *more,
             ),
         )
 
     # Numbers ----------------------------------------------------------------------------------------
 
-    def _objective(self) -> float:
-        """The documented objective, term by term, from the data as they were given."""
-        if not self.is_finite:
-            return np.inf
-        penalised = np.delete(np.arange(self.data.n_features), self.estimator.unpenalized_)
-        loss, mean, deviation = self._summary_terms() if self.data.is_summarised else self._sample_terms()
-        norms = unit_norms(self.B[penalised])
-        if self.estimator.standardize:
-            norms = norms * np.where(exceeds_rounding(deviation, mean), deviation, 1.0)[penalised]
-        value = loss + self.alpha * owl_value(norms, self.model.weights)
-        return value if np.isfinite(value) else np.inf
-
-    def _sample_terms(self) -> tuple[float, FloatArray, FloatArray]:
-        """Mean loss of the samples, and means and deviations of the columns."""
-        data, loss = self.data, self.problem.loss
-        design, Y, w = as_design(data.X).adopt(data.Y, data.sample_weight, loss.check_targets, 1.0)
-        value = design.reduce(loss.value, design.matmul(self.B, self.intercept), Y, w)
-        mean = design.column_means(w)
-        return float(value), mean, design.column_norms(w, mean)
-
-    def _summary_terms(self) -> tuple[float, FloatArray, FloatArray]:
-        """The same from statistics."""
-        known = self.data.X
-        error = mean_squared_error(known, Candidate.of(self.B, self.intercept))
-        return 0.5 * known.n_tasks * error, known.x_mean, np.sqrt(np.diagonal(known.gram) / known.total_weight)
-
-    def _rounding_allowance(self) -> float:
-        """What rounding the coefficients to their precision changes in objective and dual value."""
-        residual = self.certificate.residual
-        if residual is None:  # nothing is known of coefficients that overflow
-            return 0.0
-        unit = _ROUNDINGS * float(np.finfo(np.asarray(self.coef).dtype).eps)
-        moved = unit * (residual.reach + float(np.linalg.norm(self.intercept)))
-        # The loss changes with the predictor as fast as the norm of its gradient says, and a little more by curvature.
-        penalty = unit * self.problem.penalty_value(self.coefficients)
-        curvature = self.problem.loss.curvature
-        slope = min(residual.norm, np.sqrt(2.0 * curvature * self.model.null_loss))  # of a fit it is not larger
-        return float(penalty + moved * (slope + curvature * moved))
-
-    def _sharper_bound(self) -> float:
-        """A lower bound on the minimum from a solve of its own, without screening, that starts at the coefficients.
-
-        The dual point of good coefficients may be worse than theirs: the fit may have proved more with another one.
-        """
-        sequence = self.model.sequence(
-            WorkingSet(), tol=_SHARPER * self.estimator.tol, start=self.problem.loss.canonical(self.coefficients)
-        )
-        result = sequence.solve(
-            self.model.sequence_weights, self.alpha, rule=None, max_iter=max(int(self.estimator.max_iter), 1)
-        )
-        return result.primal - result.gap
+    def _solved_again(self) -> SolveResult:
+        """The same solve once more, by the settings of the fit."""
+        solve = getattr(self.estimator, "_final_fit", self.estimator._solve)
+        result: SolveResult = solve(self.model, self.alpha, self.estimator._settings())
+        return result
 
     def _kkt_residual(self) -> float:
-        problem, B = self.problem, self.coefficients
+        problem, B = self.solution.problem, self.solution.coefficients
         if not self.is_finite:
             return np.inf
         curvature = problem.lipschitz()
@@ -214,37 +193,39 @@ class _Check:
         step = B - problem.prox(B + descent / curvature, 1.0 / curvature)
         return float(unit_norms(curvature * step).max(initial=0.0) / problem.lam[0])
 
-    def _proved_zero(self, certificate: Certificate) -> Any:
-        everything = np.arange(self.problem.n_rows)
+    def _proved_zero(self) -> Any:
+        problem, certificate = self.solution.problem, self.solution.certificate
+        everything = np.arange(problem.n_rows)
         proved = np.zeros(len(everything), dtype=bool)
-        if not np.isfinite(certificate.gap):  # nothing is
+        if not (self.is_finite and np.isfinite(certificate.gap)):  # nothing is
             return proved
         proved[:] = True
-        proved[safe_rows(self.problem, certificate, everything, extended_rule)] = False
+        proved[safe_rows(problem, certificate, everything, extended_rule)] = False
         return proved
 
     # Findings ---------------------------------------------------------------------------------------
 
     def _alpha_finding(self) -> Finding:
         if not hasattr(self.estimator, "alpha"):
-            return Finding(True, f"alpha_ = {self.alpha:.6g}, as it was chosen; the choice is not checked")
+            return Finding(True, f"alpha_ = {self.alpha:.6g}, as it was chosen")
         asked = self.model.resolve_alpha(self.estimator.alpha)
-        holds = bool(abs(asked - self.alpha) <= _ALPHA_RTOL * abs(asked))
-        if holds:
+        allowance = alpha_allowance(self.model, asked) if isinstance(self.estimator.alpha, str) else RTOL * asked
+        if abs(asked - self.alpha) <= allowance:
             return Finding(True, f"alpha_ = {self.alpha:.6g} is what the parameters ask for on these data")
         return Finding(False, f"alpha_ = {self.alpha:.6g}, but on these data the parameters ask for {asked:.6g}")
 
-    def _objective_finding(self, objective: float) -> Finding:
-        claimed = float(self.estimator.solve_result_.primal)
-        holds = bool(abs(objective - claimed) <= self.goal + self.allowance)
+    def _objective_finding(self) -> Finding:
+        claimed = real_number(self.stated.primal)
+        holds = bool(abs(self.objective - claimed) <= self.solution.allowance)
         relation = "as the fit says" if holds else f"but the fit says {claimed:.10g}"
-        return Finding(holds, f"objective {objective:.10g} from the data, {relation}")
+        return Finding(holds, f"objective {self.objective:.10g} from the data, {relation}")
 
     def _gap_finding(self, gap: float) -> Finding:
-        holds = bool(gap <= self.goal + self.allowance)
+        allowance = self.solution.allowance
+        holds = bool(gap <= self.goal + allowance)
         bound = f"tol * null loss = {self.goal:.3g}"
         if gap > self.goal:
-            bound += f" and {self.allowance:.3g} for rounding"
+            bound += f" and {allowance:.3g} for rounding"
         if holds:
             return Finding(True, f"duality gap {gap:.3g}, at most {bound}: nothing is better by more than this")
         return Finding(False, f"duality gap {gap:.3g}, above {bound}: these coefficients are not proved optimal")
@@ -256,3 +237,59 @@ class _Check:
         labels: FloatArray = self.estimator._feature_labels()
         listed = ", ".join(str(labels[j]) for j in wrong[:5])
         return Finding(False, f"{len(wrong)} features claimed proved zero have coefficients that are not: {listed}")
+
+    # What else the fit says ---------------------------------------------------------------------------
+
+    def _claims(self) -> list[Claim]:
+        fit, stated, names = self.estimator, self.stated, getattr(self.estimator, "feature_names_in_", None)
+        free = resolve_columns("unpenalized", fit.unpenalized, self.data.n_features, names)
+        claims = [
+            Claim("weights_", fit.weights_, self.model.weights, RTOL * self.model.weights),
+            Claim("unpenalized_", fit.unpenalized_, free),
+            *self._coefficient_claims(),
+            Claim("n_iter_", fit.n_iter_, stated.n_iter),
+            Claim("solve_result_.active", stated.active, np.flatnonzero(stated.screened_at < 0)),
+            Claim("screened_fraction_", fit.screened_fraction_, 1.0 - len(stated.active) / self.data.n_features),
+        ]
+        if self.is_finite:
+            claims += self._solution_claims()
+        return claims
+
+    def _solution_claims(self) -> list[Claim]:
+        fit, stated, solution = self.estimator, self.stated, self.solution
+        gap = real_number(fit.dual_gap_)
+        clusters = cluster_numbers(self.model, stated.B, fit.clusters_)  # ties need all digits
+        return [
+            Claim("clusters_", fit.clusters_, clusters),
+            Claim("solve_result_.clusters", stated.clusters, clusters),
+            Claim("dual_gap_", fit.dual_gap_, *solution.gap(replace(stated, gap=fit.dual_gap_), self._solved_again)),
+            Claim("solve_result_.gap", stated.gap, gap),
+            Claim("solve_result_.dual", stated.dual, real_number(stated.primal) - gap, solution.rounding),
+            Claim("status", stated.status, solution.status(stated, float(fit.tol))),
+        ]
+
+    def _coefficient_claims(self) -> list[Claim]:
+        """The penalised coefficients are those of the solve; a relaxed fit has others, without penalty, beside them."""
+        fit, stated = self.estimator, self.stated
+        is_relaxed = "penalized_coef_" in vars(fit)
+        claims = self._compared("penalized_" if is_relaxed else "", stated.B, stated.intercept, 4.0 * EPS)
+        if bool(fit.relaxed) != is_relaxed:
+            claims.append(Claim("relaxed", bool(fit.relaxed), is_relaxed))
+        elif is_relaxed:
+            B, intercept, _ = relaxed_coefficients(self.model, stated.support, judge=False)
+            claims += self._compared("", B, intercept, _RELAXED_RTOL[self.model.problem.loss.name])
+        return claims
+
+    def _compared(self, prefix: str, B: FloatArray, intercept: FloatArray, rtol: float) -> list[Claim]:
+        """Coefficients and intercept as users see them, beside others; what is zero must be so."""
+        found, offset = self.estimator._public_coefficients(B, intercept, self.data)
+        names = f"{prefix}coef_", f"{prefix}intercept_"
+        coef, stated = (getattr(self.estimator, name) for name in names)
+        unit = rtol + 4.0 * float(np.finfo(self.dtype).eps)
+        shift = np.abs(self.terms.mean) @ np.abs(B)  # the intercept takes it up
+        reach = np.abs(intercept).max() + np.abs(self.model.problem.targets.center).max() + shift.max()
+        sizes = np.abs(B).max() * (np.atleast_2d(found) != 0.0)
+        return [
+            Claim(names[0], np.atleast_2d(coef), np.atleast_2d(found), unit * sizes),
+            Claim(names[1], np.atleast_1d(stated), np.atleast_1d(offset), unit * reach),
+        ]

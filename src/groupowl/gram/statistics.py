@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._dask import as_row_chunks
+from .._dask import as_row_chunks, computed
 from .._files import fresh_file
 from .._kernels import EPS, LARGEST_NORM, SMALLEST_NORM, exceeds_rounding, two_sum
 from .._typing import BoolArray, FloatArray, IndexArray
@@ -127,7 +127,7 @@ class SufficientStatistics:
         merge = dask.delayed(_merge_present, pure=False)
         while len(parts) > 1:
             parts = [merge(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
-        (total,) = dask.compute(parts[0])
+        total = computed(parts[0])
         if total is None:
             raise ValueError(NO_SAMPLES)
         return total

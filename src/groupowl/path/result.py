@@ -18,7 +18,7 @@ from .fitting import PathFit, PathPoint
 # Rows of the table that a path is printed as.
 _SHOWN = 8
 
-_REASONS = {
+REASONS = {
     "end": "all alphas solved",
     "deviance": "ended early: the deviance is explained",
     "max_features": "ended early: the next alpha selects more than max_features",
@@ -316,7 +316,7 @@ class PathResult:
                 f"{i:>5}{point.alpha:>12.4g}{point.n_selected:>10}{point.clusters.max(initial=0):>10}"
                 f"{100 * point.deviance_ratio:>9.1f}%{point.gap:>10.1e}  {point.status}"
             )
-        return "\n".join([*lines, _REASONS[self.stopped_because]])
+        return "\n".join([*lines, REASONS[self.stopped_because]])
 
 
 def _mix(parts: list[tuple[float, FloatArray]]) -> FloatArray:

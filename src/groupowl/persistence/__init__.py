@@ -9,6 +9,7 @@ from typing import Any
 from .classes import storable_names
 from .encoding import Decoder, Encoder, is_storable
 from .folders import read_folder, write_folder
+from .schema import Damage, check_object
 
 __all__ = ["load", "save"]
 
@@ -66,6 +67,12 @@ def load(folder: Any) -> Any:
     estimator, PathResult, SolveResult or History
         What was saved, with equal parameters, attributes and predictions.
 
+    Raises
+    ------
+    ValueError
+        If the folder is not one of :func:`save`, is of a newer format, or is damaged: everything in it is checked, so
+        that what can be loaded can predict.
+
     Examples
     --------
     >>> import tempfile
@@ -80,4 +87,11 @@ def load(folder: Any) -> Any:
     if not isinstance(folder, str | os.PathLike):
         raise TypeError(f"folder must be a str or a Path, got {folder!r} of type {type(folder).__name__}.")
     content, arrays = read_folder(Path(folder))
-    return Decoder(arrays, str(folder)).decode(content)
+    try:
+        obj = Decoder(arrays).decode(content)
+        if not is_storable(obj):
+            raise Damage(f"it holds a {type(obj).__name__}, and save writes {storable_names()}")
+        check_object(obj)
+    except Damage as error:
+        raise ValueError(f"{str(folder)!r} is damaged: {error}. Save the model again.") from error
+    return obj

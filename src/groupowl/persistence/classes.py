@@ -57,10 +57,11 @@ def storable_names() -> str:
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:
     """What a fit has left on an estimator."""
-    return {name: value for name, value in vars(estimator).items() if _is_fitted(name)}
+    return {name: value for name, value in vars(estimator).items() if is_fitted_name(name)}
 
 
-def _is_fitted(name: str) -> bool:
+def is_fitted_name(name: str) -> bool:
+    """Whether an attribute of this name is what a fit has left."""
     return (name.endswith("_") and not name.startswith("_")) or name.startswith("_fit")
 
 

@@ -20,12 +20,16 @@ from .classes import (
     belongs_to,
     constructor_arguments,
     fitted_attributes,
+    is_fitted_name,
     public_fields,
 )
+from .schema import Damage
 
 _TAG = "$"
 # Kinds of arrays that are stored as they are: numbers, truth values, text, bytes and dates.
 _PLAIN_KINDS = "biufcUSMm"
+# Floats that JSON does not have, by their text.
+_SPECIAL = {repr(value): value for value in (math.nan, math.inf, -math.inf)}
 
 _REMEDIES = {
     "weights": "Use set_params(weights=estimator.weights_), the sequence itself.",
@@ -115,19 +119,17 @@ class Decoder:
     ----------
     arrays : dict
         Arrays by name.
-    source : str
-        Where the tree comes from, for messages.
     """
 
-    def __init__(self, arrays: dict[str, Any], source: str) -> None:
+    def __init__(self, arrays: dict[str, Any]) -> None:
         self.arrays = arrays
-        self.source = source
+        self.used: set[str] = set()
         self._makers: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "float": lambda node: float(node["value"]),
+            "float": lambda node: _SPECIAL[node["value"]],
             "tuple": lambda node: tuple(self._decode(node["items"])),
             "dict": lambda node: {self._decode(key): self._decode(item) for key, item in node["pairs"]},
-            "array": lambda node: self.arrays[node["name"]],
-            "scalar": lambda node: self.arrays[node["name"]][()],
+            "array": lambda node: self._array(node["name"]),
+            "scalar": self._decode_scalar,
             "objects": self._decode_objects,
             "estimator": self._decode_estimator,
             "record": lambda node: RECORDS[node["class"]](**self._decode_named(node["fields"])),
@@ -135,13 +137,18 @@ class Decoder:
         }
 
     def decode(self, node: Any) -> Any:
-        """The value of a whole tree, or an error that says that it is damaged."""
+        """The value of a whole tree, or an error that says how it is damaged."""
         try:
-            return self._decode(node)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(
-                f"{self.source!r} is damaged: {type(error).__name__} {error}. Save the model again."
-            ) from error
+            value = self._decode(node)
+        except RecursionError:
+            raise Damage("its tree is nested too deeply") from None
+        except Damage:
+            raise
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise Damage(f"{type(error).__name__} {error}") from error
+        if unused := sorted(self.arrays.keys() - self.used):
+            raise Damage(f"it has the array {unused[0]!r}, which nothing in it names")
+        return value
 
     def _decode(self, node: Any) -> Any:
         if isinstance(node, list):
@@ -153,6 +160,21 @@ class Decoder:
     def _decode_named(self, node: dict[str, Any]) -> dict[str, Any]:
         return {name: self._decode(item) for name, item in node.items()}
 
+    def _array(self, name: str) -> Any:
+        if name not in self.arrays:
+            raise Damage(f"its array {name!r} is missing")
+        self.used.add(name)
+        array = self.arrays[name]
+        if array.dtype.kind not in _PLAIN_KINDS:
+            raise Damage(f"its array {name!r} has the dtype {array.dtype}, which is never saved")
+        return array
+
+    def _decode_scalar(self, node: dict[str, Any]) -> Any:
+        array = self._array(node["name"])
+        if array.ndim:
+            raise Damage(f"its number {node['name']!r} is an array of shape {array.shape}")
+        return array[()]
+
     def _decode_objects(self, node: dict[str, Any]) -> Any:
         array = np.empty(len(node["items"]), dtype=object)
         array[:] = self._decode(node["items"])
@@ -160,5 +182,9 @@ class Decoder:
 
     def _decode_estimator(self, node: dict[str, Any]) -> Any:
         estimator = ESTIMATORS[node["class"]](**self._decode_named(node["params"]))
-        vars(estimator).update(self._decode_named(node["fitted"]))
+        fitted = self._decode_named(node["fitted"])
+        for name in fitted:
+            if not is_fitted_name(name) or hasattr(type(estimator), name):
+                raise Damage(f"{node['class']}.{name} is nothing that a fit leaves behind")
+        vars(estimator).update(fitted)
         return estimator

@@ -8,11 +8,12 @@ import zipfile
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from .._files import fresh_folder, standing
+from ..designs.storage.npz import read_archive
 
 #: Goes up whenever earlier versions cannot read what is written.
 FORMAT_VERSION = 1
@@ -65,26 +66,29 @@ def read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
 def _read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
     envelope = _read_envelope(folder)
     found = envelope["format_version"]
-    if not isinstance(found, int) or found > FORMAT_VERSION:
+    if type(found) is not int or found < 1:
+        raise ValueError(
+            f"{str(folder)!r} is damaged: {_TREE} says that it has the format {found!r}, which does not exist; formats "
+            f"are numbers from 1 to {FORMAT_VERSION}. Save again."
+        )
+    if found > FORMAT_VERSION:
         raise ValueError(
             f"{str(folder)!r} was written by groupowl {envelope.get('groupowl_version')} in format {found}; this "
             f"version reads formats up to {FORMAT_VERSION}. Update groupowl."
         )
     try:
-        with (folder / _ARRAYS).open("rb") as file:
-            return envelope["content"], _read_arrays(file)
+        return envelope["content"], _read_arrays(folder / _ARRAYS)
     except Exception as error:  # a damaged archive makes zipfile, zlib and NumPy raise almost anything
         raise ValueError(
             f"{str(folder)!r} is damaged: {_ARRAYS} cannot be read ({type(error).__name__}: {error}). Save again."
         ) from error
 
 
-def _read_arrays(file: Any) -> dict[str, Any]:
-    if not zipfile.is_zipfile(file):  # which NumPy would take for something else
-        raise ValueError("it is no zip archive, or cut off")
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as stored:
-        return dict(stored)
+def _read_arrays(path: Path) -> dict[str, Any]:
+    with _open_file(path) as file:
+        if not zipfile.is_zipfile(file):  # which NumPy would take for something else
+            raise ValueError("it is no zip archive, or cut off")
+    return read_archive(path)
 
 
 def _read_envelope(folder: Path) -> dict[str, Any]:
@@ -96,15 +100,16 @@ def _read_envelope(folder: Path) -> dict[str, Any]:
             f"{str(folder)!r} is a file, but load reads {_TREE} and {_ARRAYS} together. Give it the folder that save "
             "has written."
         )
-    try:
-        text = (folder / _TREE).read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not os.path.lexists(folder / _TREE):
         raise ValueError(
             f"{str(folder)!r} is no folder that groupowl's save has written: it has no {_TREE}. Give it one that has."
-        ) from None
+        )
     try:
-        envelope = json.loads(text)
-    except ValueError as error:
+        with _open_file(folder / _TREE) as file:
+            envelope = json.loads(file.read().decode("utf-8"), parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError(f"{str(folder)!r} is damaged: {_TREE} is nested too deeply. Save again.") from None
+    except (OSError, ValueError) as error:
         raise ValueError(f"{str(folder)!r} is damaged: {_TREE} cannot be read ({error}). Save again.") from error
     if not _is_ours(envelope):
         raise ValueError(
@@ -112,6 +117,17 @@ def _read_envelope(folder: Path) -> dict[str, Any]:
             "is."
         )
     return dict(envelope)
+
+
+def _open_file(path: Path) -> BinaryIO:
+    """Open a file; what is none could be waited for without end."""
+    if not path.is_file():
+        raise OSError("it is no file" if os.path.lexists(path) else "it is missing")
+    return path.open("rb")
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"it has the number {text}, which JSON does not have")
 
 
 def _is_ours(envelope: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,8 @@ def _sorted_selection(
     order = falling_order(np.linalg.norm(rows, axis=1))
     order = order[np.argsort(clusters[order], kind="stable")]
     names = names_of(features[order], checked_names("feature_names", feature_names, n_features))
-    tasks = checked_names("task_names", task_names, rows.shape[1]) or _numbered_tasks(rows.shape[1])
+    given = checked_names("task_names", task_names, rows.shape[1])
+    tasks = [str(name) for name in given or _numbered_tasks(rows.shape[1])]
     return Selection(features[order], names, rows[order], clusters[order], tasks)
 
 
@@ -72,21 +73,21 @@ def _numbered_tasks(count: int) -> list[str]:
     return ["y"] if count == 1 else [f"task {k}" for k in range(count)]
 
 
-def checked_names(argument: str, names: Any, count: int) -> list[str] | None:
-    """Names as text, one for each; None stays None."""
+def checked_names(argument: str, names: Any, count: int) -> Sequence[Any] | None:
+    """Names, one for each; None stays None."""
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise TypeError(f"{argument} must be a list of names, got {names!r}.")
-    listed = [str(name) for name in names]
+    listed = names if isinstance(names, Sequence) else list(names)
     if len(listed) != count:
         raise ValueError(f"{argument} must have one name for each of the {count}, got {len(listed)} names.")
     return listed
 
 
-def names_of(features: IndexArray, names: list[str] | None) -> list[str]:
+def names_of(features: IndexArray, names: Sequence[Any] | None) -> list[str]:
     """Names of some features; those without a name are called x0, x1, ... like scikit-learn's."""
-    return [f"x{j}" if names is None else names[j] for j in features]
+    return [f"x{j}" if names is None else str(names[j]) for j in features.tolist()]
 
 
 def _classes(estimator: Any, n_targets: int) -> list[str] | None:

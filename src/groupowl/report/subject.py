@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class Subject:
     Attributes
     ----------
     contents : ReportContents
-    names : list of str
+    names : sequence of str
         Names of all features, each in one line.
     alpha : float
         Of the fit.
@@ -34,7 +35,7 @@ class Subject:
     """
 
     contents: ReportContents
-    names: list[str]
+    names: Sequence[str]
     alpha: float
     selection: Selection
     intercept: FloatArray | None
@@ -42,7 +43,7 @@ class Subject:
     @classmethod
     def of(cls, contents: ReportContents) -> Subject:
         """What the contents are about."""
-        names = [shown_name(name) for name in contents.feature_names]
+        names = _Shown(contents.feature_names)
         columns = [shown_name(name) for name in contents.columns]
         if contents.estimator is None:
             assert contents.path is not None
@@ -161,7 +162,27 @@ def shown_name(name: Any) -> str:
     return " ".join(str(name).split()) or "(empty name)"
 
 
-def _end_of(path: PathResult, names: list[str], columns: list[str]) -> tuple[float, Selection, FloatArray | None]:
+class _Shown(Sequence[str]):
+    """Names as the page shows them, each made when it is asked for."""
+
+    def __init__(self, names: Any) -> None:
+        self.names = names if isinstance(names, Sequence) else list(names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, position: int) -> str: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> list[str]: ...
+
+    def __getitem__(self, position: Any) -> Any:
+        chosen = self.names[position]
+        return [shown_name(name) for name in chosen] if isinstance(position, slice) else shown_name(chosen)
+
+
+def _end_of(path: PathResult, names: Sequence[str], columns: list[str]) -> tuple[float, Selection, FloatArray | None]:
     point = path[len(path) - 1]
     public = replace(point, rows=public_rows(path, point))
     intercept = path.intercepts[:, -1].astype(np.float64) if path.fit_intercept else None

@@ -9,6 +9,10 @@ from zipfile import is_zipfile
 import numpy as np
 import scipy.sparse as sp
 
+from .._checks import sparse_array
+from ..designs.storage.memory import check_sparse_shape
+from ..designs.storage.npz import read_archive
+
 CSR_PIECES = ("data", "indices", "indptr", "shape")
 
 
@@ -16,8 +20,7 @@ def archive_arrays(path: Path) -> dict[str, Any]:
     """All arrays of an archive; pickles are refused."""
     if not is_zipfile(path):  # of which NumPy would say that it holds pickles
         raise ValueError("it is no archive.")
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
+    return read_archive(path)
 
 
 def has_matrix(arrays: dict[str, Any]) -> bool:
@@ -30,10 +33,11 @@ def archive_matrix(arrays: dict[str, Any]) -> Any:
     if not all(piece in arrays for piece in CSR_PIECES):
         return arrays["X"]
     data, indices, indptr, shape = (arrays[piece] for piece in CSR_PIECES)
+    if shape.shape != (2,) or shape.dtype.kind not in "iu":
+        raise ValueError(f"shape must be two integers, but it is {shape.tolist()!r}")
+    check_sparse_shape("X", tuple(shape.tolist()))
     kind = sp.csc_array if _text(arrays.get("format")) == "csc" else sp.csr_array
-    matrix = kind((data, indices.astype(np.int32), indptr.astype(np.int32)), shape=tuple(shape.tolist()))
-    matrix.check_format(full_check=True)
-    return sp.csr_array(matrix)
+    return sp.csr_array(sparse_array("X", kind((data, indices, indptr), shape=tuple(shape.tolist()))))
 
 
 def _text(value: Any) -> str | None:

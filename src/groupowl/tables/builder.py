@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .._typing import FloatArray
+from .._typing import FloatArray, IndexArray
 from .columns import find_column, find_columns
 from .errors import MissingTargetsError, TableError, counted, listed
 from .joining import Match, match_order, match_rows
+from .names import chosen_names
 from .sheets import Sheet
 from .table import CLASSIFICATION, REGRESSION, Roles, Table
 from .values import check_complete, class_labels, group_values, no_number, numbers_of, sample_ids, sample_weights
@@ -81,7 +83,7 @@ class _Builder:
         table = Table(
             source=sheet.source,
             X=X,
-            feature_names=tuple(sheet.names[j] for j in self.features),
+            feature_names=chosen_names(sheet.names, self.features),
             y=y,
             target_names=tuple(self.target_sheet.names[j] for j in self.targets),
             task=task,
@@ -144,9 +146,9 @@ class _Builder:
         if self.other is None:
             return []
         sheet = self.sheet
-        others = {*self.drop, *self._taken(sheet), *sheet.auxiliary, *sheet.unnamed}
+        others = {*self.drop, *self._taken(sheet), *sheet.auxiliary}
         found = [sheet.positions[name] for name in self._target_names() if name in sheet.positions]
-        return [j for j in found if j not in others]
+        return [j for j in found if j not in others and j not in sheet.unnamed]
 
     def _check_copies(self, match: Match | None) -> None:
         """Refuse a column of the data that has the name of a target and other values: nobody knows what it is."""
@@ -179,25 +181,32 @@ class _Builder:
             names = listed(self.sheet.names[j] for j in sorted(both))
             raise TableError(f"{names} in --unpenalized is no feature: another option uses it or leaves it out.")
 
-    def _features(self) -> list[int]:
+    def _features(self) -> IndexArray:
         sheet = self.sheet
         out = set(self.drop) | self._taken(sheet) | (set(self.targets) if self.other is None else set())
         out |= sheet.auxiliary - set(self.unpenalized)
         out |= set(self.copies)  # targets that are in the data too would explain themselves
-        features = [j for j in range(len(sheet.names)) if j not in out]
-        if not features:
+        features = self._without(out)
+        if len(features) == 0:
             raise TableError(f"{sheet.source} has no column left that is a feature. Check --targets and --drop.")
         if len(self.unpenalized) == len(features):
             raise TableError(f"--unpenalized has all {len(features)} features: at least one must be penalised.")
         return features
+
+    def _without(self, columns: Iterable[int]) -> IndexArray:
+        """All columns of the features' file but some."""
+        is_left = np.ones(len(self.sheet.names), dtype=bool)
+        is_left[list(columns)] = False
+        return np.flatnonzero(is_left)
 
     def _target_names(self) -> list[str]:
         return [self.target_sheet.names[j] for j in self.targets]
 
     def _unused(self) -> list[int]:
         """Columns of the features' file that play no part and were not dropped by the user."""
-        known = {*self.features, *self.drop, *self._taken(self.sheet), *(self.targets if self.other is None else [])}
-        return [j for j in range(len(self.sheet.names)) if j not in known]
+        known = {*self.drop, *self._taken(self.sheet), *(self.targets if self.other is None else [])}
+        unused: list[int] = np.setdiff1d(self._without(known), self.features, assume_unique=True).tolist()
+        return unused
 
     # Rows -------------------------------------------------------------------------------------------
 

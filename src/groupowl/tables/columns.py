@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from .errors import TableError, counted, listed
+from .names import NumberedNames, positions_of
 
 _PATTERN_MARKS = re.compile(r"[*?\[]")
 _POSITION = re.compile(r"[+-]?\d+")
@@ -28,7 +29,7 @@ def find_columns(option: str, given: Iterable[str], names: Sequence[str], source
     source : str
         The file, for messages.
     """
-    positions = {name: j for j, name in enumerate(names)}
+    positions = positions_of(names)
     found: dict[int, None] = {}
     for text in given:
         parts = [text] if text in positions else [part.strip() for part in text.split(",")]
@@ -46,7 +47,7 @@ def find_column(option: str, given: str, names: Sequence[str], source: str) -> i
     return found[0]
 
 
-def _matches(option: str, part: str, names: Sequence[str], positions: dict[str, int], source: str) -> list[int]:
+def _matches(option: str, part: str, names: Sequence[str], positions: Mapping[str, int], source: str) -> list[int]:
     if part in positions:
         return [positions[part]]
     if _POSITION.fullmatch(part):
@@ -71,6 +72,7 @@ def _unknown(option: str, part: str, names: Sequence[str], source: str) -> str:
     if not part:
         return f"{option} has an empty name. Separate names by single commas."
     what = "has no column that matches" if _PATTERN_MARKS.search(part) else "has no column"
-    close = difflib.get_close_matches(part, names, n=3, cutoff=0.7)
+    spelled = names.others if isinstance(names, NumberedNames) else names  # numbers are all alike
+    close = difflib.get_close_matches(part, spelled, n=3, cutoff=0.7)
     hint = f"Did you mean {' or '.join(repr(name) for name in close)}?" if close else f"Columns: {listed(names)}."
     return f"{option}: {source} {what} {part!r}. {hint}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from .builder import make_table
 from .columns import find_column
 from .errors import TableError, counted, listed
 from .formats import read_sheet
+from .names import NumberedNames
 from .sheets import Sheet
 from .table import Roles, Table
 from .values import numbers_of, sample_ids
@@ -75,19 +76,19 @@ class Features:
     ----------
     X : ndarray or csr_array
     ids : tuple of str or None
-    extra : tuple of str
+    extra : sequence of str
         Columns of the file that the model does not know.
     id_name : str or None
         Name of the column with the ids; None where the rows themselves have names, or none.
-    absent : tuple of str
+    absent : sequence of str
         Features that are not needed and not in the file; zeros stand in for them.
     """
 
     X: Any
     ids: tuple[str, ...] | None
-    extra: tuple[str, ...]
+    extra: Sequence[str]
     id_name: str | None = None
-    absent: tuple[str, ...] = ()
+    absent: Sequence[str] = ()
 
 
 def load_features(
@@ -117,20 +118,43 @@ def load_features(
     """
     left = reading.roles.id_columns[0]
     sheet = _read(path, reading, left)
-    missing = [name for name in names if name not in sheet.positions]
+    missing = _missing(sheet, names)
     if missing and not sheet.zeros_left_out:
         _check_missing(sheet, missing, names, names if needed is None else needed)
     column = None
     if left is not None and (left in sheet.positions or (needs_ids and sheet.index is None)):
         column = find_column("--id-column", left, sheet.names, sheet.source)
     id_name = None if column is None else sheet.names[column]
-    ignored = {*names, *known, id_name}
-    extra = [name for j, name in enumerate(sheet.names) if name not in ignored and j not in sheet.auxiliary]
-    absent = () if sheet.zeros_left_out else tuple(missing)
-    return Features(_known_columns(sheet, names), sample_ids(sheet, column), tuple(extra), id_name, absent)
+    extra = _extra(sheet, names, {*known, id_name})
+    absent: Sequence[str] = () if sheet.zeros_left_out else missing
+    return Features(_known_columns(sheet, names), sample_ids(sheet, column), extra, id_name, absent)
 
 
-def _check_missing(sheet: Sheet, missing: list[str], names: Sequence[str], needed: Collection[str]) -> None:
+def _missing(sheet: Sheet, names: Sequence[str]) -> Sequence[str]:
+    """Features that the file has not."""
+    if isinstance(names, NumberedNames) and names.continues(sheet.names):
+        return names.after(_n_common(sheet, names))
+    return tuple(name for name in names if name not in sheet.positions)
+
+
+def _extra(sheet: Sheet, names: Sequence[str], known: Collection[str | None]) -> Sequence[str]:
+    """Columns that are no features and nobody knows."""
+    if isinstance(sheet.names, NumberedNames) and sheet.names.continues(names):
+        rest = sheet.names.after(_n_common(sheet, names))
+        others = enumerate(rest.others, start=sheet.names.n_numbered)
+        return replace(rest, others=tuple(name for j, name in others if name not in known and j not in sheet.auxiliary))
+    ignored = {*names, *known}
+    found = (name for j, name in enumerate(sheet.names) if name not in ignored and j not in sheet.auxiliary)
+    return tuple(found)
+
+
+def _n_common(sheet: Sheet, names: Sequence[str]) -> int:
+    """Columns that the file and the model have, where both only number them."""
+    assert isinstance(sheet.names, NumberedNames)
+    return min(sheet.names.n_numbered, len(names))
+
+
+def _check_missing(sheet: Sheet, missing: Sequence[str], names: Sequence[str], needed: Collection[str]) -> None:
     """Refuse a file without needed features, without any, or where columns may have taken each other's places."""
     are_names = sheet.names_its_columns and not _are_numbered(names)
     is_strict = not are_names or len(missing) == len(names)
@@ -148,17 +172,23 @@ def _check_missing(sheet: Sheet, missing: list[str], names: Sequence[str], neede
 
 def _are_numbered(names: Sequence[str]) -> bool:
     """Whether names count columns, as "0", "V1" or "x12" do: a column less may have given them to others."""
+    if isinstance(names, NumberedNames):
+        return True
     counted_names = [_NUMBERED.fullmatch(name) for name in names]
     return len({match[1] for match in counted_names if match}) == 1 and all(counted_names)
 
 
 def _known_columns(sheet: Sheet, names: Sequence[str]) -> Any:
     """The features in order; those that the file leaves out are zero."""
-    present = [name for name in names if name in sheet.positions]
-    X = numbers_of(sheet, [sheet.positions[name] for name in present])
-    if len(present) == len(names):
+    if isinstance(names, NumberedNames) and names.continues(sheet.names):
+        places = positions = np.arange(_n_common(sheet, names))
+    else:
+        found = [sheet.positions.get(name, -1) for name in names]
+        places = np.flatnonzero(np.asarray(found, dtype=np.intp) >= 0)
+        positions = np.asarray(found, dtype=np.intp)[places]
+    X = numbers_of(sheet, positions)
+    if len(places) == len(names):
         return X
-    places = np.flatnonzero([name in sheet.positions for name in names])
     if isinstance(X, np.ndarray):
         filled = np.zeros((len(X), len(names)), dtype=X.dtype, order="F")
         filled[:, places] = X

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,14 +14,18 @@ import scipy.sparse as sp
 from .._checks import IMPUTE
 from ..designs import MemmapDesign, open_matrix
 from ..designs.storage import open_storage
+from ..designs.storage.memory import check_fits
 from .archives import CSR_PIECES, archive_arrays, archive_matrix, has_matrix
 from .arff import ArffHeader, arff_header, arff_lines, arff_table
 from .delimited import read_delimited
 from .errors import TableError, listed
 from .libsvm import first_bad_line, has_many_labels, label_columns, read_libsvm
+from .names import NumberedNames
 from .opening import open_text
 from .sheets import ArrowSheet, MatrixSheet, Sheet, check_names
 
+# Bytes of a cell of a table in memory, as numbers have.
+_CELL_BYTES = 8
 _NAME_ARRAYS = ("feature_names", "target_names", "ids", "format")
 
 
@@ -40,6 +44,9 @@ def read_parquet(path: Path, *, text_columns: Collection[str] = (), first_index:
     from pyarrow import parquet
 
     with path.open("rb") as file:
+        found = parquet.read_metadata(file)
+        shape = (found.num_rows, found.num_columns)
+        check_fits(f"a table of shape {shape}", _CELL_BYTES * shape[0] * shape[1])
         table = parquet.read_table(file)
     source = str(path)
     frame = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))  # what pandas knows of it
@@ -75,12 +82,13 @@ def read_npz(path: Path, *, text_columns: Collection[str] = (), first_index: int
         raise ValueError(f"X must hold real numbers, but its type is {X.dtype}.")
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     n_rows, n_columns = X.shape
-    names = _stored_names(arrays, "feature_names", n_columns, [f"x{j + 1}" for j in range(n_columns)])
     columns, unread = _beside_matrix(arrays, n_rows)
-    everything = (*names, *columns)
+    everything: Sequence[str] = NumberedNames("x", 1, n_columns, tuple(columns))
+    if "feature_names" in arrays:
+        everything = (*_stored_names(arrays, "feature_names", n_columns, []), *columns)
     check_names(str(path), everything)
     cells = dict(enumerate(columns.values(), start=n_columns))
-    targets = [j for j, name in enumerate(everything) if j >= n_columns and name in _target_names(arrays)]
+    targets = [j for j, name in enumerate(columns, start=n_columns) if name in _target_names(arrays)]
     return MatrixSheet(
         source=str(path),
         names=everything,
@@ -88,7 +96,6 @@ def read_npz(path: Path, *, text_columns: Collection[str] = (), first_index: int
         index=tuple(str(item) for item in arrays["ids"].tolist()) if "ids" in arrays else None,
         suggested_targets=tuple(targets),
         auxiliary=frozenset(cells),
-        unnamed=frozenset() if "feature_names" in arrays else frozenset(range(n_columns)),
         notes=tuple(f"Array {name!r} of {path} is not used: it is no vector of {n_rows} samples." for name in unread),
         X=X,
         texts={j: values.tolist() for j, values in cells.items() if values.dtype.kind in "US"},
@@ -142,6 +149,8 @@ def read_libsvm_sheet(path: Path, *, text_columns: Collection[str] = (), first_i
     multilabel = has_many_labels(path)
     try:
         X, labels, start = read_libsvm(path, first_index=first_index, multilabel=multilabel)
+    except TableError:
+        raise
     except ValueError as error:
         number = first_bad_line(path)
         raise ValueError(str(error) if number is None else f"line {number} is not in the format") from error
@@ -154,11 +163,10 @@ def read_libsvm_sheet(path: Path, *, text_columns: Collection[str] = (), first_i
     positions = range(n_columns, n_columns + len(targets))
     return MatrixSheet(
         source=str(path),
-        names=(*(str(j + start) for j in range(n_columns)), *targets),
+        names=NumberedNames("", start, n_columns, tuple(targets)),
         n_rows=X.shape[0],
         suggested_targets=tuple(positions),
         auxiliary=frozenset(positions),
-        unnamed=frozenset(range(n_columns)),
         zeros_left_out=True,
         first_index=start,
         X=X,
@@ -211,13 +219,13 @@ def read_large(path: Path, *, text_columns: Collection[str] = (), first_index: i
         if IMPUTE not in str(error):
             raise TableError(str(error)) from error
         X = _with_gaps(path)
-    names = X.feature_names
-    shown = [str(name) for name in names] if names is not None else [f"x{j + 1}" for j in range(X.shape[1])]
+    shown: Sequence[str] = NumberedNames("x", 1, X.shape[1])
+    if X.feature_names is not None:
+        shown = tuple(str(name) for name in X.feature_names)
     check_names(str(path), shown)
     small: Any = X
     matrix = X if isinstance(X, MemmapDesign) else small.X
-    unnamed = frozenset(range(len(shown))) if names is None else frozenset()
-    return MatrixSheet(source=str(path), names=tuple(shown), n_rows=X.shape[0], unnamed=unnamed, X=matrix)
+    return MatrixSheet(source=str(path), names=shown, n_rows=X.shape[0], X=matrix)
 
 
 def _with_gaps(path: Path) -> Any:

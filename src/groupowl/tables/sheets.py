@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._typing import FloatArray
+from .._typing import FloatArray, IndexArray
 from ..designs import Design, MemmapDesign
 from .errors import TableError, counted, listed
+from .names import NumberedNames, positions_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -28,8 +29,8 @@ class Sheet(ABC):
     ----------
     source : str
         The file, for messages.
-    names : tuple of str
-        Of the columns, all different.
+    names : sequence of str
+        Of the columns, all different; those that the file only numbers are made when they are asked for.
     n_rows : int
     index : tuple of str or None
         Names of the rows, where the file has them apart from its columns.
@@ -43,14 +44,12 @@ class Sheet(ABC):
         Number that the file itself gives to its first column; 1 but for some LIBSVM files.
     names_its_columns : bool
         Whether the file itself has a name for each column, so that one that is missing moves no other.
-    unnamed : frozenset of int
-        Columns whose names only count them: the file has none.
     notes : tuple of str
         Sentences about what the file holds besides its columns, and what was not read.
     """
 
     source: str
-    names: tuple[str, ...]
+    names: Sequence[str]
     n_rows: int
     index: tuple[str, ...] | None = None
     suggested_targets: tuple[int, ...] = ()
@@ -58,27 +57,35 @@ class Sheet(ABC):
     zeros_left_out: bool = False
     first_index: int = 1
     names_its_columns: bool = False
-    unnamed: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
 
+    @property
+    def unnamed(self) -> range:
+        """Columns whose names only count them: the file has none."""
+        return range(self.names.n_numbered if isinstance(self.names, NumberedNames) else 0)
+
     @cached_property
-    def positions(self) -> dict[str, int]:
+    def positions(self) -> Mapping[str, int]:
         """Positions of the columns by name."""
-        return {name: j for j, name in enumerate(self.names)}
+        return positions_of(self.names)
 
     @abstractmethod
     def is_number(self, j: int) -> bool:
         """Whether all cells of a column are numbers or empty."""
+
+    def no_numbers(self, columns: IndexArray) -> list[int]:
+        """Those of some columns that are not :meth:`is_number`."""
+        return [j for j in columns.tolist() if not self.is_number(j)]
 
     @abstractmethod
     def is_category(self, j: int) -> bool:
         """Whether a column is text, truth values or declared categories."""
 
     @abstractmethod
-    def matrix(self, columns: Sequence[int]) -> Any:
+    def matrix(self, columns: Sequence[int] | IndexArray) -> Any:
         """Columns of numbers as an array, or a csr_array where the file is sparse; NaN where a cell is empty."""
 
-    def dense(self, columns: Sequence[int]) -> FloatArray:
+    def dense(self, columns: Sequence[int] | IndexArray) -> FloatArray:
         """The same as an array of doubles, for a few columns."""
         values = self.matrix(columns)
         if isinstance(values, MemmapDesign):
@@ -87,13 +94,12 @@ class Sheet(ABC):
 
     def apart_from(self, other: Sheet) -> Sheet:
         """The same sheet with names for unnamed columns (y1, y2, ...) that no column of the other has."""
-        if not self.unnamed:
+        if not isinstance(self.names, NumberedNames):
             return self
-        taken = {*other.names, *(name for j, name in enumerate(self.names) if j not in self.unnamed)}
         stem = "y"
-        while any(f"{stem}{j + 1}" in taken for j in self.unnamed):
+        while any(f"{stem}{j + 1}" in names for j in self.unnamed for names in (other.positions, self.names.others)):
             stem += "_"
-        names = tuple(f"{stem}{j + 1}" if j in self.unnamed else name for j, name in enumerate(self.names))
+        names = NumberedNames(stem, 1, self.names.n_numbered, self.names.others)
         return replace(self, names=names)
 
     @abstractmethod
@@ -124,6 +130,9 @@ class Sheet(ABC):
 
 def check_names(source: str, names: Sequence[str], what: str = "column") -> None:
     """Refuse names that occur twice, and empty ones."""
+    if isinstance(names, NumberedNames):  # which differ: only those that they meet count
+        numbered = replace(names, others=())
+        names = [*names.others, *(name for name in names.others if name in numbered)]
     seen: set[str] = set()
     twice = sorted({name for name in names if name in seen or seen.add(name)})  # type: ignore[func-returns-value]
     if twice:
@@ -182,13 +191,13 @@ class ArrowSheet(Sheet):
         is_truth = pa.types.is_boolean(self.table.schema.field(j).type)
         return not self.is_number(j) or is_truth or self.names[j] in self.categorical
 
-    def matrix(self, columns: Sequence[int]) -> FloatArray:
+    def matrix(self, columns: Sequence[int] | IndexArray) -> FloatArray:
         """Columns as a Fortran-ordered array."""
         import pyarrow as pa
 
         values = np.empty((self.n_rows, len(columns)), order="F")
         for k, j in enumerate(columns):
-            column = self.table.column(j)
+            column = self.table.column(int(j))
             if column.type != pa.float64():
                 column = column.cast(pa.float64(), safe=False)
             values[:, k] = column.to_numpy()
@@ -230,7 +239,7 @@ class ArrowSheet(Sheet):
             source=self.source,
             names=tuple(features),
             n_rows=len(samples),
-            index=self.names[first:],
+            index=tuple(self.names[first:]),
             X=X,
             texts=texts,
         )
@@ -285,29 +294,34 @@ class MatrixSheet(Sheet):
         """Whether the column is text, or declared to be categories."""
         return j in self.texts or j in self.categorical
 
-    def matrix(self, columns: Sequence[int]) -> Any:
+    def matrix(self, columns: Sequence[int] | IndexArray) -> Any:
         """Columns of X, or of the numbers beside it."""
         width = self.X.shape[1]
-        inside = [j for j in columns if j < width]
+        wanted = np.asarray(columns, dtype=np.intp)
+        inside = wanted[wanted < width]
         part = self._part_of_matrix(inside)
-        if len(inside) == len(columns):
+        if len(inside) == len(wanted):
             return part
-        others = [j for j in columns if j >= width]
+        others = wanted[wanted >= width].tolist()
         beside = np.column_stack([np.asarray(self.extras[j], dtype=np.float64) for j in others])
-        if not inside:
+        if len(inside) == 0:
             return beside
         if isinstance(part, Design):
             names = listed([self.names[j] for j in others])
             raise TableError(f"{self.source} is read from disk while it is fitted: {names} cannot join its features.")
         both: list[Any] = [part, beside]
         stack = sp.hstack(both, format="csr") if sp.issparse(part) else np.hstack(both)
-        places = {j: k for k, j in enumerate([*inside, *others])}
-        return stack[:, [places[j] for j in columns]]
+        order = np.concatenate([inside, np.asarray(others, dtype=np.intp)])
+        return stack[:, np.argsort(order)[np.searchsorted(np.sort(order), wanted)]]
 
-    def _part_of_matrix(self, columns: list[int]) -> Any:
+    def no_numbers(self, columns: IndexArray) -> list[int]:
+        """Columns of text, which are few."""
+        return [j for j in sorted(self.texts) if j in columns]
+
+    def _part_of_matrix(self, columns: IndexArray) -> Any:
         if isinstance(self.X, MemmapDesign):
-            return self.X.selected(np.asarray(columns, dtype=np.intp), self.names)
-        return self.X if columns == list(range(self.X.shape[1])) else self.X[:, columns]
+            return self.X.selected(columns, self.names)
+        return self.X if np.array_equal(columns, np.arange(self.X.shape[1])) else self.X[:, columns]
 
     def labels(self, j: int) -> list[Any]:
         """Text as it is, numbers as whole ones where they are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,7 +61,7 @@ class Table:
     source : str
         The file of the features.
     X : ndarray or csr_array of shape (n_samples, n_features)
-    feature_names : tuple of str
+    feature_names : sequence of str
     y : ndarray of shape (n_samples, n_targets) or (n_samples,)
         Targets, or one label per sample for classification.
     target_names : tuple of str
@@ -84,7 +85,7 @@ class Table:
 
     source: str
     X: Any
-    feature_names: tuple[str, ...]
+    feature_names: Sequence[str]
     y: Any
     target_names: tuple[str, ...]
     task: str

@@ -19,7 +19,9 @@ _SHOWN_COLUMNS = 5
 _LARGEST = np.sqrt(np.finfo(np.float64).max)
 
 
-def numbers_of(sheet: Sheet, features: Sequence[int], *, can_drop: bool = False, rows: IndexArray | None = None) -> Any:
+def numbers_of(
+    sheet: Sheet, features: Sequence[int] | IndexArray, *, can_drop: bool = False, rows: IndexArray | None = None
+) -> Any:
     """Columns as numbers without gaps; what is wrong is said with row and column.
 
     Parameters
@@ -32,7 +34,7 @@ def numbers_of(sheet: Sheet, features: Sequence[int], *, can_drop: bool = False,
     rows : ndarray of int, default=None
         Rows that count; all by default.
     """
-    texts = [j for j in features if not sheet.is_number(j)]
+    texts = sheet.no_numbers(np.asarray(features, dtype=np.intp))
     if texts:
         raise TableError(_texts_among_features(sheet, texts, can_drop))
     X = sheet.matrix(features)
@@ -156,7 +158,7 @@ def _is_number(cell: Any) -> bool:
     return not isinstance(cell, bool)
 
 
-def _check_sizes(sheet: Sheet, columns: Sequence[int], X: Any) -> None:
+def _check_sizes(sheet: Sheet, columns: Sequence[int] | IndexArray, X: Any) -> None:
     """Refuse a column whose sum of squares is more than a double holds."""
     is_sparse = sp.issparse(X)
     cells = X.data if is_sparse else X
@@ -171,7 +173,7 @@ def _check_sizes(sheet: Sheet, columns: Sequence[int], X: Any) -> None:
     )
 
 
-def check_complete(sheet: Sheet, columns: Sequence[int], values: Any, what: str, remedy: str) -> None:
+def check_complete(sheet: Sheet, columns: Sequence[int] | IndexArray, values: Any, what: str, remedy: str) -> None:
     """Refuse empty and infinite cells, with their number and their columns."""
     is_sparse = sp.issparse(values)
     cells = values.data if is_sparse else values

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +17,13 @@ import scipy.sparse as sp
 
 from ..._checks import check_data_shape
 from ..._typing import IndexArray
-from .memory import format_bytes
+from .memory import format_bytes, too_many_columns
 
 # Gaps between wanted rows up to this size are read too: one long read beats two short ones.
 _GAP_BYTES = 1 << 14
 # Where rows are compressed together, up to so many bytes are read at once to find some of them.
 _RUN_BYTES = 1 << 22
+_FIT_AGAIN = "Fit again once nothing writes to it."
 
 
 class Block(NamedTuple):
@@ -56,11 +58,45 @@ class FileState:
             ) from error
         if now.size != self.size:
             raise RuntimeError(
-                f"{self.path} changed size while it was in use: from {self.size} to {now.size} bytes. "
-                "Fit again once nothing writes to it."
+                f"{self.path} changed size while it was in use: from {self.size} to {now.size} bytes. {_FIT_AGAIN}"
             )
         if now.modified != self.modified:
-            raise RuntimeError(f"{self.path} was modified while it was in use. Fit again once nothing writes to it.")
+            raise RuntimeError(f"{self.path} was modified while it was in use. {_FIT_AGAIN}")
+
+
+@dataclass(frozen=True)
+class FolderState:
+    """Names, sizes and times of change of all files in a folder when it was opened first."""
+
+    path: Path
+    n_files: int
+    digest: bytes
+
+    @classmethod
+    def of(cls, path: Path) -> FolderState:
+        """The state now; of a million files no more is kept than of one."""
+        digest = blake2b(digest_size=16)
+        n_files = 0
+        for folder, folders, names in os.walk(path):
+            folders.sort()
+            for name in sorted(names):
+                found = os.stat(os.path.join(folder, name))
+                place = os.path.relpath(folder, path)
+                digest.update(
+                    f"{place}/{name}\0{found.st_size}\0{found.st_mtime_ns}\0".encode(errors="surrogateescape")
+                )
+                n_files += 1
+        return cls(path, n_files, digest.digest())
+
+    def check(self) -> None:
+        """Refuse a folder in which something was written since it was opened first."""
+        try:
+            now = FolderState.of(self.path)
+        except OSError as error:  # a file that went away while it was looked at
+            raise RuntimeError(f"{self.path} was modified while it was in use: {error}. {_FIT_AGAIN}") from error
+        if now != self:
+            files = f": from {self.n_files} to {now.n_files} files" if now.n_files != self.n_files else ""
+            raise RuntimeError(f"{self.path} was modified while it was in use{files}. {_FIT_AGAIN}")
 
 
 class Storage(ABC):
@@ -86,6 +122,8 @@ class Storage(ABC):
 
     def __init__(self, label: str, shape: tuple[int, ...], raw: Any, feature_names: list[str] | None = None) -> None:
         check_data_shape(shape, f" in {label}", needs_samples=False)
+        if trouble := too_many_columns(int(shape[1])):
+            raise ValueError(f"{label} has the shape {tuple(map(int, shape))}: {trouble}.")
         self.label = label
         self.shape = (int(shape[0]), int(shape[1]))
         self.raw = np.dtype(raw)

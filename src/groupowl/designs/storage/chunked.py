@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._typing import IndexArray
-from .base import Block, FileState, Storage
+from .base import Block, FileState, FolderState, Storage
 
 #: Separates the path of a file from the name of an array inside.
 INSIDE = "::"
@@ -27,13 +27,15 @@ class ChunkedArray(Storage):
     label : str
     opener : callable
         Makes a context in which the array can be indexed.
-    state : FileState or None
-        Of the file behind it, where there is one file.
+    state : FileState, FolderState or None
+        Of the file or folder behind it; None where there is neither, so that only another shape or dtype is noticed.
     """
 
     reads_whole_runs = True
 
-    def __init__(self, label: str, opener: Callable[[], AbstractContextManager[Any]], state: FileState | None) -> None:
+    def __init__(
+        self, label: str, opener: Callable[[], AbstractContextManager[Any]], state: FileState | FolderState | None
+    ) -> None:
         self.opener = opener
         self.state = state
         with opener() as array:
@@ -124,7 +126,9 @@ def open_hdf5_dataset(dataset: Any) -> ChunkedArray:
             raise RuntimeError(f"{label} was closed while it was in use. Keep the file open, or pass its path.")
         return nullcontext(dataset)
 
-    return ChunkedArray(label, opener, None)
+    path = Path(dataset.file.filename)
+    is_read_only = dataset.file.mode == "r" and path.is_file()  # else this process itself may write what it had before
+    return ChunkedArray(label, opener, FileState.of(path) if is_read_only else None)
 
 
 def open_hdf5(path: Path, inside: str) -> ChunkedArray:
@@ -164,7 +168,15 @@ def _hdf5_matrices(h5py: Any, file: Any) -> list[str]:
 
 def open_zarr_array(array: Any) -> ChunkedArray:
     """An array that is open already."""
-    return ChunkedArray(f"Zarr array {array.store_path}", lambda: nullcontext(array), None)
+    return ChunkedArray(f"Zarr array {array.store_path}", lambda: nullcontext(array), _zarr_state(array))
+
+
+def _zarr_state(array: Any) -> FileState | FolderState | None:
+    """Of the files behind an array, which are a folder or a zip archive; other stores have no times of change."""
+    root, archive = (getattr(array.store, name, None) for name in ("root", "path"))
+    if isinstance(root, Path) and root.is_dir():
+        return FolderState.of(root / array.path)
+    return FileState.of(archive) if isinstance(archive, Path) and archive.is_file() else None
 
 
 def open_zarr(path: Path, inside: str) -> ChunkedArray:
@@ -179,7 +191,8 @@ def open_zarr(path: Path, inside: str) -> ChunkedArray:
         name = _only_matrix(path, _zarr_matrices(zarr, node))
     if name and (isinstance(node, zarr.Array) or name not in node or not isinstance(node[name], zarr.Array)):
         raise _no_array(path, name, [] if isinstance(node, zarr.Array) else _zarr_matrices(zarr, node))
-    return ChunkedArray(f"{path}{INSIDE}{name}" if name else str(path), _ZarrOpener(path, name), None)
+    label = f"{path}{INSIDE}{name}" if name else str(path)
+    return ChunkedArray(label, _ZarrOpener(path, name), FolderState.of(path / name))
 
 
 class _ZarrOpener:

@@ -13,6 +13,12 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "
 _DEFAULT_SHARE = 4
 # Where the machine does not tell.
 _UNKNOWN_MACHINE = 8 * 2**30
+# What a fit keeps for a column at least, whatever is stored of it: coefficients, weights, norms and their order.
+_COLUMN_BYTES = 200
+# The same for a sample: targets, predictors, dual points.
+_SAMPLE_BYTES = 72
+# Indices of sparse matrices are 32-bit integers.
+_MOST_COLUMNS = 2**31 - 2
 
 
 def parse_memory(value: Any) -> int:
@@ -45,6 +51,38 @@ def format_bytes(size: float) -> str:
 def default_max_memory() -> int:
     """A quarter of the memory that this process may use."""
     return machine_memory() // _DEFAULT_SHARE
+
+
+def most_columns() -> int:
+    """Columns for which the memory of this process suffices, if all of them were zero."""
+    return min(machine_memory() // _COLUMN_BYTES, _MOST_COLUMNS)
+
+
+def too_many_columns(n_columns: int) -> str | None:
+    """Why a matrix with so many columns cannot be fitted, in words; None where it may be."""
+    most = most_columns()
+    if n_columns <= most:
+        return None
+    return (
+        f"{n_columns} columns, which take {format_bytes(n_columns * _COLUMN_BYTES)} at least, but this process may use "
+        f"{format_bytes(machine_memory())}, enough for {most} columns. Number or hash the features into fewer columns"
+    )
+
+
+def check_sparse_shape(what: str, shape: tuple[int, ...]) -> None:
+    """Refuse a sparse matrix whose shape alone, not its entries, needs more memory than there is."""
+    if trouble := too_many_columns(shape[-1]):
+        raise ValueError(f"{what} has the shape {shape}: {trouble}.")
+    check_fits(f"{what} has the shape {shape}, and so a fit", _SAMPLE_BYTES * shape[0])
+
+
+def check_fits(what: str, n_bytes: int) -> None:
+    """Refuse to read what this process has no memory for, before any of it is read."""
+    limit = machine_memory()
+    if n_bytes > limit:
+        raise ValueError(
+            f"{what} takes {format_bytes(n_bytes)} in memory, but this process may use {format_bytes(limit)}."
+        )
 
 
 def machine_memory(root: Path = Path("/")) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -12,9 +13,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..._checks import sparse_array
 from ..._typing import IndexArray
 from .base import FileState, Storage
 from .flat import read_header
+from .memory import check_fits, check_sparse_shape
 
 _INDEX_BYTES = 8  # of a stored entry beside its value, at most
 
@@ -28,17 +31,18 @@ class NpzFile(Storage):
         self.path = path
         self.state = FileState.of(path)
         try:
-            headers = _headers(path)
+            headers = archive_headers(path)
             self.is_sparse = {"format", "shape", "data"} <= set(headers)
             if self.is_sparse:
                 with np.load(path) as file:
                     shape = tuple(int(size) for size in file["shape"])
+                check_sparse_shape(str(path), shape)
                 raw = headers["data"][1]
-                self.n_stored = int(np.prod(headers["data"][0]))
+                self.n_stored = math.prod(headers["data"][0])
             else:
                 self.name, (shape, raw) = _only_array(path, headers)
-                self.n_stored = int(np.prod(shape))
-        except (zipfile.BadZipFile, OSError, KeyError, EOFError) as error:
+                self.n_stored = math.prod(shape)
+        except (zipfile.BadZipFile, OSError, KeyError, EOFError, zlib.error) as error:
             raise ValueError(f"{path} is no .npz file that can be read: {error}. Write or copy it again.") from error
         super().__init__(str(path), shape, raw)
 
@@ -90,24 +94,41 @@ class NpzFile(Storage):
         if not self.is_sparse:
             with np.load(self.path) as file:
                 return file[self.name].astype(self.dtype, copy=False)
-        matrix = sp.csr_array(sp.load_npz(self.path)).astype(self.dtype, copy=False)
-        matrix.sum_duplicates()
-        return matrix
+        return sp.csr_array(sparse_array("X", sp.load_npz(self.path))).astype(self.dtype, copy=False)
 
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
         """Rows of the matrix."""
         return source[rows] if columns is None else source[rows][:, columns]
 
 
-def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-    """Shape and dtype of every array in the file, without reading them."""
+def read_archive(path: Path) -> dict[str, Any]:
+    """All arrays of a ``.npz`` file by name; pickles are refused, and more than the memory holds before it is read."""
+    archive_headers(path)
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def archive_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape and dtype of every array in the file, without reading them; refuses what they cannot be."""
     found = {}
     with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
             with archive.open(member) as file:
                 shape, _, raw = read_header(path, file)
-            found[member.removesuffix(".npy")] = (shape, raw)
+                if not raw.hasobject:  # pickles, which NumPy refuses
+                    _check_size(path, name, math.prod(shape) * raw.itemsize, member.file_size - file.tell())
+            found[name] = (shape, raw)
+    check_fits(f"{path}, unpacked,", sum(math.prod(shape) * raw.itemsize for shape, raw in found.values()))
     return found
+
+
+def _check_size(path: Path, name: str, claimed: int, stored: int) -> None:
+    if claimed != stored:
+        raise ValueError(
+            f"{path} is damaged: its array {name!r} should have {claimed} bytes by its shape, but has {stored}. Write "
+            "or copy it again."
+        )
 
 
 def _only_array(path: Path, headers: dict[str, Any]) -> tuple[str, Any]:

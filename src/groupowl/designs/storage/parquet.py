@@ -33,8 +33,10 @@ class ParquetTable(Storage):
                 self.groups = np.cumsum(
                     [0, *(metadata.row_group(number).num_rows for number in range(metadata.num_row_groups))]
                 )
-        except (self.arrow.ArrowInvalid, OSError) as error:
-            raise ValueError(f"{path} is no Parquet file that can be read: {error}. Write or copy it again.") from error
+        except (self.arrow.ArrowException, OSError) as error:
+            raise ValueError(
+                f"{path} is no Parquet file that can be read: {_words(error)}. Write or copy it again."
+            ) from error
         fields = [field for field in schema if not field.name.startswith(_INDEX_PREFIX)]
         names = [field.name for field in fields]
         super().__init__(str(path), (int(self.groups[-1]), len(names)), self._raw(fields), names)
@@ -70,8 +72,16 @@ class ParquetTable(Storage):
     def opened(self) -> Iterator[Any]:
         """The file."""
         self.state.check()
-        with self.arrow.parquet.ParquetFile(self.path, memory_map=False, pre_buffer=False) as file:
+        with self._named(), self.arrow.parquet.ParquetFile(self.path, memory_map=False, pre_buffer=False) as file:
             yield file
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors of Arrow with the name of the file, which they lack."""
+        try:
+            yield
+        except (self.arrow.ArrowException, OSError) as error:
+            raise RuntimeError(f"{self.label} cannot be read: {_words(error)}. Write or copy it again.") from error
 
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
         """Rows of the groups that hold them."""
@@ -99,6 +109,11 @@ class ParquetTable(Storage):
     def _names(self, columns: IndexArray | None) -> list[str]:
         names = self.feature_names or []
         return names if columns is None else [names[j] for j in columns]
+
+
+def _words(error: Exception) -> str:
+    """What Arrow says, in one line."""
+    return " ".join(str(error).split()).rstrip(".")
 
 
 def _import_arrow(path: Path) -> Any:
