@@ -82,7 +82,8 @@ class Fit:
     question: Question
     claim: Claim
     converged: bool
-    verified: bool | None  # None where there is nothing to ask
+    verified: bool | None = None  # None where there is nothing to ask
+    complaints: tuple[str, ...] = ()  # of verify
 
 
 class Refusal(Exception):
@@ -146,8 +147,11 @@ def _fitted(case: Case, model: Any, data: tuple, weight: dict[str, Any]) -> Fit:
         left_out=tuple(np.flatnonzero(np.isin(states.astype(str), LEFT_OUT)).tolist()),
     )
     question = _question(case, Long(model.alpha_) * model.weights_.astype(Long), getattr(model, "classes_", None))
-    converged = bool(model.solve_result_.converged)
-    return Fit(question, claim, converged, bool(model.verify(*data, **weight)) if converged else None)
+    if not model.solve_result_.converged:
+        return Fit(question, claim, converged=False)
+    verification = model.verify(*data, **weight)
+    complaints = tuple(finding.text for finding in verification.findings if not finding.holds)
+    return Fit(question, claim, True, bool(verification), complaints)
 
 
 def _all_classes(coef: Any, intercept: Any) -> tuple[Any, Any]:
@@ -163,7 +167,7 @@ def _point_of_path(case: Case, data: tuple, options: dict[str, Any]) -> Fit:
     point = path[int(case.pick * len(path))]
     claim = Claim(point.coef(path.n_features), point.intercept, float(point.gap))
     question = _question(case, Long(point.alpha) * path.weights.astype(Long), path.classes)
-    return Fit(question, _without_columns_left_out(question, claim), point.status == "converged", None)
+    return Fit(question, _without_columns_left_out(question, claim), point.status == "converged")
 
 
 def _solved(case: Case, data: tuple, options: dict[str, Any]) -> Fit:
@@ -180,7 +184,7 @@ def _solved(case: Case, data: tuple, options: dict[str, Any]) -> Fit:
         left_out=tuple(np.flatnonzero(result.screened_at < -1).tolist()),
     )
     question = _question(case, lam.astype(Long), np.unique(case.y))
-    return Fit(question, claim, result.converged, None)
+    return Fit(question, claim, result.converged)
 
 
 def _without_columns_left_out(question: Question, claim: Claim) -> Claim:
@@ -286,7 +290,8 @@ def _findings(made: Fit, verdict: Verdict) -> list[tuple[str, str]]:
         found.append(("zero", verdict.note + said))
     if made.verified is False:
         text = f"gap {verdict.gap}, claimed {short(verdict.claimed)}, true excess {short(verdict.excess)}"
-        found.append(("verify", f"a converged fit is called false: {text}, objective {short(verdict.objective)}"))
+        complaint = "; ".join(made.complaints)[:120]
+        found.append(("verify", f"{complaint} ({text}, objective {short(verdict.objective)})"))
     return found
 
 
