@@ -1,8 +1,10 @@
 """The short form of the campaign at the edges, and proofs that its judge can say no."""
 
+import ast
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,6 +69,15 @@ def test_judge_tells_right_from_wrong(case):
     assert judge(made.question, replace(claim, zero=(0,))).zeros == "refuted"  # it is called zero, and is not
     assert judge(made.question, replace(claim, left_out=(0,))).zeros == "refuted"
     assert judge(made.question, replace(claim, gap=float("nan"))).gap == "refuted"
+
+
+def test_judge_shares_no_code_with_the_package():
+    own = {"judge", "judge_exact", "judge_problem", "judge_search"}
+    for name in own:
+        tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text())
+        modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        assert {module.split(".")[0] for module in modules} <= own | {"__future__", "dataclasses", "numpy", "scipy"}
 
 
 def test_exact_numbers_are_exact():
