@@ -36,6 +36,7 @@ unit: $(TEST_READY)
 
 test-long: $(TEST_READY)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/edges.py --out results/edges.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/large_file.py
 	$(MAKE) docs
 	$(BIN)/python tests/long/site_layout.py docs/_build/html
