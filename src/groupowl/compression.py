@@ -12,7 +12,7 @@ from ._typing import FloatArray
 from .designs import CompressedDesign, GramCache
 from .gram import SufficientStatistics
 from .losses import resolve_loss
-from .problem import LATER, Problem, build_problem
+from .problem import LATER, Problem, build_problem, check_products
 from .targets import Targets, center_errors
 from .weights import check_sequence, resolve_weights
 
@@ -180,6 +180,7 @@ def problem_of_statistics(
         hides_variation=errors[1],
     )
     norms = design.column_norms(w)
+    check_products(norms, targets)
     return Problem(
         design,
         resolve_loss("squared"),

@@ -13,11 +13,11 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from .commands import command
-from .messages import Failure, PlainConsole, make_folder, print_paths, printing, writing
+from .messages import Failure, make_folder, print_paths, printing, writing
 from .options import QUIET
 from .outcome import Outcome
 from .outputs import write_file, write_report_file
-from .progress import Stages, progress_bar
+from .progress import PlainConsole, Stages, progress_bar
 from .scores import OPTIMISTIC, fold_scores
 
 if TYPE_CHECKING:

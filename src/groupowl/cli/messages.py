@@ -11,13 +11,10 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
-
-from rich.console import Console, ConsoleOptions
-from rich.segment import Segment
+from typing import NoReturn
 
 from .._text import printable
 
@@ -45,15 +42,6 @@ def tell_traceback() -> None:
     """Where the error that is being handled was raised, on stderr."""
     with suppress(OSError):
         print(printable(traceback.format_exc(), keep="\n"), end="", file=sys.stderr)
-
-
-class PlainConsole(Console):
-    """Tables and styles on stdout, or on stderr; text in them is shown as it is, control characters spelled."""
-
-    def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What is printed, piece by piece; styles and cursor movements are Rich's own."""
-        for piece in super().render(renderable, options):
-            yield piece if piece.control else Segment(printable(piece.text, keep="\n"), piece.style)
 
 
 def fail(message: str, code: int = 1) -> NoReturn:

@@ -6,19 +6,30 @@ import io
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr
-from typing import TextIO
+from typing import Any, TextIO
 
+from rich.console import Console, ConsoleOptions
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 
 from .._text import printable
-from .messages import PlainConsole, duration
+from .messages import duration
 
 # Seconds before the first line, and between lines: rewritten in place on a terminal, one below the other elsewhere.
 _PATIENCE = 2.0
 _REWRITE_EVERY = 0.2
 _WRITE_EVERY = 10.0
+
+
+class PlainConsole(Console):
+    """Tables and styles on stdout, or on stderr; text in them is shown as it is, control characters spelled."""
+
+    def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What is printed, piece by piece; styles and cursor movements are Rich's own."""
+        for piece in super().render(renderable, options):
+            yield piece if piece.control else Segment(printable(piece.text, keep="\n"), piece.style)
 
 
 @contextmanager

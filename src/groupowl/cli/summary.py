@@ -15,9 +15,10 @@ from rich.text import Text
 
 from .._text import printable
 from ..estimators.summary import unequal_norms_text
-from .messages import PlainConsole, print_paths, say
+from .messages import print_paths, say
 from .options import TalkOptions
 from .outcome import Outcome
+from .progress import PlainConsole
 
 _SHOWN = 12
 _FACTS = ("File", "Samples", "Features", "Targets", "Weights", "Alpha", "Selected features", "Objective", "Seconds")

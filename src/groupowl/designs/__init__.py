@@ -17,7 +17,7 @@ from .dense import DenseDesign, dense_storage
 from .moments import ColumnMoments, block_moments
 from .projected import ProjectedDesign, products, project_out
 from .sparse import SparseDesign
-from .standardized import StandardizedDesign, standardize
+from .standardized import StandardizedDesign, column_deviations, standardize
 
 if TYPE_CHECKING:
     from .chunked import encode_labels_of_blocks, row_chunks, row_wise
@@ -47,6 +47,7 @@ __all__ = [
     "block_moments",
     "check_overflow",
     "check_underflow",
+    "column_deviations",
     "encode_labels_of_blocks",
     "is_dask",
     "is_stored",

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import unit_norms
+from .._kernels import SMALLEST_NORM, unit_norms
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..gram import CompressedData
-from .base import Design, Sum, WrappedDesign, check_overflow, rounding_rtol
+from .base import Design, Sum, WrappedDesign, check_overflow, check_underflow, rounding_rtol
 from .columns import Columns, DenseColumns
 
 # Columns of which less than this is left by the projection are looked at again, one by one.
@@ -221,6 +221,7 @@ def project_out(design: Design, columns: IndexArray, w: Handle) -> Design:
         return design
     whole = design.column_norms(w)
     check_overflow(whole)
+    check_underflow(design, columns[whole[columns] < SMALLEST_NORM])
     basis, mixing = design.orthonormal(design.restrict(columns).matmul(np.eye(len(columns))), w)
     loadings = design.rmatmul(design.map(np.multiply, basis, w)).T
     vanishing = np.zeros(design.n_features, dtype=bool)

@@ -12,6 +12,9 @@ from ..gram import CompressedData
 from .base import Design, Sum, WrappedDesign, check_underflow
 from .columns import Columns, center_products
 
+# Means that are rounded by more than this part of the deviation would change it in its last digits.
+_MEAN_RTOL = 1e-8
+
 
 class StandardizedDesign(WrappedDesign):
     """``(X - 1 mean^T) diag(inverse_scale)``; ``inverse_scale`` is 0 for columns without variation."""
@@ -127,8 +130,7 @@ def standardize(design: Design, w: Handle, *, center: bool, scale: bool, unscale
     if not (center or scale):
         return design
     mean = design.column_means(w)
-    total = float(design.reduce(np.sum, w))
-    deviation = design.column_norms(w, mean) / np.sqrt(total)
+    deviation = column_deviations(design, w, mean)
     suspects = np.flatnonzero((deviation < SMALLEST_NORM) & (np.abs(mean) < SMALLEST_NORM / EPS))
     check_underflow(design, suspects, constant_is_zero=True)
     varies = exceeds_rounding(deviation, mean)
@@ -139,3 +141,18 @@ def standardize(design: Design, w: Handle, *, center: bool, scale: bool, unscale
         inverse_scale[unscaled] = varies[unscaled] if center else 1.0
     lost = np.flatnonzero((inverse_scale == 0.0) & (deviation > 0.0))
     return StandardizedDesign(design, mean if center else np.zeros_like(mean), inverse_scale, lost)
+
+
+def column_deviations(design: Design, w: Handle, mean: FloatArray) -> FloatArray:
+    """Weighted standard deviation of each column; ``mean`` is rounded, and may be far from the true mean beside it."""
+    total = float(design.reduce(np.sum, w))
+    deviation = design.column_norms(w, mean) / np.sqrt(total)
+    far = np.flatnonzero((EPS * np.abs(mean) > _MEAN_RTOL * deviation) & (deviation > 0.0) & np.isfinite(deviation))
+    if len(far):
+        # Squares about another point tell how far the rounded mean is from the true one, and that is taken off again.
+        center = mean[far] + deviation[far]
+        step = center - mean[far]
+        squares = design.restrict(far).column_norms(w, center) ** 2 / total
+        error = (squares - deviation[far] ** 2) / (2.0 * step) - 0.5 * step
+        deviation[far] = np.sqrt(np.maximum(deviation[far] ** 2 - error**2, 0.0))
+    return deviation

@@ -22,7 +22,7 @@ from .._kernels import (
 )
 from .._typing import FloatArray
 from ..compression import is_compressible
-from ..designs import as_design
+from ..designs import as_design, column_deviations
 from ..model import Model
 from ..problem import Certificate, Problem
 from ..selection import Candidate, mean_squared_error
@@ -134,7 +134,7 @@ class ObjectiveOfData:
             adopted = as_design(data.X).adopt(data.Y, data.sample_weight, loss.check_targets, 1.0)
             self.design, self.Y, self.w = adopted
             self.mean = self.design.column_means(self.w)
-            deviation = self.design.column_norms(self.w, self.mean)
+            deviation = column_deviations(self.design, self.w, self.mean)
         is_scaled = exceeds_rounding(deviation, self.mean) & bool(estimator.standardize)
         self.scale = np.where(is_scaled, deviation, 1.0)[self.penalised]
 
@@ -196,7 +196,8 @@ class Solution:
         curvature = problem.loss.curvature
         slope = min(residual.norm, np.sqrt(2.0 * curvature * self.model.null_loss))  # of a fit it is not larger
         cancelling = self.unit * residual.cancelling
-        return float(penalty + cancelling + moved * (slope + curvature * moved)) + self._gram_rounding
+        products = 2.0 * problem.product_error * residual.reach**2  # where statistics stand for the data
+        return float(penalty + cancelling + products + moved * (slope + curvature * moved)) + self._gram_rounding
 
     def _taken_as_constant(self) -> float:
         """Size of targets that vary by no more than rounding of their means: the problem has zeros for them."""
@@ -257,8 +258,8 @@ class Solution:
         """The status that the stated gap allows."""
         goal = tol * self.model.null_loss
         gap = real_number(stated.gap)
-        if stated.status == "converged":
-            return "converged" if gap <= goal * (1.0 + GOAL_RTOL) else "not converged"
+        if stated.status == "converged":  # which a null model without loss counts as
+            return "converged" if gap <= goal * (1.0 + GOAL_RTOL) or goal == 0.0 else "not converged"
         known = stated.status in ("max_iter", "callback", "stalled", "precision")
         return str(stated.status) if known and not gap < goal * (1.0 - GOAL_RTOL) else "converged"
 

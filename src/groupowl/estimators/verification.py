@@ -222,7 +222,7 @@ class FitCheck:
         return Finding(holds, f"objective {self.objective:.10g} from the data, {relation}")
 
     def _gap_finding(self, gap: float) -> Finding:
-        allowance = self.solution.allowance
+        allowance = self.solution.allowance + self.solution.certificate.rounding
         holds = bool(gap <= self.goal + allowance)
         bound = f"tol * null loss = {self.goal:.3g}"
         if gap > self.goal:
@@ -265,9 +265,14 @@ class FitCheck:
             Claim("solve_result_.clusters", stated.clusters, clusters),
             Claim("dual_gap_", fit.dual_gap_, *solution.gap(replace(stated, gap=fit.dual_gap_), self._solved_again)),
             Claim("solve_result_.gap", stated.gap, gap),
-            Claim("solve_result_.dual", stated.dual, real_number(stated.primal) - gap, solution.rounding),
+            Claim("solve_result_.dual", stated.dual, self._nearest_dual(gap), solution.rounding),
             Claim("status", stated.status, solution.status(stated, float(fit.tol))),
         ]
+
+    def _nearest_dual(self, gap: float) -> float:
+        """The dual value nearest to the stated one that gap and objective allow: gaps contain bounds on rounding."""
+        primal, dual = real_number(self.stated.primal), real_number(self.stated.dual)
+        return min(max(dual, primal - gap), primal) if np.isfinite(dual) else primal - gap
 
     def _coefficient_claims(self) -> list[Claim]:
         """The penalised coefficients are those of the solve; a relaxed fit has others, without penalty, beside them."""

@@ -9,8 +9,8 @@ arrays are handles of the design.
 
 from __future__ import annotations
 
-from .building import LATER, build_problem
+from .building import LATER, build_problem, check_products
 from .certificate import Certificate, Published, Residual
 from .duality import Problem
 
-__all__ = ["LATER", "Certificate", "Problem", "Published", "Residual", "build_problem"]
+__all__ = ["LATER", "Certificate", "Problem", "Published", "Residual", "build_problem", "check_products"]

@@ -70,9 +70,14 @@ def build_problem(
 def _check_magnitude(design: Design, norms: FloatArray, targets: Targets) -> None:
     """Refuse data whose squares leave the range of floating-point numbers: nothing could be proved about them."""
     check_overflow(norms)
-    if not max(targets.norm, targets.null_loss) <= LARGEST_NORM or not np.isfinite(targets.total_weight):
+    if not np.isfinite(targets.norm + targets.null_loss + targets.total_weight):
         raise ValueError("The targets (y or Y) or sample_weight are so large that the loss overflows. Rescale them.")
     check_underflow(design, np.flatnonzero(norms < SMALLEST_NORM))
+    check_products(norms, targets)
+
+
+def check_products(norms: FloatArray, targets: Targets) -> None:
+    """Refuse columns and targets whose products leave the range of floating-point numbers."""
     product = float(norms.max()) * targets.norm
     if product != 0.0 and not SMALLEST_NORM <= product <= LARGEST_NORM:
         size, event = ("small", "underflow") if product < 1.0 else ("large", "overflow")

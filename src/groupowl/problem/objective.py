@@ -133,11 +133,8 @@ class Objective:
             coefficients[self.n_rows : self.n_rows + self.n_free_rows] = free / self.free_scale
         if intercept is None:
             return coefficients
-        return self.with_intercept(coefficients, intercept - self._intercept_shift(coefficients))
-
-    def _intercept_shift(self, coefficients: FloatArray) -> FloatArray:
-        """What centred columns add to the intercept."""
-        return self.design.input_coefficients(coefficients[: self.n_rows], self._on_basis(coefficients))[1]
+        terms = np.stack([intercept, -self.targets.center])
+        return self.with_intercept(coefficients, self._plus_centers(terms, B, 1.0))
 
     def _on_basis(self, coefficients: FloatArray) -> FloatArray:
         """Coefficients of the basis, those of what was taken off the targets included."""
@@ -221,7 +218,7 @@ class Objective:
             if (centers := self.design.column_centers()) is not None:  # means, rounded once
                 doubt += root * EPS * float(np.abs(centers) @ unit_norms(whole))
             doubt += 8 * EPS * float(self.norms @ unit_norms(coefficients[: self.n_rows]))
-            doubt += self.product_error * self.reach(coefficients)
+            doubt += self.product_error * (self.targets.norm + self.reach(coefficients))
         if self.n_free and len(intercept) == 2:  # users get the difference of two classes, rounded once more
             doubt += float(self.norms @ np.abs(whole.sum(axis=1))) + root * abs(float(intercept.sum()))
         return distance, float(doubt)
@@ -244,10 +241,15 @@ class Objective:
     def _intercept(self, coefficients: FloatArray, B: FloatArray, minus: FloatArray | float = 0.0) -> FloatArray:
         """Intercept for ``B`` on the scale of X as it was given, less something, rounded once."""
         terms = np.stack([self.targets.center, self._constant(coefficients), -minus + np.zeros(self.targets.n_tasks)])
+        return self._plus_centers(terms, B, -1.0)
+
+    def _plus_centers(self, terms: FloatArray, B: FloatArray, sign: float) -> FloatArray:
+        """Sum of the terms and of what was taken off the columns, times ``sign`` and ``B``; rounded once."""
         centers = self.design.column_centers()
-        rows = np.zeros(0, dtype=np.intp) if centers is None else np.flatnonzero(nonzero_rows(B))
-        taken_off = np.zeros(0) if centers is None else centers[rows]
-        return sum_with_products(terms, -taken_off, B[rows])
+        if centers is None:
+            centers = np.zeros(len(B))
+        rows = np.flatnonzero(nonzero_rows(B) & (centers != 0.0))
+        return sum_with_products(terms, sign * centers[rows], B[rows])
 
     def _constant(self, coefficients: FloatArray) -> FloatArray:
         """Intercept of the centered columns, where the problem carries one."""

@@ -54,8 +54,8 @@ def default_max_memory() -> int:
 
 
 def most_columns() -> int:
-    """Columns for which the memory of this process suffices, if all of them were zero."""
-    return min(machine_memory() // _COLUMN_BYTES, _MOST_COLUMNS)
+    """Columns for which a quarter of the memory of this process suffices, if all of them were zero."""
+    return min(default_max_memory() // _COLUMN_BYTES, _MOST_COLUMNS)
 
 
 def too_many_columns(n_columns: int) -> str | None:
@@ -64,8 +64,9 @@ def too_many_columns(n_columns: int) -> str | None:
     if n_columns <= most:
         return None
     return (
-        f"{n_columns} columns, which take {format_bytes(n_columns * _COLUMN_BYTES)} at least, but this process may use "
-        f"{format_bytes(machine_memory())}, enough for {most} columns. Number or hash the features into fewer columns"
+        f"{n_columns} columns, which take {format_bytes(n_columns * _COLUMN_BYTES)} at least, but columns may take "
+        f"{format_bytes(default_max_memory())} here, a quarter of the memory, enough for {most} of them. Number or "
+        "hash the features into fewer columns"
     )
 
 
