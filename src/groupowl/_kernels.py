@@ -19,10 +19,12 @@ EPS = _few.EPS
 FEW = _few.FEW
 #: Smallest normal number: what to divide by in place of zero.
 TINY = float(np.finfo(np.float64).tiny)
-#: Squares of smaller norms, and what rounding leaves of them, are not numbers of full precision any more; squares of
-#: larger ones, and sums and products with them, may overflow.
+#: Squares of smaller norms, and what rounding leaves of them, are not numbers of full precision any more; products of
+#: columns with larger norms overflow.
 SMALLEST_NORM = 1e-140
-LARGEST_NORM = 1e152
+LARGEST_NORM = 1e140
+#: Squares of larger products overflow.
+LARGEST_PRODUCT = 1e152
 _LONG_EPS = np.finfo(np.longdouble).eps
 
 #: A column whose spread is this small against its mean varies by rounding only.

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from .._checks import checked_path
 from .._dask import as_row_chunks, computed
 from .._files import fresh_file
-from .._kernels import EPS, LARGEST_NORM, SMALLEST_NORM, exceeds_rounding, two_sum
+from .._kernels import EPS, LARGEST_NORM, LARGEST_PRODUCT, SMALLEST_NORM, exceeds_rounding, two_sum
 from .._typing import BoolArray, FloatArray, IndexArray
 from .compressed import CompressedData, Moments, factorize
 from .samples import NO_SAMPLES, OVERFLOW, check_samples, is_sparse
@@ -297,7 +297,7 @@ class SufficientStatistics:
         x_size, y_size = self.x_size / root, self.y_size / root
         if not center:
             x_size, y_size = np.hypot(x_size, self.x_mean), np.hypot(y_size, self.y_mean)
-        if max(x_size.max(), y_size.max(), float(x_size.max()) * float(y_size.max())) > LARGEST_NORM:
+        if x_size.max() > LARGEST_NORM or y_size.max() * max(float(x_size.max()), 1.0) > LARGEST_PRODUCT:
             raise ValueError(OVERFLOW)
         small = (x_size > 0.0) & (x_size < SMALLEST_NORM)
         if small.any():

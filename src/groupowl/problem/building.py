@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import truth_value
-from .._kernels import LARGEST_NORM, SMALLEST_NORM
+from .._kernels import LARGEST_PRODUCT, SMALLEST_NORM
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, GramCache, as_design, check_overflow, check_underflow, project_out, standardize
 from ..losses import resolve_loss
@@ -79,7 +79,7 @@ def _check_magnitude(design: Design, norms: FloatArray, targets: Targets) -> Non
 def check_products(norms: FloatArray, targets: Targets) -> None:
     """Refuse columns and targets whose products leave the range of floating-point numbers."""
     product = float(norms.max()) * targets.norm
-    if product != 0.0 and not SMALLEST_NORM <= product <= LARGEST_NORM:
+    if product != 0.0 and not SMALLEST_NORM <= product <= LARGEST_PRODUCT:
         size, event = ("small", "underflow") if product < 1.0 else ("large", "overflow")
         raise ValueError(
             f"X and Y are so {size} that their products {event}: columns of X have norms up to {norms.max():g}, Y has "
