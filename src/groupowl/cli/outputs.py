@@ -337,11 +337,8 @@ def _check_run(run: SavedRun) -> None:
             raise ValueError(f"{what} must be names")
     if hasattr(estimator, "feature_names_in_") and not np.array_equal(run.features, estimator.feature_names_in_):
         raise ValueError("its features are not those of the model")
-    if (
-        type(run.seed) is not int
-        or not 0 <= run.seed < 2**32
-        or not (run.test_size is None or 0.0 < run.test_size < 1.0)
-    ):
+    is_seed = type(run.seed) is int and 0 <= run.seed < 2**32
+    if not is_seed or not (run.test_size is None or 0.0 < run.test_size < 1.0):
         raise ValueError(f"the samples that were held out are unknown: test_size {run.test_size!r}, seed {run.seed!r}")
 
 
