@@ -16,7 +16,7 @@ from ._typing import FloatArray, Handle
 from .designs import Design, products
 from .losses import Loss
 
-_MOST_STEPS = 100
+_MOST_STEPS = 1000
 _MOST_HALVINGS = 40
 # A step must bring this much of the decrease that it promises.
 _DECREASE = 1e-4

@@ -150,9 +150,10 @@ def column_deviations(design: Design, w: Handle, mean: FloatArray) -> FloatArray
     far = np.flatnonzero((EPS * np.abs(mean) > _MEAN_RTOL * deviation) & (deviation > 0.0) & np.isfinite(deviation))
     if len(far):
         # Squares about another point tell how far the rounded mean is from the true one, and that is taken off again.
-        center = mean[far] + deviation[far]
+        center = mean[far] + np.maximum(deviation[far], 8 * EPS * np.abs(mean[far]))
         step = center - mean[far]
         squares = design.restrict(far).column_norms(w, center) ** 2 / total
         error = (squares - deviation[far] ** 2) / (2.0 * step) - 0.5 * step
-        deviation[far] = np.sqrt(np.maximum(deviation[far] ** 2 - error**2, 0.0))
+        corrected = np.sqrt(np.maximum(deviation[far] ** 2 - error**2, 0.0))
+        deviation[far] = np.maximum(corrected, EPS * deviation[far])  # never zero: that is for constant columns
     return deviation

@@ -175,6 +175,7 @@ class Solution:
         self.coefficients = self.problem.from_input(B, intercept)
         self.certificate: Certificate = self.problem.certify(self.coefficients)
         self.lower = self.certificate.primal - self.certificate.gap  # of the minimum, whatever the coefficients
+        self.dtype = dtype
         self.unit = _ROUNDINGS * float(np.finfo(dtype).eps)
         self.loss = terms.loss(B, intercept)
         value = self.loss + terms.penalty(alpha, B)
@@ -197,7 +198,10 @@ class Solution:
         slope = min(residual.norm, np.sqrt(2.0 * curvature * self.model.null_loss))  # of a fit it is not larger
         cancelling = self.unit * residual.cancelling
         products = 2.0 * problem.product_error * residual.reach**2  # where statistics stand for the data
-        return float(penalty + cancelling + products + moved * (slope + curvature * moved)) + self._gram_rounding
+        public = problem.published(self.coefficients, self.certificate, self.dtype)
+        rounded = abs(public.excess) + public.rounding
+        loss = moved * (slope + curvature * moved) + cancelling + products + self._gram_rounding
+        return float(penalty + loss + rounded)
 
     def _taken_as_constant(self) -> float:
         """Size of targets that vary by no more than rounding of their means: the problem has zeros for them."""
@@ -207,7 +211,7 @@ class Solution:
 
     @cached_property
     def _gram_rounding(self) -> float:
-        """What rounding changes in an objective that was computed from the Gram matrix of the centred columns."""
+        """What rounding changes in an objective that was computed from the Gram matrix of the centered columns."""
         problem = self.problem
         if not is_compressible(problem):
             return 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from .._kernels import EPS, nonzero_rows, unit_norms
 from .._text import printable
 from .._typing import FloatArray
+from ..compression import is_compressible
 from ..inputs import resolve_columns
 from ..model import Model
 from ..relaxing import relaxed_coefficients
@@ -177,6 +179,7 @@ class FitCheck:
 
     # Numbers ----------------------------------------------------------------------------------------
 
+    @cached_property
     def _solved_again(self) -> SolveResult:
         """The same solve once more, by the settings of the fit."""
         solve = getattr(self.estimator, "_final_fit", self.estimator._solve)
@@ -217,7 +220,11 @@ class FitCheck:
 
     def _objective_finding(self) -> Finding:
         claimed = real_number(self.stated.primal)
-        holds = bool(abs(self.objective - claimed) <= self.solution.allowance)
+        distance = abs(self.objective - claimed)
+        holds = bool(distance <= self.solution.allowance)
+        if not holds and is_compressible(self.model.problem) and distance <= real_number(self.stated.gap):
+            # The Gram matrix of data far from zero is not that exact, and the gap allows for it.
+            holds = bool(abs(self._solved_again.primal - claimed) <= RTOL * abs(claimed))
         relation = "as the fit says" if holds else f"but the fit says {claimed:.10g}"
         return Finding(holds, f"objective {self.objective:.10g} from the data, {relation}")
 
@@ -260,10 +267,11 @@ class FitCheck:
         fit, stated, solution = self.estimator, self.stated, self.solution
         gap = real_number(fit.dual_gap_)
         clusters = cluster_numbers(self.model, stated.B, fit.clusters_)  # ties need all digits
+        stated_gap = solution.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again)
         return [
             Claim("clusters_", fit.clusters_, clusters),
             Claim("solve_result_.clusters", stated.clusters, clusters),
-            Claim("dual_gap_", fit.dual_gap_, *solution.gap(replace(stated, gap=fit.dual_gap_), self._solved_again)),
+            Claim("dual_gap_", fit.dual_gap_, *stated_gap),
             Claim("solve_result_.gap", stated.gap, gap),
             Claim("solve_result_.dual", stated.dual, self._nearest_dual(gap), solution.rounding),
             Claim("status", stated.status, solution.status(stated, float(fit.tol))),
