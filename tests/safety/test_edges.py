@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from edge_cases import WAYS, Case, draw, known_cases
+from edge_mutations import MUTATIONS
 from edges import Counts, examine, examine_range, fit
 from judge import judge
 from judge_exact import EPS, Exact
@@ -30,6 +31,13 @@ def test_short_campaign(chunk):
     assert counts.refused <= 0.3 * SIZE
     assert counts.undecided <= 0.1 * SIZE
     assert counts.nonzero >= 0.4 * SIZE
+
+
+@pytest.mark.parametrize(("name", "case"), [(name, case) for name, (_, cases) in MUTATIONS.items() for case in cases])
+def test_false_proofs_are_found_when_they_are_put_back(name, case):
+    with MUTATIONS[name][0]():
+        kinds = {finding["kind"] for finding in examine(known_cases()[case], case).findings}
+    assert kinds & {"gap", "zero"}
 
 
 def test_every_way_is_drawn():

@@ -1,0 +1,90 @@
+"""The false proofs that the campaign at the edges was made for, put back one by one."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from unittest import mock
+
+import numpy as np
+
+import groupowl.balancing
+import groupowl.solvers.driver
+from groupowl.gram import SufficientStatistics
+from groupowl.problem import Certificate, Problem, Published
+
+
+@contextmanager
+def trusted_null_model():
+    """The null model is called optimal wherever its gradient lies in the dual ball, whether or not it was found."""
+    original = Problem._certificate_at
+
+    def certificate_at(self, B, residual, primal):
+        found = original(self, B, residual, primal)
+        if not self._is_null(B) or found.correlations.max() > residual.pulls.max():
+            return found
+        point = found.theta, found.correlations, found.theta_norm
+        return Certificate(*point, primal, primal, 0.0, 0.0, residual=residual)
+
+    with (
+        mock.patch.object(Problem, "_certificate_at", certificate_at),
+        mock.patch.object(groupowl.balancing, "_LONGEST_MOVE", np.inf),
+    ):
+        yield
+
+
+@contextmanager
+def trusted_deviations():
+    """Deviations of statistics are taken as they are."""
+
+    def deviations(self):
+        return np.sqrt(np.diagonal(self.gram) / self.total_weight), 0.0
+
+    with mock.patch.object(SufficientStatistics, "deviations", deviations):
+        yield
+
+
+@contextmanager
+def unnoticed_underflow():
+    """Squares that vanish make columns and targets constant."""
+    with (
+        mock.patch("groupowl.designs.standardized.check_underflow"),
+        mock.patch("groupowl.problem.building.check_underflow"),
+        mock.patch("groupowl.problem.building.check_products"),
+        mock.patch("groupowl.targets._check_underflow"),
+        mock.patch("groupowl.gram.statistics._sizes", lambda squares, V: np.sqrt(squares)),
+    ):
+        yield
+
+
+@contextmanager
+def rounded_afterwards():
+    """The gap is that of the numbers before they are rounded for users."""
+
+    def published(self, coefficients, certificate, dtype=np.float64):
+        return Published(*self.to_input(coefficients, dtype), 0.0, 0.0)
+
+    with mock.patch.object(Problem, "published", published):
+        yield
+
+
+@contextmanager
+def proved_constant():
+    """Columns that vary by rounding are called proved zero."""
+    with mock.patch.object(groupowl.solvers.driver, "AS_CONSTANT", 0):
+        yield
+
+
+#: Each with the known cases that must show it.
+MUTATIONS = {
+    "trusted null model": (trusted_null_model, ["null model with unpenalized columns"]),
+    "trusted deviations": (
+        trusted_deviations,
+        ["statistics subtracted", "statistics of sparse data with an offset"],
+    ),
+    "unnoticed underflow": (unnoticed_underflow, ["underflow of X", "underflow of y"]),
+    "rounded afterwards": (
+        rounded_afterwards,
+        ["rounded intercept", "rounded unpenalized coefficients", "rounded to float32"],
+    ),
+    "proved constant": (proved_constant, ["constant by rounding"]),
+}
