@@ -220,7 +220,8 @@ class Objective:
             doubt += 8 * EPS * float(self.norms @ unit_norms(coefficients[: self.n_rows]))
             doubt += self.product_error * (self.targets.norm + self.reach(coefficients))
         if self.n_free and len(intercept) == 2:  # users get the difference of two classes, rounded once more
-            doubt += float(self.norms @ np.abs(whole.sum(axis=1))) + root * abs(float(intercept.sum()))
+            differences = self.design.own_coefficients(whole)[0].sum(axis=1)
+            doubt += float(self.norms @ np.abs(differences)) + root * abs(float(intercept.sum()))
         return distance, float(doubt)
 
     def adopt_predictor(self, Z: Handle) -> tuple[Handle, FloatArray]:
