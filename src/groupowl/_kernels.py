@@ -8,6 +8,7 @@ non-increasing and as long as the number of units.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -77,8 +78,10 @@ def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     return rounded, (a - (rounded - second)) + (b - second)
 
 
-def sum_with_products(terms: FloatArray, a: FloatArray, B: FloatArray) -> FloatArray:
-    """``sum_i terms_i + a^T B`` for each column, rounded once at the end, whatever cancels.
+def sum_with_products(
+    terms: FloatArray, a: FloatArray, B: FloatArray, dtype: Any = np.float64
+) -> tuple[FloatArray, FloatArray]:
+    """``sum_i terms_i + a^T B`` for each column, rounded once at the end, whatever cancels; and what that took off.
 
     Dekker's products, whose rounding errors are numbers of their own, and a sum without error.
     """
@@ -87,8 +90,12 @@ def sum_with_products(terms: FloatArray, a: FloatArray, B: FloatArray) -> FloatA
     errors = ((a_high * B_high - products) + a_high * B_low + a_low * B_high) + a_low * B_low
     columns = np.concatenate([terms, products, errors]).T
     if not np.isfinite(columns).all():
-        return np.asarray(columns.sum(axis=1))
-    return np.array([math.fsum(column) for column in columns.tolist()])
+        rounded = columns.sum(axis=1).astype(dtype)
+        return rounded, np.zeros(len(columns))
+    numbers = columns.tolist()
+    rounded = np.array([math.fsum(column) for column in numbers]).astype(dtype)
+    left = [math.fsum([*column, -value]) for column, value in zip(numbers, rounded.tolist(), strict=True)]
+    return rounded, np.array(left)
 
 
 def _halves(values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -61,7 +61,8 @@ def rounded_afterwards():
     """The gap is that of the numbers before they are rounded for users."""
 
     def published(self, coefficients, certificate, dtype=np.float64):
-        return Published(*self.to_input(coefficients, dtype), 0.0, 0.0)
+        B, intercept = self.to_input(coefficients)
+        return Published(B.astype(dtype), intercept.astype(dtype), 0.0, 0.0)
 
     with mock.patch.object(Problem, "published", published):
         yield

@@ -246,6 +246,7 @@ class Design(ABC):
         """Coefficients for X as it was given, and what to add to the intercept; ``free`` are those of the basis."""
         return B, np.zeros(B.shape[1])
 
+    @property
     def column_centers(self) -> FloatArray | None:
         """What was taken off each column of X as it was given; None where nothing was."""
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from .._kernels import divide_rows
@@ -48,6 +50,7 @@ class CompressedDesign(DenseDesign):
         """Coefficients for the columns as they were given, and the shift that their means cause."""
         return self.factors[:, None] * B, -(self.x_mean @ B)
 
+    @cached_property
     def column_centers(self) -> FloatArray | None:
         """The means of the columns as they were given."""
         return divide_rows(self.x_mean[:, None], self.factors)[:, 0] if self.x_mean.any() else None

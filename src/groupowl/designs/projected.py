@@ -194,9 +194,10 @@ class ProjectedDesign(WrappedDesign):
         B[self.free_columns] = self.mixing @ own
         return self.base.input_coefficients(B)
 
+    @property
     def column_centers(self) -> FloatArray | None:
         """As the base has them."""
-        return self.base.column_centers()
+        return self.base.column_centers
 
     def basis_reach(self, B: FloatArray) -> float:
         """What the columns explain of the span of the basis, whatever cancels."""

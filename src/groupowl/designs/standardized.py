@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,7 @@ class StandardizedDesign(WrappedDesign):
         B_scaled = B * self.inverse_scale[:, None]
         return B_scaled, -(self.mean @ B_scaled)
 
+    @cached_property
     def column_centers(self) -> FloatArray | None:
         """The means, where columns are centered."""
         return self.mean if self.mean.any() else None

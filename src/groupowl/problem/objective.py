@@ -134,7 +134,7 @@ class Objective:
         if intercept is None:
             return coefficients
         terms = np.stack([intercept, -self.targets.center])
-        return self.with_intercept(coefficients, self._plus_centers(terms, B, 1.0))
+        return self.with_intercept(coefficients, self._plus_centers(terms, B, 1.0)[0])
 
     def _on_basis(self, coefficients: FloatArray) -> FloatArray:
         """Coefficients of the basis, those of what was taken off the targets included."""
@@ -165,12 +165,13 @@ class Objective:
         The intercept and the coefficients of unpenalized columns follow from the penalized ones after those were
         rounded.
         """
-        B, intercept = self.to_input(coefficients, dtype)
+        B = _in_precision(self._input_rows(coefficients), dtype)
+        intercept, left = self._rounded_intercept(coefficients, B)
         residual, curvature = certificate.residual, self.loss.curvature
         if residual is None:  # coefficients that overflow, of which nothing is proved
             return Published(B, intercept, 0.0, 0.0)
         change, moved = self._change_by_rounding(coefficients, B, residual)
-        distance, doubt = self._unpenalized_distance(coefficients, B, intercept)
+        distance, doubt = self._unpenalized_distance(coefficients, B, intercept, left)
         farthest = moved + distance + doubt
         if self.n_free and certificate.gap == 0.0:  # the null model, a minimum along the block
             excess, rounding = change, 0.5 * self._null_curvature(residual) * farthest**2
@@ -201,9 +202,12 @@ class Objective:
         return penalty - float(np.sum(residual.products * moves)), moved
 
     def _unpenalized_distance(
-        self, coefficients: FloatArray, B: FloatArray, intercept: FloatArray
+        self, coefficients: FloatArray, B: FloatArray, intercept: FloatArray, left: FloatArray
     ) -> tuple[float, float]:
-        """Weighted norm by which predictors differ through the rounding of unpenalized coefficients, and its error."""
+        """Weighted norm by which predictors differ through the rounding of unpenalized coefficients, and its error.
+
+        ``left`` is what rounding took off the intercept.
+        """
         whole = B.astype(np.float64, copy=False)
         root = float(np.sqrt(self.targets.total_weight))
         distance = doubt = 0.0
@@ -212,10 +216,9 @@ class Objective:
             distance += float(np.linalg.norm(on_basis - self._on_basis(coefficients)))
             doubt += 8 * EPS * self.design.basis_reach(whole)
         if self.fit_intercept:
-            left = self._intercept(coefficients, whole, minus=intercept.astype(np.float64, copy=False))
             distance += root * float(np.linalg.norm(left))
             doubt += self.targets.center_error + root * EPS * float(np.linalg.norm(self._constant(coefficients)))
-            if (centers := self.design.column_centers()) is not None:  # means, rounded once
+            if (centers := self.design.column_centers) is not None:  # means, rounded once
                 doubt += root * EPS * float(np.abs(centers) @ unit_norms(whole))
             doubt += 8 * EPS * float(self.norms @ unit_norms(coefficients[: self.n_rows]))
             doubt += self.product_error * (self.targets.norm + self.reach(coefficients))
@@ -231,26 +234,34 @@ class Objective:
             Z = self.design.map(partial(np.add, -mean), Z)
         return Z, mean
 
-    def to_input(self, coefficients: FloatArray, dtype: Any = np.float64) -> tuple[FloatArray, FloatArray]:
+    def to_input(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``B`` and intercept on the scale of X as it was given."""
-        B, _ = self.design.input_coefficients(coefficients[: self.n_rows], self._on_basis(coefficients))
-        B = _in_precision(B, dtype)
+        B, shift = self.design.input_coefficients(coefficients[: self.n_rows], self._on_basis(coefficients))
         if not self.fit_intercept:
-            return B, np.zeros(self.targets.n_tasks, dtype=dtype)
-        return B, _in_precision(self._intercept(coefficients, B.astype(np.float64, copy=False)), dtype)
+            return B, np.zeros(self.targets.n_tasks)
+        return B, self.targets.center + self._constant(coefficients) + shift
 
-    def _intercept(self, coefficients: FloatArray, B: FloatArray, minus: FloatArray | float = 0.0) -> FloatArray:
-        """Intercept for ``B`` on the scale of X as it was given, less something, rounded once."""
-        terms = np.stack([self.targets.center, self._constant(coefficients), -minus + np.zeros(self.targets.n_tasks)])
-        return self._plus_centers(terms, B, -1.0)
+    def _input_rows(self, coefficients: FloatArray) -> FloatArray:
+        return self.design.input_coefficients(coefficients[: self.n_rows], self._on_basis(coefficients))[0]
 
-    def _plus_centers(self, terms: FloatArray, B: FloatArray, sign: float) -> FloatArray:
-        """Sum of the terms and of what was taken off the columns, times ``sign`` and ``B``; rounded once."""
-        centers = self.design.column_centers()
-        if centers is None:
-            centers = np.zeros(len(B))
-        rows = np.flatnonzero(nonzero_rows(B) & (centers != 0.0))
-        return sum_with_products(terms, sign * centers[rows], B[rows])
+    def _rounded_intercept(self, coefficients: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Intercept for ``B``, in its precision, and what rounding took off."""
+        if not self.fit_intercept:
+            return np.zeros(self.targets.n_tasks, dtype=B.dtype), np.zeros(self.targets.n_tasks)
+        terms = np.stack([self.targets.center, self._constant(coefficients)])
+        intercept, left = self._plus_centers(terms, B.astype(np.float64, copy=False), -1.0, B.dtype)
+        if not np.isfinite(intercept).all():
+            _in_precision(self.to_input(coefficients)[1], B.dtype)
+        return intercept, left
+
+    def _plus_centers(
+        self, terms: FloatArray, B: FloatArray, sign: float, dtype: Any = np.float64
+    ) -> tuple[FloatArray, FloatArray]:
+        """Sum of the terms and of what was taken off the columns, times ``sign`` and ``B``; and what rounding took."""
+        centers = self.design.column_centers
+        rows = np.zeros(0, dtype=np.intp) if centers is None else np.flatnonzero(nonzero_rows(B))
+        taken_off = np.zeros(0) if centers is None else sign * centers[rows]
+        return sum_with_products(terms, taken_off, B[rows], dtype)
 
     def _constant(self, coefficients: FloatArray) -> FloatArray:
         """Intercept of the centered columns, where the problem carries one."""

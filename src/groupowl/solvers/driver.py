@@ -176,6 +176,7 @@ class Run:
         self.screened_at = np.full(problem.n_rows, NEVER, dtype=np.intp)
         self.incumbent: _Incumbent | None = None
         self.final: tuple[FloatArray, Certificate] | None = None  # of the full problem
+        self._last_published: tuple[FloatArray, Published] | None = None  # the answer and its public form
         self._rounded_away = False  # whether rounding the coefficients for users takes what the goal allows
         self._retry_gap = np.inf  # gap below which the full problem is certified (again)
         self._still = (np.inf, np.inf, 0)  # best primal, best gap, certificates since either improved
@@ -299,7 +300,9 @@ class Run:
         return _public_gap(certificate, public) <= self.goal
 
     def _published(self, B: FloatArray, certificate: Certificate) -> Published:
-        return self.origin.published(B, certificate, self.dtype)
+        if self._last_published is None or self._last_published[0] is not B:
+            self._last_published = B, self.origin.published(B, certificate, self.dtype)
+        return self._last_published[1]
 
     def _limited_by_rounding(self, certificate: Certificate) -> bool:
         return certificate.gap - certificate.rounding <= self.goal < 2.0 * certificate.rounding
