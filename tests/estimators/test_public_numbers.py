@@ -253,3 +253,19 @@ def test_sparse_data_may_have_unpenalized_columns_only():
     data = sp.csr_array(np.column_stack([X[:, 0], X[:, 0]]))
     model = go.GroupOWLRegressor(0.1, unpenalized=[0], standardize=True).fit(data, Y)
     assert states_of(model) == ["unpenalized", "explained by unpenalized"]
+
+
+@pytest.mark.parametrize("screening", ["safe", "paper", "none"])
+def test_columns_lost_in_a_subtraction_are_no_columns_of_zeros(screening):
+    """Nothing is left of their variation but rounding: they are not proved zero, and the gap knows."""
+    large = np.vstack([X, X * [1e9, 1.0, 1.0]])
+    statistics = go.SufficientStatistics
+    part = statistics.from_arrays(large[30:], Y)
+    left = statistics.from_arrays(large, np.tile(Y, 2)) - part
+    assert np.diagonal(left.gram)[0] <= left.error * left.x_size[0] ** 2
+    model = fit_quietly(go.GroupOWLRegressor(0.05, screening=screening), left)
+    assert states_of(model)[0] != "proved zero"
+    from_data = go.GroupOWLRegressor(0.05).fit(X, Y)
+    minimum = from_data.solve_result_.primal
+    assert model.solve_result_.primal - minimum <= model.dual_gap_
+    assert minimum >= model.solve_result_.primal - model.dual_gap_

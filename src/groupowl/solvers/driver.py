@@ -226,7 +226,7 @@ class Run:
 
     def _without_zero_columns(self, B: FloatArray) -> FloatArray:
         B = B.copy() if self.full.null_loss > 0.0 else self.full.null_coefficients()  # which is then the answer
-        B[: self.full.n_rows][self.full.norms == 0] = 0.0
+        B[: self.full.n_rows][self.full.rounding_norms == 0] = 0.0
         if self.screened.rule is not None:
             self.screened_at[self.screened.drop_zero_columns()] = 0
         return B
@@ -353,6 +353,8 @@ class Run:
         gap = _public_gap(certificate, public)
         if status == "converged" and gap > self.goal > 0.0:  # by rounding, after the last rows were tested
             status = "precision"
+        elif status in ("max_iter", "stalled", "precision") and gap <= self.goal:  # the last polish has done it
+            status = "converged"
         self.screened_at[self.origin.design.free_columns] = NEVER  # removed because they are unpenalized, not zero
         if self.origin.targets.hides_variation:  # of which the rows that explain it are not known
             self.screened_at[:] = NEVER
