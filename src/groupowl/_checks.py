@@ -58,7 +58,10 @@ def positive_integer(argument: str, value: Any, *, minimum: int = 1) -> int:
 def _real(argument: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{argument} must be a number, got {value!r} of type {type(value).__name__}.")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError(f"{argument} is too large for a number of double precision.") from error
 
 
 def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least: float = -np.inf) -> float:

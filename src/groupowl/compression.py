@@ -179,7 +179,7 @@ def problem_of_statistics(
         center_error=errors[0],
         hides_variation=errors[1],
     )
-    norms = design.column_norms(w)
+    norms = (1.0 + scale_error) * design.column_norms(w)
     check_products(norms, targets)
     return Problem(
         design,
@@ -191,9 +191,8 @@ def problem_of_statistics(
         fit_intercept=fit_intercept,
         intercept_scale=0.0,
         gram_cache=GramCache(design, w),
-        # A deviation that is wrong by a part r changes the penalty of a row by as much: the objective here and the
-        # minimum by less than r times the objective, a correlation by r times its column's norm.
-        product_error=data.error + 4.0 * scale_error,
+        product_error=data.error,
+        scale_error=scale_error,
     )
 
 

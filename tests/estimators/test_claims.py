@@ -96,6 +96,7 @@ NOT_LOADED = {
     "dual_gap_ to text": "dual_gap_ is '.*', not a number",
     "longer weights": "31 weights and 0 unpenalized features",
     "unpenalized": "30 weights and 1 unpenalized features",
+    "no status": "status is 'fine', not one of converged",
 }
 
 

@@ -255,6 +255,19 @@ def test_sparse_data_may_have_unpenalized_columns_only():
     assert states_of(model) == ["unpenalized", "explained by unpenalized"]
 
 
+@pytest.mark.parametrize("offset", [1e2, 1e3])
+def test_reliable_statistics_are_standardized_to_the_default_tolerance(offset):
+    """The error of a deviation counts once: sparse data with an offset, and a part with larger columns taken off."""
+    statistics = go.SufficientStatistics
+    sparse = statistics.from_arrays(sp.csr_array(X + offset * np.eye(3)[0]), Y)
+    part = statistics.from_arrays(X[::-1] * [offset, 1.0, 1.0], Y)
+    for known in (sparse, (statistics.from_arrays(X, Y) + part) - part):
+        assert known.is_reliable()
+        model = go.GroupOWLRegressor(0.05, standardize=True).fit(known)
+        assert model.solve_result_.converged
+        assert model.verify(known)
+
+
 @pytest.mark.parametrize("screening", ["safe", "paper", "none"])
 def test_columns_lost_in_a_subtraction_are_no_columns_of_zeros(screening):
     """Nothing is left of their variation but rounding: they are not proved zero, and the gap knows."""

@@ -168,3 +168,11 @@ def test_indices_that_do_not_fit_32_bits_are_not_cut_off(tmp_path):
     )
     with pytest.raises(TableError, match="X is a damaged sparse matrix"):
         read_sheet(path)
+
+
+@pytest.mark.parametrize("name", ["indices", "indptr"])
+def test_sparse_archives_have_whole_indices(tmp_path, name):
+    pieces = {"data": np.ones(2), "indices": np.array([0, 1]), "indptr": np.array([0, 1, 2]), "shape": np.array([2, 2])}
+    np.savez(tmp_path / "X.npz", **pieces | {name: pieces[name] + 0.4})
+    with pytest.raises(TableError, match=f"{name} must be integers"):
+        read_sheet(tmp_path / "X.npz")

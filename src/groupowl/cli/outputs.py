@@ -337,6 +337,8 @@ def _check_run(run: SavedRun) -> None:
             raise ValueError(f"{what} must be names")
     if hasattr(estimator, "feature_names_in_") and not np.array_equal(run.features, estimator.feature_names_in_):
         raise ValueError("its features are not those of the model")
+    if hasattr(estimator, "target_names_") and not np.array_equal(run.targets, estimator.target_names_):
+        raise ValueError("its targets are not those of the model")
     is_seed = type(run.seed) is int and 0 <= run.seed < 2**32
     if not is_seed or not (run.test_size is None or 0.0 < run.test_size < 1.0):
         raise ValueError(f"the samples that were held out are unknown: test_size {run.test_size!r}, seed {run.seed!r}")

@@ -252,6 +252,9 @@ class CrossValidatedFit(GroupOWLBase):
         finer = replace(settings, tol=_POLISH_FACTOR * settings.tol, max_iter=min(_POLISH_STEPS, settings.max_iter))
         start = model.start(result.B.T, result.intercept)
         polished = self._solve(model, alpha, finer, start, what=f"{what}, more digits")
+        if not polished.converged:  # so near to the solution, the first steps may be nothing but rounding
+            again = self._solve(model, alpha, finer, what=f"{what}, more digits")
+            polished = min(polished, again, key=lambda found: found.gap)
         if polished.gap >= result.gap or polished.B[result.screened_at >= 0].any():
             return result
         return _continued(result, polished, len(model.unpenalized))
@@ -268,7 +271,7 @@ class CrossValidatedFit(GroupOWLBase):
 def _check_jobs(n_jobs: Any) -> None:
     """Refuse what joblib would round to a number of jobs, or fail on after hours."""
     is_whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and not (is_whole and n_jobs != 0):
+    if n_jobs is not None and not (is_whole and n_jobs != 0 and abs(n_jobs) < 2**31):
         kind = ValueError if is_whole else TypeError
         raise kind(f"n_jobs must be None or an integer, -1 for all processors and never 0, got {n_jobs!r}.")
 

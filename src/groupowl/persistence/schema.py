@@ -6,12 +6,13 @@ features, n alphas, h rows of a history. The first field with a letter says what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..path.result import REASONS
+from ..solvers.result import STATUSES
 from .classes import ESTIMATORS, RECORDS, belongs_to, fitted_attributes, public_fields
 
 _NUMBERS = (int, float, np.integer, np.floating)
@@ -42,7 +43,7 @@ _SOLVE = {
     "screened_at": Field("moment", "d"),
     "clusters": Field("count", "d"),
     "n_iter": _COUNT,
-    "status": _TEXT,
+    "status": Field("status"),
 }
 _POINT = {
     "alpha": Field("number"),
@@ -52,7 +53,7 @@ _POINT = {
     "clusters": Field("count", "k"),
     **dict.fromkeys(("primal", "gap", "loss", "deviance_ratio", "n_passes", "seconds"), _REAL),
     "n_iter": _COUNT,
-    "status": _TEXT,
+    "status": Field("status"),
     "n_selected": _COUNT,
 }
 _PATH = {
@@ -73,7 +74,7 @@ _ESTIMATOR = {
     "n_features_in_": Field("size", "d"),
     "coef_": Field("number", "t d"),
     "intercept_": Field("number", "t"),
-    "alpha_": Field("number"),
+    "alpha_": Field("positive"),
     "weights_": Field("number", "p"),
     "unpenalized_": Field("index", "u"),
     "clusters_": Field("count", "d"),
@@ -91,13 +92,24 @@ _SEARCH = {
     "alphas_": Field("number", "n"),
     "best_index_": Field("size", "i"),
     "path_": Field("PathResult"),
-    "search_results_": Field("list"),
+    "search_results_": Field("searches"),
     "score_path_": Field("real", "n f", is_optional=True),
     "mean_score_path_": Field("real", "n", is_optional=True),
     "std_error_path_": Field("real", "n", is_optional=True),
     "criterion_path_": Field("real", "n", is_optional=True),
     "best_score_": Field("real", is_optional=True),
     "selection_frequency_": Field("count", "d", is_optional=True),
+}
+#: One of the weight sequences that were searched; each has its own alphas.
+_SEARCHED = {
+    "weights": Field("number", "p"),
+    "alphas": Field("number", "m"),
+    "best_index": _COUNT,
+    **{
+        name.removesuffix("_"): field._replace(shape=field.shape.replace("n", "m"))
+        for name, field in _SEARCH.items()
+        if field.is_optional
+    },
 }
 _PARAMS = {"eps": Field("number")}
 _SCHEMAS = {"History": _HISTORY, "SolveResult": _SOLVE, "PathPoint": _POINT, "PathResult": _PATH}
@@ -183,8 +195,12 @@ def _check_value(field: Field, value: Any, sizes: dict[str, int], place: str) ->
         _check(value, sizes, place)
     elif kind == "points":
         _check_points(field, value, sizes, place)
+    elif kind == "searches":
+        _check_searches(value, sizes, place)
     elif kind == "reason":
-        _check_reason(value, place)
+        _check_word(value, REASONS, place)
+    elif kind == "status":
+        _check_word(value, STATUSES, place)
     elif kind == "size":
         if not _is_integer(value) or value < 0:
             raise Damage(f"{place} is {_shown(value)}, not a number of things")
@@ -198,12 +214,26 @@ def _check_value(field: Field, value: Any, sizes: dict[str, int], place: str) ->
         _check_scalar(kind, value, place)
 
 
-_PLAIN_TYPES: dict[str, Any] = {"text": str, "truth": bool | np.bool_, "list": list}
+_PLAIN_TYPES: dict[str, Any] = {"text": str, "truth": bool | np.bool_}
 
 
-def _check_reason(value: Any, place: str) -> None:
-    if not isinstance(value, str) or value not in REASONS:
-        raise Damage(f"{place} is {_shown(value)}, not one of {', '.join(REASONS)}")
+def _check_word(value: Any, words: Iterable[str], place: str) -> None:
+    if not isinstance(value, str) or value not in words:
+        raise Damage(f"{place} is {_shown(value)}, not one of {', '.join(words)}")
+
+
+def _check_searches(value: Any, sizes: dict[str, int], place: str) -> None:
+    if not isinstance(value, list):
+        raise Damage(f"{place} is {_shown(value)}, not a list")
+    for i, found in enumerate(value):
+        if not isinstance(found, dict):
+            raise Damage(f"{place}[{i}] is {_shown(found)}, not a dictionary")
+        if unknown := sorted(set(found) - set(_SEARCHED)):
+            raise Damage(f"{place}[{i}] has {unknown[0]!r}, which nothing reads")
+        own: dict[str, int] = {letter: sizes[letter] for letter in ("d", "p", "f") if letter in sizes}
+        _check_fields(_SEARCHED, found, own, f"{place}[{i}]")
+        if found["best_index"] >= own["m"]:
+            raise Damage(f"{place}[{i}].best_index is {found['best_index']}, but there are {own['m']} alphas")
 
 
 def _check_points(field: Field, value: Any, sizes: dict[str, int], place: str) -> None:
@@ -224,6 +254,8 @@ def _check_scalar(kind: str, value: Any, place: str) -> None:
         raise Damage(f"{place} is {_shown(value)}, not a number")
     if kind == "number" and not np.isfinite(value):
         raise Damage(f"{place} is {_shown(value)}, not a finite number")
+    if kind == "positive" and not 0.0 < value < np.inf:
+        raise Damage(f"{place} is {_shown(value)}, not a positive number")
     if kind == "count" and (not _is_integer(value) or value < 0):
         raise Damage(f"{place} is {_shown(value)}, not a count")
 

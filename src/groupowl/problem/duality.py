@@ -86,7 +86,7 @@ class Problem(Objective):
         reach = self.targets.norm + cancelled + self.reach(B)
         pulls = unit_norms(C)
         if self.product_error > 0.0:  # upper bounds where products are not exact
-            pulls = pulls + self.product_error * reach * self.rounding_norms
+            pulls = (1.0 + self.scale_error) * (pulls + self.product_error * reach * self.rounding_norms)
         return Residual(
             theta=theta,
             products=C,
@@ -176,7 +176,7 @@ class Problem(Objective):
         The two change with Z and Y as fast as the norms of the gradient at Z and of the dual point say, which may
         come from elsewhere and be far smaller.
         """
-        sums = 64 * EPS * (abs(primal) + abs(dual))
+        sums = (64 * EPS + self.scale_error) * (abs(primal) + abs(dual))
         slope = theta_norm + residual.norm
         products = 0.5 * self.product_error * residual.reach * residual.reach
         return float(sums + products + 8 * EPS * (slope * residual.reach + residual.cancelling))

@@ -49,6 +49,9 @@ class Objective:
     product_error : float
         Error of the products between columns, and of columns with Y, relative to ``rounding_norms`` and the norm of Y;
         0 where they are computed from the data, not so where a Gram matrix stands for them.
+    scale_error : float
+        Relative error of the scales of standardized columns, where statistics stand for the data. It changes the
+        penalty of a row by as much: the objective, the minimum, and each correlation, by no more than this part.
     """
 
     design: Design
@@ -62,6 +65,7 @@ class Objective:
     gram_cache: GramCache
     rows_of_origin: IndexArray | None = None
     product_error: float = 0.0
+    scale_error: float = 0.0
     free_scale: float = 0.0
 
     # Shape ------------------------------------------------------------------------------------------
@@ -224,7 +228,8 @@ class Objective:
             doubt += self.product_error * (self.targets.norm + self.reach(coefficients))
         if self.n_free and len(intercept) == 2:  # users get the difference of two classes, rounded once more
             differences = self.design.own_coefficients(whole)[0].sum(axis=1)
-            doubt += float(self.norms @ np.abs(differences)) + root * abs(float(intercept.sum()))
+            unit = float(np.finfo(B.dtype).eps)
+            doubt += float(self.norms @ np.abs(differences)) + root * unit * float(np.linalg.norm(intercept))
         return distance, float(doubt)
 
     def adopt_predictor(self, Z: Handle) -> tuple[Handle, FloatArray]:

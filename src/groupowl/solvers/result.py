@@ -19,6 +19,9 @@ AS_CONSTANT = -2
 #: The same where unpenalized columns explain all of its column but rounding.
 AS_EXPLAINED = -3
 
+#: Why a solve may have ended.
+STATUSES = ("converged", "max_iter", "callback", "stalled", "precision")
+
 _ENDINGS = {
     "max_iter": "stopped at max_iter",
     "callback": "stopped by the callback",

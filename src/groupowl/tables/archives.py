@@ -35,6 +35,9 @@ def archive_matrix(arrays: dict[str, Any]) -> Any:
     data, indices, indptr, shape = (arrays[piece] for piece in CSR_PIECES)
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise ValueError(f"shape must be two integers, but it is {shape.tolist()!r}")
+    for name, pieces in (("indices", indices), ("indptr", indptr)):
+        if pieces.dtype.kind not in "iu":
+            raise ValueError(f"{name} must be integers, but their type is {pieces.dtype}")
     check_sparse_shape("X", tuple(shape.tolist()))
     kind = sp.csc_array if _text(arrays.get("format")) == "csc" else sp.csr_array
     return sp.csr_array(sparse_array("X", kind((data, indices, indptr), shape=tuple(shape.tolist()))))

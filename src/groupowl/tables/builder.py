@@ -333,6 +333,9 @@ class _Builder:
         if copies:
             shown = listed(copies, shown=10)
             notes.append(f"Left out of the features: {shown} of {sheet.source}, as {other.source} has them as targets.")
+        used = {*self.targets, *self._taken(other), *self._roles_in_both()}
+        if unused := [other.names[j] for j in range(len(other.names)) if j not in used]:
+            notes.append(f"Not used: {listed(unused, shown=10)} of {other.source}, beside its targets.")
         if roles := self._roles_in_both():
             shown = listed(other.names[j] for j in roles)
             notes.append(f"Left out of the targets: {shown} of {other.source}, as those of {sheet.source} are used.")
