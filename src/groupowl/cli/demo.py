@@ -23,7 +23,7 @@ from .scores import OPTIMISTIC, fold_scores
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..experiments.demo import DemoReport
+    from .demo_study import DemoReport
 
 _FIGURE_DPI = 150
 # What the columns of the tables mean, and why screening hardly changes the times of the default solver.
@@ -54,7 +54,7 @@ def demo(options: DemoOptions) -> None:
     Prints a table of times and proved gaps, draws the gap against time and the rows against passes, and writes the
     report of a cross-validated fit. Takes about fifteen seconds.
     """
-    from ..experiments.demo import demo_figures, run_demo
+    from .demo_study import demo_figures, run_demo
 
     make_folder(options.out)
     with progress_bar(options.quiet) as progress:
@@ -71,7 +71,7 @@ def demo(options: DemoOptions) -> None:
 
 def _cross_validated(options: DemoOptions) -> Outcome:
     """A smaller regression with folds, as ``groupowl cv`` fits a file."""
-    from ..experiments.demo import demo_table, fit_demo
+    from .demo_study import demo_table, fit_demo
 
     started = time.perf_counter()
     with Stages(options.quiet).stage("Cross-validating a smaller regression"):
