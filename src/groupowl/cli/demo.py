@@ -113,17 +113,17 @@ def _demo_table(report: DemoReport) -> Table:
         table.add_column(heading)
     for heading in ("time\n(s)", "passes", "relative\ngap", "rows\nkept", "rows\nselected", "speed-up"):
         table.add_column(heading, justify="right")
-    for row in report.rows:
+    for (solver, screening), result in report.results.items():
         table.add_row(
-            row.solver,
-            row.screening,
-            f"{row.seconds:.3f}",
-            f"{row.passes:.0f}",
-            f"{row.relative_gap:.1e}",
-            str(row.rows_kept),
-            str(row.rows_selected),
-            f"{row.speed_up:.1f}x",
-            end_section=row.screening == "safe",
+            solver,
+            screening,
+            f"{result.seconds:.3f}",
+            f"{result.n_passes:.0f}",
+            f"{result.gap / report.null_loss:.1e}",
+            str(len(result.active)),
+            str(len(result.support)),
+            f"{report.results[solver, 'none'].seconds / result.seconds:.1f}x",
+            end_section=screening == "safe",
         )
     return table
 

@@ -43,7 +43,6 @@ ProgressHook = Callable[[int, int, str], None]
 class DemoProblem:
     """One problem of the demo, in the paper's scaling."""
 
-    name: str
     title: str
     X: FloatArray
     Y: FloatArray
@@ -63,55 +62,21 @@ class DemoProblem:
 
 
 @dataclass(frozen=True)
-class DemoRow:
-    """One solve; ``speed_up`` is against the same solver without screening."""
-
-    problem: str
-    solver: str
-    screening: str
-    seconds: float
-    passes: float
-    relative_gap: float
-    rows_kept: int
-    rows_selected: int
-    speed_up: float
-
-
-@dataclass(frozen=True)
 class DemoReport:
     """All solves of one problem.
 
     Attributes
     ----------
-    name, title : str
+    title : str
         Of the problem.
     null_loss : float
         Loss of the model without features, which gaps are relative to.
     results : dict of (solver, screening) to SolveResult
     """
 
-    name: str
     title: str
     null_loss: float
     results: dict[tuple[str, str], SolveResult]
-
-    @property
-    def rows(self) -> tuple[DemoRow, ...]:
-        """One row per solve, in the order in which they ran."""
-        return tuple(
-            DemoRow(
-                problem=self.name,
-                solver=solver,
-                screening=screening,
-                seconds=result.seconds,
-                passes=result.n_passes,
-                relative_gap=result.gap / self.null_loss,
-                rows_kept=len(result.active),
-                rows_selected=len(result.support),
-                speed_up=self.results[solver, "none"].seconds / result.seconds,
-            )
-            for (solver, screening), result in self.results.items()
-        )
 
     @property
     def agrees(self) -> bool:
@@ -139,7 +104,7 @@ def demo_problems(*, n_samples: int = 200, n_features: int = 5000, n_digits: int
     digits = f"Digits, {len(pixels)} x {pixels.shape[1]}, 10 classes"
     return [
         _regression(n_samples, n_features, correlation=0.7),
-        DemoProblem("digits", digits, pixels, np.eye(10)[labels], "multinomial", fit_intercept=True),
+        DemoProblem(digits, pixels, np.eye(10)[labels], "multinomial", fit_intercept=True),
     ]
 
 
@@ -156,7 +121,7 @@ def _regression(n_samples: int, n_features: int, *, correlation: float) -> DemoP
         random_state=0,
     )
     title = f"Regression, {n_samples} x {n_features}, 5 tasks"
-    return DemoProblem("regression", title, data.X, data.Y, "squared", fit_intercept=False)
+    return DemoProblem(title, data.X, data.Y, "squared", fit_intercept=False)
 
 
 def run_demo(problems: list[DemoProblem] | None = None, *, progress: ProgressHook | None = None) -> list[DemoReport]:
@@ -196,7 +161,7 @@ def _solve_all(problem: DemoProblem, announce: Callable[[int, str], None]) -> De
         announce(run, f"{problem.title}: solver {solver}, screening {screening}")
         results[solver, screening] = problem.solve(lam, solver=SOLVERS[solver], screening=screening)
     null_loss = float(results[RUNS[0]].history.primal[0])  # solves start from the model without features
-    return DemoReport(problem.name, problem.title, null_loss, results)
+    return DemoReport(problem.title, null_loss, results)
 
 
 def demo_figures(reports: list[DemoReport]) -> dict[str, Figure]:
