@@ -6,6 +6,10 @@ BIN := $(VENV)/bin
 DEMO_READY := $(VENV)/.ready-demo
 TEST_READY := $(VENV)/.ready-test
 DOCS_READY := $(VENV)/.ready-docs
+PAPER_READY := $(VENV)/.ready-paper
+# Projects of their own in this clone: they are installed beside the package, not with it.
+PROJECTS := -e ./harness -e ./paper
+PROJECT_FILES := pyproject.toml harness/pyproject.toml paper/pyproject.toml
 WORKERS ?= auto
 CLUSTER_TESTS := tests/distributed/test_cluster.py
 BENCH_VENV := .venv-bench
@@ -13,11 +17,19 @@ BENCH_BIN := $(BENCH_VENV)/bin
 BENCH_READY := $(BENCH_VENV)/.ready
 ADELIE_VENV := .venv-bench-adelie
 BENCH_ARGS ?=
+DATA ?=
+OUT ?= results
+REPRODUCE_ARGS ?=
 
-.PHONY: demo test test-long test-install bench docs lint types unit clean
+.PHONY: demo reproduce test test-long test-install bench docs lint types unit clean
 
 demo: $(DEMO_READY)
 	$(BIN)/groupowl demo --out demo
+
+# The paper's experiments on the data sets in a folder; make reproduce DATA=DIR REPRODUCE_ARGS="--quick" for five minutes.
+reproduce: $(PAPER_READY)
+	@test -n "$(DATA)" || { echo "name the folder with the data sets: make reproduce DATA=DIR"; exit 1; }
+	$(BIN)/groupowl reproduce --data "$(DATA)" --out "$(OUT)" $(REPRODUCE_ARGS)
 
 test: lint types unit
 
@@ -56,11 +68,11 @@ docs: $(DOCS_READY)
 bench: $(BENCH_READY)
 	$(BENCH_BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 
-$(BENCH_READY): pyproject.toml
+$(BENCH_READY): pyproject.toml harness/pyproject.toml
 	$(PYTHON) -m venv --clear $(BENCH_VENV)
-	$(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -e ./harness
 	$(PYTHON) -m venv --clear $(ADELIE_VENV)
-	$(ADELIE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench-adelie]'
+	$(ADELIE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench-adelie]' -e ./harness
 	@touch $@
 
 $(BIN)/python:
@@ -72,10 +84,14 @@ $(DEMO_READY): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cli,plot]'
 	@touch $@
 
-# The test extra contains the demo's, so the demo is ready as well.
-$(TEST_READY): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+$(PAPER_READY): $(PROJECT_FILES) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cli,plot]' $(PROJECTS)
 	@touch $(DEMO_READY) $@
+
+# The test extra contains the demo's, so the demo is ready as well, and so is the paper's project.
+$(TEST_READY): $(PROJECT_FILES) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]' $(PROJECTS)
+	@touch $(DEMO_READY) $(PAPER_READY) $@
 
 $(DOCS_READY): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

@@ -42,7 +42,6 @@ LAYERS = [
     {"tables"},
     {"plotting"},
     {"report"},
-    {"experiments"},
     {"cli"},
     {"__main__"},
 ]

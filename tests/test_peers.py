@@ -49,6 +49,24 @@ def test_groups_and_names_choose_problems(main, capsys):
 
 
 @pytest.mark.usefixtures("main")
+def test_a_competitor_answers_fails_and_is_late():
+    process = import_module("benchmarks.peers.process")
+    worker = process.Process("groupowl", 1)
+    try:
+        assert worker.ask(120.0, do="rehearse") == {}
+        worker.warmed.add("this kind")
+        with pytest.raises(process.Failed, match=r"^FileNotFoundError: .*nowhere.* \(\w+\.py:\d+\)$"):
+            worker.ask(120.0, do="load", folder="nowhere", loss="squared", weights="oscar", strongest=1.0)
+        assert worker.warmed
+        with pytest.raises(process.OverLimit):
+            worker.ask(0.0, do="rehearse")
+        worker.ask(120.0, do="rehearse")
+        assert not worker.warmed  # a new process has solved nothing yet
+    finally:
+        worker.stop()
+
+
+@pytest.mark.usefixtures("main")
 def test_why_skglm_declines_sorted_weights():
     """It has them for one response, and that is not the same as not having them."""
     adapters = import_module("benchmarks.peers.adapters")

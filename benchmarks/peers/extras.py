@@ -36,14 +36,14 @@ def measure(settings: Settings, competitors: list[str], root: Path, say: Callabl
     for name in competitors:
         if not ADAPTERS[name].baseline:
             say(f"first calls: {name}")
-            extras["first_calls"][name] = _first_calls(name, many, one, settings, root)
+            extras["first_calls"][name] = _first_calls(name, many, one, settings)
     say("import and memory")
     extras["import"] = _import_seconds(settings.threads)
-    extras["memory"] = [_memory(many, fraction, settings, root) for fraction in (0.5, 0.2, 0.05)]
+    extras["memory"] = [_memory(many, fraction, settings) for fraction in (0.5, 0.2, 0.05)]
     return extras
 
 
-def _first_calls(name: str, many: Folder, one: Folder, settings: Settings, root: Path) -> dict[str, Any]:
+def _first_calls(name: str, many: Folder, one: Folder, settings: Settings) -> dict[str, Any]:
     """Import, first and second call in fresh processes, on the first kind of problem that the competitor takes."""
     for folder, weights in ((many, "oscar"), (one, "oscar"), (many, "constant")):
         if not ADAPTERS[name].refuse(Kind("squared", weights != "constant", folder.size[2] == 1, False, False)):
@@ -53,15 +53,15 @@ def _first_calls(name: str, many: Folder, one: Folder, settings: Settings, root:
     runs = []
     for _ in range(FRESH if name == "groupowl" else 1 if settings.quick else 2):
         try:
-            runs.append(_fresh(name, folder, problem, strengths, settings, root))
+            runs.append(_fresh(name, folder, problem, strengths, settings))
         except (OverLimit, Failed) as error:
             return {"problem": problem.key, "error": str(error) or "over the limit"}
     seconds = np.median(runs, axis=0).tolist()
     return {"problem": problem.key, **dict(zip(("import", "first", "second"), seconds, strict=True))}
 
 
-def _fresh(name: str, folder: Folder, problem: Problem, strengths, settings: Settings, root: Path) -> list[float]:
-    process = Process(name, settings.threads, root / "extras.log")
+def _fresh(name: str, folder: Folder, problem: Problem, strengths, settings: Settings) -> list[float]:
+    process = Process(name, settings.threads)
     call = {"do": "solve", "strengths": strengths.tolist(), "tol": ADAPTERS[name].tol}
     try:
         seconds = process.ask(COMPILE_LIMIT, do="import_package")["times"]
@@ -83,11 +83,11 @@ def _import_seconds(threads: int) -> dict[str, float]:
     return {"sklearn.linear_model": float(base), "groupowl beyond it": float(beyond)}
 
 
-def _memory(folder: Folder, fraction: float, settings: Settings, root: Path) -> dict[str, float]:
+def _memory(folder: Folder, fraction: float, settings: Settings) -> dict[str, float]:
     """Memory of a fit as a share of ``X``, the larger of two measures; the package was loaded and tried before."""
     problem = Problem("x", folder.source, "oscar", fraction)
     _, strengths = folder.prepare(problem)
-    process = Process("groupowl", settings.threads, root / "extras.log")
+    process = Process("groupowl", settings.threads)
     try:
         process.ask(COMPILE_LIMIT, do="rehearse")
         process.ask(COMPILE_LIMIT, **folder.request(problem))

@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from . import cases, judge
+from groupowl_harness import judge
+
+from . import cases
 from .adapters import ADAPTERS, Adapter, Kind
 from .cases import Problem, Source
 from .process import Failed, OverLimit, Process
@@ -205,7 +207,7 @@ class Runner:
         self.adapters = [ADAPTERS[name] for name in competitors]
         self.random = random.Random(settings.seed)
         self.root = Path(tempfile.mkdtemp(prefix="groupowl-bench-"))
-        self.processes = {name: Process(name, settings.threads, self.root / f"{name}.log") for name in competitors}
+        self.processes = {name: Process(name, settings.threads) for name in competitors}
         self.tolerances: dict[Any, float] = {}  # what a competitor needed last time
         self.stopped: dict[tuple[str, str], tuple[float, float]] = {}  # fraction and time at which a case was stopped
         self.tiny: dict[Any, Folder] = {}
@@ -322,7 +324,7 @@ class Attempt:
             cell.note = f"reached {cell.tries[-1][2]:.1e} in {cell.tries[-1][1]:.3g} s"
         # A tighter tolerance takes at least as long as a looser one did; runs that were stopped had the whole limit.
         longest = max((seconds for _, seconds, _ in cell.tries), default=0.0)
-        cell.status, cell.times = "limit", [longest if self.process.process else self.limit]
+        cell.status, cell.times = "limit", [longest if self.process.worker.is_running else self.limit]
         if cell.problem.fraction is not None:
             self.runner.stopped[cell.problem.case, cell.adapter.name] = (cell.problem.fraction, cell.seconds)
 
@@ -353,7 +355,7 @@ class Attempt:
         cell = self.cell
         times = self._call(tol, out=str(self.answer))
         verdicts = list(self._verdicts())
-        gaps = [verdict.gap for verdict in verdicts]
+        gaps = [verdict.gap for verdict, _ in verdicts]
         gap, seconds = float(np.max(gaps)), float(np.median(times))
         if not np.isfinite(gap):
             raise Failed("the answer is not finite")
@@ -361,11 +363,12 @@ class Attempt:
         first, enough = len(cell.tries) == 1, gap <= cell.problem.goal
         if first or enough or (cell.gap > cell.problem.goal and gap < cell.gap):
             cell.tol, cell.gap, cell.median_gap, cell.times = tol, gap, float(np.median(gaps)), list(times)
-            cell.objective, cell.dual = verdicts[-1].objective, verdicts[-1].dual
-            cell.n_rows = verdicts[-1].n_rows
+            last, cell.n_rows = verdicts[-1]
+            cell.objective, cell.dual = last.objective, last.dual
         return seconds, gap
 
-    def _verdicts(self) -> Iterator[judge.Verdict]:
+    def _verdicts(self) -> Iterator[tuple[judge.Verdict, int]]:
+        """The verdict on each answer, and its number of non-zero rows."""
         folder = self.folder
         with np.load(self.answer) as file:
             count, which, rows, values = (file[name] for name in ("count", "which", "rows", "values"))
@@ -374,7 +377,8 @@ class Attempt:
         for t, strength in enumerate(self.strengths):
             mine = which == t
             lam = strength * self.weights
-            yield judge.judge(folder.X, folder.Y, lam, folder.source.loss, rows[mine], values[mine])
+            verdict = judge.judge(folder.X, folder.Y, lam, folder.source.loss, rows[mine], values[mine])
+            yield verdict, int(np.count_nonzero(mine))
 
     def _call(self, tol: float, out: str | None = None, burst: int = 1) -> list[float]:
         self._load()
@@ -389,7 +393,7 @@ class Attempt:
     def _warm_up(self) -> None:
         """Let the worker import and compile on a tiny problem of the same kind; first calls are reported apart."""
         self.allowed = self.limit
-        if self.process.process is not None and self.kind in self.process.warmed:
+        if self.process.worker.is_running and self.kind in self.process.warmed:
             return
         folder = self._tiny_folder()
         weights = "oscar" if self.kind.sorted_weights else "constant"
@@ -446,7 +450,7 @@ class Attempt:
             except (OverLimit, Failed):
                 return
             spent += sum(times)
-            cell.profile.append((float(np.median(times)), max(verdict.gap for verdict in self._verdicts())))
+            cell.profile.append((float(np.median(times)), max(verdict.gap for verdict, _ in self._verdicts())))
             if 3 * times[-1] > budget - spent or cell.profile[-1][1] < PROFILE_GAP:
                 return  # tight enough, or the next might be stopped, and its worker with it
 

@@ -1,4 +1,4 @@
-"""A process that runs one competitor: reads requests as JSON lines, answers with times, leaves answers in files.
+"""A process that runs one competitor: answers requests with times, leaves answers in files.
 
 Started by :mod:`benchmarks.peers.run` with the number of threads in the environment, before NumPy is imported.
 The data stay loaded between requests, so only calls of the competitor are timed.
@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import gc
 import importlib
-import json
-import os
 import resource
 import sys
 import time
-import traceback
 import tracemalloc
 import warnings
 from pathlib import Path
@@ -21,6 +18,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from groupowl_harness.serving import serve_parent
 
 from .adapters import ADAPTERS, Adapter, Task
 
@@ -39,6 +38,11 @@ class Worker:
         self.adapter = adapter
         self.threads = threads
         self.folder: str | None = None
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Reply to a request ``{"do": method, ...arguments}``."""
+        reply: dict[str, Any] = getattr(self, request.pop("do"))(**request)
+        return reply
 
     def import_package(self) -> dict[str, Any]:
         """Time the import, so that it is no part of the first call."""
@@ -125,27 +129,6 @@ def write_answers(path: Path, answers) -> None:
     np.savez(path, count=len(which), which=np.concatenate(which), rows=np.concatenate(rows), values=np.vstack(values))
 
 
-def serve(worker: Worker, requests, replies) -> None:
-    """Answer requests ``{"do": method, ...arguments}`` until the end of input."""
-    for line in requests:
-        request = json.loads(line)
-        try:
-            reply = getattr(worker, request.pop("do"))(**request)
-        except Exception as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{Path(place.filename).name}:{place.lineno}"
-            reply = {"error": f"{type(error).__name__}: {str(error)[:200]} ({where})"}
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
-
-
-def main() -> None:
-    # Packages print; their output must not mix with the replies.
-    replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    warnings.simplefilter("ignore")
-    serve(Worker(ADAPTERS[sys.argv[1]], int(sys.argv[2])), sys.stdin, replies)
-
-
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore")
+    serve_parent(Worker(ADAPTERS[sys.argv[2]], int(sys.argv[3])).answer)

@@ -1,5 +1,7 @@
 """The command line: ``groupowl fit``, ``path``, ``cv``, ``predict``, ``verify``, ``demo`` and ``reproduce``.
 
+The last is found by its entry point: the paper's experiments are a project of their own.
+
 Typer, Rich, pandas, pyarrow and Matplotlib come with the extra ``cli``. Without them this module still imports, and
 :func:`main` says what to install. :mod:`groupowl.cli.app` has the application; a command is a function under
 ``@command(example=...)`` of :mod:`groupowl.cli.commands`.

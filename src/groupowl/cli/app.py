@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
 
-from . import applying, demo, fitting, reproduce, version_line
+from . import applying, demo, fitting, not_installed, version_line
 from .commands import COMMANDS, arguments
 from .messages import say, tell
 
@@ -19,7 +21,6 @@ _ORDER = (
     applying.predict,
     applying.verify,
     demo.demo,
-    reproduce.reproduce,
 )
 
 
@@ -27,9 +28,24 @@ def build_app() -> typer.Typer:
     """The application with all its commands."""
     app = typer.Typer(name="groupowl", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
     app.callback(epilog="Example: groupowl cv train.csv --targets y1,y2 --out model")(_groupowl)
-    for function in _ORDER:
-        app.command(help=_paragraphs(function.__doc__ or ""), epilog=f"Example: {COMMANDS[function]}")(function)
+    for function in (*_ORDER, _reproduce()):
+        app.command(
+            help=_paragraphs(function.__doc__ or ""),
+            epilog=f"Example: {COMMANDS[function]}",
+            context_settings={"ignore_unknown_options": function is not_installed.reproduce},
+        )(function)
     return app
+
+
+def _reproduce() -> Callable[..., None]:
+    """The paper's experiments, which are a project of their own; where it is missing, a command that says so."""
+    for point in entry_points(group="groupowl.commands", name="reproduce"):
+        try:
+            found: Callable[..., None] = point.load()
+        except ImportError:  # a project that is only half installed
+            continue
+        return found
+    return not_installed.reproduce
 
 
 def _paragraphs(text: str) -> str:

@@ -23,7 +23,7 @@ from .scores import OPTIMISTIC, fold_scores
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..experiments.demo import DemoReport
+    from .demo_study import DemoReport
 
 _FIGURE_DPI = 150
 # What the columns of the tables mean, and why screening hardly changes the times of the default solver.
@@ -54,7 +54,7 @@ def demo(options: DemoOptions) -> None:
     Prints a table of times and proved gaps, draws the gap against time and the rows against passes, and writes the
     report of a cross-validated fit. Takes about fifteen seconds.
     """
-    from ..experiments.demo import demo_figures, run_demo
+    from .demo_study import demo_figures, run_demo
 
     make_folder(options.out)
     with progress_bar(options.quiet) as progress:
@@ -71,7 +71,7 @@ def demo(options: DemoOptions) -> None:
 
 def _cross_validated(options: DemoOptions) -> Outcome:
     """A smaller regression with folds, as ``groupowl cv`` fits a file."""
-    from ..experiments.demo import demo_table, fit_demo
+    from .demo_study import demo_table, fit_demo
 
     started = time.perf_counter()
     with Stages(options.quiet).stage("Cross-validating a smaller regression"):
@@ -113,17 +113,17 @@ def _demo_table(report: DemoReport) -> Table:
         table.add_column(heading)
     for heading in ("time\n(s)", "passes", "relative\ngap", "rows\nkept", "rows\nselected", "speed-up"):
         table.add_column(heading, justify="right")
-    for row in report.rows:
+    for (solver, screening), result in report.results.items():
         table.add_row(
-            row.solver,
-            row.screening,
-            f"{row.seconds:.3f}",
-            f"{row.passes:.0f}",
-            f"{row.relative_gap:.1e}",
-            str(row.rows_kept),
-            str(row.rows_selected),
-            f"{row.speed_up:.1f}x",
-            end_section=row.screening == "safe",
+            solver,
+            screening,
+            f"{result.seconds:.3f}",
+            f"{result.n_passes:.0f}",
+            f"{result.gap / report.null_loss:.1e}",
+            str(len(result.active)),
+            str(len(result.support)),
+            f"{report.results[solver, 'none'].seconds / result.seconds:.1f}x",
+            end_section=screening == "safe",
         )
     return table
 

@@ -1,0 +1,144 @@
+"""``groupowl reproduce``: the paper's experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from groupowl.cli.commands import command
+from groupowl.cli.messages import Failure, duration, make_folder, print_paths, printing, say, tell, writing
+from groupowl.cli.options import QUIET
+from groupowl.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from . import reproduce as reproduction
+
+
+@dataclass(frozen=True)
+class ReproduceOptions:
+    """What to repeat, for how long, and where."""
+
+    data: Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder with the files of the data sets.")]
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", readable=False, help="Folder to write to; made if needed.")
+    ] = Path("results")
+    quick: Annotated[bool, typer.Option("--quick", help="Five minutes: short runs, one trial.")] = False
+    restart: Annotated[bool, typer.Option("--restart", help="Forget stored results and begin anew.")] = False
+    datasets: Annotated[
+        str | None, typer.Option("--datasets", metavar="NAMES", help="Only these data sets, separated by commas.")
+    ] = None
+    trials: Annotated[int | None, typer.Option("--trials", help="Runs of each cell; 5, or 1 with --quick.")] = None
+    cap: Annotated[
+        float | None, typer.Option("--cap", metavar="SECONDS", help="Longest time of a run; 90, or 10 with --quick.")
+    ] = None
+    minutes: Annotated[float | None, typer.Option("--minutes", help="Longest time in all; 120, or 5 with --quick.")] = (
+        None
+    )
+    jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side; more than 1 disturbs their times.")] = 1
+    study: Annotated[
+        bool, typer.Option("--study/--no-study", help="Whether to run the study of correlated groups.")
+    ] = True
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help=QUIET)] = False
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
+
+
+@command(example="groupowl reproduce --data downloads --out results --quick")
+def reproduce(options: ReproduceOptions) -> None:
+    """Repeat the paper's experiments: its data sets, settings and algorithms, Figures 1 to 4, and groupowl beside them.
+
+    Results are stored run by run: a second call continues where the first was stopped. A full run takes at most two
+    hours; data sets that are not in the folder are listed and skipped.
+    """
+    from .reproduce import BusyError, write_outputs
+
+    data, out, quiet = options.data, options.out, options.quiet
+    if not data.is_dir():
+        state = "is a file" if data.exists() else "does not exist"
+        raise Failure(
+            f"--data must be a folder with the files of the data sets, but {str(data)!r} {state}; "
+            f"docs/measured/reproduction.md says where to download them"
+        )
+    try:
+        campaign = _make_campaign(options)
+        make_folder(out)
+        if not quiet:
+            with printing():
+                _print_plan(campaign)
+        with writing(out), progress_bar(quiet) as bar:
+            results = campaign.run(lambda state: bar(state.done, state.total, state.description, state.seconds_left))
+            bar(1, 1, "Drawing figures", 0.0)
+            paths = write_outputs(results, out)
+    except BusyError as error:
+        raise Failure(str(error)) from error
+    except KeyboardInterrupt:
+        tell("stopped; the same command without --restart continues from here.")
+        raise SystemExit(130) from None
+    if not quiet:
+        with printing(f"the results are in {out}"):
+            _print_sizes(results)
+            print_paths(paths)
+    problem = _problem(results)
+    if problem is not None:
+        raise Failure(f"{problem}; see {paths[0]}")
+
+
+def _make_campaign(options: ReproduceOptions) -> reproduction.Campaign:
+    """The campaign; what is wrong with its options, its data or what is stored is one line, and nothing is written."""
+    from .reproduce import Campaign
+
+    try:
+        with writing(options.out):
+            return Campaign(options.data, options.out, _campaign_options(options), restart=options.restart)
+    except (TypeError, ValueError) as error:
+        is_option = str(error).partition(" ")[0] in {item.name for item in fields(options)}
+        raise Failure(f"{'--' if is_option else ''}{error}") from error
+
+
+def _print_sizes(results: reproduction.Results) -> None:
+    """Data sets that have the name of the paper's and not its size."""
+    for name in results.datasets:
+        if "size differs" in results.whose(name):
+            say(f"{name}: {results.whose(name)}.")
+
+
+def _problem(results: reproduction.Results) -> str | None:
+    """Why the call has failed, in words, though there is a report."""
+    from .reproduce import refuted
+
+    if refuted(results):
+        return "answers do not keep what their runs claim, please report this as a bug"
+    if results.broken:
+        key, message = next(iter(results.broken.items()))
+        return f"failed: {len(results.broken)} pieces of work, the first of them {key} ({message.rstrip('.')})"
+    if results.unreadable:
+        return f"could not read the data of {', '.join(results.unreadable)}"
+    if not results.n_runs:
+        return f"nothing was run within the {results.options.minutes:g} minutes"
+    return None
+
+
+def _campaign_options(options: ReproduceOptions) -> reproduction.Options:
+    from .reproduce import Options, quick_options
+
+    quick, datasets, cap = options.quick, options.datasets, options.cap
+    chosen: dict[str, Any] = {name: getattr(options, name) for name in ("trials", "cap", "minutes", "jobs", "study")}
+    if datasets is not None:
+        chosen["datasets"] = tuple(name.strip() for name in datasets.split(",") if name.strip()) or ("",)
+    if cap is not None:
+        chosen["step_cap"] = min(cap, quick_options().step_cap) if quick else cap
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return quick_options(**given) if quick else Options(**given)
+
+
+def _print_plan(campaign: reproduction.Campaign) -> None:
+    """What was found, what is missing, and how long it will take."""
+    say(f"Data sets: {', '.join(campaign.found)}.")
+    for name, files in campaign.missing.items():
+        say(f"Missing, skipped: {name} (looked for {', '.join(files)}).")
+    for key in campaign.repaired:
+        say(f"Stored result {key} cannot be read and is done again.")
+    limit = duration(60 * campaign.options.minutes)
+    say(f"Expected time: about {duration(campaign.expected())}; never more than {limit}.")

@@ -1,1 +1,0 @@
-"""Experiments that the command line runs; each returns data and prints nothing."""
