@@ -154,6 +154,8 @@ def test_statistics_whose_squares_underflow_are_refused(scale):
                 model.fit(statistics.from_arrays(data[:20], Y[:20]) + statistics.from_arrays(data[20:], Y[20:]))
         with pytest.raises(ValueError, match="Y is so small"):
             model.fit(statistics.from_arrays(X, scale * Y))
+        with pytest.raises(ValueError, match=r"so small that their squares underflow.* or sample_weight"):
+            model.fit(statistics.from_arrays(X, Y, np.full(30, 1e-300)))
 
 
 @pytest.mark.parametrize("scale", [1e-130, 1e-60, 1e60, 1e130])

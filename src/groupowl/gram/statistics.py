@@ -299,15 +299,17 @@ class SufficientStatistics:
             x_size, y_size = np.hypot(x_size, self.x_mean), np.hypot(y_size, self.y_mean)
         if x_size.max() > LARGEST_NORM or y_size.max() * max(float(x_size.max()), 1.0) > LARGEST_PRODUCT:
             raise ValueError(OVERFLOW)
-        small = (x_size > 0.0) & (x_size < SMALLEST_NORM)
+        smallest = SMALLEST_NORM * max(1.0, 1.0 / root)  # with the weights, and without them
+        small = (x_size > 0.0) & (x_size < smallest)
         if small.any():
             raise ValueError(
                 f"X has columns so small that their squares underflow in its SufficientStatistics, the first is column "
-                f"{int(np.argmax(small))}. Rescale them before the statistics are made."
+                f"{int(np.argmax(small))}. Rescale them, or sample_weight, before the statistics are made."
             )
-        if 0.0 < float(y_size.max()) < SMALLEST_NORM:
+        if 0.0 < float(y_size.max()) < smallest:
             raise ValueError(
-                "Y is so small that its squares underflow in its SufficientStatistics. Rescale it before they are made."
+                "Y is so small that its squares underflow in its SufficientStatistics. Rescale it, or sample_weight, "
+                "before they are made."
             )
 
     def deviations(self) -> tuple[FloatArray, float]:
