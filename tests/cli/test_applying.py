@@ -337,3 +337,26 @@ def test_a_file_of_targets_that_has_moved(run, tmp_path):
     answers.rename(tmp_path / "z.csv")
     assert "y.csv does not exist" in run("verify", out, data).message
     assert run("verify", out, data, "--targets-from", tmp_path / "z.csv").code == 0
+
+
+def test_targets_that_are_not_those_of_the_model(run, tmp_path):
+    data = make_data()
+    frame = pd.DataFrame(data.X, columns=[f"x{j}" for j in range(12)]).assign(y1=data.Y[:, 0], y2=data.Y[:, 1])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert run("fit", tmp_path / "t.csv", "-t", "y1,y2", "--out", tmp_path / "m", "-q").code == 0
+    record = tmp_path / "m" / "run.json"
+    record.write_text(record.read_text().replace('"y1"', '"q1"'))
+    ran = run("predict", tmp_path / "m", tmp_path / "t.csv")
+    assert ran.code == 1
+    assert "run.json is damaged" in ran.err
+    assert "its targets are not those of the model" in ran.err
+
+
+def test_columns_of_the_targets_file_that_are_not_used_are_named(run, tmp_path):
+    data = make_data()
+    pd.DataFrame(data.X).add_prefix("x").to_csv(tmp_path / "X.csv", index=False)
+    pd.DataFrame(data.Y, columns=["y1", "y2"]).to_csv(tmp_path / "Y.csv", index=False)
+    ran = run(
+        "fit", tmp_path / "X.csv", "--targets-from", tmp_path / "Y.csv", "-t", "y2", "--out", tmp_path / "m", "--json"
+    )
+    assert any(note.startswith("Not used: 'y1' of ") for note in json.loads(ran.out)["notes"])
