@@ -341,3 +341,18 @@ def test_masks_are_refused_in_lists_groups_folds_and_labels_of_paths():
         GroupOWLRegressorCV(alphas=2, cv=[(np.arange(6), hidden(np.arange(6, 12)))]).fit(X, Y)
     with pytest.raises(TypeError, match=r"^y is a masked array"):
         group_owl_path(X, hidden(LABELS), alphas=2, loss="multinomial")
+
+
+def test_names_in_errors_have_no_control_characters():
+    """scikit-learn lists the names of columns that are new, as they are."""
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    model = GroupOWLRegressor().fit(pd.DataFrame(X, columns=["a", "b"]), X[:, 0])
+    with pytest.raises(ValueError, match=r"feature names[\s\S]*z\\x1b\[1m") as caught:
+        model.predict(pd.DataFrame(X, columns=["a", "z\x1b[1m"]))
+    assert "\x1b" not in str(caught.value)
+
+
+def test_bytes_are_no_folds():
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    with pytest.raises(TypeError, match=r"cv must be None, a number of folds.*got b'x'"):
+        GroupOWLRegressorCV(cv=b"x").fit(X, X[:, 0])

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from .._checks import IMPUTE, check_finite, checked_sparse, count_message, rectangular_array, refuse_mask
 from .._frames import column_names, complain_of_dates, complain_of_entries, list_columns, repeated_name
+from .._text import printable
 from .._typing import IndexArray
 from ..designs import DaskDesign, Design, MemmapDesign, as_design, is_dask, is_stored
 from ..gram import SufficientStatistics
@@ -102,9 +103,10 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
         checked = validate_data(scratch, X, reset=reset, ensure_all_finite=False, **_MATRIX_CHECKS)
     except (TypeError, ValueError) as error:
         complaint = complain_of_entries("X", X if column_names(X) is not None else np.asarray(X))
+        reason = printable(error, keep="\n")  # scikit-learn lists names as they are
         if isinstance(error, TypeError):
-            raise TypeError(f"X: {error}" if complaint is None else f"{complaint} ({error})") from error
-        raise ValueError(complaint or f"X: {error}") from error
+            raise TypeError(f"X: {reason}" if complaint is None else f"{complaint} ({reason})") from None
+        raise ValueError(complaint or f"X: {reason}") from None
     names = getattr(scratch, "feature_names_in_", None)
     _check_finite_columns(checked, names)
     return checked, names

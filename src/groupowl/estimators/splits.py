@@ -25,9 +25,9 @@ def make_folds(cv: Any, X: Any, y: Any, classes: Any, sample_weight: FloatArray,
         )
     if cv is None or isinstance(cv, numbers.Integral):
         return check_folds(_default_splits(cv, y, classes, sample_weight), sample_weight)
-    if hasattr(cv, "split") and not isinstance(cv, str | type):
+    if hasattr(cv, "split") and not isinstance(cv, str | bytes | type):
         return check_folds(cv.split(X, y, **params), sample_weight)
-    if isinstance(cv, Iterable) and not isinstance(cv, str):
+    if isinstance(cv, Iterable) and not isinstance(cv, str | bytes):
         return check_folds(cv, sample_weight)
     raise TypeError(
         "cv must be None, a number of folds, a splitter with a method split, or an iterable of (train, test) indices; "
