@@ -114,11 +114,8 @@ class ScreenedProblem:
         return self.certificate
 
     def drop_zero_columns(self) -> IndexArray:
-        """Rows of zero columns, which never help and are zero in some solution whatever their weight.
-
-        A column whose norm was lost in rounding, as subtracted statistics may have it, is no column of zeros.
-        """
-        return self._keep(np.flatnonzero(self.current.rounding_norms > 0))
+        """Rows of zero columns, which never help and are zero in some solution whatever their weight."""
+        return self._keep(np.flatnonzero(self.current.norms > 0))
 
     def test(self) -> IndexArray:
         """Rows of the full problem that the latest certificate newly proves to be zero."""

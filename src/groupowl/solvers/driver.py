@@ -226,7 +226,7 @@ class Run:
 
     def _without_zero_columns(self, B: FloatArray) -> FloatArray:
         B = B.copy() if self.full.null_loss > 0.0 else self.full.null_coefficients()  # which is then the answer
-        B[: self.full.n_rows][self.full.rounding_norms == 0] = 0.0
+        B[: self.full.n_rows][self.full.norms == 0] = 0.0
         if self.screened.rule is not None:
             self.screened_at[self.screened.drop_zero_columns()] = 0
         return B
