@@ -525,7 +525,7 @@ def task_overhead(quick: bool) -> tuple[float, float]:
         source = Source(10 * count, 5, 2, "multinomial", 10)
         X, Y = source.on_dask()
         problem = go.problem.build_problem(X, Y, np.ones(5), loss="multinomial", fit_intercept=True)
-        B = np.pad(0.1 * np.ones((5, 2)), ((0, problem.n_free), (0, 0)))
+        B = np.pad(0.1 * np.ones((5, 2)), ((0, problem.unpenalized.n_rows), (0, 0)))
         graphs: list[int] = []
         computed = blocks._computed
         blocks._computed = lambda graph, *rest, c=computed, g=graphs: g.append(len(graph)) or c(graph, *rest)

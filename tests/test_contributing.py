@@ -1,7 +1,10 @@
 """The pages for contributors: their examples work and agree with what is built in; their picture is the real table."""
 
 import importlib.util
+import os
 import re
+import shutil
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -32,6 +35,7 @@ def load(path):
 
 MultiLabelLoss = load(FOLDER / "examples" / "loss.py").MultiLabelLoss
 ByteDesign = load(FOLDER / "examples" / "design.py").ByteDesign
+PoissonLoss = load(FOLDER / "examples" / "poisson.py").PoissonLoss
 ISTA = load(FOLDER / "examples" / "solver.py").ISTA
 
 
@@ -141,7 +145,7 @@ def test_second_derivatives_of_the_loss(seed):
     loss, (Z, Y, w, rng) = MultiLabelLoss(), loss_arguments(seed)
     theta, move, E = loss.dual_point(Z, Y, w), rng.standard_normal(Z.shape), rng.standard_normal((9, 3))
     change = loss.value(Z + move, Y, w) - loss.value(Z, Y, w)
-    assert loss.change(theta, Y, w, move) == pytest.approx(change, abs=1e-11)
+    assert loss.change(Z, Y, w, move) == pytest.approx(change, abs=1e-11)
     tiny = 1e-6
     tangent = (loss.moved_along_tangent(theta, Y, w, tiny * move) - theta) / tiny
     np.testing.assert_allclose(tangent, (loss.dual_point(Z + tiny * move, Y, w) - theta) / tiny, atol=1e-4)
@@ -336,3 +340,79 @@ def test_all_three_together():
     built_in = go.solve(sp.csr_array(X.astype(float)), Y, lam, **options, tol=1e-9)
     assert ours.converged
     assert abs(ours.primal - built_in.primal) <= ours.gap + built_in.gap
+
+
+# A loss without a bound on its curvature, added to a copy of the package ------------------------------------
+
+
+@pytest.fixture(scope="module")
+def package_with_poisson(tmp_path_factory):
+    """A copy of the package with one more file and one more line: environment to run it in."""
+    root = tmp_path_factory.mktemp("copy")
+    shutil.copytree(Path(go.__file__).parent, root / "groupowl", ignore=shutil.ignore_patterns("__pycache__"))
+    losses = root / "groupowl" / "losses"
+    shutil.copy(FOLDER / "examples" / "poisson.py", losses / "poisson.py")
+    table = (losses / "__init__.py").read_text(encoding="utf-8")
+    extended = table.replace('    "multinomial",\n)', '    "multinomial",\n    "poisson",\n)')
+    assert extended.count("\n") == table.count("\n") + 1
+    (losses / "__init__.py").write_text(extended, encoding="utf-8")
+    return os.environ | {"PYTHONPATH": str(root)}
+
+
+def test_a_new_loss_fulfils_the_contract(package_with_poisson):
+    """One file and one line: the contract tests of losses run over it, and pass."""
+    tests = Path(__file__).parent / "losses" / "test_losses.py"
+    options = [
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "poisson",
+        "--no-header",
+        "--rootdir",
+        str(tests.parents[2]),
+    ]
+    command = [sys.executable, "-m", "pytest", *options, str(tests)]
+    result = subprocess.run(command, env=package_with_poisson, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout
+    assert int(re.search(r"(\d+) passed", result.stdout)[1]) > 30
+
+
+POISSON = """
+import numpy as np, groupowl as go
+rng = np.random.default_rng(0)
+X = rng.standard_normal((80, 120)) + 0.5
+Y = rng.poisson(np.exp(0.4 * X[:, :3] @ rng.standard_normal((3, 2)) + 0.5)).astype(float)
+for unpenalized, solver in ((None, "auto"), (None, "apgd"), ([5, 7], "auto")):
+    settings = dict(loss="poisson", weights="bh", alphas=5, eps=0.05, solver=solver, unpenalized=unpenalized)
+    exact = go.group_owl_path(X, Y, screening="none", tol=1e-11, **{**settings, "solver": "auto"})
+    path = go.group_owl_path(X, Y, tol=1e-5, **settings)
+    assert np.abs(exact.coefs - path.coefs).max() < 0.05
+    assert path.n_selected[-1] > 5
+print("paths agree")
+lam = 0.2 * go.lam_max(X, Y, "bh", loss="poisson", fit_intercept=True) * go.weights.bh(120)
+exact = go.solve(X, Y, lam, loss="poisson", fit_intercept=True, screening="none", tol=1e-12)
+assert exact.converged, exact
+for tol in (1e-2, 1e-3, 1e-5):
+    for solver in ("auto", "apgd"):
+        result = go.solve(X, Y, lam, loss="poisson", fit_intercept=True, solver=solver, tol=tol)
+        assert result.converged, result
+        assert result.primal - exact.primal <= result.gap + exact.gap
+        proved = np.flatnonzero(result.screened_at >= 0)
+        assert not exact.B[proved].any()
+        print(solver, tol, len(proved), "proved zero")
+assert len(proved) > 60
+null = go.solve(X, Y, lam / 0.2, loss="poisson", fit_intercept=True)
+assert not null.B.any() and null.gap == 0.0
+"""
+
+
+def test_a_loss_without_a_global_curvature_is_screened_safely(package_with_poisson):
+    """The bound of the loss's own proves rows zero, and none of them is non-zero in a far more exact solution."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", POISSON], env=package_with_poisson, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    assert "paths agree" in result.stdout

@@ -57,6 +57,22 @@ def test_public_methods_have_a_docstring(name):
     assert not bare, f"{name} has public methods without a docstring: {bare}"
 
 
+@pytest.mark.parametrize("name", module_names())
+def test_methods_are_documented_where_they_are_introduced(name):
+    """Overriding methods inherit what is said of the method that they override."""
+    module = importlib.import_module(name)
+    classes = [value for value in vars(module).values() if inspect.isclass(value) and value.__module__ == name]
+    bare = [
+        f"{cls.__name__}.{key}"
+        for cls in classes
+        if not cls.__name__.startswith("_")
+        for key, value in vars(cls).items()
+        if not key.startswith("_") and (inspect.isfunction(value) or isinstance(value, property))
+        if not inspect.getdoc(getattr(cls, key))
+    ]
+    assert not bare, f"public methods without a docstring: {bare}"
+
+
 ESTIMATORS = ["GroupOWLRegressor", "GroupOWLClassifier", "GroupOWLRegressorCV", "GroupOWLClassifierCV"]
 
 

@@ -1,13 +1,13 @@
-"""Kernels of few units give what those of many units give; both obey the laws in ``test_kernels.py``."""
+"""Kernels of few units give what those of many units give; both obey the laws in ``testkernels.py``."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from groupowl import _few, _kernels
-from groupowl._few import FEW
-from groupowl._kernels import EPS
+from groupowl.norm import few, kernels
+from groupowl.norm.few import FEW
+from groupowl.norm.kernels import EPS
 
 
 def cases(count=200):
@@ -27,12 +27,12 @@ def both(monkeypatch):
     """A function of the kernels' name and arguments that gives the answers of loops and of arrays."""
 
     def answers(name, *arguments):
-        few = getattr(_kernels, name)(*arguments)
+        by_loops = getattr(kernels, name)(*arguments)
         with monkeypatch.context() as patched:
-            patched.setattr(_kernels, "FEW", -1)
-            patched.setattr(_few, "FEW_TO_SHRINK", -1)
-            patched.setattr(_few, "FEW_TO_POOL", -1)
-            return few, getattr(_kernels, name)(*arguments)
+            patched.setattr(kernels, "FEW", -1)
+            patched.setattr(few, "FEW_TO_SHRINK", -1)
+            patched.setattr(few, "FEW_TO_POOL", -1)
+            return by_loops, getattr(kernels, name)(*arguments)
 
     return answers
 
@@ -50,7 +50,7 @@ def test_prox_agrees_and_ties_are_exact(both):
         (few, value), (many, value_of_many) = both("prox_and_value", norms, lam, 0.7)
         np.testing.assert_allclose(few, many, rtol=1e-13, atol=4 * EPS)
         assert value == pytest.approx(value_of_many, rel=1e-12, abs=1e-14)
-        clusters = _kernels.cluster_labels(few)
+        clusters = kernels.cluster_labels(few)
         assert all(len(np.unique(few[clusters == label])) == 1 for label in np.unique(clusters))
 
 
@@ -64,7 +64,7 @@ def test_rows_that_may_pull_and_labels_agree(both):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_not_finite_proves_nothing(both, bad):
     norms, lam = np.array([0.1, bad, 0.05]), np.array([1.0, 0.9, 0.8])
-    assert _kernels.owl_gauge(norms, lam) == np.inf
-    assert 1 in _kernels.kkt_rows(norms, lam)
-    assert _kernels.owl_gauge(np.zeros(0), np.zeros(0)) == 0.0
-    assert len(_kernels.kkt_rows(np.zeros(0), np.zeros(0))) == 0
+    assert kernels.owl_gauge(norms, lam) == np.inf
+    assert 1 in kernels.kkt_rows(norms, lam)
+    assert kernels.owl_gauge(np.zeros(0), np.zeros(0)) == 0.0
+    assert len(kernels.kkt_rows(np.zeros(0), np.zeros(0))) == 0

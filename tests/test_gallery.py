@@ -96,7 +96,7 @@ GOOD = '"""\nA title\n=======\n\nText.\n"""\n\nimport groupowl as go\n\n# %%\n# 
         (("=======", "===="), "no title"),
         (("# %%\n", ""), "no text between blocks of code"),
         (("import groupowl as go", "from groupowl.solvers import Run"), "groupowl.solvers.Run is not public"),
-        (("import groupowl as go", "from groupowl import _kernels"), "groupowl._kernels is not public"),
+        (("import groupowl as go", "from groupowl.norm import kernels"), "groupowl.norm.kernels is not public"),
         (("import groupowl as go", "import requests"), "imports requests"),
         (("import groupowl as go", "import groupowl.solvers"), "imports groupowl.solvers"),
         (("go.weights.oscar", "go.weights.resolve_weights"), "go.weights.resolve_weights is not public"),

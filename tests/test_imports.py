@@ -15,40 +15,24 @@ import groupowl
 
 SOURCE = Path(groupowl.__file__).parent
 
-# Layers from the bottom up. A module may import from lower layers, and from its own subpackage; modules of one
-# layer do not see each other. "groupowl" is the package's __init__, which gathers the public names.
-LAYERS = [
-    {"_typing", "_frames", "_lazy", "_files", "_text"},
-    {"_few"},
-    {"_kernels", "_checks", "versions"},
-    {"inputs", "_dask"},
-    {"weights", "datasets"},
-    {"penalty", "losses", "gram"},
-    {"designs"},
-    {"balancing"},
-    {"targets"},
-    {"problem"},
-    {"compression"},
-    {"screening"},
-    {"solvers"},
-    {"model"},
-    {"progress"},
-    {"relaxing"},
-    {"path"},
-    {"selection"},
-    {"estimators"},
-    {"persistence"},
-    {"groupowl"},
-    {"tables"},
-    {"plotting"},
-    {"report"},
-    {"cli"},
-    {"__main__"},
-]
-LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}
-FOUNDATION = LAYERS[0] | LAYERS[1] | LAYERS[2]
+# Layers from the bottom up, by name. A module may import from lower layers, from its own subpackage, and from modules
+# that stand before it in its own layer. "groupowl" is the package's __init__, which gathers the public names.
+LAYERS = {
+    "foundation": ["_typing", "_lazy", "_files", "_text", "_frames", "_checks", "_dask", "versions"],
+    "mathematics": ["weights", "norm", "losses", "datasets"],
+    "data": ["inputs", "designs"],
+    "problem": ["problem"],
+    "screening": ["screening"],
+    "solvers": ["solvers"],
+    "paths": ["model", "progress", "relaxing", "path"],
+    "models": ["selection", "estimators"],
+    "public names": ["persistence", "groupowl"],
+    "programs": ["tables", "plotting", "report", "cli", "__main__"],
+}
+ORDER = [module for modules in LAYERS.values() for module in modules]
+LEVEL = {module: level for level, module in enumerate(ORDER)}
 # Narrower than their layer: nothing of the package but these.
-ONLY = {"datasets": FOUNDATION}
+ONLY = {"datasets": set(LAYERS["foundation"])}
 # The same for other packages; the standard library is always allowed.
 ONLY_PACKAGES = {"datasets": {"numpy", "scipy"}}
 
@@ -157,8 +141,8 @@ def test_the_checker_sees_the_real_imports():
         if item.target.startswith("groupowl")
     }
     expected = {
-        ("_kernels", "_typing"), ("weights", "_checks"), ("penalty", "weights"), ("losses", "_checks"),
-        ("designs", "_kernels"), ("problem", "losses"), ("screening", "problem"), ("solvers", "screening"),
+        ("norm", "_typing"), ("weights", "_checks"), ("norm", "weights"), ("losses", "_checks"),
+        ("designs", "norm"), ("problem", "losses"), ("screening", "problem"), ("solvers", "screening"),
         ("groupowl", "solvers"), ("groupowl", "weights"), ("designs", "designs"),
     }  # fmt: skip
     assert expected <= arrows
@@ -168,15 +152,16 @@ def test_the_checker_sees_the_real_imports():
 
 HEALTHY = {
     "__init__.py": "from . import weights\nfrom .solvers import solve\n",
+    "designs/__init__.py": "from ..norm import GroupOWL\n",
     "_typing.py": "import numpy as np\n",
-    "_kernels.py": "from ._typing import FloatArray\n",
     "_checks.py": "from ._typing import FloatArray\n",
     "weights.py": "from ._checks import lookup\n",
-    "penalty.py": "from .weights import check_sequence\n",
+    "norm/__init__.py": "from .penalty import GroupOWL\n",
+    "norm/penalty.py": "from ..weights import check_sequence\n",
     "datasets.py": "import math\nimport numpy as np\nfrom scipy import signal\nfrom ._checks import lookup\n",
     "losses/__init__.py": "from .._checks import lookup\nfrom .base import Loss\n",
     "losses/base.py": "from .._typing import FloatArray\n",
-    "problem.py": "from .losses import Loss\nfrom .penalty import GroupOWL\n",
+    "problem.py": "from .losses import Loss\nfrom .norm.penalty import GroupOWL\n",
     "solvers/__init__.py": "from sklearn.exceptions import ConvergenceWarning\nfrom ..problem import Problem\n",
     "solvers/deep/__init__.py": "from ...problem import Problem\nfrom ..driver import Run\n",
     "solvers/driver.py": "import groupowl.problem\n",
@@ -200,16 +185,16 @@ def test_a_healthy_tree_passes(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("_kernels.py", "from .weights import bh", "_kernels.py:1: _kernels imports weights"),
-        ("weights.py", "\nfrom . import penalty", "weights.py:2: weights imports penalty"),
+        ("_checks.py", "from .weights import bh", "_checks.py:1: _checks imports weights"),
+        ("weights.py", "\nfrom . import norm", "weights.py:2: weights imports norm"),
         ("weights.py", "import groupowl.problem", "weights imports problem"),
         ("weights.py", "from groupowl.problem import Problem", "weights imports problem"),
         ("weights.py", "from groupowl import solve", "weights imports groupowl"),
         ("weights.py", "import groupowl as go", "weights imports groupowl"),
         ("weights.py", "def late():\n    from .solvers import solve", "weights.py:2: weights imports solvers"),
         ("weights.py", "if TYPE_CHECKING:\n    from .problem import Problem", "weights imports problem"),
-        ("penalty.py", "from .losses import Loss", "penalty imports losses"),
-        ("losses/base.py", "from ..penalty import GroupOWL", "losses/base.py:1: losses imports penalty"),
+        ("norm/penalty.py", "from ..losses import Loss", "norm imports losses"),
+        ("losses/base.py", "from ..designs import Design", "losses/base.py:1: losses imports designs"),
         ("losses/base.py", "from .. import problem", "losses imports problem"),
         ("solvers/deep/__init__.py", "from ...estimators import X", "solvers imports estimators"),
         ("problem.py", "from .solvers.driver import Run", "problem imports solvers"),
@@ -218,7 +203,7 @@ def test_a_healthy_tree_passes(tmp_path):
         ("datasets.py", "import pandas as pd", "datasets may import only"),
         ("solvers/driver.py", "from sklearn.base import clone", "may import only sklearn.exceptions"),
         ("solvers/driver.py", "import sklearn", "may import only sklearn.exceptions"),
-        ("penalty.py", "from sklearn import exceptions, linear_model", "may import only sklearn.exceptions"),
+        ("norm/penalty.py", "from sklearn import exceptions, linear_model", "may import only sklearn.exceptions"),
         ("novelty.py", "import numpy", "module 'novelty' has no layer. Add it to LAYERS"),
         ("novelty/inner.py", "import numpy", "module 'novelty' has no layer. Add it to LAYERS"),
     ],

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupowl._kernels import (
+from groupowl.norm import GroupOWL
+from groupowl.norm.kernels import (
     CLUSTER_RTOL,
     EPS,
     cluster_labels,
@@ -18,11 +19,21 @@ from groupowl._kernels import (
     last_argmax_cut,
     owl_gauge,
     owl_value,
-    prox_norms,
-    prox_units,
+    prox_and_value,
     repeated_test,
-    unit_norms,
+    row_norms,
 )
+
+PENALTY = GroupOWL([1.0])
+
+
+def prox_units(V, lam):
+    return PENALTY.with_lam(lam).prox(V)
+
+
+def prox_norms(norms, lam):
+    return prox_and_value(norms, lam, 1.0)[0]
+
 
 SEEDS = st.integers(0, 2**32 - 1)
 law = settings(max_examples=150, deadline=None, derandomize=True, database=None)
@@ -67,7 +78,7 @@ def brute_force_gauge(norms, lam):
 
 def test_unit_norms_are_the_row_norms():
     B = np.random.default_rng(0).standard_normal((7, 3))
-    np.testing.assert_allclose(unit_norms(B), [math.sqrt(math.fsum(b * b for b in row)) for row in B], rtol=4 * EPS)
+    np.testing.assert_allclose(row_norms(B), [math.sqrt(math.fsum(b * b for b in row)) for row in B], rtol=4 * EPS)
 
 
 @given(seed=SEEDS)
@@ -122,7 +133,7 @@ def test_norm_and_gauge_are_dual(seed):
     C, lam = draw_case(seed)
     rng = np.random.default_rng([seed, 1])
     B = rng.standard_normal(C.shape)
-    norms_B, norms_C = unit_norms(B), unit_norms(C)
+    norms_B, norms_C = row_norms(B), row_norms(C)
     J, gauge = owl_value(norms_B, lam), owl_gauge(norms_C, lam)
     assert np.sum(B * C) <= J * gauge * (1 + 1e-12)
 
@@ -130,7 +141,7 @@ def test_norm_and_gauge_are_dual(seed):
     matching = np.empty_like(lam)
     matching[np.argsort(-norms_B, kind="stable")] = lam
     best_C = B / norms_B[:, None] * matching[:, None]
-    assert owl_gauge(unit_norms(best_C), lam) == pytest.approx(1.0, rel=1e-12)
+    assert owl_gauge(row_norms(best_C), lam) == pytest.approx(1.0, rel=1e-12)
     assert np.sum(B * best_C) == pytest.approx(J, rel=1e-12)
 
     # For this C: unit rows along the k largest of C, k from the brute force.
@@ -139,7 +150,7 @@ def test_norm_and_gauge_are_dual(seed):
     best_B = np.zeros_like(C)
     top = [j for j in order[:k] if norms_C[j] > 0]
     best_B[top] = C[top] / norms_C[top, None]
-    assert np.sum(best_B * C) == pytest.approx(owl_value(unit_norms(best_B), lam) * gauge, rel=1e-12)
+    assert np.sum(best_B * C) == pytest.approx(owl_value(row_norms(best_B), lam) * gauge, rel=1e-12)
 
 
 # Prox ---------------------------------------------------------------------------------------------------
@@ -151,8 +162,8 @@ def test_prox_is_optimal(seed):
     """``V - P`` is a subgradient of J at ``P``: in the dual ball, and tight on ``P``."""
     V, lam = draw_case(seed)
     P = prox_units(V, lam)
-    J = owl_value(unit_norms(P), lam)
-    assert owl_gauge(unit_norms(V - P), lam) <= 1 + 1e-13
+    J = owl_value(row_norms(P), lam)
+    assert owl_gauge(row_norms(V - P), lam) <= 1 + 1e-13
     assert np.sum((V - P) * P) == pytest.approx(J, rel=1e-12, abs=1e-13)
 
 
@@ -201,10 +212,10 @@ def test_prox_equals_a_conic_solve(shape):
     problem = cp.Problem(cp.Minimize(cp.sum_squares(P - V) / 2 + J))
     problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
     ours = prox_units(V, lam)
-    value = np.sum((ours - V) ** 2) / 2 + owl_value(unit_norms(ours), lam)
+    value = np.sum((ours - V) ** 2) / 2 + owl_value(row_norms(ours), lam)
     assert value <= problem.value + 1e-9
     np.testing.assert_allclose(ours, P.value, rtol=0, atol=2e-5)  # sqrt(2 * gap): the objective is 1-strongly convex
-    assert np.count_nonzero(unit_norms(ours)) > 0
+    assert np.count_nonzero(row_norms(ours)) > 0
 
 
 def test_prox_of_zero_is_zero():
@@ -232,7 +243,7 @@ def test_prox_inside_the_dual_ball_is_exactly_zero():
 @law
 def test_prox_vanishes_exactly_inside_the_dual_ball(seed):
     V, lam = draw_case(seed)
-    gauge = owl_gauge(unit_norms(V), lam)
+    gauge = owl_gauge(row_norms(V), lam)
     if gauge == 0.0:
         return
     assert not prox_units(V, gauge * (1 + 1e-13) * lam).any()
@@ -253,7 +264,7 @@ def test_prox_of_one_row_is_block_soft_thresholding():
 
 def test_prox_with_constant_weights_is_row_soft_thresholding():
     V = np.random.default_rng(2).standard_normal((40, 3))
-    norms = unit_norms(V)
+    norms = row_norms(V)
     expected = V * np.maximum(1 - 1.3 / norms, 0.0)[:, None]
     np.testing.assert_allclose(prox_units(V, np.full(40, 1.3)), expected, rtol=0, atol=1e-15)
 
@@ -450,10 +461,10 @@ def test_rows_pooled_by_the_prox_share_a_label():
     """Rotated rows lose exact equality of norms; the labels do not."""
     rng = np.random.default_rng(0)
     V = rng.standard_normal((50, 3))
-    V *= (2.0 + 1e-3 * rng.standard_normal((50, 1))) / unit_norms(V)[:, None]
+    V *= (2.0 + 1e-3 * rng.standard_normal((50, 1))) / row_norms(V)[:, None]
     P = prox_units(V, np.linspace(1.5, 0.5, 50))
-    assert len(np.unique(unit_norms(P))) > 1
-    assert set(cluster_labels(unit_norms(P))) == {1}
+    assert len(np.unique(row_norms(P))) > 1
+    assert set(cluster_labels(row_norms(P))) == {1}
 
 
 @pytest.mark.parametrize("d", [1_000, 100_000])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import groupowl as go
-from groupowl._kernels import owl_gauge, owl_value, repeated_test, unit_norms
 from groupowl.losses import LOSSES
+from groupowl.norm.kernels import owl_gauge, owl_value, repeated_test, row_norms
 from groupowl.screening import extended_rule, paper_rule
 from pages_support import names_on, resolve
 from support import make_case
@@ -164,14 +164,14 @@ def test_norm_and_dual_norm(seed):
     d, q = rng.integers(1, 8), rng.integers(1, 4)
     lam = np.sort(rng.random(d) * (rng.random(d) < 0.8) + np.eye(d)[0])[::-1]
     C, B = rng.standard_normal((2, d, q))
-    falling = np.append(-np.sort(-unit_norms(B)), 0.0)
+    falling = np.append(-np.sort(-row_norms(B)), 0.0)
     sums = np.cumsum(lam)
     assert go.owl_norm(B, lam) == pytest.approx((falling[:-1] - falling[1:]) @ sums)
     assert np.sum(C * B) <= go.owl_norm(B, lam) * go.owl_dual_norm(C, lam) * (1 + 1e-12)
-    order = np.argsort(-unit_norms(C))
-    k = int(np.argmax(np.cumsum(unit_norms(C)[order]) / sums)) + 1
+    order = np.argsort(-row_norms(C))
+    k = int(np.argmax(np.cumsum(row_norms(C)[order]) / sums)) + 1
     tight = np.zeros_like(C)
-    tight[order[:k]] = C[order[:k]] / unit_norms(C)[order[:k], None] / sums[k - 1]
+    tight[order[:k]] = C[order[:k]] / row_norms(C)[order[:k], None] / sums[k - 1]
     assert go.owl_norm(tight, lam) == pytest.approx(1.0)
     assert np.sum(C * tight) == pytest.approx(go.owl_dual_norm(C, lam))
 
@@ -228,7 +228,7 @@ def test_radius_bounds_and_both_rules(case):
     for problem, solution, B in rough_iterates(case, rng):
         optimal = problem.certify(problem.from_input(solution.B, solution.intercept if case.fit_intercept else None))
         certificate = problem.certify(B)
-        distance = np.sqrt(np.sum((certificate.theta - optimal.theta) ** 2 / problem.targets.w))
+        distance = np.sqrt(np.sum((certificate.theta - optimal.theta) ** 2 / problem.samples.w))
         near = np.sqrt(2 * problem.loss.curvature * optimal.gap)  # how far the reference may be from the optimum
         assert distance <= np.sqrt(2 * problem.loss.curvature * certificate.gap) + near
         upper = problem.upper_bounds(certificate)
@@ -289,12 +289,12 @@ def test_closed_form_of_the_papers_rule(seed):
 def test_the_gap_has_two_parts(loss):
     case = make_case(3, loss=loss, weighted=True)
     problem, rng = case.problem(), np.random.default_rng(0)
-    B = rng.standard_normal((problem.n_rows, problem.targets.n_tasks))
+    B = rng.standard_normal((problem.n_rows, problem.samples.n_tasks))
     certificate = problem.certify(B)
-    Y, w, Z = problem.targets.Y, problem.targets.w, problem.predictor(B)
+    Y, w, Z = problem.samples.Y, problem.samples.w, problem.predictor(B)
     theta = certificate.theta
     first = problem.loss.value(Z, Y, w) - problem.loss.dual_value(theta, Y, w) + np.sum(theta * Z)
-    second = owl_value(unit_norms(B), case.lam) - np.sum((case.X.T @ theta) * B)
+    second = owl_value(row_norms(B), case.lam) - np.sum((case.X.T @ theta) * B)
     assert min(first, second) >= 0
     assert first + second == pytest.approx(certificate.primal - certificate.dual)
     residual = problem.loss.dual_point(Z, Y, w)
@@ -304,9 +304,9 @@ def test_the_gap_has_two_parts(loss):
 def test_best_scale_of_squared_loss():
     case = make_case(1, weighted=True)
     problem = case.problem()
-    Y, w = problem.targets.Y, problem.targets.w
+    Y, w = problem.samples.Y, problem.samples.w
     residual = problem.residual(0.1 * np.ones((problem.n_rows, 3)))
-    limit = 1.0 / owl_gauge(residual.pulls, case.lam)
+    limit = 1.0 / owl_gauge(residual.correlations, case.lam)
     best = problem.loss.ray_scale(residual.totals, limit)
     values = [problem.loss.dual_value(s * residual.theta, Y, w) for s in np.linspace(-limit, limit, 1001)]
     assert problem.loss.dual_value(best * residual.theta, Y, w) >= max(values) - 1e-12
@@ -348,13 +348,11 @@ def test_two_classes_are_binary_logistic():
 def test_formula_of_the_computed_gap(case):
     """The bound of the page on rounding, term by term."""
     problem, rng = case.problem(), np.random.default_rng(0)
-    B = problem.null_coefficients() + 0.1 * rng.standard_normal(
-        (problem.n_rows + problem.n_free, problem.targets.n_tasks)
-    )
+    B = problem.null_coefficients() + 0.1 * rng.standard_normal((problem.n_coefficients, problem.samples.n_tasks))
     certificate = problem.certify(B)
     residual, eps = certificate.residual, 2.0**-52
-    kappa = problem.loss.cancelling_size(problem.predictor(B), problem.targets.w)
-    rho = problem.targets.norm + problem.reach(B)
+    kappa = problem.loss.cancelling_size(problem.predictor(B), problem.samples.w)
+    rho = problem.samples.norm + problem.reach(B)
     sums = 64 * eps * (abs(certificate.primal) + abs(certificate.dual))
     rest = 8 * eps * ((certificate.theta_norm + residual.norm) * rho + kappa)
     expected = max(certificate.primal - certificate.dual, 0.0) + sums + rest

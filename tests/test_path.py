@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 import groupowl as go
 from groupowl.path import solve_path
 from groupowl.solvers import working_set
-from groupowl.solvers.sequence import Extrapolation
+from groupowl.solvers.continuation import Extrapolation
 from support import OpaqueDesign, make_case
 
 KINDS = [

@@ -195,3 +195,128 @@ def test_the_penalty_checks_its_weights():
         go.GroupOWL([1.0, 2.0])
     with pytest.raises(ValueError, match="lam is empty"):
         go.GroupOWL([])
+
+
+# The contract of a penalty, whatever its units are ------------------------------------------------------
+
+UNITS = {
+    "rows": lambda lam: go.GroupOWL(lam),
+    "pairs of rows": lambda lam: go.GroupOWL(lam, sizes=np.full(len(lam), 2)),
+    "units of 1, 2, 3 rows": lambda lam: go.GroupOWL(lam, sizes=1 + np.arange(len(lam)) % 3),
+}
+
+
+def make_penalty(kind, seed, n_units=8):
+    rng = np.random.default_rng(seed)
+    penalty = UNITS[kind](-np.sort(-rng.uniform(0.2, 2.0, n_units)))
+    V = rng.standard_normal((penalty.n_rows, 3)) * penalty.spread(rng.choice([0.3, 1.0, 3.0], n_units))[:, None]
+    if seed % 3 == 0:
+        V[penalty.rows(np.array([0, 2]))] = 0.0
+    return penalty, V
+
+
+def blocks(penalty, B):
+    """The rows of each unit, by the definition."""
+    sizes = [1] * penalty.n_units if penalty.sizes is None else penalty.sizes.tolist()
+    ends = np.cumsum(sizes)
+    return [B[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+
+
+every_unit = pytest.mark.parametrize("kind", UNITS)
+seeds = pytest.mark.parametrize("seed", range(6))
+
+
+@every_unit
+@seeds
+def test_units_have_the_norms_of_their_rows(kind, seed):
+    penalty, V = make_penalty(kind, seed)
+    norms = [np.linalg.norm(block) for block in blocks(penalty, V)]
+    np.testing.assert_allclose(penalty.norms(V), norms, rtol=1e-14)
+    assert penalty.value(V) == pytest.approx(np.sort(norms)[::-1] @ penalty.lam, rel=1e-13)
+    sums, weights = np.cumsum(np.sort(norms)[::-1]), np.cumsum(penalty.lam)
+    assert penalty.dual_norm(V) == pytest.approx(np.max(sums / weights), rel=1e-13)
+    assert penalty.gauge(penalty.norms(V)) == penalty.dual_norm(V)
+
+
+@every_unit
+@seeds
+@pytest.mark.parametrize("step", [0.1, 1.0, 5.0])
+def test_prox_is_optimal_for_any_units(kind, seed, step):
+    """``(V - P)/step`` is a subgradient at ``P``: dual norm at most 1, and tight; no other point is better."""
+    penalty, V = make_penalty(kind, seed)
+    P = penalty.prox(V, step)
+    slope = (V - P) / step
+    assert penalty.dual_norm(slope) <= 1 + 1e-12
+    assert np.sum(slope * P) == pytest.approx(penalty.value(P), rel=1e-10, abs=1e-13)
+    in_place = V.copy()
+    assert penalty.shrink(in_place, step) == pytest.approx(penalty.value(P), rel=1e-12, abs=1e-14)
+    np.testing.assert_allclose(in_place, P, rtol=0, atol=1e-14)
+    kept = penalty.spread(penalty.norms(P)) > 0
+    np.testing.assert_array_equal(P.any(axis=1), kept & V.any(axis=1))  # a unit is zero as a whole
+
+
+@every_unit
+@seeds
+def test_dual_norm_is_dual(kind, seed):
+    """``<B, C> <= J(B) J°(C)``, with equality for some ``B``: at the prox of a multiple of ``C``."""
+    penalty, C = make_penalty(kind, seed)
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        B = rng.standard_normal(C.shape)
+        assert np.sum(B * C) <= penalty.value(B) * penalty.dual_norm(C) * (1 + 1e-12)
+    best = penalty.prox(C, (1 - 1e-9) * penalty.dual_norm(C))
+    assert best.any()
+    assert np.sum(best * C) == pytest.approx(penalty.value(best) * penalty.dual_norm(C), rel=1e-6)
+
+
+@every_unit
+@seeds
+def test_units_and_rows_belong_together(kind, seed):
+    penalty, V = make_penalty(kind, seed)
+    assert penalty.n_rows == len(V)
+    everything = penalty.rows(np.arange(penalty.n_units))
+    np.testing.assert_array_equal(everything, np.arange(penalty.n_rows))
+    chosen = np.array([1, 4, 6])
+    smaller = penalty.restrict(chosen)
+    rows = penalty.rows(chosen)
+    np.testing.assert_array_equal(smaller.norms(V[rows]), penalty.norms(V)[chosen])
+    np.testing.assert_array_equal(smaller.lam, penalty.lam[:3])
+    alone = np.zeros_like(V)
+    alone[rows] = V[rows]
+    assert smaller.value(V[rows]) == pytest.approx(penalty.value(alone), rel=1e-14)  # zeros take the smallest weights
+    np.testing.assert_array_equal(penalty.spread(np.arange(penalty.n_units))[rows], smaller.spread(chosen))
+    assert penalty.rows(np.zeros(0, dtype=np.intp)).shape == (0,)
+
+
+@every_unit
+def test_clusters_are_units_of_equal_norm(kind):
+    penalty, V = make_penalty(kind, 1)
+    norms = penalty.norms(V)
+    factors = np.ones(penalty.n_units)
+    factors[[3, 5]] = norms[1] / norms[[3, 5]]
+    factors[0] = 0.0
+    labels = penalty.clusters(V * penalty.spread(factors)[:, None])
+    assert labels.shape == (penalty.n_rows,)
+    first = labels[[penalty.rows(np.array([k]))[0] for k in range(penalty.n_units)]]
+    np.testing.assert_array_equal(labels, penalty.spread(first))
+    assert first[0] == 0
+    assert first[1] == first[3] == first[5] > 0
+    assert len(np.unique(first)) == penalty.n_units - 2
+
+
+@every_unit
+@seeds
+def test_candidates_hold_the_units_of_a_solution(kind, seed):
+    """At the prox of V with step 1, ``V - P`` are the correlations at the optimum of a problem with design I."""
+    penalty, V = make_penalty(kind, seed)
+    P = penalty.prox(V)
+    selected = np.flatnonzero(penalty.norms(P))
+    assert set(selected) <= set(penalty.candidates(penalty.norms(V)))
+    assert set(selected) <= set(penalty.candidates(penalty.norms(V - P) * (1 + 1e-12)))
+
+
+def test_bad_sizes_are_refused():
+    with pytest.raises(ValueError, match="sizes must have a positive number of rows for each of 2 units"):
+        go.GroupOWL([2.0, 1.0], sizes=[1, 2, 3])
+    with pytest.raises(ValueError, match="sizes must have a positive number"):
+        go.GroupOWL([2.0, 1.0], sizes=[1, 0])

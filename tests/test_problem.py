@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import groupowl as go
-from groupowl._kernels import owl_gauge, unit_norms
+from groupowl.norm.kernels import owl_gauge, row_norms
 from groupowl.problem import build_problem
 from support import Case, conic_minimum, make_case
 
@@ -28,7 +28,7 @@ def kind(request):
 
 def random_coefficients(problem, seed, scale=1.0):
     rng = np.random.default_rng(seed)
-    B = scale * rng.standard_normal((problem.n_rows + problem.n_free, problem.targets.n_tasks))
+    B = scale * rng.standard_normal((problem.n_coefficients, problem.samples.n_tasks))
     B[: problem.n_rows][rng.random(problem.n_rows) < 0.5] = 0.0
     return B
 
@@ -60,7 +60,7 @@ def test_dual_point_is_feasible_and_balanced(kind):
     for seed, scale in itertools.product(range(5), [0.1, 10.0]):
         certificate = problem.certify(random_coefficients(problem, seed, scale))
         X = case.X.toarray() if sp.issparse(case.X) else case.X
-        correlations = unit_norms(X.T @ certificate.theta)
+        correlations = row_norms(X.T @ certificate.theta)
         assert owl_gauge(correlations, problem.lam) <= 1 + 1e-10
         np.testing.assert_allclose(correlations, certificate.correlations, atol=1e-9)
         if case.fit_intercept:
@@ -83,7 +83,7 @@ def test_upper_bounds_hold_at_the_optimum(kind):
     problem = case.problem()
     optimum = go.solve(**case.arguments(), tol=1e-12, screening="none")
     X = case.X.toarray() if sp.issparse(case.X) else case.X
-    exact = unit_norms(X.T @ optimum.theta)
+    exact = row_norms(X.T @ optimum.theta)
     slack = np.sqrt(2 * problem.loss.curvature * optimum.gap) * problem.norms
     for seed, scale in itertools.product(range(5), [0.01, 0.3, 3.0]):
         upper = problem.upper_bounds(problem.certify(random_coefficients(problem, seed, scale)))
@@ -224,7 +224,7 @@ def test_restricting_to_rows_that_hold_the_support_keeps_the_minimum(kind):
 def test_lipschitz_is_close_to_the_operator_norm():
     for seed in range(5):
         problem = make_case(seed, n=40, d=30, weighted=True).problem()
-        X = np.sqrt(problem.targets.w) * problem.design.X
+        X = np.sqrt(problem.samples.w) * problem.design.X
         exact = np.linalg.norm(X, 2) ** 2
         assert 0.97 * exact <= problem.lipschitz() <= 1.05 * exact
 

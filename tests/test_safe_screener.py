@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import groupowl as go
-from groupowl._kernels import unit_norms
+from groupowl.norm.kernels import row_norms
 from support import make_case
 
 KINDS = [
@@ -36,7 +36,7 @@ def iterates(optimum, seed):
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_any_iterate_is_safe_and_certified(kind, rule):
     case, optimum, screener = screener_and_optimum(60, rule, **kind)
-    support = set(np.flatnonzero(unit_norms(optimum.B) > 1e-6 * unit_norms(optimum.B).max()))
+    support = set(np.flatnonzero(row_norms(optimum.B) > 1e-6 * row_norms(optimum.B).max()))
     alive = np.arange(60)
     for B, intercept in iterates(optimum, 0):
         intercept = intercept if kind["fit_intercept"] else None

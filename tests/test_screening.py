@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import groupowl as go
-from groupowl._kernels import unit_norms
+from groupowl.norm.kernels import row_norms
 from groupowl.problem import build_problem
 from groupowl.screening import RULES, extended_rule, paper_rule, safe_rows
 from support import make_case
@@ -93,7 +93,7 @@ def replay(case, seed):
     optimum = go.solve(**case.arguments(), tol=1e-12, screening="none")
     B_star = problem.from_input(optimum.B, optimum.intercept)
     rng = np.random.default_rng(seed)
-    direction = rng.standard_normal(B_star.shape) * (1 + unit_norms(B_star).max())
+    direction = rng.standard_normal(B_star.shape) * (1 + row_norms(B_star).max())
     for size in 10.0 ** -np.arange(0, 8):
         yield problem, optimum, problem.certify(B_star + size * direction)
 
@@ -106,7 +106,7 @@ def test_no_active_row_is_ever_dropped(data, shape):
     for seed, fraction in itertools.product(range(3), [0.6, 0.2, 0.05]):
         case = make_case(seed, n=20, d=30, shape=shape, fraction=fraction, **data)
         for problem, optimum, certificate in replay(case, seed):
-            active = np.flatnonzero(unit_norms(optimum.B) > 1e-6 * unit_norms(optimum.B).max(initial=0))
+            active = np.flatnonzero(row_norms(optimum.B) > 1e-6 * row_norms(optimum.B).max(initial=0))
             candidates = np.arange(problem.n_rows)
             paper, extended = (safe_rows(problem, certificate, candidates, RULES[name]) for name in ("paper", "safe"))
             assert set(active) <= set(extended) <= set(paper)
@@ -141,7 +141,7 @@ def test_correlations_at_the_optimum(data, shape):
     problem = case.problem()
     result = go.solve(**case.arguments(), tol=1e-13 if data["loss"] == "squared" else 1e-12)
     X = case.X.toarray() if sp.issparse(case.X) else case.X
-    g = unit_norms(X.T @ result.theta)
+    g = row_norms(X.T @ result.theta)
     size = len(result.support)
     slack = 1e-5 * case.lam[0]
     assert size > 0

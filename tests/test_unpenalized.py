@@ -245,7 +245,7 @@ def test_columns_with_a_finite_optimum_are_not(noise, seed):
     x[:4] *= -0.01
     X = np.column_stack([x, rng.standard_normal((200, 3))])
     model = build_model(X, np.eye(2)[labels], loss="multinomial", unpenalized=np.array([0]))
-    assert model.problem.targets.has_minimum
+    assert model.problem.unpenalized.has_minimum
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import MultiTaskLasso
 
 import groupowl as go
-from groupowl._kernels import cluster_labels, unit_norms
+from groupowl.norm.kernels import cluster_labels, row_norms
 from groupowl_paper.recovery import VARIANTS, RecoveryReport, Setting, recovery_figure, run_recovery, simulate
 from groupowl_paper.recovery import study as study_module
 from groupowl_paper.recovery.fitting import BASELINE, METHODS, TunedPath, choose, coefficient_path, group_owl
@@ -163,7 +163,7 @@ def test_clusters_are_those_of_the_solver():
     weights = go.weights.bh(30)
     result = go.solve(data.X, data.Y, 0.4 * go.lam_max(data.X, data.Y, weights) * weights)
     assert result.clusters.max() < len(result.support)  # some norms are tied
-    np.testing.assert_array_equal(cluster_labels(unit_norms(result.B)), result.clusters)
+    np.testing.assert_array_equal(cluster_labels(row_norms(result.B)), result.clusters)
 
 
 def test_a_group_counts_as_whole_with_all_its_members():

@@ -9,8 +9,7 @@ from .solvers import APGD, SPGD, History, Progress, SolveResult, WorkingSet, sol
 
 if TYPE_CHECKING:
     from . import datasets, weights
-    from .compression import lam_max
-    from .designs import DaskDesign, MemmapDesign
+    from .designs import DaskDesign, MemmapDesign, SufficientStatistics
     from .estimators import (
         FeatureStatus,
         FitCertificate,
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
         GroupOWLRegressorCV,
         Verification,
     )
-    from .gram import SufficientStatistics
+    from .norm import GroupOWL, owl_dual_norm, owl_norm, owl_prox
     from .path import PathPoint, PathResult, group_owl_path
-    from .penalty import GroupOWL, owl_dual_norm, owl_norm, owl_prox
     from .persistence import load, save
+    from .problem import lam_max
     from .screening import SafeScreener, ScreenReport
     from .versions import show_versions
     from .weights import oscar_lam
@@ -69,8 +68,7 @@ __all__ = [
 # What solving needs is imported at once, so that a first call is not slower than others; other modules when a name of
 # theirs is first used, so that importing the package stays cheap.
 _NAMES_OF = {
-    "compression": ("lam_max",),
-    "designs": ("DaskDesign", "MemmapDesign"),
+    "designs": ("DaskDesign", "MemmapDesign", "SufficientStatistics"),
     "estimators": (
         "FeatureStatus",
         "FitCertificate",
@@ -80,10 +78,10 @@ _NAMES_OF = {
         "GroupOWLRegressorCV",
         "Verification",
     ),
-    "gram": ("SufficientStatistics",),
+    "norm": ("GroupOWL", "owl_dual_norm", "owl_norm", "owl_prox"),
     "path": ("PathPoint", "PathResult", "group_owl_path"),
-    "penalty": ("GroupOWL", "owl_dual_norm", "owl_norm", "owl_prox"),
     "persistence": ("load", "save"),
+    "problem": ("lam_max",),
     "screening": ("SafeScreener", "ScreenReport"),
     "versions": ("show_versions",),
     "weights": ("oscar_lam",),

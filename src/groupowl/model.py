@@ -15,10 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ._checks import finite_matrix, finite_number, finite_vector
 from ._typing import FloatArray, IndexArray
-from .compression import build_problem_of_data, n_samples_of
-from .designs import as_design
-from .gram import SufficientStatistics
-from .problem import LATER, Problem, Residual
+from .designs import SufficientStatistics, as_design
+from .problem import LATER, Problem, Residual, build_problem
 from .solvers import Sequence, Solver
 from .weights import check_strengths, resolve_weights
 
@@ -101,7 +99,7 @@ class Model:
 
     def start(self, coef_init: Any, intercept_init: Any = None) -> FloatArray:
         """Coefficients of the problem to start from; ``coef_init`` is (n_targets, n_features) or (n_features,)."""
-        problem, q = self.problem, self.problem.targets.n_tasks
+        problem, q = self.problem, self.problem.samples.n_tasks
         expected = (q, problem.n_rows)
         coef = finite_matrix("coef_init", np.atleast_2d(coef_init), remedy="Start from finite coefficients, or None.")
         if coef.shape != expected:
@@ -122,7 +120,7 @@ class Model:
 
 def warn_unless_bounded(model: Model) -> None:
     """Warn the caller's caller of unpenalised columns whose coefficients have no finite optimum."""
-    if model.problem.targets.has_minimum:
+    if model.problem.unpenalized.has_minimum:
         return
     columns = ", ".join(str(j) for j in model.unpenalized[:_SHOWN]) + ", ..." * (len(model.unpenalized) > _SHOWN)
     warnings.warn(
@@ -149,7 +147,7 @@ def build_model(
     """Check data and make the model; ``Y`` is numeric (one-hot for classes), ``unpenalized`` indices of columns."""
     data = X if isinstance(X, SufficientStatistics) else as_design(X)
     free = np.zeros(0, dtype=np.intp) if unpenalized is None else unpenalized
-    problem = build_problem_of_data(
+    problem = build_problem(
         data,
         Y,
         LATER,
@@ -163,7 +161,7 @@ def build_model(
     sequence = resolve_weights(
         weights,
         n_features=problem.n_rows - len(free),
-        n_tasks=problem.targets.n_tasks,
-        n_samples=n_samples_of(data, problem),
+        n_tasks=problem.samples.n_tasks,
+        n_samples=problem.samples.count,
     )
     return Model(problem, sequence, free)

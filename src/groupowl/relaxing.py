@@ -8,10 +8,10 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, cg
 
-from ._kernels import EPS
 from ._typing import FloatArray, IndexArray
 from .designs import Columns
 from .model import Model
+from .norm.kernels import EPS
 from .problem import Problem
 
 # Ridge of the multinomial fit, relative to the mean curvature of the null model.
@@ -60,7 +60,7 @@ def relaxed_coefficients(
     problem = model.problem
     rows = np.setdiff1d(support, model.unpenalized)
     with np.errstate(all="ignore"):
-        if problem.loss.name == "squared":
+        if problem.loss.is_quadratic:
             coefficients = problem.null_coefficients()
             if len(rows):
                 coefficients[rows] = _least_squares(problem, rows)
@@ -75,9 +75,9 @@ def _least_squares(problem: Problem, rows: IndexArray) -> FloatArray:
     if columns is None or problem.design.n_samples * len(rows) > _MOST_ENTRIES:
         pulls = problem.descent(problem.predictor(problem.null_coefficients()))[rows]
         return _minimum_norm_solution(problem.gram(rows), pulls)
-    root = np.sqrt(problem.targets.w)
+    root = np.sqrt(problem.samples.w)
     A = columns.dense(np.arange(len(rows))).T * root
-    solution: FloatArray = np.linalg.lstsq(A, root * problem.targets.Y, rcond=None)[0]
+    solution: FloatArray = np.linalg.lstsq(A, root * problem.samples.Y, rcond=None)[0]
     return solution
 
 
@@ -99,13 +99,13 @@ class _RidgedFit:
         self.problem = problem
         self.rows = problem.row_index(rows)
         self.columns: Columns = columns
-        self.Y, self.w = problem.targets.Y, problem.targets.w
+        self.Y, self.w = problem.samples.Y, problem.samples.w
         self.is_ridged = np.arange(len(self.rows)) < len(rows)
 
     def solve(self, judge: bool) -> tuple[FloatArray, bool]:
         """Coefficients of the whole problem, and whether the ridge decides them, if that is to be judged."""
         coefficients = self.problem.null_coefficients()
-        if len(self.rows) == self.problem.n_free:
+        if len(self.rows) == self.problem.unpenalized.n_rows:
             return coefficients, False
         start = coefficients[self.rows]
         ridge = _RIDGE * self._mean_curvature(start)

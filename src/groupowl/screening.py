@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ._checks import finite_matrix, finite_vector, lookup
-from ._kernels import kkt_rows, repeated_test
 from ._typing import FloatArray, Handle, IndexArray
-from .problem import Certificate, Problem, Residual, build_problem
+from .norm.kernels import kkt_rows, repeated_test
+from .problem import Certificate, Problem, Residual, build_problem, intercept_excess
 
 #: Positions that may be non-zero at the optimum, ascending, from upper bounds and weights.
 Rule: TypeAlias = Callable[[FloatArray, FloatArray], IndexArray]
@@ -28,9 +28,9 @@ def paper_rule(upper: FloatArray, lam: FloatArray) -> IndexArray:
 
 
 def extended_rule(upper: FloatArray, lam: FloatArray) -> IndexArray:
-    """Rows kept by the extended rule: the largest ``u`` up to the last maximiser of a partial sum.
+    """Rows kept by the extended rule: the largest ``u`` up to the last maximizer of a partial sum.
 
-    With ``u`` sorted downwards, let k be the last maximiser of ``sum_{i<=k} (u_i - lam_i)``. The rows after it
+    With ``u`` sorted downwards, let k be the last maximizer of ``sum_{i<=k} (u_i - lam_i)``. The rows after it
     cannot pay for the weights they would take: if t of them were non-zero, optimality would ask for
     correlations that sum to at least ``lam_{k+1} + ... + lam_{k+t}``, and their bounds sum to less. The rule
     keeps a subset of what the paper's rule keeps, so it starts from there.
@@ -156,7 +156,7 @@ class ScreenedProblem:
 
     def spread(self, B: FloatArray, alive: IndexArray | None = None) -> FloatArray:
         """Coefficients of the full problem from those of the rows ``alive`` (by default, the current ones)."""
-        spread = np.zeros((self.full.n_rows + self.full.n_free, B.shape[1]))
+        spread = np.zeros((self.full.n_coefficients, B.shape[1]))
         spread[self.full.row_index(self.alive if alive is None else alive)] = B
         return spread
 
@@ -272,7 +272,7 @@ class SafeScreener:
         B : array-like of shape (n_features, n_tasks) or (len(active), n_tasks)
             Coefficients for all rows or for the rows ``active``; rows that are not active are taken as zero.
         intercept : array-like of shape (n_tasks,), default=None
-            By default the optimal one for the squared loss, and for the multinomial that of the null model for centred
+            By default the optimal one for the squared loss, and for the multinomial that of the null model for centered
             columns; what is proved holds for any.
         Z : array-like of shape (n_samples, n_tasks), default=None
             ``X B + intercept``, if it is known in double precision (anything less is computed again); saves a product
@@ -290,13 +290,14 @@ class SafeScreener:
             known = None if Z is None else self._checked_predictor(Z)
             if known is not None and not foreign and np.asarray(Z).dtype == np.float64:
                 predictor, mean = self._problem.adopt_predictor(self._problem.design.samples(known[self._present]))
-                coefficients = self._problem.with_intercept(coefficients, mean)
-                cancelled = float(np.linalg.norm(mean)) * np.sqrt(self._problem.targets.total_weight)
+                rows, block = np.split(coefficients, [self._problem.n_rows])
+                coefficients = np.concatenate([rows, self._problem.unpenalized.with_intercept(block, mean)])
+                cancelled = float(np.linalg.norm(mean)) * np.sqrt(self._problem.samples.total_weight)
             alive = coefficients[self._problem.row_index(self._screened.alive)]
             certificate = self._screened.certify(alive, predictor, cancelled=cancelled)
             proved = self._screened.test()
             self._screened.shrink()
-            excess, rounding = self._problem.intercept_excess(coefficients, offset)
+            excess, rounding = intercept_excess(self._problem, coefficients, offset)
         return ScreenReport(
             primal=certificate.primal + excess,
             dual=certificate.dual,
@@ -307,7 +308,7 @@ class SafeScreener:
 
     def _rows(self, B: Any) -> tuple[FloatArray, bool]:
         """All rows of the coefficients, and whether rows that are not active had to be set to zero."""
-        d, q = self._problem.n_rows, self._problem.targets.n_tasks
+        d, q = self._problem.n_rows, self._problem.samples.n_tasks
         matrix = finite_matrix("B", B, remedy=_DIVERGED)
         active = self.active
         if matrix.shape[1] != q or matrix.shape[0] not in (d, len(active)):
@@ -324,11 +325,11 @@ class SafeScreener:
             return None
         if not self._problem.fit_intercept:
             raise ValueError("intercept was given but fit_intercept is False; set fit_intercept=True.")
-        return finite_vector("intercept", intercept, self._problem.targets.n_tasks, remedy=_DIVERGED)
+        return finite_vector("intercept", intercept, self._problem.samples.n_tasks, remedy=_DIVERGED)
 
     def _checked_predictor(self, Z: Any) -> FloatArray:
         matrix = finite_matrix("Z", Z, remedy=_DIVERGED)
-        expected = (self._n_samples, self._problem.targets.n_tasks)
+        expected = (self._n_samples, self._problem.samples.n_tasks)
         if matrix.shape != expected:
             raise ValueError(f"Z must have shape {expected} (n_samples, n_tasks), got {np.shape(Z)}.")
         return matrix

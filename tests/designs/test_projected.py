@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from groupowl.designs import as_design, project_out, standardize
+from groupowl.designs import as_design, largest_square, project_out, standardize
 
 N, D = 30, 9
 FREE = np.array([1, 4, 6])  # 6 is twice 1: the basis has rank 2
@@ -72,8 +72,8 @@ def test_columns_in_the_span_are_exact_zeros(kind, center):
 @every_pair
 def test_basis_is_orthonormal_and_has_the_rank_of_the_columns(kind, center):
     design, A, w = make_pair(kind, center)
-    Q = design.free_basis
-    assert design.n_free_directions == 2
+    Q = design.basis.Q
+    assert design.basis.rank == 2
     np.testing.assert_allclose(Q.T @ (w * Q), np.eye(2), atol=1e-14)
     np.testing.assert_allclose(Q.T @ (w * A), 0.0, atol=1e-12)
     if center:
@@ -91,8 +91,8 @@ def test_parts_are_parts_of_the_projected_matrix(kind, center):
     np.testing.assert_allclose(design.gram(columns, other, w), A[:, columns].T @ (w * A[:, other]), atol=1e-12)
     largest = float(np.max(w[:, 0] * (0.5 + (A * A).sum(axis=1))))
     assert design.largest_row(w, 0.5) >= largest * (1 - 1e-12)
-    square = (design.free_basis**2).sum(axis=1)
-    assert design.largest_basis_row(w) >= np.max(w[:, 0] * square) * (1 - 1e-12)
+    square = (design.basis.Q**2).sum(axis=1)
+    assert largest_square(design, design.basis.Q, w) >= np.max(w[:, 0] * square) * (1 - 1e-12)
 
 
 @every_pair
@@ -101,9 +101,10 @@ def test_coefficients_survive_the_way_there_and_back(kind, center):
     design, _, _ = make_pair(kind, center)
     X, _ = make_matrix()
     B = np.random.default_rng(4).standard_normal((D, 2))
-    own, on_basis = design.own_coefficients(B)
+    own, (on_basis, bound) = design.own_coefficients(B), design.basis_coefficients(B)
+    assert np.linalg.norm(on_basis) <= bound
     back, shift = design.input_coefficients(own, on_basis)
-    Z = design.matmul(own) + design.free_basis @ on_basis
+    Z = design.matmul(own) + design.basis.Q @ on_basis
     np.testing.assert_allclose(Z, X @ back + shift, atol=1e-11)
     difference = Z - X @ B  # equal up to the constant that centring takes off
     np.testing.assert_allclose(difference, np.broadcast_to(difference[0], difference.shape), atol=1e-11)
@@ -112,7 +113,7 @@ def test_coefficients_survive_the_way_there_and_back(kind, center):
 @pytest.mark.parametrize("center", [False, True])
 def test_compressed_data_have_the_loss_of_the_samples(center):
     design, A, w = make_pair("dense", center)
-    Q = design.free_basis
+    Q = design.basis.Q
     rng = np.random.default_rng(5)
     Y = rng.standard_normal((N, 2))
     Y -= (w * Y).sum(axis=0) / w.sum() if center else 0.0
@@ -133,7 +134,9 @@ def test_nearly_dependent_columns_keep_their_norms():
     assert design.column_norms(w)[0] == pytest.approx(np.sqrt(w[:, 0] @ rest**2), rel=1e-6)
 
 
-def test_nothing_unpenalised_leaves_the_design_alone():
-    X, w = make_matrix()
-    design = as_design(X)
-    assert project_out(design, np.zeros(0, dtype=np.intp), w) is design
+@every_pair
+def test_norms_in_other_weights(kind, center):
+    """The basis is orthonormal in its own weights only; norms in others are right all the same."""
+    design, A, _ = make_pair(kind, center)
+    other = np.random.default_rng(6).uniform(0.1, 3.0, (N, 1))
+    np.testing.assert_allclose(design.column_norms(other), np.sqrt((other * A * A).sum(axis=0)), atol=1e-10)

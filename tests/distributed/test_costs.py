@@ -174,7 +174,7 @@ def test_a_certificate_takes_one_graph_and_one_more_for_its_dual_value(loss, fit
     case = small_case(loss, fit_intercept=fit_intercept)
     problem = go.problem.build_problem(**case.arguments() | {"X": row_chunks(case.X, (4,) * 23)})
     with counted_journeys(monkeypatch) as journeys:
-        problem.certify(np.pad(0.1 * np.ones((3, 3)), ((0, problem.n_rows + problem.n_free - 3), (0, 0))))
+        problem.certify(np.pad(0.1 * np.ones((3, 3)), ((0, problem.n_coefficients - 3), (0, 0))))
     assert len(journeys) == 2
     data = 24 * 4  # blocks of X, targets and weights, and what is kept of one stage for the next
     assert journeys[0] <= data + stages * (5 * 24 + 10)

@@ -7,9 +7,9 @@ from unittest import mock
 
 import numpy as np
 
-import groupowl.balancing
+import groupowl.problem.unpenalized
 import groupowl.solvers.driver
-from groupowl.gram import SufficientStatistics
+from groupowl.designs import SufficientStatistics
 from groupowl.problem import Certificate, Problem, Published
 
 
@@ -20,14 +20,14 @@ def trusted_null_model():
 
     def certificate_at(self, B, residual, primal):
         found = original(self, B, residual, primal)
-        if not self._is_null(B) or found.correlations.max() > residual.pulls.max():
+        if not self._is_null(B) or found.correlations.max() > residual.correlations.max():
             return found
         point = found.theta, found.correlations, found.theta_norm
         return Certificate(*point, primal, primal, 0.0, 0.0, residual=residual)
 
     with (
         mock.patch.object(Problem, "_certificate_at", certificate_at),
-        mock.patch.object(groupowl.balancing, "_LONGEST_MOVE", np.inf),
+        mock.patch.object(groupowl.problem.unpenalized, "_LONGEST_MOVE", np.inf),
     ):
         yield
 
@@ -50,8 +50,8 @@ def unnoticed_underflow():
         mock.patch("groupowl.designs.standardized.check_underflow"),
         mock.patch("groupowl.problem.building.check_underflow"),
         mock.patch("groupowl.problem.building.check_products"),
-        mock.patch("groupowl.targets._check_underflow"),
-        mock.patch("groupowl.gram.statistics._sizes", lambda squares, V: np.sqrt(squares)),
+        mock.patch("groupowl.problem.samples._check_underflow"),
+        mock.patch("groupowl.designs.statistics.statistics._sizes", lambda squares, V: np.sqrt(squares)),
     ):
         yield
 

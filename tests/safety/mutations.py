@@ -8,8 +8,8 @@ from unittest import mock
 import numpy as np
 
 import groupowl.screening
-from groupowl._kernels import owl_gauge
 from groupowl.losses import MultinomialLoss
+from groupowl.norm.kernels import owl_gauge
 from groupowl.problem import Problem
 
 
@@ -29,7 +29,7 @@ def no_slack():
         mock.patch.object(Problem, "_rounding", return_value=0.0),
         mock.patch.object(Problem, "_cancellation", return_value=0.0),
         mock.patch.object(Problem, "upper_bounds", bare_bounds),
-        mock.patch("groupowl._kernels.last_argmax_cut", bare_cut),
+        mock.patch("groupowl.norm.kernels.last_argmax_cut", bare_cut),
     ):
         yield
 

@@ -58,7 +58,7 @@ def test_the_bend_bounds_the_distance_from_the_minimum_on_the_line(q, seed):
         sequence.solve(weights, alpha, rule=None, max_iter=10_000)
         ends.append((alpha, sequence.B, sequence.source, sequence.certificate))
     (a0, B0, problem, start), (a1, B1, _, end) = ends
-    bend = problem.line_bend(start, end, a1 / a0)
+    bend = problem.interpolation_excess(start, end, a1 / a0)
     for s in (0.1, 0.5, 0.8):
         between = model.problem.with_lam(((1.0 - s) * a0 + s * a1) * weights)
         sequence.solve(weights, (1.0 - s) * a0 + s * a1, rule=None, max_iter=10_000)
@@ -76,13 +76,13 @@ def test_a_line_with_one_pattern_does_not_bend():
     for alpha in (0.011 * model.alpha_max, 0.01 * model.alpha_max):
         sequence.solve(model.sequence_weights, alpha, rule=None, max_iter=10_000)
         proofs.append(sequence.certificate)
-    assert abs(sequence.source.line_bend(*proofs, 10 / 11)) < 1e-8 * model.null_loss
+    assert abs(sequence.source.interpolation_excess(*proofs, 10 / 11)) < 1e-8 * model.null_loss
 
 
 def test_other_losses_have_no_bend():
     model = make_model("multinomial", q=3)
     certificate = model.problem.certify(model.problem.null_coefficients())
-    assert model.problem.line_bend(certificate, certificate, 0.5) == np.inf
+    assert model.problem.interpolation_excess(certificate, certificate, 0.5) == np.inf
 
 
 def test_whole_lines_are_taken_without_certificates(monkeypatch):

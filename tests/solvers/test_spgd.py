@@ -86,7 +86,7 @@ def test_batch_estimate_is_unbiased(kind, size):
     """Its mean over batches that make up the data is the difference of the full directions."""
     problem = make_case(70, n=24, d=10, **kind).problem()
     rng = np.random.default_rng(0)
-    snapshot, B = rng.standard_normal((2, problem.n_rows + problem.n_free, 3))
+    snapshot, B = rng.standard_normal((2, problem.n_coefficients, 3))
     Z = problem.predictor(snapshot)
     change = problem.descent(problem.predictor(B)) - problem.descent(Z)
     estimates = [

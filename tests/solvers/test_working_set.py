@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import groupowl as go
-from groupowl.compression import compress, compression_pays
+from groupowl.solvers.continuation import compression_pays
 from groupowl.solvers.driver import Round
 from support import OpaqueDesign, make_case
 
@@ -328,7 +328,7 @@ def test_a_compressed_problem_certifies_the_original(kind, exact):
     """Its gap bounds the distance to the minimum of the original problem, at any coefficients."""
     case = make_case(6, n=80, d=15, **kind)
     problem = case.problem()
-    small = compress(problem, exact=exact)
+    small = problem.compressed(exact=exact)
     minimum = go.solve(**case.arguments(), tol=1e-12, solver=go.WorkingSet(compress=False)).primal
     rng = np.random.default_rng(0)
     for scale in (0.0, 1e-2, 1.0, 30.0):
@@ -348,7 +348,7 @@ def test_rounding_of_the_gram_matrix_is_allowed_for():
     problem = go.problem.build_problem(X, Y, 0.1 * go.weights.constant(10))
     B = np.zeros((10, 2))
     B[0], B[1] = 1e4, -1e4
-    small = compress(problem, exact=False)
+    small = problem.compressed(exact=False)
     error = abs(small.certify(B).primal - problem.certify(B).primal)
     assert error <= small.certify(B).rounding
     assert small.certify(B).rounding > 100 * problem.certify(B).rounding

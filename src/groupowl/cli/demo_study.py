@@ -18,9 +18,9 @@ from threadpoolctl import threadpool_limits
 
 from .. import datasets, weights
 from .._typing import FloatArray
-from ..compression import lam_max
 from ..estimators import GroupOWLRegressorCV
 from ..plotting import label_log_axis, plot_gap, plot_rows_kept
+from ..problem import lam_max
 from ..solvers import APGD, SolveResult, solve
 from ..tables import Table
 

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._kernels import EPS
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
+from ..norm.kernels import EPS
 from ..selection import Fold
 from ..selection.folds import check_folds
 from ..tables import Table

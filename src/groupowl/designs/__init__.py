@@ -12,12 +12,13 @@ from .._dask import is_dask
 from .._lazy import attributes
 from .base import Design, LocalDesign, PassCounter, Sum, WrappedDesign, check_overflow, check_underflow
 from .columns import Columns, DenseColumns, GramCache, SparseColumns
-from .compressed import CompressedDesign
-from .dense import DenseDesign, dense_storage
+from .dense import CompressedDesign, DenseDesign, StatisticsDesign, dense_storage
+from .factors import CompressedData, Moments, compress_qr
 from .moments import ColumnMoments, block_moments
-from .projected import ProjectedDesign, products, project_out
+from .projected import Basis, ProjectedDesign, largest_square, products, project_out
 from .sparse import SparseDesign
 from .standardized import StandardizedDesign, column_deviations, standardize
+from .statistics import SufficientStatistics
 
 if TYPE_CHECKING:
     from .chunked import encode_labels_of_blocks, row_chunks, row_wise
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from .stored import MemmapDesign
 
 __all__ = [
+    "Basis",
     "ColumnMoments",
     "Columns",
+    "CompressedData",
     "CompressedDesign",
     "DaskDesign",
     "DenseColumns",
@@ -36,11 +39,14 @@ __all__ = [
     "GramCache",
     "LocalDesign",
     "MemmapDesign",
+    "Moments",
     "PassCounter",
     "ProjectedDesign",
     "SparseColumns",
     "SparseDesign",
     "StandardizedDesign",
+    "StatisticsDesign",
+    "SufficientStatistics",
     "Sum",
     "WrappedDesign",
     "as_design",
@@ -48,9 +54,11 @@ __all__ = [
     "check_overflow",
     "check_underflow",
     "column_deviations",
+    "compress_qr",
     "encode_labels_of_blocks",
     "is_dask",
     "is_stored",
+    "largest_square",
     "open_matrix",
     "products",
     "project_out",
@@ -87,6 +95,8 @@ def as_design(X: Any) -> Design:
         return _dense_design(X)
     if sp.issparse(X):
         return _sparse_design(X)
+    if isinstance(X, SufficientStatistics):
+        return StatisticsDesign(X)
     return _far_design(X)
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from .._checks import check_targets, positive_sample_weight
-from .._kernels import EPS, LARGEST_NORM, SMALLEST_NORM
 from .._typing import FloatArray, Handle, IndexArray
-from ..gram import CompressedData, SufficientStatistics, compress_qr, statistics_of_parts
+from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM
+from .factors import CompressedData, compress_qr
+from .statistics import SufficientStatistics, statistics_of_parts
 
 if TYPE_CHECKING:
     from .columns import Columns
@@ -49,20 +50,12 @@ class Design(ABC):
     passes: PassCounter
     #: What one column counts: 1 / (columns of the original data), times the fraction of rows.
     unit: float
-    #: Orthonormal basis of the unpenalised columns, a sample-space handle (n_samples, rank).
-    free_basis: Handle = None
-    #: Indices of the unpenalised columns.
-    free_columns: IndexArray = np.zeros(0, dtype=np.intp)
-    #: Error of the basis relative to that of the columns.
-    free_condition: float = 1.0
     #: Columns that became zeros because they vary by no more than rounding: they count as constant, proved or not.
     treated_as_constant: IndexArray = np.zeros(0, dtype=np.intp)
-    #: Columns that became zeros because unpenalized columns explain all of them but rounding.
-    treated_as_explained: IndexArray = np.zeros(0, dtype=np.intp)
+    #: Sufficient statistics of the samples, which know the targets too, where there are no samples.
+    known_statistics: SufficientStatistics | None = None
     #: Names of the columns, where their source has them.
     feature_names: list[str] | None = None
-    #: Whether rows are samples; if not, they only have the same squared loss, and a constant means nothing.
-    rows_are_samples: bool = True
 
     @property
     def n_samples(self) -> int:
@@ -229,31 +222,28 @@ class Design(ABC):
         """Sufficient statistics of disjoint parts of the samples, in one pass; samples of a negative part have none."""
         raise NotImplementedError(f"{type(self).__name__} has no statistics of its own")
 
-    @property
-    def n_free_directions(self) -> int:
-        """Columns of the basis of the unpenalised columns."""
-        return 0
+    def input_coefficients(self, B: FloatArray, on_basis: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Coefficients for X as it was given, and what to add to the intercept.
 
-    def largest_basis_row(self, w: Handle) -> float:
-        """A bound on ``max_i w_i ||q_i||^2`` over the rows of the basis."""
-        return 0.0
-
-    def basis_reach(self, B: FloatArray) -> float:
-        """Bound on the part of ``X B`` in the span of the basis, whatever cancels, for X as it was given."""
-        return 0.0
-
-    def input_coefficients(self, B: FloatArray, free: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Coefficients for X as it was given, and what to add to the intercept; ``free`` are those of the basis."""
+        ``on_basis`` are those of the basis of unpenalized columns, for a design that projects it out.
+        """
         return B, np.zeros(B.shape[1])
+
+    def basis_coefficients(self, B: FloatArray) -> tuple[FloatArray, float]:
+        """What ``X B``, for X as it was given, has in the span of the basis that is projected out, as coefficients.
+
+        And a bound on it, whatever cancels.
+        """
+        return np.zeros((0, B.shape[1])), 0.0
 
     @property
     def column_centers(self) -> FloatArray | None:
         """What was taken off each column of X as it was given; None where nothing was."""
         return None
 
-    def own_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Coefficients of this design's columns and of the basis, from those for X as it was given."""
-        return B, np.zeros((0, B.shape[1]))
+    def own_coefficients(self, B: FloatArray) -> FloatArray:
+        """Coefficients of this design's columns, from those for X as it was given."""
+        return B
 
     def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
         """Column norms of the numbers that products really add up, given the norms of the columns."""

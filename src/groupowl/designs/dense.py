@@ -1,16 +1,19 @@
-"""Dense arrays in memory, in row or column order, single or double precision."""
+"""Dense arrays in memory: data in row or column order, single or double precision, or few rows that stand for many."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
+from ..norm.kernels import divide_rows, nonzero_rows
 from .base import LocalDesign, PassCounter
 from .columns import DenseColumns
+from .factors import CompressedData
+from .statistics import SufficientStatistics
 
 # Entries converted to double precision at a time: one megabyte, which stays in cache.
 _BLOCK_ENTRIES = 1 << 17
@@ -140,6 +143,67 @@ class DenseDesign(LocalDesign):
         """``X_left^T diag(w) X_right`` in double precision."""
         chosen = self.columns(left)
         return chosen.gram(chosen if right is left else self.columns(right), w)
+
+
+class CompressedDesign(DenseDesign):
+    """The small matrix R of :class:`~groupowl.designs.CompressedData`; products with it are no passes over the data.
+
+    ``factors`` are those by which columns were multiplied, if there is no other design that remembers them.
+    """
+
+    def __init__(
+        self, R: FloatArray, gram: FloatArray, x_mean: FloatArray, factors: FloatArray, passes: PassCounter
+    ) -> None:
+        super().__init__(R, passes, unit=0.0)
+        self.known_gram = gram
+        self.x_mean = x_mean
+        self.factors = factors
+
+    @classmethod
+    def of(
+        cls, data: CompressedData, passes: PassCounter | None = None, factors: FloatArray | None = None
+    ) -> CompressedDesign:
+        """Design of compressed data; ``passes`` is that of the data they were made from."""
+        factors = np.ones(len(data.gram)) if factors is None else factors
+        return cls(data.R, data.gram, data.x_mean, factors, PassCounter() if passes is None else passes)
+
+    def restrict(self, columns: IndexArray) -> CompressedDesign:
+        """Copy columns, and the part of the Gram matrix that belongs to them."""
+        gram = self.known_gram[np.ix_(columns, columns)]
+        return CompressedDesign(self.X[:, columns], gram, self.x_mean[columns], self.factors[columns], self.passes)
+
+    def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> None:
+        """Nothing is to be gained: what rounding took when R was made is lost."""
+        return
+
+    def input_coefficients(self, B: FloatArray, on_basis: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Coefficients for the columns as they were given, and the shift that their means cause."""
+        return self.factors[:, None] * B, -(self.x_mean @ B)
+
+    @cached_property
+    def column_centers(self) -> FloatArray | None:
+        """The means of the columns as they were given."""
+        return divide_rows(self.x_mean[:, None], self.factors)[:, 0] if self.x_mean.any() else None
+
+    def own_coefficients(self, B: FloatArray) -> FloatArray:
+        """Coefficients of the scaled columns, zero for those without variation."""
+        return divide_rows(B, self.factors)
+
+    def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+        """Known already; the samples have weight 1."""
+        return self.known_gram[np.ix_(left, right)]
+
+
+class StatisticsDesign(DenseDesign):
+    """Samples that are known by their :class:`SufficientStatistics` only: they know the targets and the weights too.
+
+    A problem of them is made from the statistics; how columns are centered is part of making it.
+    """
+
+    def __init__(self, statistics: SufficientStatistics) -> None:
+        super().__init__(np.zeros((0, statistics.n_features)), unit=0.0)
+        self.known_statistics = statistics
+        self.shape = (statistics.n_samples, statistics.n_features)
 
 
 def _transposed_columns(X: FloatArray, columns: IndexArray) -> FloatArray:

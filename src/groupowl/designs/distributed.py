@@ -11,14 +11,15 @@ import scipy.sparse as sp
 
 from .._checks import NO_WEIGHT, REAL_KINDS, check_data_shape, numeric_array
 from .._dask import as_row_chunks, is_dask
-from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
-from ..gram import NO_SAMPLES, CompressedData, SufficientStatistics
+from ..norm.kernels import nonzero_rows
 from . import tasks
 from .base import Design, PassCounter, Sum
 from .blocks import Blocks, Total, fetched, graph_of, summed
 from .chunked import blocks_of, present_blocks, what_else
+from .factors import NO_SAMPLES, CompressedData
 from .moments import ColumnMoments
+from .statistics import SufficientStatistics
 from .tasks import Place
 
 # A task graph takes as long as so many floating-point operations, and as moving so many bytes.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._kernels import two_sum
 from .._typing import FloatArray
+from ..norm.kernels import two_sum
 from .base import LocalDesign
 
 

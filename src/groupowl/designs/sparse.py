@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
+from ..norm.kernels import nonzero_rows
 from .base import LocalDesign, PassCounter
 from .columns import SPARSE_SLOWDOWN, DenseColumns, SparseColumns
 

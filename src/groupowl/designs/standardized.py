@@ -1,4 +1,4 @@
-"""Centring and scaling of columns without forming the result, so that sparse data stay sparse."""
+"""Centering and scaling of columns without forming the result, so that sparse data stay sparse."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import EPS, SMALLEST_NORM, column_sums, divide_rows, exceeds_rounding
 from .._typing import FloatArray, Handle, IndexArray
-from ..gram import CompressedData
+from ..norm.kernels import EPS, SMALLEST_NORM, column_sums, divide_rows, exceeds_rounding
 from .base import Design, Sum, WrappedDesign, check_underflow
 from .columns import Columns, center_products
+from .factors import CompressedData
 
 # Means that are rounded by more than this part of the deviation would change it in its last digits.
 _MEAN_RTOL = 1e-8
@@ -48,11 +48,11 @@ class StandardizedDesign(WrappedDesign):
         return self.inverse_scale[:, None] * (C - np.outer(self.mean, columns)), others
 
     def column_means(self, w: Handle) -> FloatArray:
-        """Weighted mean of each standardised column."""
+        """Weighted mean of each standardized column."""
         return self.inverse_scale * (self.base.column_means(w) - self.mean)
 
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
-        """Weighted norm of each standardised column about ``center``."""
+        """Weighted norm of each standardized column about ``center``."""
         if center is None:
             return self.inverse_scale * self.base.column_norms(w, self.mean)
         varies = self.inverse_scale > 0
@@ -74,13 +74,13 @@ class StandardizedDesign(WrappedDesign):
     def largest_row(
         self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
     ) -> float:
-        """Largest weighted squared norm of a standardised row."""
+        """Largest weighted squared norm of a standardized row."""
         if mean is not None or scale is not None:
-            raise ValueError("a standardised design takes no further mean or scale: standardise its base once.")
+            raise ValueError("a standardized design takes no further mean or scale: standardize its base once.")
         return self.base.largest_row(w, constant, self.mean, self.inverse_scale)
 
     def columns(self, columns: IndexArray) -> Columns | None:
-        """Columns of the base, centred and scaled."""
+        """Columns of the base, centered and scaled."""
         base = self.base.columns(columns)
         return None if base is None else base.standardized(self.mean[columns], self.inverse_scale[columns])
 
@@ -96,15 +96,15 @@ class StandardizedDesign(WrappedDesign):
         if type(left_columns) is type(right_columns) and left_columns is not None:
             return left_columns.gram(right_columns, w)
         raw, left_sums, right_sums, total = self.base.gram_and_sums(left, right, w)
-        centred = center_products(raw, self.mean[left], left_sums, self.mean[right], right_sums, total)
-        return self.inverse_scale[left, None] * centred * self.inverse_scale[right]
+        centered = center_products(raw, self.mean[left], left_sums, self.mean[right], right_sums, total)
+        return self.inverse_scale[left, None] * centered * self.inverse_scale[right]
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
-        """Compressed data of the base, centred where there are means and scaled; the means are those for ``w``."""
+        """Compressed data of the base, centered where there are means and scaled; the means are those for ``w``."""
         data = self.base.compressed(Y, w, exact=exact, center=center or bool(self.mean.any()))
         return None if data is None else data.scaled(self.inverse_scale)
 
-    def input_coefficients(self, B: FloatArray, free: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+    def input_coefficients(self, B: FloatArray, on_basis: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Coefficients for the base's columns, and the shift that the means cause."""
         B_scaled = B * self.inverse_scale[:, None]
         return B_scaled, -(self.mean @ B_scaled)
@@ -114,9 +114,9 @@ class StandardizedDesign(WrappedDesign):
         """The means, where columns are centered."""
         return self.mean if self.mean.any() else None
 
-    def own_coefficients(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def own_coefficients(self, B: FloatArray) -> FloatArray:
         """Coefficients of the scaled columns, zero for those without variation."""
-        return divide_rows(B, self.inverse_scale), np.zeros((0, B.shape[1]))
+        return divide_rows(B, self.inverse_scale)
 
     def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
         """Norms before the means are taken off: products cancel that much."""
@@ -126,8 +126,8 @@ class StandardizedDesign(WrappedDesign):
 def standardize(design: Design, w: Handle, *, center: bool, scale: bool, unscaled: IndexArray | None = None) -> Design:
     """Wrap ``design`` so that its columns have weighted mean 0 (``center``) and deviation 1 (``scale``).
 
-    The deviation is about the mean (ddof 0) whether or not columns are centred. Columns without variation
-    become exact zeros when they are centred or scaled, but for those that are ``unscaled``, which are centred at most.
+    The deviation is about the mean (ddof 0) whether or not columns are centered. Columns without variation
+    become exact zeros when they are centered or scaled, but for those ``unscaled``, which are centered at most.
     """
     if not (center or scale):
         return design

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._checks import IMPUTE, count_message
-from .._kernels import EPS
 from .._typing import FloatArray, IndexArray
+from ..norm.kernels import EPS
 from .base import LocalDesign, PassCounter
 from .dense import DenseDesign
 from .moments import ColumnMoments, block_moments

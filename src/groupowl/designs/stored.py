@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
-from ..gram import CompressedData, SufficientStatistics, compress_blocks, statistics_of_parts
+from ..norm.kernels import nonzero_rows
 from .base import LocalDesign, PassCounter
 from .columns import SPARSE_SLOWDOWN, Columns, DenseColumns
+from .factors import CompressedData, compress_blocks
+from .statistics import SufficientStatistics, statistics_of_parts
 from .storage import ChosenRows, Storage, open_storage, parse_memory
 from .store import Store, as_local
 

@@ -17,12 +17,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import as_generator, finite_number, positive_integer, positive_sample_weight, truth_value
-from .._kernels import nonzero_rows
 from .._typing import BoolArray, FloatArray, IndexArray
-from ..designs import DaskDesign, Design, row_chunks
-from ..gram import SufficientStatistics
+from ..designs import DaskDesign, Design, SufficientStatistics, row_chunks
 from ..inputs import feature_names, resolve_columns
 from ..model import Model, build_model
+from ..norm.kernels import nonzero_rows
 from ..progress import progress_callback
 from ..relaxing import relaxed_coefficients
 from ..screening import Rule, resolve_rule

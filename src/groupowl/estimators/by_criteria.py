@@ -20,7 +20,7 @@ def search_criteria(job: Job, models: list[Model], grids: list[FloatArray]) -> l
 def judged(job: Job, model: Model, path: PathFit) -> Searched:
     """What the criterion says of a path."""
     likelihood = Likelihood(
-        loss=job.fitting.loss,
+        loss=model.problem.loss,
         n_samples=float(job.weight.sum()),
         n_columns=job.data.n_targets,
         n_penalized=len(model.weights),
@@ -33,7 +33,7 @@ def judged(job: Job, model: Model, path: PathFit) -> Searched:
 
 def _evidence(fitting: Fitting, model: Model, path: PathFit, likelihood: Likelihood) -> list[Evidence]:
     """What the criterion sees of each point; a relaxed fit is judged as it is, free on its support."""
-    free = (model.problem.design.n_free_directions, fitting.fit_intercept)
+    free = (model.problem.unpenalized.rank, fitting.fit_intercept)
     if not fitting.relaxed:
         return [
             Evidence(point.loss, likelihood.shrunken_freedom(point.clusters, *free), point.n_selected)

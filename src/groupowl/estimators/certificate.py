@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._checks import position_in
-from .._kernels import nonzero_rows
 from .._text import printable
 from .._typing import FloatArray
 from ..inputs import import_pandas
-from ..solvers import result as results
+from ..norm.kernels import nonzero_rows
+from ..solvers import solve_result as results
 
 SELECTED = "selected"
 PROVED_ZERO = "proved zero"

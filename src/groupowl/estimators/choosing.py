@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import check_sample_weight, refuse_mask
 from .._frames import column_names
 from .._typing import FloatArray
-from ..designs import Design
-from ..gram import SufficientStatistics
+from ..designs import Design, SufficientStatistics
 from ..inputs import plain_labels
 from ..model import Model, warn_unless_bounded
 from ..path import PathResult, resolve_alphas
@@ -236,7 +235,7 @@ class CrossValidatedFit(GroupOWLBase):
         model = self._build_model(data, first)
         sizes = {
             "n_features": len(model.weights),
-            "n_tasks": model.problem.targets.n_tasks,
+            "n_tasks": model.problem.samples.n_tasks,
             "n_samples": model.problem.design.n_samples,
         }
         return [model, *(replace(model, weights=resolve_weights(spec, **sizes)) for spec in others)]

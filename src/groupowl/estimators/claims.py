@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import (
+from .._typing import FloatArray
+from ..designs import as_design, column_deviations
+from ..model import Model
+from ..norm.kernels import (
     CLUSTER_RTOL,
     CONSTANT_RTOL,
     EPS,
@@ -18,13 +21,9 @@ from .._kernels import (
     exceeds_rounding,
     owl_gauge,
     owl_value,
-    unit_norms,
+    row_norms,
 )
-from .._typing import FloatArray
-from ..compression import is_compressible
-from ..designs import as_design, column_deviations
-from ..model import Model
-from ..problem import Certificate, Problem
+from ..problem import Certificate, Problem, published
 from ..selection import Candidate, mean_squared_error
 from ..solvers import WorkingSet
 
@@ -148,7 +147,7 @@ class ObjectiveOfData:
 
     def penalty(self, alpha: float, B: FloatArray) -> float:
         """The Group OWL norm, in the scale that is penalised."""
-        return alpha * owl_value(unit_norms(B[self.penalised]) * self.scale, self.model.weights)
+        return alpha * owl_value(row_norms(B[self.penalised]) * self.scale, self.model.weights)
 
 
 class Solution:
@@ -198,14 +197,14 @@ class Solution:
         slope = min(residual.norm, np.sqrt(2.0 * curvature * self.model.null_loss))  # of a fit it is not larger
         cancelling = self.unit * residual.cancelling
         products = 2.0 * problem.product_error * residual.reach**2  # where statistics stand for the data
-        public = problem.published(self.coefficients, self.certificate, self.dtype)
+        public = published(problem, self.coefficients, self.certificate, self.dtype)
         rounded = abs(public.excess) + public.rounding
         loss = moved * (slope + curvature * moved) + cancelling + products + self._gram_rounding
         return float(penalty + loss + rounded)
 
     def _taken_as_constant(self) -> float:
         """Size of targets that vary by no more than rounding of their means: the problem has zeros for them."""
-        targets = self.problem.targets
+        targets = self.problem.samples
         present = self.problem.design.reduce(_squares, targets.Y) > 0.0
         return CONSTANT_RTOL * float(np.linalg.norm(np.where(present, 0.0, targets.center)))
 
@@ -213,9 +212,9 @@ class Solution:
     def _gram_rounding(self) -> float:
         """What rounding changes in an objective that was computed from the Gram matrix of the centered columns."""
         problem = self.problem
-        if not is_compressible(problem):
+        if not problem.is_compressible:
             return 0.0
-        size = problem.targets.norm + float(problem.norms @ unit_norms(self.coefficients[: problem.n_rows]))
+        size = problem.samples.norm + float(problem.norms @ row_norms(self.coefficients[: problem.n_rows]))
         return 4.0 * (problem.n_rows + 8) * EPS * size * size
 
     @property
@@ -270,7 +269,7 @@ class Solution:
 
 def cluster_numbers(model: Model, B: FloatArray, stated: Any) -> Any:
     """Numbers of the clusters of coefficients; where rounding decides what is equal, as they are stated."""
-    norms = unit_norms(model.problem.from_input(B.astype(np.float64), None)[: model.problem.n_rows])
+    norms = row_norms(model.problem.from_input(B.astype(np.float64), None)[: model.problem.n_rows])
     if B.dtype != np.float64 and _could_be_clusters(norms, np.asarray(stated), 8.0 * float(np.finfo(B.dtype).eps)):
         return stated
     for change in (1e-5, -1e-5):

@@ -14,8 +14,7 @@ from .._checks import IMPUTE, check_finite, checked_sparse, count_message, recta
 from .._frames import column_names, complain_of_dates, complain_of_entries, list_columns, repeated_name
 from .._text import printable
 from .._typing import IndexArray
-from ..designs import DaskDesign, Design, MemmapDesign, as_design, is_dask, is_stored
-from ..gram import SufficientStatistics
+from ..designs import DaskDesign, Design, MemmapDesign, SufficientStatistics, as_design, is_dask, is_stored
 from ..inputs import resolve_columns
 
 _MATRIX_CHECKS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}

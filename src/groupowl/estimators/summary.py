@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._text import printable
-from ..solvers.result import ending_text
+from ..solvers.solve_result import ending_text
 from .certificate import STATES, UNPENALIZED, counts_text
 from .frames import coefficient_norms, strongest_first
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._kernels import EPS, nonzero_rows, unit_norms
 from .._text import printable
 from .._typing import FloatArray
 from ..inputs import resolve_columns
 from ..model import Model
+from ..norm.kernels import EPS, nonzero_rows, row_norms
 from ..relaxing import relaxed_coefficients
 from ..screening import extended_rule, safe_rows
 from ..solvers import SolveResult
@@ -196,7 +196,7 @@ class FitCheck:
             return 0.0
         descent = problem.descent(problem.predictor(B))
         step = B - problem.prox(B + descent / curvature, 1.0 / curvature)
-        return float(unit_norms(curvature * step).max(initial=0.0) / problem.lam[0])
+        return float(row_norms(curvature * step).max(initial=0.0) / problem.lam[0])
 
     def _proved_zero(self) -> Any:
         problem, certificate = self.solution.problem, self.solution.certificate
@@ -302,7 +302,7 @@ class FitCheck:
         coef, stated = (getattr(self.estimator, name) for name in names)
         unit = rtol + 4.0 * float(np.finfo(self.dtype).eps)
         shift = np.abs(self.terms.mean) @ np.abs(B)  # the intercept takes it up
-        reach = np.abs(intercept).max() + np.abs(self.model.problem.targets.center).max() + shift.max()
+        reach = np.abs(intercept).max() + np.abs(self.model.problem.samples.center).max() + shift.max()
         sizes = np.abs(B).max() * (np.atleast_2d(found) != 0.0)
         return [
             Claim(names[0], np.atleast_2d(coef), np.atleast_2d(found), unit * sizes),

@@ -2,86 +2,137 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
 
 from .._typing import FloatArray
 
 
-@runtime_checkable
-class Loss(Protocol):
+class Loss(ABC):
     """A smooth loss ``F(Z) = sum_i w_i f_i(z_i)`` of the linear predictor; it never sees X.
 
-    ``Z``, ``Y`` and ``theta`` are blocks of rows, shape (n, n_tasks); ``w`` is (n, 1), positive. Every method
-    that returns a number or totals is a sum over samples, so that a design may call it block by block and
-    add up. One sign everywhere: ``theta = -grad F(Z)``.
+    ``Z``, ``Y`` and ``theta`` are blocks of rows, shape (n, n_tasks); ``w`` is positive and broadcasts to that shape.
+    Every method that returns a number or totals is a sum over samples, so that a design may call it block by block and
+    add up. One sign everywhere: ``theta = -grad F(Z)``. Other code asks for these properties, never for the name.
     """
 
     name: ClassVar[str]
-    #: Lipschitz constant of each grad f_i; the conjugates are 1/curvature strongly convex.
+    #: Lipschitz constant of each grad f_i, the inverse of which is the strong convexity of the conjugates. Infinity
+    #: where there is none; such a loss has :meth:`curvature_bounds` and :meth:`curvature_near`.
     curvature: ClassVar[float]
-    #: The optimal intercept is a weighted mean, so centring X and Y removes it from the problem.
-    centers_targets: ClassVar[bool]
+    #: Whether the second derivatives are 1 everywhere: the loss is a quadratic, Gram matrices and sufficient statistics
+    #: stand for the samples, and centering X and Y removes the intercept.
+    is_quadratic: ClassVar[bool] = False
 
+    @abstractmethod
     def check_targets(self, Y: FloatArray) -> FloatArray:
         """Targets the loss can use, or a ValueError that says what is wrong with them."""
-        ...
 
+    # Value and conjugate ----------------------------------------------------------------------------
+
+    @abstractmethod
     def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """``F(Z)``."""
-        ...
 
+    @abstractmethod
     def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """``theta = -grad F(Z)``; ``X^T theta`` is minus the gradient in ``B``."""
-        ...
 
     def value_and_dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
-        """Both at once, for the price of one; may overwrite ``Z``."""
-        ...
+        """Both at once, for the price of one where that is possible; may overwrite ``Z``."""
+        return self.value(Z, Y, w), self.dual_point(Z, Y, w)
 
+    @abstractmethod
     def dual_value(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> float:
-        """``-F*(-theta)``, minus infinity outside the domain of the conjugate."""
-        ...
+        """``-F*(-theta)``, minus infinity outside the domain of the conjugate, which is convex and contains 0."""
+
+    def floor(self, Y: FloatArray, w: FloatArray) -> float:
+        """Greatest lower bound of the loss over all predictors."""
+        return self.dual_value(np.zeros_like(Y), Y, w)
+
+    def deviance(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        """Twice what the loss exceeds its floor by."""
+        return 2.0 * (self.value(Z, Y, w) - self.floor(Y, w))
+
+    def score(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        """How well ``Z`` predicts, larger is better: minus the mean loss of a sample."""
+        return -self.value(Z, Y, w) / float(w.sum())
+
+    def minus_twice_log_likelihood(self, loss: float, least: float, n_samples: float, n_tasks: int) -> float:
+        """Of models with this loss per unit of sample weight, up to a constant, for information criteria.
+
+        ``least`` is the loss that rounding leaves of a perfect fit. Losses that are no likelihood must refuse.
+        """
+        return 2.0 * n_samples * loss
+
+    def parameters_of_a_feature(self, n_tasks: int) -> int:
+        """Parameters that a feature has in a model without penalty."""
+        return n_tasks
+
+    # Feasible points --------------------------------------------------------------------------------
 
     def ray_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """Sums from which :meth:`ray_scale` chooses a point on the ray through ``theta``."""
-        ...
+        return np.zeros(0)
 
     def ray_scale(self, totals: FloatArray, limit: float) -> float:
-        """Factor ``s``, ``|s| <= limit``, such that ``s theta`` is in the domain with a large dual value."""
-        ...
+        """Factor ``s``, ``|s| <= limit``, such that ``s theta`` is in the domain with a large dual value.
 
+        Between 0 and a point of the domain all points are in the domain: by default the one closest to ``theta``.
+        """
+        return min(1.0, limit)
+
+    @abstractmethod
     def balance_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
-        """Sums over samples that :meth:`balance` needs, shape (2, n_tasks)."""
-        ...
+        """Sums over samples that :meth:`balance` needs, one column per task."""
 
+    @abstractmethod
     def balance(self, theta: FloatArray, Y: FloatArray, w: FloatArray, totals: FloatArray) -> FloatArray:
         """A point near ``theta`` in the same domain whose columns sum to zero over all samples."""
-        ...
 
+    # Curvature --------------------------------------------------------------------------------------
+
+    @abstractmethod
     def curvatures(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """Mean over tasks of the second derivatives of ``w_i f_i``, shape (n, 1), where the dual point is ``theta``."""
-        ...
 
+    @abstractmethod
     def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
-        """The same to first order: linear in ``move``."""
-        ...
+        """The dual point after the predictor has moved, to first order: linear in ``move``."""
 
-    def change(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
-        """Change of the value when the predictor moves away from where the dual point is ``theta``."""
-        ...
-
+    @abstractmethod
     def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
         """Second derivatives in coefficients of the columns of ``E``, shape (r n_tasks, r n_tasks), tasks fastest."""
-        ...
 
+    def change(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
+        """``F(Z + move) - F(Z)``, as exact as possible where the move is short."""
+        return self.value(Z + move, Y, w) - self.value(Z, Y, w)
+
+    def curvature_bounds(self, theta: FloatArray, Y: FloatArray, w: FloatArray, gap: float) -> FloatArray:
+        """Weights h (n, n_tasks) with ``sum_ik (theta*_ik - theta_ik)^2 / h_ik <= 2 gap``, where curvature is infinite.
+
+        ``theta*`` is any point of the domain with ``D(theta) >= D(theta*) - gap`` for which ``theta`` is feasible too.
+        With them ``||x_j^T theta*|| <= ||x_j^T theta|| + sqrt(2 gap max_k sum_i h_ik x_ij^2)``. Where the curvature is
+        finite, h is the curvature times w, and this is not asked for.
+        """
+        return np.broadcast_to(self.curvature * w, theta.shape)
+
+    def curvature_near(self, Z: FloatArray) -> float:
+        """Bound on the second derivatives of each f_i where predictors differ from ``Z`` by at most 1."""
+        return self.curvature
+
+    # The rest ---------------------------------------------------------------------------------------
+
+    @abstractmethod
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
         """Intercept of the model without features, from the weighted means of the targets."""
-        ...
 
     def canonical(self, B: FloatArray) -> FloatArray:
         """Coefficients with the same loss and no larger row norms."""
-        ...
+        return B
 
+    @abstractmethod
     def cancelling_size(self, Z: FloatArray, w: FloatArray) -> float:
         """Size of the terms that cancel inside ``value``; rounding errors are in proportion to it."""
-        ...

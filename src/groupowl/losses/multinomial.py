@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import entr
 
-from .._kernels import EPS
 from .._typing import FloatArray
+from ..norm.kernels import EPS
+from .base import Loss
 
 # Rounding leaves probabilities this far outside the simplex. A point outside by delta claims a bound that may be wrong
 # by ``2 delta sum_i w_i max_k |z_ik|``; certificates allow for a few units of rounding of that sum: no more may pass.
@@ -23,15 +24,14 @@ _SMALL_LOSS = 1e-3
 
 
 @dataclass(frozen=True)
-class MultinomialLoss:
+class MultinomialLoss(Loss):
     """``F(Z) = sum_i w_i [log sum_k exp(z_ik) - <y_i, z_i>]`` for one-hot or probability targets ``y_i``."""
 
     name: ClassVar[str] = "multinomial"
     curvature: ClassVar[float] = 0.5  # largest eigenvalue of diag(p) - p p^T, by Gershgorin
-    centers_targets: ClassVar[bool] = False
 
     def check_targets(self, Y: FloatArray) -> FloatArray:
-        """Rows must be probabilities over at least two classes; they are normalised exactly."""
+        """Rows must be probabilities over at least two classes; they are normalized exactly."""
         advice = (
             "Give Y as one-hot rows or class probabilities, shape (n_samples, n_classes); "
             "labels become one-hot with (labels[:, None] == np.unique(labels)).astype(float)."
@@ -80,14 +80,6 @@ class MultinomialLoss:
             return -np.inf
         return float(np.add.reduce(w * entr(np.maximum(P, 0.0)), axis=None))
 
-    def ray_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
-        """Nothing is needed: between 0 and a point of the domain all points are in the domain."""
-        return np.zeros(0)
-
-    def ray_scale(self, totals: FloatArray, limit: float) -> float:
-        """Closest point to ``theta`` that the limit allows."""
-        return min(1.0, limit)
-
     def balance_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """Weighted class totals of the model's probabilities and of the targets."""
         return np.stack([np.add.reduce(w * Y - theta, axis=0), np.add.reduce(w * Y, axis=0)])
@@ -119,9 +111,10 @@ class MultinomialLoss:
         P = np.maximum(Y - theta / w, 0.0)
         return theta - w * P * (move - np.sum(P * move, axis=1, keepdims=True))
 
-    def change(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
+    def change(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
         """``sum_i w_i [log sum_k p_ik exp(move_ik) - <y_i, move_i>]``."""
-        P = np.maximum(Y - theta / w, 0.0)
+        odds = np.exp(Z - np.maximum.reduce(Z, axis=1, keepdims=True))
+        P = odds / np.add.reduce(odds, axis=1, keepdims=True)
         below_top = move.max(axis=1, keepdims=True) - move
         logs = np.log(np.maximum(np.sum(P * np.exp(-below_top), axis=1, keepdims=True), _TINY_FREQUENCY))
         return float(np.sum(w * (logs + np.add.reduce(Y * below_top, axis=1, keepdims=True))))
@@ -142,6 +135,10 @@ class MultinomialLoss:
         logs = np.log(np.maximum(target_means, _TINY_FREQUENCY))
         return logs - logs.mean()
 
+    def parameters_of_a_feature(self, n_tasks: int) -> int:
+        """One less than classes: the softmax does not see a constant."""
+        return n_tasks - 1
+
     def canonical(self, B: FloatArray) -> FloatArray:
         """Rows with mean zero: the softmax does not see the mean, the norm does."""
         return B - B.mean(axis=1, keepdims=True)
@@ -159,3 +156,6 @@ def _value(odds: FloatArray, sums: FloatArray, below_top: FloatArray, w: FloatAr
     others = odds.copy()
     np.put_along_axis(others, odds.argmax(axis=1, keepdims=True), 0.0, axis=1)
     return float(np.sum(w * (np.log1p(others.sum(axis=1, keepdims=True)) + below_top)))
+
+
+LOSS = MultinomialLoss()

@@ -8,22 +8,23 @@ from typing import ClassVar
 import numpy as np
 
 from .._typing import FloatArray
+from ..norm.kernels import TINY
+from .base import Loss
 
 
 @dataclass(frozen=True)
-class SquaredLoss:
+class SquaredLoss(Loss):
     """``F(Z) = 1/2 sum_i w_i ||y_i - z_i||^2``."""
 
     name: ClassVar[str] = "squared"
     curvature: ClassVar[float] = 1.0
-    centers_targets: ClassVar[bool] = True
+    is_quadratic: ClassVar[bool] = True
 
     def check_targets(self, Y: FloatArray) -> FloatArray:
         """Any finite targets will do."""
         return Y
 
     def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
-        """``F(Z)``."""
         residual = Y - Z
         return 0.5 * float(np.add.reduce(w * residual * residual, axis=None))
 
@@ -32,7 +33,6 @@ class SquaredLoss:
         return w * (Y - Z)
 
     def value_and_dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
-        """Value and dual point from one residual."""
         residual = Y - Z
         theta = w * residual
         return 0.5 * float(np.sum(theta * residual)), theta
@@ -48,13 +48,13 @@ class SquaredLoss:
         return np.array([product, square])
 
     def ray_scale(self, totals: FloatArray, limit: float) -> float:
-        """Maximiser of the dual value ``s <theta, Y> - s^2/2 ||theta||^2`` over ``|s| <= limit``."""
+        """Maximizer of the dual value ``s <theta, Y> - s^2/2 ||theta||^2`` over ``|s| <= limit``."""
         product, square = totals.tolist()
         return min(max(product / square, -limit), limit) if square > 0.0 else 1.0
 
     def balance_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """Column sums of ``theta`` and the total weight."""
-        return np.stack([theta.sum(axis=0), np.full(theta.shape[1], w.sum())])
+        return np.stack([theta.sum(axis=0), np.broadcast_to(w, theta.shape).sum(axis=0)])
 
     def balance(self, theta: FloatArray, Y: FloatArray, w: FloatArray, totals: FloatArray) -> FloatArray:
         """Take the weighted mean residual off: the exact effect of the optimal intercept."""
@@ -68,9 +68,9 @@ class SquaredLoss:
         """``theta - w move``: the dual point is linear in the predictor."""
         return theta - w * move
 
-    def change(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
-        """``<move, w move / 2 - theta>``."""
-        return float(np.sum(move * (0.5 * w * move - theta)))
+    def change(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
+        """``sum_i w_i <move_i, move_i / 2 - (y_i - z_i)>``."""
+        return float(np.sum(w * move * (0.5 * move - (Y - Z))))
 
     def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
         """``E^T diag(w) E`` for every task."""
@@ -81,10 +81,18 @@ class SquaredLoss:
         """The weighted means themselves."""
         return target_means
 
-    def canonical(self, B: FloatArray) -> FloatArray:
-        """The loss has no redundancy: ``B`` itself."""
-        return B
-
     def cancelling_size(self, Z: FloatArray, w: FloatArray) -> float:
         """Zero: the value is a sum of squares."""
         return 0.0
+
+    def score(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        """Minus the mean squared error."""
+        return -2.0 * self.value(Z, Y, w) / float(np.broadcast_to(w, Y.shape).sum())
+
+    def minus_twice_log_likelihood(self, loss: float, least: float, n_samples: float, n_tasks: int) -> float:
+        """Normal errors of one variance for all tasks, estimated from the residuals."""
+        variance = 2.0 * max(loss, least, TINY) / n_tasks
+        return float(n_samples * n_tasks * (np.log(2.0 * np.pi * variance) + 1.0))
+
+
+LOSS = SquaredLoss()

@@ -21,8 +21,7 @@ from .._checks import (
     truth_value,
 )
 from .._typing import FloatArray
-from ..designs import DaskDesign, Design, as_design, encode_labels_of_blocks, row_chunks
-from ..gram import SufficientStatistics
+from ..designs import DaskDesign, Design, SufficientStatistics, as_design, encode_labels_of_blocks, row_chunks
 from ..inputs import encode_labels, feature_names, resolve_columns
 from ..losses import resolve_loss
 from ..model import Model, build_model, warn_unless_bounded

@@ -9,10 +9,10 @@ from typing import Any, overload
 import numpy as np
 
 from .._checks import finite_number, position_in
-from .._kernels import unit_norms
 from .._typing import FloatArray, IndexArray
 from ..inputs import coefficient_columns, import_pandas
 from ..model import Model
+from ..norm.kernels import row_norms
 from .fitting import PathFit, PathPoint
 
 # Rows of the table that a path is printed as.
@@ -295,7 +295,7 @@ class PathResult:
             "alpha": np.repeat(self.alphas, counts),
             "feature": support if self.feature_names is None else self.feature_names[support],
             "cluster": np.concatenate([point.clusters for point in self.points]),
-            "norm": unit_norms(rows),
+            "norm": row_norms(rows),
         }
         named = self.classes if self.classes is not None else self.target_names
         names = coefficient_columns(self.n_targets, named)

@@ -49,7 +49,7 @@ def solve_path(
     tol, max_iter = finite_number("tol", tol, above=0.0), positive_integer("max_iter", max_iter)
     problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     shape = resolve_weights(
-        weights, n_features=problem.n_rows, n_tasks=problem.targets.n_tasks, n_samples=problem.design.n_samples
+        weights, n_features=problem.n_rows, n_tasks=problem.samples.n_tasks, n_samples=problem.design.n_samples
     )
     remedy = "Strengths are positive numbers, largest first, for example lam_max(...) * np.geomspace(1, 0.01, 100)."
     factors = finite_vector("strengths", strengths, np.size(strengths), remedy=remedy)

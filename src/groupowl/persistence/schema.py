@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..path.result import REASONS
-from ..solvers.result import STATUSES
+from ..solvers.solve_result import STATUSES
 from .classes import ESTIMATORS, RECORDS, belongs_to, fitted_attributes, public_fields
 
 _NUMBERS = (int, float, np.integer, np.floating)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._checks import finite_number, positive_integer
-from .._kernels import cluster_starts, falling_order
 from .._typing import BoolArray, FloatArray, IndexArray
+from ..norm.kernels import cluster_starts, falling_order
 from ..path import PathResult
 from .reading import checked_names, fitted_attribute, names_of, public_rows
 from .style import (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels import falling_order
 from .._typing import FloatArray, IndexArray
+from ..norm.kernels import falling_order
 from ..solvers import SolveResult
 
 

@@ -2,15 +2,31 @@
 
     P(B, b0) = sum_i w_i f_i(x_i^T B + b0) + sum_j lam_j ||B_[j],:||_2
 
-Solvers see one matrix of *coefficients*: the penalised rows of ``B`` first, then the unpenalised block (the
-intercept, where the loss does not allow to remove it by centring). They never see samples: sample-space
-arrays are handles of the design.
+Solvers see one matrix of *coefficients*: the penalized rows of ``B`` first, then the unpenalized block
+(intercept and unpenalized columns, where the loss does not allow to project them out). They never see samples:
+sample-space arrays are handles of the design.
 """
 
 from __future__ import annotations
 
-from .building import LATER, build_problem, check_products
-from .certificate import Certificate, Published, Residual
-from .duality import Problem
+from .build import LATER, build_problem, lam_max, problem_of_statistics
+from .certificate import Certificate, Residual
+from .problem import Problem
+from .public import Published, intercept_excess, published
+from .samples import Samples
+from .unpenalized import Unpenalized
 
-__all__ = ["LATER", "Certificate", "Problem", "Published", "Residual", "build_problem", "check_products"]
+__all__ = [
+    "LATER",
+    "Certificate",
+    "Problem",
+    "Published",
+    "Residual",
+    "Samples",
+    "Unpenalized",
+    "build_problem",
+    "intercept_excess",
+    "lam_max",
+    "problem_of_statistics",
+    "published",
+]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from .._typing import FloatArray, Handle, IndexArray
 
@@ -20,8 +19,8 @@ class Residual:
         ``X^T theta``.
     is_gradient : bool
         Whether these are also minus the gradient in the coefficients; not so where balancing came between.
-    pulls : ndarray of shape (n_rows,)
-        Row norms of ``X^T theta``, which the optimality conditions compare with the weights.
+    correlations : ndarray of shape (n_units,)
+        Unit norms of ``X^T theta``, which the optimality conditions compare with the weights.
     norm : float
         ``sqrt(sum_i ||theta_i||^2 / w_i)``.
     totals : ndarray
@@ -41,7 +40,7 @@ class Residual:
     theta: Handle
     products: FloatArray
     is_gradient: bool
-    pulls: FloatArray
+    correlations: FloatArray
     norm: float
     totals: FloatArray
     loss: float
@@ -57,7 +56,7 @@ class Residual:
 
     def restrict(self, keep: IndexArray) -> Residual:
         """The same for some rows."""
-        return replace(self, products=self.products[keep], pulls=self.pulls[keep])
+        return replace(self, products=self.products[keep], correlations=self.correlations[keep])
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +67,8 @@ class Certificate:
     ----------
     theta : handle
         Feasible dual point in sample space, balanced where there is an intercept.
-    correlations : ndarray of shape (n_rows,)
-        Row norms of ``X^T theta``.
+    correlations : ndarray of shape (n_units,)
+        Unit norms of ``X^T theta``.
     theta_norm : float
         ``sqrt(sum_i ||theta_i||^2 / w_i)``.
     primal, dual : float
@@ -99,23 +98,3 @@ class Certificate:
         """The same certificate for the problem without the other rows, where it remains valid."""
         residual = None if self.residual is None else self.residual.restrict(keep)
         return replace(self, correlations=self.correlations[keep], residual=residual)
-
-
-class Published(NamedTuple):
-    """Coefficients as users get them.
-
-    Attributes
-    ----------
-    B : ndarray of shape (n_features, n_tasks)
-        On the scale of X as it was given.
-    intercept : ndarray of shape (n_tasks,)
-    excess : float
-        What rounding them adds to the objective, as far as it is known.
-    rounding : float
-        Bound on what it can add beyond that.
-    """
-
-    B: FloatArray
-    intercept: FloatArray
-    excess: float
-    rounding: float

@@ -7,13 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._kernels import nonzero_rows
 from .._typing import FloatArray, IndexArray
-from ..compression import problem_of_statistics
-from ..designs import Design
-from ..gram import SufficientStatistics
+from ..designs import Design, SufficientStatistics
 from ..model import Model, build_model
+from ..norm.kernels import nonzero_rows
 from ..path import PathFit, fit_path
+from ..problem import problem_of_statistics
 from ..relaxing import relaxed_coefficients
 from ..screening import Rule
 from ..solvers import Callback, Solver

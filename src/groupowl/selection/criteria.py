@@ -8,8 +8,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from .._checks import lookup
-from .._kernels import EPS
 from .._typing import FloatArray, IndexArray
+from ..losses import Loss
+from ..norm.kernels import EPS
 
 #: Weight of the number of supports of a size in the extended criterion.
 EBIC_GAMMA = 0.5
@@ -41,7 +42,7 @@ class Likelihood:
 
     Attributes
     ----------
-    loss : {"squared", "multinomial"}
+    loss : Loss
     n_samples : float
         Total sample weight: a weight of 2 counts as two samples.
     n_columns : int
@@ -52,7 +53,7 @@ class Likelihood:
         Loss without features, per unit of sample weight.
     """
 
-    loss: str
+    loss: Loss
     n_samples: float
     n_columns: int
     n_penalized: int
@@ -61,7 +62,7 @@ class Likelihood:
     @property
     def n_free_columns(self) -> int:
         """Parameters of a feature: one per target, one less than classes."""
-        return self.n_columns - (self.loss == "multinomial")
+        return self.loss.parameters_of_a_feature(self.n_columns)
 
     def deviance(self, loss: float) -> float:
         """Minus twice the logarithm of the likelihood.
@@ -69,10 +70,7 @@ class Likelihood:
         Squared loss: normal errors of one variance for all targets, estimated from the residuals. What rounding leaves
         of a perfect fit counts as its variance.
         """
-        if self.loss == "multinomial":
-            return 2.0 * self.n_samples * loss
-        variance = 2.0 * max(loss, EPS * self.null_loss, _SMALLEST) / self.n_columns
-        return float(self.n_samples * self.n_columns * (np.log(2.0 * np.pi * variance) + 1.0))
+        return self.loss.minus_twice_log_likelihood(loss, EPS * self.null_loss, self.n_samples, self.n_columns)
 
     def shrunken_freedom(self, clusters: IndexArray, n_free: int, fit_intercept: bool) -> int:
         """Degrees of freedom of a penalised fit: the rows of a cluster share their norm.

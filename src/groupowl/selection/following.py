@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import nonzero_rows
 from .._typing import FloatArray
 from ..model import Model
+from ..norm.kernels import nonzero_rows
 from ..problem import Certificate, Problem
 from ..screening import Rule
 from ..solvers import Sequence
-from ..solvers.sequence import scale_of
+from ..solvers.continuation import scale_of
 
 # Alphas from one solve to the next, at first and at most.
 _FIRST_STRIDE = 4
@@ -45,7 +45,7 @@ class Follower:
         self.goal = goal
         self.settings = {"rule": rule, "max_iter": max_iter}
         self.scale = scale_of(model.problem)
-        self.bends = model.problem.loss.name != "squared"
+        self.bends = not model.problem.loss.is_quadratic
 
     def follow(self, alphas: FloatArray, rng: np.random.Generator) -> list[Step]:
         """A step for each alpha."""
@@ -92,7 +92,7 @@ class Follower:
             return False
         t = self.positions
         shares = [(t[i] - t[first]) / (t[last] - t[first]) for i in range(first + 1, last)]
-        bend = problem.line_bend(start, end, self.alphas[last] / self.alphas[first])
+        bend = problem.interpolation_excess(start, end, self.alphas[last] / self.alphas[first])
         if not all((1.0 - s) * start.gap + s * end.gap + s * (1.0 - s) * bend <= self.goal for s in shares):
             return False
         for i in range(first + 1, last):

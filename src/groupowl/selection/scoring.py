@@ -8,10 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from .._kernels import EPS
 from .._typing import FloatArray, IndexArray
-from ..designs import Design
-from ..gram import SufficientStatistics
+from ..designs import Design, SufficientStatistics
+from ..norm.kernels import EPS
 from .candidates import Candidate
 
 # A probability of zero for the class that came true costs as much as this one.

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import EPS
 from .._typing import FloatArray
-from ..compression import compression_pays, is_compressible, needs_exactness, problem_of_statistics
-from ..designs import as_design
-from ..gram import SufficientStatistics
+from ..designs import SufficientStatistics, as_design
 from ..model import Model
-from ..problem import Problem, Residual
+from ..norm.kernels import EPS
+from ..problem import Problem, Residual, problem_of_statistics
 from ..solvers import Sequence, Solver
+from ..solvers.continuation import compression_pays, needs_exactness
 from .folds import Fold, are_complements, are_partition
 
 
@@ -76,7 +75,7 @@ def statistics_pay(model: Model, solver: Solver, folds: list[Fold], n_solves: in
     n, d = model.problem.design.shape
     setting = getattr(solver, "compress", False)
     wanted = compression_pays(model.problem, n_solves) if setting == "auto" else bool(setting)
-    if not wanted or not is_compressible(model.problem) or len(model.unpenalized) or n < (len(folds) + 1) * d:
+    if not wanted or not model.problem.is_compressible or len(model.unpenalized) or n < (len(folds) + 1) * d:
         return False
     return min(len(fold.train) for fold in folds) > d and are_complements(folds, n)
 

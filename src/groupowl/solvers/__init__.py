@@ -10,13 +10,12 @@ import numpy as np
 
 from .._checks import as_generator, finite_matrix, finite_number, finite_vector, lookup, positive_integer
 from .._typing import FloatArray
-from ..compression import build_problem_of_data
-from ..problem import Problem
+from ..problem import Problem, build_problem
 from ..screening import resolve_rule
 from .apgd import APGD
+from .continuation import Sequence
 from .driver import Callback, Run, Solver
-from .result import History, HistoryRow, Progress, SolveResult
-from .sequence import Sequence
+from .solve_result import History, HistoryRow, Progress, SolveResult, Status
 from .spgd import SPGD
 from .working_set import WorkingSet
 
@@ -70,7 +69,7 @@ def solve(
     random_state: Any = None,
     callback: Callback | None = None,
 ) -> SolveResult:
-    """Minimise ``sum_i w_i f_i(x_i^T B + b0) + sum_j lam_j ||B_[j],:||_2``, with a proof of how well.
+    """Minimize ``sum_i w_i f_i(x_i^T B + b0) + sum_j lam_j ||B_[j],:||_2``, with a proof of how well.
 
     This is the paper's scaling: the loss is a sum over samples and ``lam`` is given in full.
 
@@ -88,7 +87,7 @@ def solve(
     loss : {"squared", "multinomial"} or Loss, default="squared"
         ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
     fit_intercept : bool, default=False
-        Whether to fit an unpenalised intercept.
+        Whether to fit an unpenalized intercept.
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights w; 2 is the same as the sample twice, 0 as no sample. Positive ones differ by a factor of
         1e150 at most.
@@ -133,12 +132,12 @@ def solve(
     tol = finite_number("tol", tol, above=0.0)
     max_iter = positive_integer("max_iter", max_iter)
     check_callback(callback)
-    problem = build_problem_of_data(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     B = _start(problem, B_init, intercept_init)
     rng = as_generator(random_state)
     sequence = Sequence(problem, resolved, B, tol=tol)
     result = sequence.solve(problem.lam, rule=rule, max_iter=max_iter, callback=callback, rng=rng)
-    warn_unless_converged(result, tol * problem.null_loss, tol, max_iter)
+    warn_unless_converged(result, tol * problem.loss_range, tol, max_iter)
     return result
 
 
@@ -152,7 +151,7 @@ def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
     """Coefficients to start from, out of what the user gave."""
     if B_init is None and intercept_init is None:
         return problem.null_coefficients()
-    q = problem.targets.n_tasks
+    q = problem.samples.n_tasks
     B, intercept = np.zeros((problem.n_rows, q)), None
     if B_init is not None:
         B = finite_matrix("B_init", B_init, remedy="Start from finite coefficients, or leave B_init out.")
@@ -170,14 +169,8 @@ def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
 def warn_unless_converged(result: SolveResult, goal: float, tol: float, max_iter: int, *, prefix: str = "") -> None:
     """Warn the caller's caller why a solve stopped early."""
     reached = f"the duality gap is {result.gap:.3g}, tol={tol:g} asks for {goal:.3g}"
-    messages = {
-        "max_iter": f"Stopped after max_iter={max_iter} steps: {reached}. Raise max_iter or tol.",
-        "stalled": f"Stopped because steps bring no more progress: {reached}. "
-        "Raise tol, rescale the columns of X, or choose another step.",
-        "precision": f"Stopped at the limit of the arithmetic: {reached}. Raise tol, give X in double precision, or "
-        "bring columns and targets nearer to zero.",
-    }
-    if result.status in messages:
+    message = Status(result.status).warning.format(max_iter=max_iter, reached=reached)
+    if message:
         from sklearn.exceptions import ConvergenceWarning  # loading scikit-learn takes longer than most solves
 
-        warnings.warn(prefix + messages[result.status], ConvergenceWarning, stacklevel=3)
+        warnings.warn(prefix + message, ConvergenceWarning, stacklevel=3)

@@ -136,7 +136,7 @@ class APGD(SteppingSolver):
         curvature = problem.move_curvature(Z_V, Z, move)  # bounds the model's error without cancellation
         if curvature <= lipschitz or not np.isfinite(curvature):
             return lipschitz
-        if self.step == "auto":
+        if self.step == "auto" and np.isfinite(problem.loss.curvature):
             return 1.05 * curvature
         rise = problem.loss_value(Z) - problem.loss_value(Z_V) + float(np.sum(gradient_step * move))
         return lipschitz if rise <= 0.5 * lipschitz * float(np.sum(move * move)) else 2.0 * lipschitz

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._kernels import cluster_labels, nonzero_rows, unit_norms
 from .._typing import FloatArray, Handle, IndexArray
-from ..problem import Certificate, Problem, Published, Residual
+from ..norm.kernels import nonzero_rows
+from ..problem import Certificate, Problem, Published, Residual, published
 from ..screening import Rule, ScreenedProblem
-from .result import AS_CONSTANT, AS_EXPLAINED, NEVER, History, HistoryRow, Progress, SolveResult
+from .solve_result import AS_CONSTANT, AS_EXPLAINED, NEVER, History, HistoryRow, Progress, SolveResult, Status
 
 _PROGRESS_RTOL = 1e-3
 
@@ -29,7 +29,7 @@ class State(Protocol):
 
     @property
     def B(self) -> FloatArray:
-        """Current coefficients, penalised rows first."""
+        """Current coefficients, penalized rows first."""
         ...
 
     @property
@@ -166,7 +166,7 @@ class Run:
         self.screened = ScreenedProblem(problem, rule)
         self.full = problem
         self.solver = solver
-        self.goal = tol * problem.null_loss
+        self.goal = tol * problem.loss_range
         self.max_iter = max_iter
         self.callback = callback
         self.alpha_index = alpha_index
@@ -225,7 +225,7 @@ class Run:
     # Screening --------------------------------------------------------------------------------------
 
     def _without_zero_columns(self, B: FloatArray) -> FloatArray:
-        B = B.copy() if self.full.null_loss > 0.0 else self.full.null_coefficients()  # which is then the answer
+        B = B.copy() if self.full.loss_range > 0.0 else self.full.null_coefficients()  # which is then the answer
         B[: self.full.n_rows][self.full.norms == 0] = 0.0
         if self.screened.rule is not None:
             self.screened_at[self.screened.drop_zero_columns()] = 0
@@ -244,13 +244,13 @@ class Run:
 
     # Certificates -----------------------------------------------------------------------------------
 
-    def _certify(self, residual: Residual | None = None) -> str | None:
+    def _certify(self, residual: Residual | None = None) -> Status | None:
         """Certify the current coefficients, record them, and say why to stop, if so."""
         certificate = self.screened.certify(self.state.B, self.state.Z, residual=residual)
         self._record(certificate)
         status = self._stop_reason(certificate)
         stopped_by_user = self.callback is not None and bool(self.callback(self._progress()))
-        return "callback" if stopped_by_user and status is None else status
+        return Status.CALLBACK if stopped_by_user and status is None else status
 
     def _record(self, certificate: Certificate) -> None:
         nonzero = int(np.count_nonzero(nonzero_rows(self.state.B[: self.screened.current.n_rows])))
@@ -271,18 +271,18 @@ class Run:
 
     # Stopping ---------------------------------------------------------------------------------------
 
-    def _stop_reason(self, certificate: Certificate) -> str | None:
+    def _stop_reason(self, certificate: Certificate) -> Status | None:
         if self.n_iter and self._proved():
-            return "converged"
+            return Status.CONVERGED
         if not np.isfinite(certificate.primal):
-            return "stalled"
+            return Status.STALLED
         if self._rounded_away:
-            return "precision"
+            return Status.PRECISION
         if self.n_iter and certificate.gap > self.goal and self._limited_by_rounding(certificate):
-            return "precision"
+            return Status.PRECISION
         if self._stands_still(certificate):
-            return "stalled"
-        return "max_iter" if self.n_iter >= self.max_iter else None
+            return Status.STALLED
+        return Status.MAX_ITER if self.n_iter >= self.max_iter else None
 
     def _proved(self) -> bool:
         """Whether the gap of the full problem meets the goal; costs a pass only when it may."""
@@ -297,11 +297,11 @@ class Run:
             return certificate.gap <= self.goal
         public = self._published(*self.final)
         self._rounded_away = public.excess + public.rounding > 0.5 * self.goal
-        return _public_gap(certificate, public) <= self.goal
+        return public.gap(certificate) <= self.goal
 
     def _published(self, B: FloatArray, certificate: Certificate) -> Published:
         if self._last_published is None or self._last_published[0] is not B:
-            self._last_published = B, self.origin.published(B, certificate, self.dtype)
+            self._last_published = B, published(self.origin, B, certificate, self.dtype)
         return self._last_published[1]
 
     def _limited_by_rounding(self, certificate: Certificate) -> bool:
@@ -327,11 +327,13 @@ class Run:
         B[proved_zero] = 0.0
         return B, self.full.certify(B)
 
-    def _with_best_free_rows(self, B: FloatArray, certificate: Certificate) -> tuple[FloatArray, Certificate]:
-        """Unpenalised coefficients to machine precision: inner solves stop as soon as the gap allows."""
-        if not self.full.n_free_rows or not np.isfinite(certificate.primal):
+    def _with_polished_block(self, B: FloatArray, certificate: Certificate) -> tuple[FloatArray, Certificate]:
+        """Unpenalized coefficients to machine precision: inner solves stop as soon as the gap allows."""
+        block = self.full.unpenalized
+        if not (block.rank and block.n_rows) or not np.isfinite(certificate.primal):
             return B, certificate
-        better = self.full.with_best_free_rows(B)
+        rows, others = np.split(B, [self.full.n_rows])
+        better = np.concatenate([rows, block.polished(others, self.full.predictor(B))])
         found = self.full.certify(better, best=certificate)
         return (better, found) if found.gap <= max(certificate.gap, self.goal) else (B, certificate)
 
@@ -345,21 +347,19 @@ class Run:
         B[proved] = 0.0
         return B, self.full.certify(B, best=certificate)
 
-    def _result(self, status: str) -> SolveResult:
-        proved = self.final if status == "converged" else None
-        B, certificate = self._after_last_test(*self._with_best_free_rows(*(proved or self._full_answer())))
+    def _result(self, status: Status) -> SolveResult:
+        proved = self.final if status is Status.CONVERGED else None
+        B, certificate = proved or self._full_answer()
+        B, certificate = self._with_polished_block(B, certificate)
+        B, certificate = self._after_last_test(B, certificate)
         self.answer = Answer(B, certificate)
         public = self._published(B, certificate)
-        gap = _public_gap(certificate, public)
-        if status == "converged" and gap > self.goal > 0.0:  # by rounding, after the last rows were tested
-            status = "precision"
-        elif status in ("max_iter", "stalled", "precision") and gap <= self.goal:  # the last polish has done it
-            status = "converged"
-        self.screened_at[self.origin.design.free_columns] = NEVER  # removed because they are unpenalized, not zero
-        if self.origin.targets.hides_variation:  # of which the rows that explain it are not known
-            self.screened_at[:] = NEVER
-        self.screened_at[self.origin.design.treated_as_explained] = AS_EXPLAINED
-        self.screened_at[self.origin.design.treated_as_constant] = AS_CONSTANT
+        gap = public.gap(certificate)
+        if status is Status.CONVERGED and gap > self.goal > 0.0:  # by rounding, after the last rows were tested
+            status = Status.PRECISION
+        elif status is not Status.CALLBACK and gap <= self.goal:  # the last polish has done it
+            status = Status.CONVERGED
+        self._mark_unproved()
         return SolveResult(
             B=public.B,
             intercept=public.intercept,
@@ -368,20 +368,25 @@ class Run:
             gap=gap,
             active=np.flatnonzero(self.screened_at < 0),
             screened_at=self.screened_at,
-            clusters=cluster_labels(unit_norms(B[: self.full.n_rows])),
+            clusters=self.full.penalty.clusters(B[: self.full.n_rows]),
             n_iter=self.n_iter,
             n_passes=self.full.design.passes.total - self._passes_before,
-            status=status,
+            status=status.value,
             seconds=time.perf_counter() - self._started,
             history=History.from_rows(self.rows),
             _theta=lambda: self._exported_theta(B, certificate),
         )
 
+    def _mark_unproved(self) -> None:
+        """Take back what looks proved of rows that are zero for another reason."""
+        origin = self.origin
+        self.screened_at[origin.unpenalized.columns] = NEVER  # removed because they are unpenalized, not zero
+        if origin.samples.hides_variation:  # of which the rows that explain it are not known
+            self.screened_at[:] = NEVER
+        if origin.unpenalized.basis is not None:
+            self.screened_at[origin.unpenalized.basis.explained] = AS_EXPLAINED
+        self.screened_at[origin.design.treated_as_constant] = AS_CONSTANT
+
     def _exported_theta(self, B: FloatArray, certificate: Certificate) -> Any:
         theta = certificate.theta if self.origin is self.full else self.origin.certify(B).theta
         return self.origin.design.exported(theta)
-
-
-def _public_gap(certificate: Certificate, public: Published) -> float:
-    """The gap of the coefficients as users get them."""
-    return max(certificate.gap + public.excess, 0.0) + public.rounding

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .._checks import positive_integer
-from .._kernels import FEW, kkt_rows, nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
+from ..norm.kernels import FEW, nonzero_rows
 from ..problem import Problem
 from .driver import Round
 from .inner import ColumnsOracle, Goal, GramOracle, Oracle, ProblemOracle, columns_cost, minimise
@@ -136,13 +136,7 @@ class WorkingSet:
         residual = task.certificate.residual
         complete = np.count_nonzero(B) == np.count_nonzero(state.B)  # the residual is that of these rows alone
         cheaper = 2.0 * len(rows) ** 2 <= columns_cost(problem, len(rows))
-        if (
-            problem.loss.name == "squared"
-            and cheaper
-            and complete
-            and residual is not None
-            and residual.descent is not None
-        ):
+        if problem.loss.is_quadratic and cheaper and complete and residual is not None and residual.descent is not None:
             return GramOracle(problem.gram(rows), B, residual.descent[rows], residual.loss, float(residual.totals[0]))
         columns = problem.columns(rows)
         if columns is None:
@@ -151,9 +145,8 @@ class WorkingSet:
             if near is None or columns is None:
                 return ProblemOracle(problem.restrict(rows))
             problem = near
-        targets = problem.targets
-        balance = problem.nearly_balanced if problem.n_free else None
-        return ColumnsOracle(columns, problem.loss, targets.Y, targets.w, balance)
+        balance = problem.unpenalized.nearly_balanced if problem.unpenalized.n_rows else None
+        return ColumnsOracle(columns, problem.loss, *problem.samples.handles, balance)
 
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """State with the next working set, and how many rows outside the last one violate the conditions.
@@ -204,7 +197,8 @@ def _pulling(problem: Problem, task: Round) -> tuple[Any, FloatArray]:
     residual, candidates = task.certificate.residual, task.candidates
     if residual is None:  # the coefficients overflow
         return np.zeros(problem.n_rows, dtype=bool), np.zeros(problem.n_rows)
-    return _mask(candidates[kkt_rows(residual.pulls[candidates], problem.lam)], problem.n_rows), residual.pulls
+    correlations = residual.correlations
+    return _mask(candidates[problem.penalty.candidates(correlations[candidates])], problem.n_rows), correlations
 
 
 def _inner_goal(
@@ -217,7 +211,7 @@ def _inner_goal(
     tight = (0.9 if everything else 0.3) * task.goal
     if violators == 0 and not everything and state.inner_gap <= 1.2 * tight:
         tight *= state.relative  # so accurate it was already, and yet the gap of the whole problem is too large
-    design, q = problem.design, problem.targets.n_tasks
+    design, q = problem.design, problem.samples.n_tasks
     round_cost = 2.0 * design.density * design.n_samples * design.n_features * q + _ROUND_OVERHEAD
     free_steps = 0 if state.cut else int(round_cost / oracle.step_cost(q))  # if cut, another round is certain
     return Goal(tight, max(tight, state.relative * task.certificate.gap), free_steps)

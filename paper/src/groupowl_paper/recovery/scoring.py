@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from groupowl._kernels import cluster_labels, nonzero_rows, unit_norms
 from groupowl._typing import BoolArray, FloatArray, IndexArray
+from groupowl.norm.kernels import cluster_labels, nonzero_rows, row_norms
 
 from .fitting import TunedPath
 from .simulation import Simulation
@@ -84,7 +84,7 @@ def cluster_index(B: FloatArray, groups: IndexArray, *, among: BoolArray | None 
     the features, by default to the active ones.
     """
     compared = groups > 0 if among is None else among
-    clusters = _zeros_apart(cluster_labels(unit_norms(B)))
+    clusters = _zeros_apart(cluster_labels(row_norms(B)))
     return float(adjusted_rand_score(_zeros_apart(groups)[compared], clusters[compared]))
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._kernels import nonzero_rows
 from ..._typing import FloatArray
+from ...norm.kernels import nonzero_rows
 from .curvature import CurvatureNewton
 from .descent import Goal, Iterate, accelerated, barzilai_borwein, first_iterate
 from .newton import ProximalNewton, newton_cost, pattern_step
@@ -219,7 +219,7 @@ class _Minimisation:
 
     def _accelerated(self, iterate: Iterate) -> Iterate:
         direction = self.oracle.complete(iterate.point)
-        iterate.lipschitz = max(iterate.lipschitz, self.oracle.curvature(direction))
+        iterate.lipschitz = max(iterate.lipschitz, self.oracle.curvature(iterate.point, direction))
         iterate.recent.clear()
         before, steps = iterate.steps, min(_ACCELERATED_STEPS, self.max_steps - iterate.steps)
         iterate = accelerated(self.oracle, iterate, self.lam, goal=self.goal, max_steps=steps)

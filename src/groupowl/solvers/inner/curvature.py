@@ -15,8 +15,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ..._kernels import EPS, TINY, kkt_rows, nonzero_rows, unit_norms
 from ..._typing import FloatArray, IndexArray
+from ...norm.kernels import EPS, TINY, kkt_rows, nonzero_rows, row_norms
 from .descent import Goal, Iterate
 from .newton import LARGEST_SYSTEM
 from .oracles import STEP_OVERHEAD, CurvedOracle, GramOracle, Oracle, Point, penalty_of
@@ -165,7 +165,7 @@ class CurvatureNewton:
         k = len(self.lam)
         candidates = nonzero_rows(point.B)
         candidates[k:] = True
-        candidates[kkt_rows(unit_norms(self.oracle.complete(point)[:k]), self.lam)] = True
+        candidates[kkt_rows(row_norms(self.oracle.complete(point)[:k]), self.lam)] = True
         return np.flatnonzero(candidates)
 
     def _metric(self, point: Point, rows: IndexArray) -> FloatArray | None:

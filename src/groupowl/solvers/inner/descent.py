@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..._kernels import EPS, TINY, prox_and_value, unit_norms
 from ..._typing import FloatArray
+from ...norm.kernels import EPS, TINY, prox_and_value, row_norms
 from .oracles import Oracle, Point, penalty_of
 
 # Steps between two computations of the inner gap.
@@ -69,7 +69,7 @@ def prox_step(B: FloatArray, direction: FloatArray, lipschitz: float, lam: Float
     V = direction * (1.0 / lipschitz)
     V += B
     rows = len(lam)
-    norms = unit_norms(V[:rows])
+    norms = row_norms(V[:rows])
     factors, penalty = prox_and_value(norms, lam, 1.0 / lipschitz)
     factors /= np.maximum(norms, TINY)
     V[:rows] *= factors[:, None]
@@ -180,5 +180,5 @@ def first_iterate(
         if other.loss + price < point.loss + penalty:
             point, penalty = other, price
     if lipschitz is None:
-        lipschitz = oracle.curvature(oracle.complete(point)) or 1.0
+        lipschitz = oracle.curvature(point, oracle.complete(point)) or 1.0
     return Iterate(point, penalty, lipschitz, warm=penalty > 0.0)

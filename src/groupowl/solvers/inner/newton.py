@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from ..._kernels import EPS, TINY, cluster_starts, prox_and_value, unit_norms
 from ..._typing import FloatArray, IndexArray
+from ...norm.kernels import EPS, TINY, cluster_starts, prox_and_value, row_norms
 from .descent import Iterate
 from .oracles import STEP_OVERHEAD, Point, QuadraticOracle, penalty_of
 
@@ -60,7 +60,7 @@ class _ProxPoint:
 
 
 def _prox(V: FloatArray, damping: float, lam: FloatArray) -> _ProxPoint:
-    norms = unit_norms(V)
+    norms = row_norms(V)
     shrunk, penalty = prox_and_value(norms, lam, 1.0 / damping)
     rows = np.flatnonzero(shrunk)
     rows = rows[np.argsort(-shrunk[rows], kind="stable")]
@@ -73,7 +73,7 @@ def newton_cost(B: FloatArray) -> float:
 
     Infinity where the system is too large.
     """
-    norms = unit_norms(B)
+    norms = row_norms(B)
     falling = -np.sort(-norms[norms > 0])
     q = B.shape[1]
     size = len(cluster_starts(falling, _TIE_RTOL)) if q == 1 else len(falling)
@@ -171,7 +171,7 @@ class _Pattern:
     @classmethod
     def of(cls, B: FloatArray) -> _Pattern:
         """The pattern of some coefficients."""
-        norms = unit_norms(B)
+        norms = row_norms(B)
         rows = np.flatnonzero(norms)
         rows = rows[np.argsort(-norms[rows], kind="stable")]
         norms = norms[rows]
@@ -194,7 +194,7 @@ def pattern_step(oracle: QuadraticOracle, iterate: Iterate, lam: FloatArray) -> 
         return None
     one_task = point.B.shape[1] == 1
     moved = (_cluster_minimum if one_task else _turned_rows)(oracle, point, pattern, lam)
-    if not unit_norms(moved).max() < _LONGEST_STEP * pattern.norms[0]:
+    if not row_norms(moved).max() < _LONGEST_STEP * pattern.norms[0]:
         return None
     B = np.zeros_like(point.B)
     B[pattern.rows] = moved
@@ -249,7 +249,7 @@ def _turned_rows(oracle: QuadraticOracle, point: Point, pattern: _Pattern, lam: 
     step = _pattern_direction(oracle, point, pattern, lam)
     radii = pattern.norms[starts] + np.einsum("jk,jk->j", directions, step)[starts]
     turned = point.B[rows] + step
-    lengths = np.maximum(unit_norms(turned), TINY)
+    lengths = np.maximum(row_norms(turned), TINY)
     return turned * (np.repeat(np.maximum(radii, 0.0), sizes) / lengths)[:, None]
 
 

@@ -11,10 +11,10 @@ from typing import Protocol
 
 import numpy as np
 
-from ..._kernels import owl_gauge, owl_value, unit_norms
 from ..._typing import FloatArray, Handle, IndexArray
 from ...designs import Columns
 from ...losses import Loss, SquaredLoss
+from ...norm.kernels import owl_gauge, owl_value, row_norms
 from ...problem import Problem
 from .metrics import Metric, ProblemMetric, SampledMetric
 
@@ -51,7 +51,7 @@ class Oracle(Protocol):
         """Descent direction at the point, computed where it is missing."""
         ...
 
-    def curvature(self, move: FloatArray) -> float:
+    def curvature(self, point: Point, move: FloatArray) -> float:
         """Bound on the curvature of the loss along a move."""
         ...
 
@@ -154,14 +154,14 @@ class GramOracle:
         assert point.descent is not None
         return point.descent
 
-    def curvature(self, move: FloatArray) -> float:
+    def curvature(self, point: Point, move: FloatArray) -> float:
         """Exact."""
         square = float(np.vdot(move, move))
         return float(np.vdot(move, self.G @ move)) / square if square > 0 else 0.0
 
     def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
         """Gap with the residual scaled to the best feasible point on its ray."""
-        gauge = owl_gauge(unit_norms(self.complete(point)), lam)
+        gauge = owl_gauge(row_norms(self.complete(point)), lam)
         product = self.target_product - float(np.vdot(self.target_correlations, point.B - self.base.B))
         square = 2.0 * point.loss
         scale = SquaredLoss().ray_scale(np.array([product, square]), 1.0 / gauge if gauge > 0 else np.inf)
@@ -205,11 +205,13 @@ class ColumnsOracle:
             point.descent = self.columns.correlate(point.samples)
         return point.descent
 
-    def curvature(self, move: FloatArray) -> float:
-        """``ell ||sqrt(w) X move||^2 / ||move||^2``."""
-        square = float(np.vdot(move, move))
+    def curvature(self, point: Point, move: FloatArray) -> float:
+        """``ell ||sqrt(w) X move||^2 / ||move||^2``, or an estimate at the point where there is no such bound."""
+        square, weights = float(np.vdot(move, move)), self.loss.curvature * self.w
+        if not np.isfinite(self.loss.curvature):
+            weights = self.Y.shape[1] * self.loss.curvatures(point.samples, self.Y, self.w)
         image = self.columns.predict(move)
-        return self.loss.curvature * float(np.sum(self.w * image * image)) / square if square > 0 else 0.0
+        return float(np.sum(weights * image * image)) / square if square > 0 else 0.0
 
     def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
         """Gap from the dual point, balanced where there is an intercept and scaled into the dual ball."""
@@ -217,7 +219,7 @@ class ColumnsOracle:
         if self.balance is not None:
             theta = self.balance(theta)
             C = self.columns.correlate(theta)
-        gauge = owl_gauge(unit_norms(C[: len(lam)]), lam)
+        gauge = owl_gauge(row_norms(C[: len(lam)]), lam)
         totals = self.loss.ray_totals(theta, Y, w)
         scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
         return point.loss + penalty - self.loss.dual_value(scale * theta, Y, w)
@@ -295,10 +297,11 @@ class ProblemOracle:
         assert point.descent is not None
         return point.descent
 
-    def curvature(self, move: FloatArray) -> float:
+    def curvature(self, point: Point, move: FloatArray) -> float:
         """``ell ||sqrt(w) X move||^2 / ||move||^2``."""
-        origin = self.problem.predictor(np.zeros_like(move))
-        return self.problem.move_curvature(origin, self.problem.predictor(move), move)
+        Z = point.samples
+        moved = self.problem.design.map(np.add, Z, self.problem.predictor(move))
+        return self.problem.move_curvature(Z, moved, move)
 
     def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
         """Gap of the restricted problem's certificate."""
@@ -307,8 +310,8 @@ class ProblemOracle:
     def scales(self) -> FloatArray:
         """From the norms that the problem knows."""
         problem = self.problem
-        constant = problem.intercept_scale * np.sqrt(problem.targets.total_weight) or problem.free_scale
-        return _inverse(np.concatenate([problem.norms, np.full(problem.n_free, constant)]))
+        block = problem.unpenalized
+        return _inverse(np.concatenate([problem.norms, np.full(block.n_rows, block.scale)]))
 
     def step_cost(self, n_tasks: int) -> float:
         """Two products with the columns, the loss, and the journey."""
@@ -323,7 +326,7 @@ def as_quadratic(oracle: Oracle) -> QuadraticOracle | None:
     """The oracle itself if its loss is a quadratic and every row is penalised."""
     if isinstance(oracle, GramOracle):
         return oracle
-    if isinstance(oracle, ColumnsOracle) and oracle.loss.name == "squared" and oracle.balance is None:
+    if isinstance(oracle, ColumnsOracle) and oracle.loss.is_quadratic and oracle.balance is None:
         return oracle
     return None
 
@@ -342,7 +345,7 @@ def as_curved(oracle: Oracle) -> CurvedOracle | None:
     loss = oracle.loss if isinstance(oracle, ColumnsOracle) else None
     if isinstance(oracle, ProblemOracle):
         loss = oracle.problem.loss
-    return None if loss is None or loss.name == "squared" else oracle  # type: ignore[return-value]
+    return None if loss is None or loss.is_quadratic else oracle  # type: ignore[return-value]
 
 
 def columns_cost(problem: Problem, n_columns: int) -> float:
@@ -353,7 +356,7 @@ def columns_cost(problem: Problem, n_columns: int) -> float:
 
 def penalty_of(B: FloatArray, lam: FloatArray) -> float:
     """``J`` of the penalised rows, which come first."""
-    return owl_value(unit_norms(B[: len(lam)]), lam)
+    return owl_value(row_norms(B[: len(lam)]), lam)
 
 
 def _inverse(norms: FloatArray) -> FloatArray:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import groupowl as go
-from groupowl.compression import problem_of_statistics
 from groupowl.model import Model, build_model
+from groupowl.problem import problem_of_statistics
 from groupowl.screening import resolve_rule
 from groupowl.solvers import resolve_solver
 

@@ -1,7 +1,7 @@
 """The kernels of the Group OWL norm for few units, as plain loops.
 
 An array function costs as much as a dozen units of a loop, whatever the number of units, and each kernel needs a dozen
-of them. What is computed is what :mod:`groupowl._kernels` says of the function of the same name.
+of them. What is computed is what :mod:`groupowl.norm.kernels` says of the function of the same name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from operator import mul, sub, truediv
 
 import numpy as np
 
-from ._typing import FloatArray, IndexArray
+from .._typing import FloatArray, IndexArray
 
 EPS = float(np.finfo(np.float64).eps)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .._kernels import nonzero_rows
 from .._typing import FloatArray, Handle, IndexArray
+from ..norm.kernels import nonzero_rows
 
 #: ``screened_at`` of rows that are not proved zero.
 NEVER = -1
@@ -19,14 +20,42 @@ AS_CONSTANT = -2
 #: The same where unpenalized columns explain all of its column but rounding.
 AS_EXPLAINED = -3
 
-#: Why a solve may have ended.
-STATUSES = ("converged", "max_iter", "callback", "stalled", "precision")
+
+class Status(StrEnum):
+    """Why a solve ended."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    CALLBACK = "callback"
+    STALLED = "stalled"
+    PRECISION = "precision"
+
+    @property
+    def ending(self) -> str:
+        """The same in words."""
+        return _ENDINGS.get(self, self.value)
+
+    @property
+    def warning(self) -> str:
+        """What to say where the goal was not met, and what to change; empty where there is nothing to say."""
+        return _WARNINGS.get(self, "")
+
 
 _ENDINGS = {
-    "max_iter": "stopped at max_iter",
-    "callback": "stopped by the callback",
-    "precision": "stopped at the limit of the arithmetic",
+    Status.MAX_ITER: "stopped at max_iter",
+    Status.CALLBACK: "stopped by the callback",
+    Status.PRECISION: "stopped at the limit of the arithmetic",
 }
+_WARNINGS = {
+    Status.MAX_ITER: "Stopped after max_iter={max_iter} steps: {reached}. Raise max_iter or tol.",
+    Status.STALLED: "Stopped because steps bring no more progress: {reached}. "
+    "Raise tol, rescale the columns of X, or choose another step.",
+    Status.PRECISION: "Stopped at the limit of the arithmetic: {reached}. Raise tol, give X in double precision, or "
+    "bring columns and targets nearer to zero.",
+}
+
+#: Why a solve may have ended, by name.
+STATUSES = tuple(status.value for status in Status)
 
 
 @dataclass(frozen=True)
@@ -163,7 +192,7 @@ class SolveResult:
     seconds : float
         Wall time.
     history : History
-        One row per certificate; its ``n_active`` and ``n_nonzero`` count penalised rows only.
+        One row per certificate; its ``n_active`` and ``n_nonzero`` count penalized rows only.
 
     Examples
     --------
@@ -225,6 +254,6 @@ class SolveResult:
 
 def ending_text(result: SolveResult) -> str:
     """Why a solve ended and what it took, in words; a status that needs no others stands for itself."""
-    ending = _ENDINGS.get(result.status, result.status)
+    ending = Status(result.status).ending
     steps = f"{result.n_iter} step{'' if result.n_iter == 1 else 's'}"
     return f"{ending} after {steps}, {result.n_passes:.1f} passes, {result.seconds:.3g} s"

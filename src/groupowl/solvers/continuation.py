@@ -10,12 +10,40 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import nonzero_rows
 from .._typing import FloatArray
-from ..compression import compress, compression_pays, is_compressible, is_nearly_null, needs_exactness
+from ..norm.kernels import nonzero_rows, owl_gauge
 from ..problem import Certificate, Problem, Residual
 from .driver import Run, Solver
-from .result import SolveResult
+from .solve_result import SolveResult
+
+# Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorization is worth its price.
+_GRAM_TOLERANCE = 1e-8
+# A product with all of X is so many times slower, per operation, than the Gram matrix of X; a solve needs a few.
+_PASSES_PER_SOLVE = 6.0
+_PASS_SLOWDOWN = 4.0
+# Larger Gram matrices are never made unasked.
+_MOST_FEATURES = 5000
+# Weights this close to those that select nothing, relatively, are left to the data.
+_NULL_RTOL = 1e-6
+
+
+def compression_pays(problem: Problem, n_solves: int = 1) -> bool:
+    """Whether making the statistics costs less than the products with X that so many solves would need.
+
+    A Gram matrix takes ``n d^2`` operations, a product with X ``2 n d q``.
+    """
+    saved = 2.0 * problem.samples.n_tasks * _PASS_SLOWDOWN * _PASSES_PER_SOLVE * n_solves
+    return problem.is_compressible and problem.n_rows <= min(saved, _MOST_FEATURES)
+
+
+def needs_exactness(tol: float) -> bool:
+    """Whether a proof to this relative tolerance may fail by the rounding of a Gram matrix."""
+    return tol < _GRAM_TOLERANCE
+
+
+def _is_nearly_null(null_correlations: FloatArray, lam: FloatArray) -> bool:
+    """Whether rounding decides if these weights select anything: then the data themselves must tell."""
+    return owl_gauge(null_correlations, lam) <= 1.0 + _NULL_RTOL
 
 
 class Sequence:
@@ -57,10 +85,10 @@ class Sequence:
         self.certificate: Certificate | None = None  # of the last solve
         self.source: Problem | None = problem  # that the residual belongs to
         self.line = self.new_line()
-        self._pulls: tuple[Problem, FloatArray] | None = None
+        self._null: tuple[Problem, FloatArray] | None = None
         self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
         if self._wants_compression(n_solves):
-            self.small = compress(problem, exact=needs_exactness(tol)) or problem
+            self.small = problem.compressed(exact=needs_exactness(tol)) or problem
 
     def new_line(self) -> Extrapolation:
         """A line without points, in the coordinate of this loss."""
@@ -70,18 +98,18 @@ class Sequence:
         setting = getattr(self.solver, "compress", False)
         if setting == "auto":
             return compression_pays(self.problem, n_solves)
-        return bool(setting) and is_compressible(self.problem)
+        return bool(setting) and self.problem.is_compressible
 
     def solve(self, weights: FloatArray, strength: float = 1.0, **settings: Any) -> SolveResult:
         """Solve with ``lam = strength * weights``, on the statistics where they keep the accuracy asked for."""
         lam = strength * weights
         guess = self.line.at(strength)
         chosen = self.small.with_lam(lam)
-        if chosen.design is not self.problem.design and is_nearly_null(self._null_pulls(), lam):
+        if chosen.design is not self.problem.design and _is_nearly_null(self._null_correlations(), lam):
             chosen = self.problem.with_lam(lam)
         result = self._run(chosen, guess, **settings)
         if result.status in ("precision", "stalled") and self._spoiled_by_statistics(chosen):
-            self.small = compress(self.problem, exact=True) or self.problem
+            self.small = self.problem.compressed(exact=True) or self.problem
             more = self._run(self.small.with_lam(lam), None, **settings)
             result = replace(
                 more,
@@ -95,7 +123,7 @@ class Sequence:
     def _spoiled_by_statistics(self, chosen: Problem) -> bool:
         """Whether the Gram matrix is what is not exact enough, and not the coefficients as users get them."""
         assert self.certificate is not None
-        return chosen.product_error > 0.0 and self.certificate.gap > self.tol * chosen.null_loss
+        return chosen.product_error > 0.0 and self.certificate.gap > self.tol * chosen.loss_range
 
     @contextmanager
     def aside(self, B: FloatArray) -> Iterator[None]:
@@ -111,11 +139,11 @@ class Sequence:
         """Solve on a smaller problem that stands for the data and is known already."""
         self.small = small
 
-    def _null_pulls(self) -> FloatArray:
+    def _null_correlations(self) -> FloatArray:
         """Those of the model without features, the same for all weights."""
-        if self._pulls is None or self._pulls[0] is not self.small:
-            self._pulls = self.small, self.small.residual(self.small.null_coefficients()).pulls
-        return self._pulls[1]
+        if self._null is None or self._null[0] is not self.small:
+            self._null = self.small, self.small.residual(self.small.null_coefficients()).correlations
+        return self._null[1]
 
     def _run(self, chosen: Problem, guess: FloatArray | None, **settings: Any) -> SolveResult:
         origin = chosen if chosen.design is self.problem.design else self.problem.with_lam(chosen.lam)
@@ -134,7 +162,7 @@ def scale_of(problem: Problem) -> Callable[[float], float]:
     For squared loss and one task it is the strength itself, and the lines are exact. Predictors of classes grow with
     the logarithm of what is left of the penalty.
     """
-    return float if problem.loss.name == "squared" else math.log
+    return float if problem.loss.is_quadratic else math.log
 
 
 class Extrapolation:

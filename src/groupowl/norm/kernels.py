@@ -1,8 +1,7 @@
 """Array functions behind the Group OWL norm; they know neither data nor solvers.
 
-A *unit* is what the penalty counts as one: here a row of ``B``. Every function but :func:`unit_norms`
-takes the norms of the units, so that another kind of unit changes one place only. ``lam`` is always
-non-increasing and as long as the number of units.
+All that concern the norm take the norms of its units: which rows of ``B`` form a unit is the penalty's business.
+``lam`` is always non-increasing and as long as the number of units.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from . import _few
-from ._typing import BoolArray, FloatArray, IndexArray
+from .._typing import BoolArray, FloatArray, IndexArray
+from . import few
 
-EPS = _few.EPS
-FEW = _few.FEW
+EPS = few.EPS
+FEW = few.FEW
 #: Smallest normal number: what to divide by in place of zero.
 TINY = float(np.finfo(np.float64).tiny)
 #: Squares of smaller norms, and what rounding leaves of them, are not numbers of full precision any more; products of
@@ -40,7 +39,7 @@ _SORT_AT_ONCE = 2000
 _THRESHOLD_ROUNDS = 8
 
 
-def unit_norms(B: FloatArray) -> FloatArray:
+def row_norms(B: FloatArray) -> FloatArray:
     """Euclidean norm of each row of ``B``."""
     if B.shape[1] == 1:
         return np.abs(B[:, 0])
@@ -133,7 +132,7 @@ def repeated_test(values: FloatArray, lam: FloatArray) -> IndexArray:
 def owl_value(norms: FloatArray, lam: FloatArray) -> float:
     """``sum_i lam_i norm_[i]``: the largest norm pays the largest weight."""
     if len(norms) <= FEW:
-        return _few.owl_value(norms, lam)
+        return few.owl_value(norms, lam)
     positive = -np.sort(-norms[norms > 0])
     return float(positive @ lam[: len(positive)])
 
@@ -148,7 +147,7 @@ def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
     if lam[0] == lam[len(norms) - 1]:  # no mean is above the largest norm
         return float(largest / lam[0])
     if len(norms) <= FEW:
-        return _few.owl_gauge(norms, lam)
+        return few.owl_gauge(norms, lam)
     # Where the ratio is largest, the last norm summed is at least the ratio times its weight, so units
     # that fail this test against a lower bound of the ratio cannot matter and need no sorting.
     candidates = norms
@@ -172,8 +171,8 @@ def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[Flo
     if len(norms) == 0 or lam[0] == lam[len(norms) - 1]:  # equal weights: the order does not matter
         shrunk = np.maximum(norms - step * lam[0], 0.0) if len(norms) else norms
         return shrunk, float(lam[0] * np.add.reduce(shrunk)) if len(norms) else 0.0
-    if len(norms) <= _few.FEW_TO_SHRINK:
-        return _few.prox_and_value(norms, lam, step)
+    if len(norms) <= few.FEW_TO_SHRINK:
+        return few.prox_and_value(norms, lam, step)
     order = (-norms).argsort(kind="stable")
     lam = lam[: len(order)]
     values = norms[order] - step * lam
@@ -184,31 +183,11 @@ def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[Flo
     size = int(positive[-1]) + 1  # what comes after the last positive one becomes zero, pooled or not
     values, order = values[:size], order[:size]
     if np.count_nonzero(values[1:] > values[:-1]):  # pooling costs a call; most steps do not need it
-        few = size <= _few.FEW_TO_POOL
-        values = np.array(_few.pooled(values.tolist())) if few else isotonic_regression(values, increasing=False).x
+        is_short = size <= few.FEW_TO_POOL
+        values = np.array(few.pooled(values.tolist())) if is_short else isotonic_regression(values, increasing=False).x
     values = np.maximum(values, 0.0)
     shrunk[order] = values
     return shrunk, float(np.dot(values, lam[:size]))
-
-
-def prox_norms(norms: FloatArray, lam: FloatArray) -> FloatArray:
-    """Norms after the proximal map of the OWL norm; the zeros are exact."""
-    shrunk = np.zeros_like(norms)
-    candidates = repeated_test(norms, lam)  # a unit below its own weight in the order cannot be selected
-    shrunk[candidates] = prox_and_value(norms[candidates], lam, 1.0)[0]
-    return shrunk
-
-
-def prox_units(V: FloatArray, lam: FloatArray) -> FloatArray:
-    """Proximal map of the Group OWL norm at ``V``: each row keeps its direction, its norm shrinks."""
-    norms = unit_norms(V)
-    if not np.isfinite(norms.sum()):  # a diverged point stays one: zeros would look like an answer
-        return np.full_like(V, np.nan)
-    shrunk = prox_norms(norms, lam)
-    P = np.zeros_like(V)
-    support = np.flatnonzero(shrunk)
-    P[support] = V[support] * (shrunk[support] / norms[support])[:, None]
-    return P
 
 
 def last_argmax_cut(upper: FloatArray, lam: FloatArray) -> int:
@@ -234,7 +213,7 @@ def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
     weights they would take. All of them survive the repeated test, so that is where to look.
     """
     if len(values) <= FEW:
-        return _few.kkt_rows(values, lam)
+        return few.kkt_rows(values, lam)
     candidates = repeated_test(values, lam)
     if len(candidates) == 0 or values[candidates].min() >= lam[0]:  # every one pays for any weight: nothing to sort
         return candidates
@@ -266,7 +245,7 @@ def _tie_numbers(falling: FloatArray, rtol: float) -> IndexArray:
 def cluster_labels(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
     """Number the groups of equal non-zero norms from 1 by falling norm; 0 for zero norms."""
     if len(norms) <= FEW:
-        return _few.cluster_labels(norms, rtol)
+        return few.cluster_labels(norms, rtol)
     labels = np.zeros(len(norms), dtype=np.intp)
     support = np.flatnonzero(norms)
     if len(support) == 0:

@@ -16,10 +16,9 @@ import scipy.sparse as sp
 from .._checks import checked_path
 from .._dask import as_row_chunks, computed
 from .._files import fresh_file
-from .._kernels import EPS, LARGEST_NORM, LARGEST_PRODUCT, SMALLEST_NORM, exceeds_rounding, two_sum
 from .._typing import BoolArray, FloatArray, IndexArray
-from .compressed import CompressedData, Moments, factorize
-from .samples import NO_SAMPLES, OVERFLOW, check_samples, is_sparse
+from ..norm.kernels import EPS, LARGEST_NORM, LARGEST_PRODUCT, SMALLEST_NORM, exceeds_rounding, two_sum
+from .factors import NO_SAMPLES, OVERFLOW, CompressedData, Moments, check_samples, factorize, is_sparse
 
 # Rows of one product: few, because sums of equal terms lose digits in proportion to their length, but enough for the
 # product to cost more than merging its result. The columns of sparse data have shorter sums.

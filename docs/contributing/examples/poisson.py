@@ -1,0 +1,71 @@
+"""A loss without a bound on its curvature: counts, with the Poisson likelihood.
+
+``f_i(z) = sum_k exp(z_k) - y_k z_k``. The second derivative is the mean ``mu = exp(z)``, which grows without bound, so
+that no ball about a dual point contains the optimum. The duality gap still bounds it: the means of the optimum, mu*,
+have ``sum_i w_i KL(mu_i || mu*_i) <= gap``, from which ``mu* <= U`` follows for each sample, and
+``KL(a || b) >= (a - b)^2 / (2 max(a, b))`` turns that into a bound on each correlation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import xlogy
+
+from groupowl.losses.separable import SeparableLoss
+
+# Beyond this predictor the mean overflows soon; a step that goes there is refused like any that raises the loss.
+_LARGEST_PREDICTOR = 500.0
+
+
+@dataclass(frozen=True)
+class PoissonLoss(SeparableLoss):
+    """Log-linear models of counts."""
+
+    name: ClassVar[str] = "poisson"
+    curvature: ClassVar[float] = np.inf
+    lowest: ClassVar[float] = 0.0
+    highest: ClassVar[float] = np.inf
+
+    def check_targets(self, Y):
+        if Y.min() < 0.0:
+            raise ValueError(f"loss='poisson' needs counts, Y >= 0, but the smallest entry of Y is {Y.min():g}.")
+        if not (Y.sum(axis=0) > 0.0).all():
+            raise ValueError("loss='poisson' needs a positive count in every column of Y; leave the others out.")
+        return Y
+
+    def cost(self, Z, Y):
+        return np.where(Z > _LARGEST_PREDICTOR, np.inf, np.exp(np.minimum(Z, _LARGEST_PREDICTOR)) - Y * Z)
+
+    def mean(self, Z):
+        return np.exp(np.minimum(Z, _LARGEST_PREDICTOR))
+
+    def variance(self, P):
+        return P
+
+    def dual_cost(self, P, Y):
+        return P - xlogy(P, P)
+
+    def change(self, Z, Y, w, move):
+        return float(np.sum(w * (self.mean(Z) * np.expm1(move) - Y * move)))
+
+    def null_intercept(self, target_means):
+        return np.log(target_means)
+
+    def cancelling_size(self, Z, w):
+        return float(np.sum(w * (self.mean(Z) + np.abs(Z)) * (1.0 + np.abs(Z))))
+
+    # The safe bound ---------------------------------------------------------------------------------
+
+    def curvature_bounds(self, theta, Y, w, gap):
+        """``w U``, where U bounds the means of the dual optimum: the largest that one sample alone could have."""
+        mu, share = self.means(theta, Y, w), gap / w
+        return w * (mu + share + np.sqrt(share * share + 2.0 * mu * share))
+
+    def curvature_near(self, Z):
+        return float(np.exp(1.0 + Z.max(initial=-np.inf)))
+
+
+LOSS = PoissonLoss()

@@ -1,0 +1,536 @@
+"""The problem: data, loss and penalty; products for solvers, certificates, and bounds on the dual optimum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from .._typing import FloatArray, Handle, IndexArray
+from ..designs import Columns, CompressedDesign, Design, GramCache, Sum, products
+from ..losses import Loss
+from ..norm import GroupOWL
+from ..norm.kernels import EPS, inverse_weighted_square, owl_gauge, row_norms, sum_with_products
+from .certificate import Certificate, Residual
+from .samples import Samples, weighted_sums
+from .spectrum import lanczos_estimate, power_estimate
+from .unpenalized import Unpenalized
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One instance of the model. Changing something makes a new one; see the package's docstring.
+
+    Attributes
+    ----------
+    design : Design
+        X, centered implicitly when an intercept is fitted, without what the unpenalized columns explain.
+    loss : Loss
+    samples : Samples
+        Targets and weights.
+    penalty : GroupOWL
+        Its weights are those of the units that are left, the largest ones.
+    unpenalized : Unpenalized
+        Intercept and unpenalized columns.
+    norms : ndarray of shape (n_rows,)
+        ``a_j = sqrt(sum_i w_i x_ij^2)`` of the (centered) columns: how far a correlation can move.
+    rounding_norms : ndarray of shape (n_rows,)
+        The same for the numbers that are really multiplied; larger where centering cancels.
+    gram_cache : GramCache
+        Gram matrix of the columns that working sets have asked for.
+    rows_of_origin : ndarray of int or None
+        Columns of the cache's design that this problem has, where it has only some.
+    product_error : float
+        Error of the products between columns, and of columns with Y, relative to ``rounding_norms`` and the norm of Y;
+        0 where they are computed from the data, not so where a Gram matrix stands for them.
+    scale_error : float
+        Relative error of the scales of standardized columns, where statistics stand for the data. It changes the
+        penalty of a row by as much: the objective, the minimum, and each correlation, by no more than this part.
+    """
+
+    design: Design
+    loss: Loss
+    samples: Samples
+    penalty: GroupOWL
+    unpenalized: Unpenalized
+    norms: FloatArray
+    rounding_norms: FloatArray
+    gram_cache: GramCache
+    rows_of_origin: IndexArray | None = None
+    product_error: float = 0.0
+    scale_error: float = 0.0
+
+    # Shape ------------------------------------------------------------------------------------------
+
+    @property
+    def lam(self) -> FloatArray:
+        """Weights of the penalty."""
+        return self.penalty.lam
+
+    @property
+    def n_rows(self) -> int:
+        """Number of penalized rows of ``B``."""
+        return len(self.norms)
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of rows of coefficients: the penalized ones, then those of the unpenalized block."""
+        return len(self.norms) + self.unpenalized.n_rows
+
+    @property
+    def fit_intercept(self) -> bool:
+        """Whether the unpenalized block has a constant."""
+        return self.unpenalized.constant
+
+    @property
+    def null_loss(self) -> float:
+        """Loss of the model without features."""
+        return self.unpenalized.null_loss
+
+    @property
+    def loss_range(self) -> float:
+        """What features can take off the loss at most; tolerances are relative to it."""
+        return self.unpenalized.null_loss - self.samples.floor
+
+    def null_coefficients(self) -> FloatArray:
+        """Coefficients of the model without features."""
+        return np.concatenate([np.zeros((self.n_rows, self.samples.n_tasks)), self.unpenalized.null_rows()])
+
+    def row_index(self, keep: IndexArray) -> IndexArray:
+        """Rows of a coefficient matrix that stay when the penalized rows ``keep`` stay."""
+        return np.concatenate([keep, np.arange(self.n_rows, self.n_coefficients)])
+
+    def restrict(self, keep: IndexArray) -> Self:
+        """The same on the rows ``keep``; rows that are zero take the smallest weights with them."""
+        return self._on(self.design.restrict(keep), keep)
+
+    def _on(self, design: Design, keep: IndexArray) -> Self:
+        return replace(
+            self,
+            design=design,
+            penalty=self.penalty.restrict(keep),
+            norms=self.norms[keep],
+            rounding_norms=self.rounding_norms[keep],
+            rows_of_origin=keep if self.rows_of_origin is None else self.rows_of_origin[keep],
+        )
+
+    def with_lam(self, lam: FloatArray) -> Self:
+        """The same data with other weights; what was computed from the data stays."""
+        other = object.__new__(type(self))  # a path makes one per alpha: setting all fields again takes long
+        other.__dict__.update(self.__dict__, penalty=self.penalty.with_lam(lam))
+        return other
+
+    @property
+    def is_compressible(self) -> bool:
+        """Whether the problem has sufficient statistics that are smaller than its data."""
+        return self.loss.is_quadratic and self.design.n_samples > self.design.n_features
+
+    def compressed(self, *, exact: bool) -> Self | None:
+        """The same problem on at most ``n_features + n_tasks`` samples, or None where the design cannot deliver it.
+
+        ``exact`` asks for a QR factorization, as exact as the data themselves; else the Gram matrix is factorized, and
+        certificates allow for its rounding.
+        """
+        data = self.design.compressed(*self.samples.handles, exact=exact)
+        if data is None:
+            return None
+        design = CompressedDesign.of(data, self.design.passes)
+        w = np.ones((design.n_samples, 1))
+        samples = replace(self.samples, Y=data.T, w=w)
+        block = replace(self.unpenalized.on(design, samples, None), in_samples=False)
+        return replace(
+            self,
+            design=design,
+            samples=samples,
+            unpenalized=block,
+            rounding_norms=np.maximum(data.x_size, self.norms),
+            product_error=data.error,
+            gram_cache=GramCache(design, w),
+        )
+
+    # Input scale ------------------------------------------------------------------------------------
+
+    def from_input(self, B: FloatArray, intercept: FloatArray | None) -> FloatArray:
+        """Coefficients for this problem from ``B`` and intercept on the scale of X as it was given."""
+        rows = self.unpenalized.null_rows()
+        if self.unpenalized.n_rows and self.unpenalized.rank:
+            rows[: self.unpenalized.rank] = self.design.basis_coefficients(B)[0] / self.unpenalized.scale
+        if intercept is not None:
+            terms = np.stack([intercept, -self.samples.center])
+            rows = self.unpenalized.with_intercept(rows, self.plus_centers(terms, B, 1.0)[0])
+        return np.concatenate([self.design.own_coefficients(B), rows])
+
+    def to_input(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``B`` and intercept on the scale of X as it was given."""
+        rows, block = np.split(coefficients, [self.n_rows])
+        B, shift = self.design.input_coefficients(rows, self.unpenalized.on_basis(block))
+        if not self.fit_intercept:
+            return B, np.zeros(self.samples.n_tasks)
+        return B, self.samples.center + self.unpenalized.intercept(block) + shift
+
+    def plus_centers(
+        self, terms: FloatArray, B: FloatArray, sign: float, dtype: Any = np.float64
+    ) -> tuple[FloatArray, FloatArray]:
+        """Sum of the terms and of what was taken off the columns, times ``sign`` and ``B``; and what rounding took."""
+        centers = self.design.column_centers
+        if centers is None:
+            return sum_with_products(terms, np.zeros(0), B[:0], dtype)
+        rows = np.flatnonzero(B.any(axis=1))
+        return sum_with_products(terms, sign * centers[rows], B[rows], dtype)
+
+    def adopt_predictor(self, Z: Handle) -> tuple[Handle, FloatArray]:
+        """A predictor ``X B + b0`` from outside as this problem has it, and its weighted mean."""
+        mean = self.design.reduce(weighted_sums, Z, self.samples.w) / self.samples.total_weight
+        if self.fit_intercept and not self.unpenalized.n_rows:
+            Z = self.design.map(partial(np.add, -mean), Z)
+        return Z, mean
+
+    # Objective --------------------------------------------------------------------------------------
+
+    def predictor(self, B: FloatArray) -> Handle:
+        """``Z = X B + b0``, one product over the non-zero rows."""
+        block, rows = self.unpenalized, B[self.n_rows :]
+        offset = block.intercept(rows) if block.constant and len(rows) else None
+        return block.plus_basis(self.design.matmul(B[: self.n_rows], offset), rows)
+
+    def reach(self, B: FloatArray) -> float:
+        """Bound on the weighted norm of ``X B + b0``, whatever cancels: rounding errors are in proportion to it."""
+        reach = float(self.rounding_norms @ row_norms(B[: self.n_rows]))
+        return reach + self.unpenalized.reach(B[self.n_rows :]) if len(B) > self.n_rows else reach
+
+    def loss_value(self, Z: Handle) -> float:
+        """``F(Z)``."""
+        return float(self.design.reduce(self.loss.value, Z, *self.samples.handles))
+
+    def penalty_value(self, B: FloatArray) -> float:
+        """``J(B)``."""
+        return self.penalty.value(B[: self.n_rows])
+
+    def dual_point(self, Z: Handle) -> Handle:
+        """``theta = -grad F(Z)`` as it is: neither balanced nor feasible."""
+        return self.design.map(self.loss.dual_point, Z, *self.samples.handles)
+
+    def descent(self, Z: Handle) -> FloatArray:
+        """Minus the gradient of the loss in the coefficients, one product."""
+        return self._evaluate(self.dual_point(Z))[0]
+
+    def loss_and_descent(self, Z: Handle) -> tuple[float, FloatArray]:
+        """``F(Z)`` and minus its gradient in the coefficients, at once."""
+        C, (loss,) = self._evaluate(self.dual_point(Z), (self.loss.value, Z, *self.samples.handles))
+        return float(loss), C
+
+    def batch_descent_change(self, rows: IndexArray, B: FloatArray, theta: Handle) -> FloatArray:
+        """Unbiased estimate of the change of the descent direction from ``theta`` to ``B``, out of some samples.
+
+        ``(n / l) sum_{i in rows} x_i (theta_i(B) - theta_i)^T``, whose mean over all batches of l samples is the
+        difference of the full directions.
+        """
+        space, design = self.design, self.design.rows(rows)
+        Y, w = (space.select(handle, rows) for handle in self.samples.handles)
+        samples = replace(self.samples, Y=Y, w=w)
+        block = self.unpenalized
+        basis = None if block.basis is None else replace(block.basis, Q=space.select(block.basis.Q, rows))
+        batch = replace(self, design=design, samples=samples, unpenalized=block.on(design, samples, basis))
+        change = design.map(np.subtract, batch.dual_point(batch.predictor(B)), space.select(theta, rows))
+        return (space.n_samples / len(rows)) * batch._evaluate(change)[0]
+
+    def prox(self, V: FloatArray, step: float) -> FloatArray:
+        """Proximal map of ``step J``; the unpenalized block stays as it is."""
+        P = V.copy()
+        P[: self.n_rows] = self.penalty.prox(V[: self.n_rows], step)
+        return P
+
+    def _evaluate(self, theta: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
+        """Products of all columns with ``theta``, those of the unpenalized block last, and sums over samples."""
+        own = self.unpenalized.sums(theta)
+        C, found = self.design.evaluate(theta, *own, *sums)
+        if own:
+            C = np.vstack([C, self.unpenalized.products(found[: len(own)])])
+        return C, found[len(own) :]
+
+    # Certificates -----------------------------------------------------------------------------------
+
+    def certify(
+        self,
+        B: FloatArray,
+        Z: Handle | None = None,
+        best: Certificate | None = None,
+        *,
+        cancelled: float = 0.0,
+        residual: Residual | None = None,
+    ) -> Certificate:
+        """Certificate for coefficients ``B``; ``best`` is kept if its dual is larger.
+
+        ``Z`` saves a product, ``residual``, known from other weights, saves two. ``cancelled`` is the weighted norm of
+        a constant that was taken off ``Z``: its rounding is still there.
+        """
+        residual = self.residual(B, Z, cancelled) if residual is None else residual
+        primal = residual.loss + self.penalty_value(B)
+        found = self._certificate_at(B, residual, primal) if math.isfinite(primal) else None
+        if found is None or not math.isfinite(found.gap + float(np.add.reduce(found.correlations))):
+            return replace(best or self._zero_certificate(), primal=primal, gap=np.inf, residual=None)
+        if best is None or best.dual < found.dual or found.gap == 0.0:
+            return found
+        rounding = best.product_error + self._rounding(residual, primal, best.dual, best.theta_norm)
+        gap = max(primal - best.dual, 0.0) + rounding
+        point = best.theta, best.correlations, best.theta_norm
+        return Certificate(*point, primal, best.dual, gap, rounding, best.product_error, residual)
+
+    def residual(self, B: FloatArray, Z: Handle | None = None, cancelled: float = 0.0) -> Residual:
+        """What ``B`` leaves unexplained, two products or with ``Z`` one."""
+        (Y, w), block = self.samples.handles, self.unpenalized
+        Z = self.predictor(B) if Z is None else Z
+        raw = self.dual_point(Z)
+        theta = block.balanced(raw, Z)
+        C, (square, totals, loss, cancelling, *balancing) = self.design.evaluate(
+            theta,
+            (inverse_weighted_square, theta, w),
+            (self.loss.ray_totals, theta, Y, w),
+            (self.loss.value, Z, Y, w),
+            (self.loss.cancelling_size, Z, w),
+            *([(_squared_distance, raw, theta, w)] if block.n_rows else []),
+        )
+        reach = self.samples.norm + cancelled + self.reach(B)
+        correlations = self.penalty.norms(C)
+        if self.product_error > 0.0:  # upper bounds where products are not exact
+            error = self.product_error * reach * self.rounding_norms
+            correlations = (1.0 + self.scale_error) * (correlations + error)
+        return Residual(
+            theta=theta,
+            products=C,
+            is_gradient=not block.n_rows,  # balancing by the mean does not move products with centered columns
+            correlations=correlations,
+            norm=math.sqrt(square),
+            totals=totals,
+            loss=float(loss),
+            reach=reach,
+            cancelling=float(cancelling),
+            imbalance=block.imbalance(theta),
+            balancing=math.sqrt(sum(balancing)),
+        )
+
+    def _certificate_at(self, B: FloatArray, residual: Residual, primal: float) -> Certificate:
+        """Certificate from the residual, scaled into the dual ball."""
+        gauge = self.penalty.gauge(residual.correlations + self._cancellation(residual.norm))
+        scale = self.loss.ray_scale(residual.totals, 1.0 / gauge if gauge > 0 else np.inf)
+        theta = self.design.map(partial(np.multiply, scale), residual.theta)
+        correlations, theta_norm = abs(scale) * residual.correlations, abs(scale) * residual.norm
+        if gauge <= 1.0 and not self.unpenalized.rank and self._is_null(B):
+            # The gradient at the null model lies in the dual ball: optimal, and no difference to round. That the null
+            # model is one is known in closed form; with unpenalized columns it comes from a minimization, which may
+            # have failed, and only a dual value can tell.
+            return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, residual=residual)
+        dual = float(self.design.reduce(self.loss.dual_value, theta, *self.samples.handles))
+        # <theta, Y> and ||theta||^2 for theta = s (Y - X B), each with the error of its products; and what is left of
+        # the products with the unpenalized block, times its coefficients.
+        product_error = self.product_error * (abs(scale) + 0.5 * scale * scale) * residual.reach * residual.reach
+        product_error += abs(scale) * residual.imbalance * residual.reach
+        rounding = product_error + self._rounding(residual, primal, dual, theta_norm)
+        gap = max(primal - dual, 0.0) + rounding
+        return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding, product_error, residual)
+
+    def _zero_certificate(self) -> Certificate:
+        """For coefficients that overflow: zero is feasible, and nothing is proved."""
+        zero = self.design.map(np.zeros_like, self.samples.Y)
+        nothing = np.zeros(self.penalty.n_units)
+        return Certificate(zero, nothing, 0.0, np.inf, self.samples.floor, gap=np.inf, rounding=0.0)
+
+    def _is_null(self, B: FloatArray) -> bool:
+        return not B[: self.n_rows].any() and np.array_equal(B, self.null_coefficients())
+
+    def _cancellation(self, theta_norm: float) -> FloatArray:
+        """Errors of the correlations where centering cancels: without this a scaled point may not be feasible."""
+        return self._slack(theta_norm) * (self.rounding_norms - self.norms)
+
+    def _slack(self, theta_norm: float) -> float:
+        """Rounding error of a product with ``theta`` relative to ``rounding_norms``."""
+        return 8 * EPS * math.sqrt(self.design.n_samples) * theta_norm
+
+    def _rounding(self, residual: Residual, primal: float, dual: float, theta_norm: float) -> float:
+        """Bound on the error of ``primal - dual``: from the sums, from errors of Z and Y, from large Z.
+
+        The two change with Z and Y as fast as the norms of the gradient at Z and of the dual point say, which may
+        come from elsewhere and be far smaller.
+        """
+        sums = (64 * EPS + self.scale_error) * (abs(primal) + abs(dual))
+        slope = theta_norm + residual.norm
+        errors = 0.5 * self.product_error * residual.reach * residual.reach
+        return float(sums + errors + 8 * EPS * (slope * residual.reach + residual.cancelling))
+
+    # Bounds -----------------------------------------------------------------------------------------
+
+    def upper_bounds(self, certificate: Certificate) -> FloatArray:
+        """``u_j >= ||x_j^T theta*||`` for every row: the correlation plus how far it can still move.
+
+        The dual optimum lies within ``sqrt(2 ell gap)`` of the certificate's point (ell: the curvature of the
+        loss), so a correlation moves by at most that times the norm of its column. A loss without such a curvature
+        has bounds on it near the point.
+        """
+        slack = self._slack(certificate.theta_norm)
+        if math.isfinite(self.loss.curvature):
+            moves = math.sqrt(2.0 * self.loss.curvature * certificate.gap) * self.norms
+        else:
+            moves = math.sqrt(2.0 * certificate.gap) * self._local_norms(certificate)
+        return certificate.correlations + moves + slack * self.rounding_norms
+
+    def _local_norms(self, certificate: Certificate) -> FloatArray:
+        """``max_k sqrt(sum_i h_ik x_ij^2)`` with the bounds h that the loss has near a dual point; a pass per task."""
+        if not math.isfinite(certificate.gap):
+            return np.full(self.n_rows, np.inf)
+        bounds = partial(self.loss.curvature_bounds, gap=certificate.gap)
+        h = self.design.map(bounds, certificate.theta, *self.samples.handles)
+        columns = (self.design.map(partial(_column, k=k), h) for k in range(self.samples.n_tasks))
+        return np.max([self.design.column_norms(column) for column in columns], axis=0)
+
+    def lam_max(self, weights: FloatArray, residual: Residual | None = None) -> float:
+        """Smallest factor of ``weights`` at which no feature is selected; ``residual`` is that of the null model."""
+        residual = self.residual(self.null_coefficients()) if residual is None else residual
+        correlations = residual.correlations + self._cancellation(residual.norm)
+        factor = owl_gauge(correlations, weights)
+        # Rounding, of lam = factor * weights and of the products, must not leave the gauge above 1.
+        for _ in range(64):
+            if factor == 0.0 or owl_gauge(correlations, factor * weights) <= 1.0 - 64 * EPS:
+                break
+            factor *= 1.0 + 32 * EPS
+        return factor
+
+    def interpolation_excess(self, one: Certificate, other: Certificate, ratio: float) -> float:
+        """Bound on what the gap of an interpolated solution has beyond the interpolated gap, four times at most.
+
+        For a quadratic loss, lam ``a_0 * weights`` here, ``a_1 = ratio * a_0`` at the other end, and all else in
+        between on lines as well: with the share s of the other end the gap is at most
+        ``(1 - s) gap_0 + s gap_1 + s (1 - s) excess``, where
+
+            excess = (a_0 - a_1) (J_1 - J_0) - 1/2 ||Z_1 - Z_0||^2 - 1/2 ||theta_1 - theta_0||^2
+
+        because the two parts of the gap without penalty are exact quadratics, the norm J is convex, and dual points
+        that are feasible at their ends are so in between. Infinity where nothing is known.
+        """
+        start, end = one.residual, other.residual
+        if not self.loss.is_quadratic or start is None or end is None:
+            return math.inf
+        first, last = one.primal - start.loss, (other.primal - end.loss) / ratio  # a_0 J_0 and a_0 J_1
+        moved = self._distance(start.theta, end.theta) + self._distance(one.theta, other.theta)
+        reach = start.reach + end.reach
+        rounding = (64 * EPS + self.product_error) * reach * reach + 64 * EPS * (one.primal + other.primal / ratio)
+        return (1.0 - ratio) * (last - first) - 0.5 * moved + rounding
+
+    def _distance(self, theta: Handle, theta_other: Handle) -> float:
+        return float(self.design.reduce(_squared_distance, theta, theta_other, self.samples.w))
+
+    # Working sets ------------------------------------------------------------------------------------
+
+    def gram(self, rows: IndexArray) -> FloatArray:
+        """``X_rows^T diag(w) X_rows``, from the cache as far as it is known."""
+        return self.gram_cache.block(rows if self.rows_of_origin is None else self.rows_of_origin[rows])
+
+    def columns(self, rows: IndexArray) -> Columns | None:
+        """Columns of these rows and of the unpenalized block as local arrays, where samples are local."""
+        columns = self.design.columns(rows)
+        return None if columns is None else self.unpenalized.appended(columns)
+
+    def brought_near(self, rows: IndexArray) -> Self | None:
+        """The problem on these rows in this process, where samples are far and moving the columns is cheaper."""
+        space, block = self.design, self.unpenalized
+        design = space.brought_near(rows, self.samples.n_tasks)
+        if design is None:
+            return None
+        Y, w = (space.gather(handle) for handle in self.samples.handles)
+        samples = replace(self.samples, Y=Y, w=w)
+        basis = None if block.basis is None else replace(block.basis, Q=space.gather(block.basis.Q))
+        return replace(self._on(design, rows), samples=samples, unpenalized=block.on(design, samples, basis))
+
+    # Curvature --------------------------------------------------------------------------------------
+
+    def curvature_gram(self, Z: Handle, rows: IndexArray) -> FloatArray | None:
+        """``X_rows^T diag(h) X_rows`` with ``h`` the mean curvature over the tasks of each sample at a predictor.
+
+        Rows may be those of the unpenalized block. None where there is no curvature left.
+        """
+        design, block = self.design, self.unpenalized
+        h = design.map(self.loss.curvatures, self.dual_point(Z), *self.samples.handles)
+        if not 0.0 < float(design.reduce(np.sum, h)) < np.inf:
+            return None
+        penalized, others = rows[rows < self.n_rows], rows[rows >= self.n_rows] - self.n_rows
+        M = design.gram(penalized, penalized, h)
+        if len(others) == 0:
+            return M
+        weighted = design.map(partial(_scaled_product, scale=block.scale), block.E, h)
+        cross, (corner,) = design.evaluate(weighted, (products, block.E, weighted))
+        right = cross[np.ix_(penalized, others)]
+        return np.block([[M, right], [right.T, block.scale * corner[np.ix_(others, others)]]])
+
+    def curvature_at(self, B: FloatArray | None = None, Z: Handle | None = None) -> float:
+        """The curvature of the loss, or what bounds it near coefficients, or a predictor, where there is no global one.
+
+        By default those of the model without features.
+        """
+        if math.isfinite(self.loss.curvature):
+            return self.loss.curvature
+        if Z is None:
+            Z = self.predictor(self.null_coefficients() if B is None else B)
+        return float(self.design.reduce(self.loss.curvature_near, Z))
+
+    def move_curvature(self, Z_from: Handle, Z_to: Handle, move: FloatArray) -> float:
+        """``ell ||sqrt(w) (Z_to - Z_from)||^2 / ||move||^2``: curvature the loss can have along a move."""
+        square = float(np.sum(move * move))
+        distance = self.design.reduce(_weighted_distance, Z_from, Z_to, self.samples.w)
+        return self.curvature_at(Z=Z_from) * distance / square if square > 0 else 0.0
+
+    def lipschitz(self) -> float:
+        """Lanczos estimate of ``ell ||diag(w)^(1/2) X||_2^2``, a few per cent from above as a rule.
+
+        The columns of the unpenalized block are orthogonal to the others, so the norm is the larger of the two.
+        """
+        curvature = self.curvature_at()
+        column = self.unpenalized.scale**2
+        longest = max(float(self.norms.max(initial=0.0)) ** 2, column)
+        if self.n_rows < 3 or longest == 0.0:
+            return curvature * max(float(np.sum(self.norms**2)), column)
+        estimate = lanczos_estimate(self._normal_product, self.n_rows)
+        if estimate <= 0.0:
+            return curvature * float(np.sum(self.norms**2))  # Frobenius norm: always enough
+        return curvature * max(1.02 * estimate, longest)
+
+    def batch_lipschitz(self, batch_size: int) -> float:
+        """Expected smoothness of the loss over batches of samples drawn without replacement.
+
+        Between the constant of a single sample (n times the largest) and that of all samples, which a few power
+        iterations estimate: whoever steps by a batch adapts the step anyway.
+        """
+        block, curvature = self.unpenalized, self.curvature_at()
+        n, size = self.design.n_samples, min(batch_size, self.design.n_samples)
+        longest = float(self.norms.max(initial=0.0)) ** 2
+        estimate = power_estimate(self._normal_product, self.norms) if longest > 0.0 else 0.0
+        whole = curvature * max(longest, estimate)
+        if size == n:
+            return whole
+        constant = (block.scale * block.constant_value) ** 2 if block.constant else 0.0
+        row = self.design.largest_row(self.samples.w, constant) + block.scale**2 * block.largest_row()
+        single = n * curvature * row
+        return (n * (size - 1) * whole + (n - size) * single) / (size * (n - 1))
+
+    def _normal_product(self, v: FloatArray) -> FloatArray:
+        Z = self.design.matmul(v.reshape(-1, 1))
+        return self.design.rmatmul(self.design.map(np.multiply, Z, self.samples.w))[:, 0]
+
+
+def _squared_distance(theta: FloatArray, theta_other: FloatArray, w: FloatArray) -> float:
+    """``sum_i ||theta_i - theta'_i||^2 / w_i``, a sum over samples."""
+    return inverse_weighted_square(theta - theta_other, w)
+
+
+def _weighted_distance(Z: FloatArray, Z_other: FloatArray, w: FloatArray) -> float:
+    difference = Z_other - Z
+    return float(np.sum(w * difference * difference))
+
+
+def _scaled_product(E: FloatArray, h: FloatArray, scale: float) -> FloatArray:
+    return scale * E * h
+
+
+def _column(h: FloatArray, k: int) -> FloatArray:
+    return h[:, k : k + 1]

@@ -1,0 +1,156 @@
+"""Coefficients as users get them: on the scale of X as it was given, in its precision, and what rounding them costs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._typing import FloatArray
+from ..norm.kernels import EPS, row_norms
+from .certificate import Certificate, Residual
+from .problem import Problem
+
+# What changes the objective by less than this, relatively, is a hundred millionth of its last digit.
+_NEGLIGIBLE = 1e-8 * EPS
+
+
+class Published(NamedTuple):
+    """Coefficients as users get them.
+
+    Attributes
+    ----------
+    B : ndarray of shape (n_features, n_tasks)
+        On the scale of X as it was given.
+    intercept : ndarray of shape (n_tasks,)
+    excess : float
+        What rounding them adds to the objective, as far as it is known.
+    rounding : float
+        Bound on what it can add beyond that.
+    """
+
+    B: FloatArray
+    intercept: FloatArray
+    excess: float
+    rounding: float
+
+    def gap(self, certificate: Certificate) -> float:
+        """The gap that a certificate proves for these coefficients."""
+        return max(certificate.gap + self.excess, 0.0) + self.rounding
+
+
+def published(
+    problem: Problem, coefficients: FloatArray, certificate: Certificate, dtype: Any = np.float64
+) -> Published:
+    """Coefficients as users get them, in their precision, and what rounding them does to the objective.
+
+    The intercept and the coefficients of unpenalized columns follow from the penalized ones after those were rounded.
+    """
+    rows, block = np.split(coefficients, [problem.n_rows])
+    on_basis = problem.unpenalized.on_basis(block)
+    B = _in_precision(problem.design.input_coefficients(rows, on_basis)[0], dtype)
+    intercept, left = _rounded_intercept(problem, coefficients, B)
+    residual = certificate.residual
+    if residual is None:  # coefficients that overflow, of which nothing is proved
+        return Published(B, intercept, 0.0, 0.0)
+    change, moved = _change_by_rounding(problem, rows, B, residual)
+    distance, doubt = _unpenalized_distance(problem, coefficients, B, intercept, left)
+    farthest = moved + distance + doubt
+    if problem.unpenalized.n_rows and certificate.gap == 0.0:  # the null model, a minimum along the block
+        excess, rounding = change, 0.5 * _null_curvature(problem, residual) * farthest**2
+    elif problem.unpenalized.n_rows:  # along the block the loss falls no faster than balancing says
+        curvature = problem.curvature_at(coefficients)
+        excess, rounding = change, residual.balancing * farthest + 0.5 * curvature * farthest**2
+    else:  # the problem has the best coefficients of the block, from where the loss rises as a parabola
+        curvature = problem.loss.curvature
+        excess = change + 0.5 * curvature * distance**2 if distance else change
+        rounding = 0.5 * curvature * moved**2 + curvature * doubt * (distance + doubt) if moved + doubt else 0.0
+    if abs(excess) + rounding <= _NEGLIGIBLE * abs(certificate.primal):
+        return Published(B, intercept, 0.0, 0.0)
+    return Published(B, intercept, excess, rounding)
+
+
+def intercept_excess(problem: Problem, coefficients: FloatArray, intercept: FloatArray | None) -> tuple[float, float]:
+    """What a given intercept adds to the objective where the problem takes the optimal one, and its rounding."""
+    if intercept is None or problem.unpenalized.n_rows or not problem.fit_intercept:
+        return 0.0, 0.0
+    total, curvature = problem.samples.total_weight, problem.loss.curvature
+    distance = float(np.linalg.norm(intercept - problem.to_input(coefficients)[1]))
+    reach = problem.reach(coefficients) / np.sqrt(total)
+    size = float(np.linalg.norm(intercept) + np.linalg.norm(problem.samples.center)) + reach
+    excess = 0.5 * curvature * total * distance**2
+    return excess, 64 * EPS * excess + 8 * EPS * curvature * total * size * (distance + EPS * size)
+
+
+def _in_precision(values: FloatArray, dtype: Any) -> FloatArray:
+    """Coefficients in the precision that users get."""
+    rounded = values.astype(dtype, copy=False)
+    if np.isfinite(rounded).all() or not np.isfinite(values).all():
+        return rounded
+    raise ValueError(
+        f"X is in single precision, and so are the coefficients, but they go up to {np.abs(values).max():.3g}, more "
+        "than single precision holds. Give X in double precision (float64), or rescale y."
+    )
+
+
+def _rounded_intercept(problem: Problem, coefficients: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Intercept for ``B``, in its precision, and what rounding took off."""
+    nothing = np.zeros(problem.samples.n_tasks)
+    if not problem.fit_intercept:
+        return nothing.astype(B.dtype), nothing
+    constant = problem.unpenalized.intercept(coefficients[problem.n_rows :])
+    terms = np.stack([problem.samples.center, constant])
+    intercept, left = problem.plus_centers(terms, B.astype(np.float64, copy=False), -1.0, B.dtype)
+    if not np.isfinite(intercept).all():
+        _in_precision(problem.to_input(coefficients)[1], B.dtype)
+    return intercept, left
+
+
+def _null_curvature(problem: Problem, residual: Residual) -> float:
+    """Twice the curvature near a constant predictor, per unit of weight: hardly any where there is one class."""
+    design, samples = problem.design, problem.samples
+    means = design.reduce(np.sum, design.map(problem.loss.curvatures, residual.theta, *samples.handles))
+    return min(problem.loss.curvature, 2.0 * samples.n_tasks * float(means) / samples.total_weight)
+
+
+def _change_by_rounding(problem: Problem, rows: FloatArray, B: FloatArray, residual: Residual) -> tuple[float, float]:
+    """First-order change of the objective by rounded penalized coefficients, and how far predictors move."""
+    if B.dtype == np.float64:
+        return 0.0, 0.0  # certificates allow for it
+    rounded = problem.design.own_coefficients(B.astype(np.float64))
+    moves = rounded - rows
+    moved = float(problem.norms @ row_norms(moves))
+    penalty = problem.penalty_value(rounded) - problem.penalty_value(rows)
+    return penalty - float(np.sum(residual.products * moves)), moved
+
+
+def _unpenalized_distance(
+    problem: Problem, coefficients: FloatArray, B: FloatArray, intercept: FloatArray, left: FloatArray
+) -> tuple[float, float]:
+    """Weighted norm by which predictors differ through the rounding of unpenalized coefficients, and its error.
+
+    ``left`` is what rounding took off the intercept.
+    """
+    rows, block = np.split(coefficients, [problem.n_rows])
+    whole = B.astype(np.float64, copy=False)
+    root = float(np.sqrt(problem.samples.total_weight))
+    distance = doubt = 0.0
+    if problem.unpenalized.rank:
+        on_basis, reach = problem.design.basis_coefficients(whole)
+        distance += float(np.linalg.norm(on_basis - problem.unpenalized.on_basis(block)))
+        doubt += 8 * EPS * reach
+    if problem.fit_intercept:
+        distance += root * float(np.linalg.norm(left))
+        constant = problem.unpenalized.intercept(block)
+        doubt += problem.samples.center_error + root * EPS * float(np.linalg.norm(constant))
+        if (centers := problem.design.column_centers) is not None:  # means, rounded once
+            doubt += root * EPS * float(np.abs(centers) @ row_norms(whole))
+        doubt += 8 * EPS * float(problem.norms @ row_norms(rows))
+        doubt += problem.product_error * (problem.samples.norm + problem.reach(coefficients))
+    if problem.unpenalized.n_rows and len(intercept) == 2:
+        # Users may get the difference of two classes, rounded once more: what the loss does not see is then gone.
+        own = problem.design.own_coefficients(whole)
+        unit = float(np.finfo(B.dtype).eps)
+        unseen = 2.0 * row_norms(own - problem.loss.canonical(own))
+        doubt += float(problem.norms @ unseen) + root * unit * float(np.linalg.norm(intercept))
+    return distance, float(doubt)

@@ -1,0 +1,120 @@
+"""What belongs to the samples: targets and weights, with the totals that no solver changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from .._typing import BoolArray, FloatArray, Handle
+from ..designs import Design
+from ..norm.kernels import EPS, SMALLEST_NORM, exceeds_rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Targets and sample weights, as handles of the design, and what they add up to.
+
+    Attributes
+    ----------
+    Y : handle of shape (n_samples, n_tasks)
+        Targets, less what the unpenalized block of a quadratic loss explains of them.
+    w : handle
+        Weights, positive; they broadcast to the shape of the targets.
+    n_tasks : int
+    count : int
+        Samples of positive weight, however few rows stand for them.
+    total_weight : float
+    means : ndarray of shape (n_tasks,)
+        Weighted means of the targets as they were given.
+    center : ndarray of shape (n_tasks,)
+        What was taken off the targets: the means, or zeros.
+    center_error : float
+        Weighted norm of what the rounding of the means, or of constant targets, leaves out.
+    hides_variation : bool
+        Whether targets that vary by no more than rounding count as constant.
+    norm : float
+        ``sqrt(sum_i w_i ||y_i||^2)``, or more where errors of what was taken off are larger: rounding scales with it.
+    floor : float
+        Greatest lower bound of the loss over all predictors.
+    """
+
+    Y: Handle
+    w: Handle
+    n_tasks: int
+    count: int
+    total_weight: float
+    means: FloatArray
+    center: FloatArray
+    center_error: float = 0.0
+    hides_variation: bool = False
+    norm: float = 0.0
+    floor: float = 0.0
+
+    @property
+    def handles(self) -> tuple[Handle, Handle]:
+        """Targets and weights, in the order in which a loss takes them."""
+        return self.Y, self.w
+
+
+def weighted_sums(Y: FloatArray, w: FloatArray) -> FloatArray:
+    """``sum_i w_i y_i``, a sum over samples for use with a design."""
+    return (w * Y).sum(axis=0)
+
+
+def weighted_squares(Y: FloatArray, w: FloatArray) -> FloatArray:
+    """``sum_i w_i y_i^2``, the same for squares."""
+    return (w * Y * Y).sum(axis=0)
+
+
+def adopt_samples(design: Design, Y: Handle, w: Handle, *, center: bool) -> Samples:
+    """Targets and weights with their sums; ``center`` takes the weighted means off the targets."""
+    total, sums = design.reduce_all((np.sum, w), (weighted_sums, Y, w))
+    means, nothing = sums / total, np.zeros(len(sums))
+    samples = Samples(Y, w, len(sums), design.n_samples, float(total), means, nothing)
+    return _centered(design, samples) if center else samples
+
+
+def check_underflow(design: Design, Y: Handle, squares: FloatArray) -> None:
+    """Refuse targets whose entries are so small that their squares vanish."""
+    if squares.sum() < SMALLEST_NORM**2 and design.reduce(np.count_nonzero, Y):
+        raise ValueError(
+            "Y is so small, or sample_weight is, that the squares of the targets underflow. Rescale them, for example "
+            "to a standard deviation of 1."
+        )
+
+
+def _centered(design: Design, samples: Samples) -> Samples:
+    """Targets less their weighted means; columns that vary by no more than rounding become exact zeros."""
+    (Y, w), total = samples.handles, samples.total_weight
+    means = []
+    for _ in range(2):  # the second round removes what rounding left of a large offset
+        mean = (partial(_weighted_means, total=total), Y, w)
+        means.append(mean)
+        Y = design.map(_shifted, Y, mean=design.total(*mean))
+    first, second, squares = design.reduce_all(*means, (weighted_squares, Y, w))
+    center = first + second
+    if np.abs(center).max() < SMALLEST_NORM / EPS:
+        check_underflow(design, Y, squares)
+    varies = exceeds_rounding(np.sqrt(squares / total), center)
+    error, hides_variation = center_errors(squares, center, varies, total)
+    Y = design.map(partial(np.multiply, varies.astype(np.float64)), Y)
+    return replace(samples, Y=Y, center=center, center_error=error, hides_variation=hides_variation)
+
+
+def center_errors(squares: FloatArray, center: FloatArray, varies: BoolArray, total: float) -> tuple[float, bool]:
+    """Weighted norm of what targets lose by being centered, and whether that is variation which counts as rounding.
+
+    ``squares`` are those of the centered targets.
+    """
+    lost = np.where(varies, 0.0, np.sqrt(squares)) + np.sqrt(total) * EPS * np.abs(center) * (squares > 0.0)
+    return float(np.linalg.norm(lost)), bool(np.any(~varies & (squares > 0.0)))
+
+
+def _weighted_means(Y: FloatArray, w: FloatArray, total: float) -> FloatArray:
+    return weighted_sums(Y, w) / total
+
+
+def _shifted(Y: FloatArray, mean: FloatArray) -> FloatArray:
+    return Y - mean

@@ -1,0 +1,399 @@
+"""The unpenalized block: the intercept and the unpenalized columns, as one orthonormal basis E of sample space.
+
+Where the loss is a quadratic, the block is projected out of X and Y, and nothing of it is left for solvers. Else it has
+rows of coefficients of its own below the penalized ones, and the dual problem asks for ``E^T theta = 0``. Newton steps
+on the coefficients of E bring the dual point there from the primal side; a last step along the curvature makes the
+product zero up to rounding, without leaving the domain of the conjugate, because it is so short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Self
+
+import numpy as np
+
+from .._typing import FloatArray, Handle, IndexArray
+from ..designs import Basis, Columns, Design, Sum, largest_square, products
+from ..losses import Loss
+from ..norm.kernels import column_sums, exceeds_rounding, inverse_weighted_square, row_norms
+from .samples import Samples, check_underflow, weighted_squares
+
+_MOST_STEPS = 1000
+_MOST_HALVINGS = 40
+# A step must bring this much of the decrease that it promises.
+_DECREASE = 1e-4
+# No predictor moves further in one step. Where samples are far from the boundary there is hardly any curvature, and a
+# full Newton step can jump to where there is none at all, with a smaller loss but no way back.
+_LONGEST_MOVE = 8.0
+# Newton decrement, squared and relative to the loss of all samples, at which the last step is short enough.
+_SHORT = 1e-14
+# What is left of ``E^T theta``, relative to the norm of theta, that is no more than rounding.
+_IMBALANCE = 1e-11
+# Where the minimum is reached no predictor moves by more than this in another step; towards one at infinity they do.
+_SETTLED = 1e-3
+# Ridge relative to the largest curvature. Flat directions, of which the tasks of a softmax have one each, do not move.
+_FLAT_RTOL = 1e-12
+# Unpenalized columns that leave less than this of the loss separate the classes.
+_SEPARATED = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Unpenalized:
+    """The block of one problem, with the model that has nothing else.
+
+    Attributes
+    ----------
+    space : Design
+        Owner of sample space.
+    loss : Loss
+    samples : Samples
+    constant : bool
+        Whether an intercept is fitted: the last column of E is then the constant ``1 / sqrt(total weight)``.
+    basis : Basis or None
+        Orthonormal basis of the unpenalized columns of X, the other columns of E.
+    scale : float
+        Factor of E for the rows of coefficients that carry the block; 0 where the loss allows to project it out.
+    in_samples : bool
+        False where few rows stand for the samples: from them the block is gone.
+    center : ndarray of shape (rank, n_tasks)
+        Coefficients, on the basis, of what was taken off the targets.
+    null : ndarray of shape (rank + constant, n_tasks)
+        Coefficients of E in the model without features, for the targets as they are.
+    null_loss : float
+        Loss of the model without features.
+    has_minimum : bool
+        False where the coefficients of the block have no finite optimum.
+    """
+
+    space: Design
+    loss: Loss
+    samples: Samples
+    constant: bool
+    basis: Basis | None
+    center: FloatArray
+    null: FloatArray
+    null_loss: float
+    scale: float = 0.0
+    in_samples: bool = True
+    has_minimum: bool = True
+
+    # Shape ------------------------------------------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        """Columns of the basis."""
+        return 0 if self.basis is None else self.basis.rank
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of coefficients that carry the block."""
+        return self.rank + self.constant if self.scale > 0.0 else 0
+
+    @property
+    def columns(self) -> IndexArray:
+        """Columns of X that are not penalized."""
+        return np.zeros(0, dtype=np.intp) if self.basis is None else self.basis.columns
+
+    @property
+    def constant_value(self) -> float:
+        """The entries of the constant column of E."""
+        return 1.0 / float(np.sqrt(self.samples.total_weight))
+
+    def on(self, space: Design, samples: Samples, basis: Basis | None) -> Self:
+        """The same block in another sample space."""
+        return replace(self, space=space, samples=samples, basis=basis)
+
+    def null_rows(self) -> FloatArray:
+        """Rows of coefficients of the model without features."""
+        return self.null / self.scale if self.scale > 0.0 else self.null[:0]
+
+    # Products ---------------------------------------------------------------------------------------
+
+    def intercept(self, rows: FloatArray) -> FloatArray:
+        """What the rows of the block add to every predictor, where they carry the intercept."""
+        if not (self.constant and self.scale > 0.0):
+            return np.zeros(self.samples.n_tasks)
+        return self.scale * self.constant_value * rows[-1]
+
+    def with_intercept(self, rows: FloatArray, intercept: FloatArray) -> FloatArray:
+        """The rows with another intercept, where they carry one."""
+        if not (self.constant and self.scale > 0.0):
+            return rows
+        return np.vstack([rows[:-1], intercept / (self.scale * self.constant_value)])
+
+    def on_basis(self, rows: FloatArray) -> FloatArray:
+        """Coefficients of the basis, those of what was taken off the targets included."""
+        return self.center + self.scale * rows[: self.rank] if self.scale > 0.0 else self.center
+
+    def plus_basis(self, Z: Handle, rows: FloatArray) -> Handle:
+        """A predictor with the part of the basis added."""
+        if self.basis is None or self.scale == 0.0:
+            return Z
+        return self.space.map(partial(_plus_move, self.scale * rows[: self.rank]), Z, self.basis.Q)
+
+    def sums(self, theta: Handle) -> list[Sum]:
+        """The sums over samples of which :meth:`products` makes ``scale E^T theta``."""
+        if self.scale == 0.0:
+            return []
+        with_basis: list[Sum] = [] if self.basis is None else [(products, self.basis.Q, theta)]
+        return with_basis + ([(column_sums, theta)] if self.constant else [])
+
+    def products(self, found: Sequence[Any]) -> FloatArray:
+        """``scale E^T theta`` from the sums."""
+        factors = [self.scale] * (self.basis is not None) + [self.scale * self.constant_value] * self.constant
+        return np.vstack([factor * part for factor, part in zip(factors, found, strict=True)])
+
+    def reach(self, rows: FloatArray) -> float:
+        """Bound on the weighted norm of what the rows of the block predict, whatever cancels."""
+        return self.scale * float(row_norms(rows).sum())
+
+    def appended(self, columns: Columns) -> Columns:
+        """Local columns with those of the block after them."""
+        if self.scale == 0.0:
+            return columns
+        if self.basis is not None:
+            columns = columns.with_columns(self.scale * self.basis.Q)
+        return columns.with_constant(self.scale * self.constant_value) if self.constant else columns
+
+    def largest_row(self) -> float:
+        """Largest weighted squared norm of a row of the basis; blocks of samples may count for more."""
+        if self.basis is None:
+            return 0.0
+        return largest_square(self.space, self.basis.Q, self.samples.w)
+
+    @cached_property
+    def E(self) -> Handle:
+        """The whole basis, a sample-space handle."""
+        if self.basis is None:
+            return self.space.map(partial(_constant_column, value=self.constant_value), self.samples.w)
+        if not self.constant:
+            return self.basis.Q
+        return self.space.map(partial(_with_constant, value=self.constant_value), self.basis.Q)
+
+    # Balance ----------------------------------------------------------------------------------------
+
+    def balanced(self, theta: Handle, Z: Handle) -> Handle:
+        """A dual point near ``theta``, that of the predictor ``Z``, with ``E^T theta = 0`` up to rounding."""
+        if self.basis is None:
+            return self._without_mean(theta)
+        theta = self._dual_point(self.minimized(Z)[0])
+        theta = self._corrected(theta, times=3)  # the later ones remove what rounding left
+        if self.imbalance(theta) <= _IMBALANCE * self._norm(theta):
+            return theta
+        return self.space.map(np.zeros_like, theta)  # feasible, and proves little
+
+    def nearly_balanced(self, theta: Handle) -> Handle:
+        """The same to first order, for a fraction of the price: an estimate for inner solves, not a proof."""
+        return self._without_mean(theta) if self.basis is None else self._corrected(theta, times=1)
+
+    def _without_mean(self, theta: Handle) -> Handle:
+        """The loss balances a dual point exactly where the block is the constant alone."""
+        if not (self.constant and self.in_samples):
+            return theta
+        totals = self.space.total(self.loss.balance_totals, theta, *self.samples.handles)
+        return self.space.map(self.loss.balance, theta, *self.samples.handles, totals=totals)
+
+    def imbalance(self, theta: Handle) -> float:
+        """``||E^T theta||``: where it is not zero the dual value has an error, in proportion to the coefficients.
+
+        Zero by construction where the block is the constant alone.
+        """
+        return 0.0 if self.basis is None else float(np.linalg.norm(self.space.reduce(products, self.E, theta)))
+
+    def _norm(self, theta: Handle) -> float:
+        return float(np.sqrt(self.space.reduce(inverse_weighted_square, theta, self.samples.w)))
+
+    def _corrected(self, theta: Handle, times: int) -> Handle:
+        """Steps along the tangent."""
+        curvature = self._curvature(theta)
+        for _ in range(times):
+            step, _ = self._newton_step(theta, curvature)
+            theta = self.space.map(partial(_along_tangent, self.loss, step), theta, *self.samples.handles, self.E)
+        return theta
+
+    # Newton's method on the coefficients of E -------------------------------------------------------
+
+    def minimized(self, Z: Handle) -> tuple[Handle, FloatArray]:
+        """The predictor where the loss is smallest along E, from ``Z``, and the coefficients of E that lead there.
+
+        The predictor is the state: a dual point forgets probabilities below rounding, and steps from it could never
+        raise them again.
+        """
+        moved = np.zeros((self.rank + self.constant, self.samples.n_tasks))
+        for _ in range(_MOST_STEPS):
+            theta = self._dual_point(Z)
+            step, decrement = self._newton_step(theta, self._curvature(theta))
+            if not decrement > _SHORT * self.samples.total_weight:
+                break
+            factor = self._step_length(Z, step, decrement)
+            if factor == 0.0:
+                break
+            moved = moved + factor * step
+            Z = self.space.map(partial(_plus_move, factor * step), Z, self.E)
+        return Z, moved
+
+    def polished(self, rows: FloatArray, Z: Handle) -> FloatArray:
+        """Rows of the block where the loss is smallest, to the last digits; ``Z`` is the predictor with ``rows``."""
+        Z, moved = self.minimized(Z)
+        theta = self._dual_point(Z)
+        step, decrement = self._newton_step(theta, self._curvature(theta))
+        # So near, a whole step squares the error, while the change of the loss is too small to be measured.
+        if decrement <= _SHORT * self.samples.total_weight:
+            moved = moved + step
+        return rows + moved / self.scale
+
+    def is_settled(self, Z: Handle) -> bool:
+        """Whether ``Z``, from :meth:`minimized`, is at a minimum: if that is at infinity, steps do not get shorter.
+
+        Along a direction in which the loss falls for ever it falls exponentially, and a Newton step on such a function
+        has always the same length.
+        """
+        theta = self._dual_point(Z)
+        step, decrement = self._newton_step(theta, self._curvature(theta))
+        return bool(np.isfinite(decrement) and self.space.reduce(partial(_n_moving, step=step), self.E) == 0)
+
+    def _dual_point(self, Z: Handle) -> Handle:
+        return self.space.map(self.loss.dual_point, Z, *self.samples.handles)
+
+    def _curvature(self, theta: Handle) -> FloatArray:
+        """Second derivatives along E, with a ridge that makes flat directions harmless."""
+        H: FloatArray = self.space.reduce(self.loss.curvature_along, theta, *self.samples.handles, self.E)
+        H[np.diag_indices(len(H))] += _FLAT_RTOL * float(np.diagonal(H).max(initial=0.0)) or 1.0
+        return H
+
+    def _newton_step(self, theta: Handle, curvature: FloatArray) -> tuple[FloatArray, float]:
+        """Coefficients of E of the Newton step, and its decrement squared."""
+        gradient = self.space.reduce(products, self.E, theta)
+        if not np.isfinite(curvature.sum() + gradient.sum()):  # the coefficients overflow: there is no step
+            return np.zeros_like(gradient), np.nan
+        step = np.linalg.solve(curvature, gradient.ravel()).reshape(gradient.shape)
+        step = self.loss.canonical(step)  # rounding in flat directions, blown up
+        return step, float(np.vdot(step, gradient))
+
+    def _step_length(self, Z: Handle, step: FloatArray, decrement: float) -> float:
+        factor = 1.0
+        if not self.loss.is_quadratic:  # on a quadratic a whole step is exact
+            longest = float(self.space.reduce(partial(_longest_move, step=step), self.E))
+            factor = _LONGEST_MOVE / max(longest, _LONGEST_MOVE)
+        for _ in range(_MOST_HALVINGS):
+            move = partial(_change, self.loss, factor * step)
+            change = self.space.reduce(move, Z, *self.samples.handles, self.E)
+            if change <= -_DECREASE * factor * decrement:
+                return factor
+            factor *= 0.5
+        return 0.0
+
+
+def fit_unpenalized(design: Design, loss: Loss, samples: Samples, constant: bool, basis: Basis | None) -> Unpenalized:
+    """The block with the model that has nothing else; a quadratic loss has it projected out of the targets."""
+    rank = 0 if basis is None else basis.rank
+    intercept = np.zeros(samples.n_tasks)
+    if constant and not loss.is_quadratic:
+        intercept = loss.null_intercept(samples.means)
+    samples, null_loss = _with_totals(design, loss, samples, intercept)
+    block = Unpenalized(
+        design, loss, samples, constant, basis, np.zeros((rank, samples.n_tasks)),
+        np.zeros((rank + constant, samples.n_tasks)), null_loss,
+    )  # fmt: skip
+    if constant:
+        block.null[-1] = intercept / block.constant_value
+    if basis is None:
+        return block
+    return _projected(block, basis) if loss.is_quadratic else _with_null_model(block)
+
+
+def _with_totals(
+    design: Design, loss: Loss, samples: Samples, intercept: FloatArray, on_basis: float = 0.0
+) -> tuple[Samples, float]:
+    """Samples with their norm and floor, ``on_basis`` that of what was taken off; and the loss of a constant."""
+    value = partial(_constant_predictor_value, loss, intercept)
+    null_loss, floor, squares = design.reduce_all(
+        (value, *samples.handles), (loss.floor, *samples.handles), (weighted_squares, *samples.handles)
+    )
+    if on_basis == 0.0:
+        check_underflow(design, samples.Y, squares)
+    norm = float(np.hypot(np.sqrt(squares.sum()), on_basis))
+    return replace(samples, norm=norm, floor=float(floor)), float(null_loss)
+
+
+def _projected(block: Unpenalized, basis: Basis) -> Unpenalized:
+    """The block of a quadratic loss: the targets are what the unpenalized columns do not explain of them."""
+    space, (Y, w) = block.space, block.samples.handles
+    before = np.sqrt(space.reduce(weighted_squares, Y, w))
+    coefficients = block.center
+    for _ in range(2):  # the second round removes what rounding left
+        found = space.reduce(products, basis.Q, space.map(np.multiply, Y, w))
+        Y = space.map(partial(_plus_move, -found), Y, basis.Q)
+        coefficients = coefficients + found
+    left = np.sqrt(space.reduce(weighted_squares, Y, w))
+    Y = space.map(partial(np.multiply, exceeds_rounding(left, before).astype(np.float64)), Y)
+    size = basis.condition * float(np.linalg.norm(coefficients))
+    intercept = np.zeros(block.samples.n_tasks)
+    samples, null_loss = _with_totals(space, block.loss, replace(block.samples, Y=Y), intercept, size)
+    return replace(block, samples=samples, center=coefficients, null_loss=null_loss)
+
+
+def _with_null_model(block: Unpenalized) -> Unpenalized:
+    """The block with the null model that Newton's method finds from the best constant."""
+    space, samples = block.space, block.samples
+    start = space.map(partial(_predict, coefficients=block.null), block.E)
+    Z, moved = block.minimized(start)
+    found = replace(block, null=block.null + moved, has_minimum=block.is_settled(Z))
+    value = partial(_null_value, block.loss, found.null)
+    null_loss = float(space.reduce(value, *samples.handles, block.E))
+    if null_loss - samples.floor <= _SEPARATED * (block.null_loss - samples.floor):
+        raise ValueError(
+            "unpenalized columns tell the classes apart without an error, so that their coefficients have no "
+            "finite optimum. Penalise them, or leave out those that encode the labels."
+        )
+    return replace(found, null_loss=null_loss)
+
+
+# Functions of some rows, which may be elsewhere: they take nothing along but the loss and a step.
+
+
+def _plus_move(step: FloatArray, Z: FloatArray, E: FloatArray) -> FloatArray:
+    return Z + E @ step
+
+
+def _longest_move(E: FloatArray, step: FloatArray) -> float:
+    """Largest change of a predictor in some rows: added up over blocks it is still a bound."""
+    return float(np.abs(E @ step).max(initial=0.0))
+
+
+def _along_tangent(
+    loss: Loss, step: FloatArray, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray
+) -> FloatArray:
+    return loss.moved_along_tangent(theta, Y, w, E @ step)
+
+
+def _change(loss: Loss, step: FloatArray, Z: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> float:
+    return loss.change(Z, Y, w, E @ step)
+
+
+def _constant_column(w: FloatArray, value: float) -> FloatArray:
+    return np.full((len(w), 1), value)
+
+
+def _with_constant(Q: FloatArray, value: float) -> FloatArray:
+    return np.hstack([Q, np.full((len(Q), 1), value)])
+
+
+def _n_moving(E: FloatArray, step: FloatArray) -> int:
+    """Predictors that a step changes."""
+    return int(np.count_nonzero(np.abs(E @ step) > _SETTLED))
+
+
+def _predict(E: FloatArray, coefficients: FloatArray) -> FloatArray:
+    return E @ coefficients
+
+
+def _null_value(loss: Loss, null: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> float:
+    return loss.value(E @ null, Y, w)
+
+
+def _constant_predictor_value(loss: Loss, intercept: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+    return loss.value(np.broadcast_to(intercept, Y.shape), Y, w)
