@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -281,18 +282,46 @@ class Problem:
 
     def residual(self, B: FloatArray, Z: Handle | None = None, cancelled: float = 0.0) -> Residual:
         """What ``B`` leaves unexplained, two products or with ``Z`` one."""
-        (Y, w), block = self.samples.handles, self.unpenalized
         Z = self.predictor(B) if Z is None else Z
+        theta, sums = self._unexplained(Z)
+        C, found = self.design.evaluate(theta, *sums)
+        return self._residual(B, theta, C, found, cancelled)
+
+    def residuals(self, several: Sequence[FloatArray]) -> list[Residual]:
+        """The same of several coefficients in two products with X in all: certificates of many alphas at once."""
+        block, n, q = self.unpenalized, self.n_rows, self.samples.n_tasks
+        offset = np.concatenate([block.intercept(B[n:]) for B in several]) if block.constant and block.n_rows else None
+        side_by_side = self.design.matmul(np.hstack([B[:n] for B in several]), offset)
+        states = []
+        for k, B in enumerate(several):
+            Z = self.design.map(partial(_columns, first=k * q, last=(k + 1) * q), side_by_side)
+            states.append(self._unexplained(block.plus_basis(Z, B[n:])))
+        C = self.design.rmatmul(self.design.map(_side_by_side, *(theta for theta, _ in states)))
+        return [
+            self._residual(B, theta, C[:, k * q : (k + 1) * q], self.design.reduce_all(*sums))
+            for k, (B, (theta, sums)) in enumerate(zip(several, states, strict=True))
+        ]
+
+    def _unexplained(self, Z: Handle) -> tuple[Handle, list[Sum]]:
+        """Balanced dual point of a predictor, and the sums over samples that a residual has."""
+        (Y, w), block = self.samples.handles, self.unpenalized
         raw = self.dual_point(Z)
         theta = block.balanced(raw, Z)
-        C, (square, totals, loss, cancelling, *balancing) = self.design.evaluate(
-            theta,
+        sums: list[Sum] = [
             (inverse_weighted_square, theta, w),
             (self.loss.ray_totals, theta, Y, w),
             (self.loss.value, Z, Y, w),
             (self.loss.cancelling_size, Z, w),
-            *([(_squared_distance, raw, theta, w)] if block.n_rows else []),
-        )
+        ]
+        if block.n_rows:
+            sums.append((_squared_distance, raw, theta, w))
+        return theta, sums
+
+    def _residual(
+        self, B: FloatArray, theta: Handle, C: FloatArray, found: list[Any], cancelled: float = 0.0
+    ) -> Residual:
+        square, totals, loss, cancelling, *balancing = found
+        block = self.unpenalized
         reach = self.samples.norm + cancelled + self.reach(B)
         correlations = self.penalty.norms(C)
         if self.product_error > 0.0:  # upper bounds where products are not exact
@@ -382,7 +411,7 @@ class Problem:
             return np.full(self.n_rows, np.inf)
         bounds = partial(self.loss.curvature_bounds, gap=certificate.gap)
         h = self.design.map(bounds, certificate.theta, *self.samples.handles)
-        columns = (self.design.map(partial(_column, k=k), h) for k in range(self.samples.n_tasks))
+        columns = (self.design.map(partial(_columns, first=k, last=k + 1), h) for k in range(self.samples.n_tasks))
         return np.max([self.design.column_norms(column) for column in columns], axis=0)
 
     def lam_max(self, weights: FloatArray, residual: Residual | None = None) -> float:
@@ -532,5 +561,9 @@ def _scaled_product(E: FloatArray, h: FloatArray, scale: float) -> FloatArray:
     return scale * E * h
 
 
-def _column(h: FloatArray, k: int) -> FloatArray:
-    return h[:, k : k + 1]
+def _columns(values: FloatArray, first: int, last: int) -> FloatArray:
+    return np.ascontiguousarray(values[:, first:last])
+
+
+def _side_by_side(*values: FloatArray) -> FloatArray:
+    return np.hstack(values)
