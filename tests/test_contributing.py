@@ -54,33 +54,76 @@ def test_names_of_the_code_exist(page):
 
 
 def layers_of_the_page():
-    """Modules of each row of the table of layers."""
-    table = PAGES["architecture"].partition("what it owns")[2].partition("What a fit does")[0]
-    return [set(re.findall(r"``(\w+)``", row)) for row in re.findall(r"^   \* - (.*)$", table, flags=re.MULTILINE)]
+    """Modules of each row of the table of layers, by its name."""
+    table = PAGES["architecture"].partition("what it owns")[2].partition("Outside the package")[0]
+    rows = re.findall(r"^   \* - ([a-z ]+)\n     - (.*)\n", table, flags=re.MULTILINE)
+    return {name: re.findall(r"``(\w+)``", modules) for name, modules in rows}
 
 
 def test_the_table_of_the_page_is_that_of_the_imports():
     assert layers_of_the_page() == LAYERS
+    assert len(LAYERS) <= 10
 
 
 def test_the_picture_is_that_of_the_imports():
     drawing = load(FOLDER / "draw_layers.py")
-    assert [set(layer) for layer in drawing.read_layers()] == LAYERS
+    assert drawing.read_layers() == LAYERS
     picture = (FOLDER / "layers.svg").read_text(encoding="utf-8")
-    assert picture == drawing.draw(drawing.read_layers()), "run python docs/contributing/draw_layers.py"
+    assert picture == drawing.draw(LAYERS), "run python docs/contributing/draw_layers.py"
     heights = {
         module: int(y) for y, module in re.findall(r'class="module"[^>]* y="(\d+)"[^>]*>([^<]+)</text>', picture)
     }
-    assert set(heights) == set().union(*LAYERS)
-    for lower, upper in pairwise(LAYERS):
+    assert sorted(heights) == sorted(module for modules in LAYERS.values() for module in modules)
+    for lower, upper in pairwise(LAYERS.values()):
         assert max(heights[name] for name in upper) < min(heights[name] for name in lower)  # y grows downwards
-    assert picture.count('class="group"') == len(drawing.GROUPS)
 
 
 def test_a_picture_of_other_layers_would_be_another():
     drawing = load(FOLDER / "draw_layers.py")
-    layers = drawing.read_layers()
-    assert drawing.draw([*layers[:5], ["novelty"], *layers[5:]]) != drawing.draw(layers)
+    assert drawing.draw(LAYERS | {"novelty": ["novelty"]}) != drawing.draw(LAYERS)
+
+
+def followed(function):
+    """Functions of the package in the order of their first calls, each with those that were running."""
+    source = str(Path(go.__file__).parent)
+    running, first = [], {}
+
+    def notice(frame, event, _):
+        code = frame.f_code
+        if not code.co_filename.startswith(source) or event not in ("call", "return"):
+            return
+        module = ".".join(Path(code.co_filename).relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+        name = f"{module}.{code.co_qualname}"
+        if event == "return":
+            running.pop()
+            return
+        first.setdefault(name, tuple(running))
+        running.append(name)
+
+    sys.setprofile(notice)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return first
+
+
+def test_the_picture_of_a_call_is_true():
+    """Each function of the picture is called by the one it stands below, and in this order."""
+    drawing = load(FOLDER / "draw_call.py")
+    assert (FOLDER / "call.svg").read_text(encoding="utf-8") == drawing.draw(drawing.CALL), (
+        "run python docs/contributing/draw_call.py"
+    )
+    data = go.datasets.make_correlated_groups(60, 200, 3, random_state=0)
+    calls = followed(lambda: go.GroupOWLRegressor(alpha=0.3).fit(data.X, data.Y))
+    order = {name: position for position, name in enumerate(calls)}
+    path = []
+    for depth, name, _ in drawing.CALL:
+        assert name in calls, f"{name} is not called"
+        path = [*path[:depth], name]
+        assert set(path[:-1]) <= set(calls[name]), f"{name} is not called by {path[-2]}"
+    named = [order[name] for _, name, _ in drawing.CALL]
+    assert named[:-1] == sorted(named[:-1])
 
 
 def test_commands_of_the_pages_are_in_the_makefile():
