@@ -12,7 +12,7 @@ import pytest
 
 from groupowl import _files
 from groupowl._files import beside, fresh_file, fresh_folder, write_file
-from groupowl.persistence import folders
+from groupowl.storage import folders
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="there are no such files and signals")
 

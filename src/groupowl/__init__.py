@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .gram import SufficientStatistics
     from .path import PathPoint, PathResult, group_owl_path
     from .penalty import GroupOWL, owl_dual_norm, owl_norm, owl_prox
-    from .persistence import load, save
     from .screening import SafeScreener, ScreenReport
+    from .storage import load, save
     from .versions import show_versions
     from .weights import oscar_lam
 
@@ -83,8 +83,8 @@ _NAMES_OF = {
     "gram": ("SufficientStatistics",),
     "path": ("PathPoint", "PathResult", "group_owl_path"),
     "penalty": ("GroupOWL", "owl_dual_norm", "owl_norm", "owl_prox"),
-    "persistence": ("load", "save"),
     "screening": ("SafeScreener", "ScreenReport"),
+    "storage": ("load", "save"),
     "versions": ("show_versions",),
     "weights": ("oscar_lam",),
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._checks import checked_path
 from .classes import storable_names
-from .encoding import Decoder, Encoder, is_storable
+from .codec import Decoder, Encoder, is_storable
 from .folders import read_folder, write_folder
 from .schema import Damage, check_object
 

@@ -51,7 +51,7 @@ def belongs_to(obj: Any, classes: dict[str, Any]) -> bool:
 
 
 def storable_names() -> str:
-    """What :func:`groupowl.persistence.save` takes, for messages."""
+    """What :func:`groupowl.save` takes, for messages."""
     return ", ".join([*ESTIMATORS, *RESULTS])
 
 
