@@ -16,7 +16,7 @@ import groupowl as go
 from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor, GroupOWLRegressorCV
 from groupowl.path import group_owl_path
 from groupowl.storage import folders, load, save
-from groupowl.storage.classes import ESTIMATORS, SPLITTERS
+from groupowl.storage.codec import ESTIMATORS, SPLITTERS
 from groupowl.storage.codec import Decoder, Encoder
 from support import make_case
 

@@ -1,29 +1,40 @@
 """Objects as JSON trees whose arrays are stored beside them.
 
 None, truth values, integers, finite floats, text, lists, and dictionaries with text for keys are themselves. Everything
-else is a dictionary with the key ``"$"``, which says what it is.
+else is a dictionary with the key ``"$"``, which says what it is. Objects of classes that are not listed here are
+neither written nor made when reading.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
+from sklearn import model_selection
 
-from .classes import (
-    ESTIMATORS,
-    RECORDS,
-    RESULTS,
-    SPLITTERS,
-    belongs_to,
-    constructor_arguments,
-    fitted_attributes,
-    is_fitted_name,
-    public_fields,
-)
-from .schema import Damage
+from .. import estimators
+from ..path import PathPoint, PathResult
+from ..solvers import APGD, SPGD, History, SolveResult, WorkingSet
+
+#: Estimators by name; their parameters and fitted attributes are stored.
+ESTIMATORS: dict[str, Any] = {
+    name: item for name in estimators.__all__ if hasattr(item := getattr(estimators, name), "fit")
+}
+_RESULTS: dict[str, Any] = {item.__name__: item for item in (PathResult, SolveResult, History)}
+#: What can be saved by itself.
+STORABLE = ESTIMATORS | _RESULTS
+#: Dataclasses whose fields are stored: results, and what occurs in them and in parameters.
+RECORDS = _RESULTS | {item.__name__: item for item in (PathPoint, WorkingSet, APGD, SPGD)}
+#: Splitters of scikit-learn by name; the arguments of their constructors are stored.
+SPLITTERS: dict[str, Any] = {
+    name: item
+    for name, item in vars(model_selection).items()
+    if name in model_selection.__all__ and hasattr(item, "get_n_splits") and not name.startswith("Base")
+}
 
 _TAG = "$"
 # Kinds of arrays that are stored as they are: numbers, truth values, text, bytes and dates.
@@ -41,9 +52,29 @@ _REMEDIES = {
 _OTHER_REMEDY = "Only plain values, arrays and objects of groupowl can be saved."
 
 
-def is_storable(obj: Any) -> bool:
-    """Whether an object can be saved by itself."""
-    return belongs_to(obj, ESTIMATORS) or belongs_to(obj, RESULTS)
+class Damage(ValueError):
+    """What is wrong with something that was read, and where."""
+
+
+def belongs_to(obj: Any, classes: dict[str, Any]) -> bool:
+    """Whether an object is exactly of one of the classes: a subclass may have state that nobody would store."""
+    return classes.get(type(obj).__name__) is type(obj)
+
+
+def is_fitted_name(name: str) -> bool:
+    """Whether an attribute of this name is what a fit has left."""
+    return (name.endswith("_") and not name.startswith("_")) or name.startswith("_fit")
+
+
+def fitted_attributes(estimator: Any) -> dict[str, Any]:
+    """What a fit has left on an estimator."""
+    return {name: value for name, value in vars(estimator).items() if is_fitted_name(name)}
+
+
+def public_fields(record: Any) -> dict[str, Any]:
+    """Fields of a dataclass; those that begin with an underscore hold functions and have a default."""
+    names = [item.name for item in fields(record) if not item.name.startswith("_")]
+    return {name: getattr(record, name) for name in names}
 
 
 class Encoder:
@@ -61,29 +92,26 @@ class Encoder:
 
     def encode(self, value: Any, place: str = "") -> Any:
         """The tree of a value; ``place`` is where in the whole it stands."""
-        if value is None or type(value) in (bool, int, str):
+        kind = type(value)
+        if value is None or kind in (bool, int, str):
             return value
-        if type(value) is float:
+        if kind is float:
             return value if math.isfinite(value) else {_TAG: "float", "value": repr(value)}
+        if kind is list:
+            return self._encode_items(value, place)
+        if kind is tuple:
+            return {_TAG: "tuple", "items": self._encode_items(value, place)}
+        if kind is dict:
+            return self._encode_dict(value, place)
         if isinstance(value, np.ndarray | np.generic):
             return self._encode_array(value, place)
-        if type(value) in (list, tuple):
-            items = [self.encode(item, f"{place}[{i}]") for i, item in enumerate(value)]
-            return items if type(value) is list else {_TAG: "tuple", "items": items}
-        if type(value) is dict:
-            return self._encode_dict(value, place)
         return self._encode_object(value, place)
 
-    def _encode_array(self, value: Any, place: str) -> Any:
-        array = np.asarray(value)
-        if array.dtype.kind == "O":
-            items = [self.encode(item, f"{place}[{i}]") for i, item in enumerate(array.ravel().tolist())]
-            return {_TAG: "objects", "shape": list(array.shape), "items": items}
-        if array.dtype.kind not in _PLAIN_KINDS:
-            raise self._refusal(value, place)
-        name = f"array_{len(self.arrays)}"
-        self.arrays[name] = array
-        return {_TAG: "scalar" if isinstance(value, np.generic) else "array", "name": name}
+    def _encode_items(self, values: Sequence[Any], place: str) -> list[Any]:
+        return [self.encode(item, f"{place}[{i}]") for i, item in enumerate(values)]
+
+    def _encode_named(self, values: dict[str, Any], place: str) -> dict[str, Any]:
+        return {name: self.encode(item, f"{place}.{name}" if place else name) for name, item in values.items()}
 
     def _encode_dict(self, value: dict[Any, Any], place: str) -> Any:
         if all(type(key) is str for key in value) and _TAG not in value:
@@ -91,8 +119,16 @@ class Encoder:
         pairs = [[self.encode(key, place), self.encode(item, f"{place}[{key!r}]")] for key, item in value.items()]
         return {_TAG: "dict", "pairs": pairs}
 
-    def _encode_named(self, values: dict[str, Any], place: str = "") -> dict[str, Any]:
-        return {name: self.encode(item, f"{place}.{name}" if place else name) for name, item in values.items()}
+    def _encode_array(self, value: Any, place: str) -> Any:
+        array = np.asarray(value)
+        if array.dtype.kind == "O":
+            items = self._encode_items(array.ravel().tolist(), place)
+            return {_TAG: "objects", "shape": list(array.shape), "items": items}
+        if array.dtype.kind not in _PLAIN_KINDS:
+            raise self._refusal(value, place)
+        name = f"array_{len(self.arrays)}"
+        self.arrays[name] = array
+        return {_TAG: "scalar" if isinstance(value, np.generic) else "array", "name": name}
 
     def _encode_object(self, value: Any, place: str) -> Any:
         name = type(value).__name__
@@ -103,7 +139,9 @@ class Encoder:
         if belongs_to(value, RECORDS):
             return {_TAG: "record", "class": name, "fields": self._encode_named(public_fields(value), place)}
         if belongs_to(value, SPLITTERS):
-            return {_TAG: "splitter", "class": name, "args": self._encode_named(constructor_arguments(value), place)}
+            known = vars(value) | vars(value).get("cvargs", {})  # where a repeated splitter keeps some arguments
+            args = {name: known[name] for name in inspect.signature(type(value)).parameters if name in known}
+            return {_TAG: "splitter", "class": name, "args": self._encode_named(args, place)}
         raise self._refusal(value, place)
 
     def _refusal(self, value: Any, place: str) -> TypeError:
@@ -123,31 +161,24 @@ class Decoder:
 
     def __init__(self, arrays: dict[str, Any]) -> None:
         self.arrays = arrays
-        self.used: set[str] = set()
         self._makers: dict[str, Callable[[dict[str, Any]], Any]] = {
             "float": lambda node: _SPECIAL[node["value"]],
             "tuple": lambda node: tuple(self._decode(node["items"])),
             "dict": lambda node: {self._decode(key): self._decode(item) for key, item in node["pairs"]},
-            "array": lambda node: self._array(node["name"]),
-            "scalar": self._decode_scalar,
+            "array": self._take_array,
+            "scalar": lambda node: self._take_array(node)[()],
             "objects": self._decode_objects,
             "estimator": self._decode_estimator,
-            "record": lambda node: RECORDS[node["class"]](**self._decode_named(node["fields"])),
-            "splitter": lambda node: SPLITTERS[node["class"]](**self._decode_named(node["args"])),
+            "record": lambda node: RECORDS[node["class"]](**self._decode(node["fields"])),
+            "splitter": lambda node: SPLITTERS[node["class"]](**self._decode(node["args"])),
         }
 
     def decode(self, node: Any) -> Any:
-        """The value of a whole tree, or an error that says how it is damaged."""
-        try:
-            value = self._decode(node)
-        except RecursionError:
-            raise Damage("its tree is nested too deeply") from None
-        except Damage:
-            raise
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise Damage(f"{type(error).__name__} {error}") from error
-        if unused := sorted(self.arrays.keys() - self.used):
-            raise Damage(f"it has the array {unused[0]!r}, which nothing in it names")
+        """The value of a whole tree; one that is damaged raises almost anything."""
+        self._unused = dict(self.arrays)  # each array has one place in the tree
+        value = self._decode(node)
+        if self._unused:
+            raise Damage(f"it has the array {min(self._unused)!r}, which nothing in it names")
         return value
 
     def _decode(self, node: Any) -> Any:
@@ -155,25 +186,20 @@ class Decoder:
             return [self._decode(item) for item in node]
         if not isinstance(node, dict):
             return node
-        return self._makers[node[_TAG]](node) if _TAG in node else self._decode_named(node)
-
-    def _decode_named(self, node: dict[str, Any]) -> dict[str, Any]:
+        if _TAG in node:
+            return self._makers[node[_TAG]](node)
         return {name: self._decode(item) for name, item in node.items()}
 
-    def _array(self, name: str) -> Any:
-        if name not in self.arrays:
+    def _take_array(self, node: dict[str, Any]) -> Any:
+        name = node["name"]
+        if name not in self._unused:
             raise Damage(f"its array {name!r} is missing")
-        self.used.add(name)
-        array = self.arrays[name]
+        array = self._unused.pop(name)
         if array.dtype.kind not in _PLAIN_KINDS:
             raise Damage(f"its array {name!r} has the dtype {array.dtype}, which is never saved")
+        if node[_TAG] == "scalar" and array.ndim:
+            raise Damage(f"its number {name!r} is an array of shape {array.shape}")
         return array
-
-    def _decode_scalar(self, node: dict[str, Any]) -> Any:
-        array = self._array(node["name"])
-        if array.ndim:
-            raise Damage(f"its number {node['name']!r} is an array of shape {array.shape}")
-        return array[()]
 
     def _decode_objects(self, node: dict[str, Any]) -> Any:
         array = np.empty(len(node["items"]), dtype=object)
@@ -181,8 +207,8 @@ class Decoder:
         return array.reshape(node["shape"])
 
     def _decode_estimator(self, node: dict[str, Any]) -> Any:
-        estimator = ESTIMATORS[node["class"]](**self._decode_named(node["params"]))
-        fitted = self._decode_named(node["fitted"])
+        estimator = ESTIMATORS[node["class"]](**self._decode(node["params"]))
+        fitted = self._decode(node["fitted"])
         for name in fitted:
             if not is_fitted_name(name) or hasattr(type(estimator), name):
                 raise Damage(f"{node['class']}.{name} is nothing that a fit leaves behind")

@@ -1,289 +1,94 @@
-"""What a saved object must hold: one table of fields, their kinds and shapes, for the check of all that is read.
+"""What a saved object must hold: tables of fields, their kinds and shapes, for the check of all that is read.
 
-A shape is written in letters: d features, q tasks or classes, t rows of ``coef_``, p penalized and u unpenalized
-features, n alphas, h rows of a history. The first field with a letter says what it is, and all others must agree.
+A table has the names of fields by what they must be: a kind, and for an array the letters of its shape. The letters
+mean d features, q tasks or classes, t rows of ``coef_``, p penalized and u unpenalized features, n alphas, f folds, h
+rows of a history. The first field with a letter says how many there are, and all others must agree; ``= d`` is a field
+that says it itself, and ``*`` means several of a kind. A field whose name ends with ``?`` may be missing or None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+import re
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from ..path.result import REASONS
 from ..solvers.result import STATUSES
-from .classes import ESTIMATORS, RECORDS, belongs_to, fitted_attributes, public_fields
+from .codec import ESTIMATORS, Damage, belongs_to, fitted_attributes, public_fields
 
-_NUMBERS = (int, float, np.integer, np.floating)
-
-
-class Field(NamedTuple):
-    """A field: its kind, the letters of its shape, and whether it may be missing or None."""
-
-    kind: str
-    shape: str = ""
-    is_optional: bool = False
-
-
-_REAL = Field("real")
-_COUNT = Field("count")
-_TEXT = Field("text")
-
-_HISTORY = {
-    **dict.fromkeys(("iteration", "n_active", "n_nonzero"), Field("count", "h")),
-    **dict.fromkeys(("seconds", "passes", "primal", "dual", "gap"), Field("real", "h")),
-}
-_SOLVE = {
-    "B": Field("number", "d q"),
-    "intercept": Field("number", "q"),
-    **dict.fromkeys(("primal", "dual", "gap", "n_passes", "seconds"), _REAL),
-    "history": Field("History"),
-    "active": Field("index", "a"),
-    "screened_at": Field("moment", "d"),
-    "clusters": Field("count", "d"),
-    "n_iter": _COUNT,
-    "status": Field("status"),
-}
-_POINT = {
-    "alpha": Field("number"),
-    "support": Field("index", "k"),
-    "rows": Field("number", "k q"),
-    "intercept": Field("number", "q"),
-    "clusters": Field("count", "k"),
-    **dict.fromkeys(("primal", "gap", "loss", "deviance_ratio", "n_passes", "seconds"), _REAL),
-    "n_iter": _COUNT,
-    "status": Field("status"),
-    "n_selected": _COUNT,
-}
-_PATH = {
-    "n_features": Field("size", "d"),
-    "weights": Field("number", "p"),
-    "unpenalized": Field("index", "u"),
-    "points": Field("points", "n"),
-    "loss": _TEXT,
-    "fit_intercept": Field("truth"),
-    "alpha_max": _REAL,
-    "null_loss": _REAL,
-    "stopped_because": Field("reason"),
-    "feature_names": Field("names", "d", is_optional=True),
-    "classes": Field("labels", "q", is_optional=True),
-    "target_names": Field("names", "q", is_optional=True),
-}
 _ESTIMATOR = {
-    "n_features_in_": Field("size", "d"),
-    "coef_": Field("number", "t d"),
-    "intercept_": Field("number", "t"),
-    "alpha_": Field("positive"),
-    "weights_": Field("number", "p"),
-    "unpenalized_": Field("index", "u"),
-    "clusters_": Field("count", "d"),
-    "dual_gap_": _REAL,
-    "n_iter_": _COUNT,
-    "screened_fraction_": _REAL,
-    "solve_result_": Field("SolveResult"),
-    "feature_names_in_": Field("names", "d", is_optional=True),
-    "target_names_": Field("names", "t", is_optional=True),
-    "penalized_coef_": Field("number", "t d", is_optional=True),
-    "penalized_intercept_": Field("number", "t", is_optional=True),
+    "= d": "n_features_in_",
+    "number t d": "coef_ penalized_coef_?",
+    "number t": "intercept_ penalized_intercept_?",
+    "positive": "alpha_",
+    "number p": "weights_",
+    "index u": "unpenalized_",
+    "count d": "clusters_",
+    "real": "dual_gap_ screened_fraction_",
+    "count": "n_iter_",
+    "SolveResult": "solve_result_",
+    "names d": "feature_names_in_?",
+    "names t": "target_names_?",
 }
-_CLASSIFIER = {"classes_": Field("labels", "q")}
+_CLASSIFIER = {"labels q": "classes_"}
 _SEARCH = {
-    "alphas_": Field("number", "n"),
-    "best_index_": Field("size", "i"),
-    "path_": Field("PathResult"),
-    "search_results_": Field("searches"),
-    "score_path_": Field("real", "n f", is_optional=True),
-    "mean_score_path_": Field("real", "n", is_optional=True),
-    "std_error_path_": Field("real", "n", is_optional=True),
-    "criterion_path_": Field("real", "n", is_optional=True),
-    "best_score_": Field("real", is_optional=True),
-    "selection_frequency_": Field("count", "d", is_optional=True),
+    "number": "eps",
+    "number n": "alphas_",
+    "position": "best_index_",
+    "PathResult": "path_",
+    "dict*": "search_results_",
+    "real n f": "score_path_?",
+    "real n": "mean_score_path_? std_error_path_? criterion_path_?",
+    "real": "best_score_?",
+    "count d": "selection_frequency_?",
 }
-#: One of the weight sequences that were searched; each has its own alphas.
-_SEARCHED = {
-    "weights": Field("number", "p"),
-    "alphas": Field("number", "m"),
-    "best_index": _COUNT,
-    **{
-        name.removesuffix("_"): field._replace(shape=field.shape.replace("n", "m"))
-        for name, field in _SEARCH.items()
-        if field.is_optional
+_OF_THE_BEST = ("eps", "path_", "search_results_")
+_RECORDS = {
+    # What was found for one of the sequences of weights: named as that of the best one, without the underscores.
+    "dict": {"number p": "weights"}
+    | {spec: re.sub(r"_(?!\w)", "", names) for spec, names in _SEARCH.items() if names not in _OF_THE_BEST},
+    "History": {"count h": "iteration n_active n_nonzero", "real h": "seconds passes primal dual gap"},
+    "SolveResult": {
+        "number d q": "B",
+        "number q": "intercept",
+        "real": "primal dual gap n_passes seconds",
+        "History": "history",
+        "index a": "active",
+        "moment d": "screened_at",
+        "count d": "clusters",
+        "count": "n_iter",
+        "status": "status",
+    },
+    "PathPoint": {
+        "number": "alpha",
+        "index k": "support",
+        "number k q": "rows",
+        "number q": "intercept",
+        "count k": "clusters",
+        "real": "primal gap loss deviance_ratio n_passes seconds",
+        "count": "n_iter n_selected",
+        "status": "status",
+    },
+    "PathResult": {
+        "= d": "n_features",
+        "number p": "weights",
+        "index u": "unpenalized",
+        "PathPoint*": "points",
+        "text": "loss",
+        "truth": "fit_intercept",
+        "real": "alpha_max null_loss",
+        "reason": "stopped_because",
+        "names d": "feature_names?",
+        "labels q": "classes?",
+        "names q": "target_names?",
     },
 }
-_PARAMS = {"eps": Field("number")}
-_SCHEMAS = {"History": _HISTORY, "SolveResult": _SOLVE, "PathPoint": _POINT, "PathResult": _PATH}
-#: Letters that mean the same in an object and in those that it holds.
-_SHARED = ("d", "q", "h")
-
-
-class Damage(ValueError):
-    """What is wrong with something that was read, and where."""
-
-
-def check_object(obj: Any) -> None:
-    """Refuse an object that lacks something, or whose parts do not belong together."""
-    _check(obj, {}, type(obj).__name__)
-
-
-def _check(obj: Any, outside: dict[str, int], place: str) -> None:
-    sizes = {letter: size for letter, size in outside.items() if letter in _SHARED}
-    if belongs_to(obj, ESTIMATORS):
-        _check_estimator(obj, sizes, place)
-    elif type(obj).__name__ in _SCHEMAS and belongs_to(obj, RECORDS):
-        _check_fields(_SCHEMAS[type(obj).__name__], public_fields(obj), sizes, place)
-        if sizes.get("h") == 0:
-            raise Damage(f"{place} has no rows")
-        _check_penalized(sizes, place)
-    outside |= {letter: size for letter, size in sizes.items() if letter in _SHARED}
-
-
-def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
-    fitted = fitted_attributes(estimator)
-    if not fitted:
-        return
-    schema: dict[str, Field] = dict(_ESTIMATOR)
-    if hasattr(type(estimator), "predict_proba"):
-        schema |= _CLASSIFIER
-    if "alphas_" in fitted or "alphas" in estimator.get_params(deep=False):
-        schema |= _SEARCH
-    if getattr(fitted.get("coef_"), "ndim", 2) == 1:  # of a target without dimensions of its own
-        flat = {"coef_": "d", "intercept_": "", "penalized_coef_": "d", "penalized_intercept_": ""}
-        schema |= {name: schema[name]._replace(shape=shape) for name, shape in flat.items()}
-        sizes |= {"t": 1}
-    nothing = [name for name in schema if name in fitted and fitted[name] is None]
-    if nothing:
-        raise Damage(f"{place}.{nothing[0]} is missing")
-    params = estimator.get_params(deep=False)
-    _check_fields({name: field for name, field in _PARAMS.items() if name in params}, params, sizes, place)
-    try:
-        estimator._settings()
-    except (TypeError, ValueError) as error:
-        raise Damage(f"a parameter of {place} is wrong: {str(error).rstrip('.')}") from error
-    _check_fields(schema, fitted, sizes, place)
-    _check_penalized(sizes, place)
-    tasks = sizes["q"] if sizes["q"] != 2 or "classes_" not in fitted else 1  # two classes share a row
-    if sizes["t"] != tasks:
-        raise Damage(f"{place}.coef_ has {sizes['t']} rows, but {tasks} belong to the {sizes['q']} tasks of the fit")
-    if sizes.get("i", 0) >= sizes.get("n", 1):
-        raise Damage(f"{place}.best_index_ is {sizes['i']}, but there are {sizes['n']} alphas")
-
-
-def _check_penalized(sizes: Mapping[str, int], place: str) -> None:
-    if "p" in sizes and sizes["p"] + sizes["u"] != sizes["d"]:
-        raise Damage(
-            f"{place} has {sizes['p']} weights and {sizes['u']} unpenalized features, together not its {sizes['d']} "
-            "features"
-        )
-
-
-def _check_fields(schema: Mapping[str, Field], values: Mapping[str, Any], sizes: dict[str, int], place: str) -> None:
-    for name, field in schema.items():
-        value = values.get(name)
-        if value is None:
-            if not field.is_optional:
-                raise Damage(f"{place}.{name} is missing")
-            continue
-        _check_value(field, value, sizes, f"{place}.{name}")
-
-
-def _check_value(field: Field, value: Any, sizes: dict[str, int], place: str) -> None:
-    kind = field.kind
-    if kind in _SCHEMAS:
-        if type(value).__name__ != kind:
-            raise Damage(f"{place} is a {type(value).__name__}, not a {kind}")
-        _check(value, sizes, place)
-    elif kind == "points":
-        _check_points(field, value, sizes, place)
-    elif kind == "searches":
-        _check_searches(value, sizes, place)
-    elif kind == "reason":
-        _check_word(value, REASONS, place)
-    elif kind == "status":
-        _check_word(value, STATUSES, place)
-    elif kind == "size":
-        if not _is_integer(value) or value < 0:
-            raise Damage(f"{place} is {_shown(value)}, not a number of things")
-        _bind(field.shape, int(value), sizes, place)
-    elif kind in _PLAIN_TYPES:
-        if not isinstance(value, _PLAIN_TYPES[kind]):
-            raise Damage(f"{place} is {_shown(value)}, not {kind}")
-    elif field.shape:
-        _check_array(field, value, sizes, place)
-    else:
-        _check_scalar(kind, value, place)
-
-
-_PLAIN_TYPES: dict[str, Any] = {"text": str, "truth": bool | np.bool_}
-
-
-def _check_word(value: Any, words: Iterable[str], place: str) -> None:
-    if not isinstance(value, str) or value not in words:
-        raise Damage(f"{place} is {_shown(value)}, not one of {', '.join(words)}")
-
-
-def _check_searches(value: Any, sizes: dict[str, int], place: str) -> None:
-    if not isinstance(value, list):
-        raise Damage(f"{place} is {_shown(value)}, not a list")
-    for i, found in enumerate(value):
-        if not isinstance(found, dict):
-            raise Damage(f"{place}[{i}] is {_shown(found)}, not a dictionary")
-        if unknown := sorted(set(found) - set(_SEARCHED)):
-            raise Damage(f"{place}[{i}] has {unknown[0]!r}, which nothing reads")
-        own: dict[str, int] = {letter: sizes[letter] for letter in ("d", "p", "f") if letter in sizes}
-        _check_fields(_SEARCHED, found, own, f"{place}[{i}]")
-        if found["best_index"] >= own["m"]:
-            raise Damage(f"{place}[{i}].best_index is {found['best_index']}, but there are {own['m']} alphas")
-
-
-def _check_points(field: Field, value: Any, sizes: dict[str, int], place: str) -> None:
-    if not isinstance(value, tuple) or not value:
-        raise Damage(f"{place} is {_shown(value)}, not a tuple of points")
-    for i, point in enumerate(value):
-        if type(point).__name__ != "PathPoint":
-            raise Damage(f"{place}[{i}] is a {type(point).__name__}, not a PathPoint")
-        _check(point, sizes, f"{place}[{i}]")
-        if i and not point.alpha <= value[i - 1].alpha:
-            raise Damage(f"{place}[{i}] has the alpha {point.alpha!r}, larger than the one before it")
-    _bind(field.shape, len(value), sizes, place)
-
-
-def _check_scalar(kind: str, value: Any, place: str) -> None:
-    is_number = isinstance(value, _NUMBERS) and not isinstance(value, bool)
-    if not is_number or (isinstance(value, int) and abs(value) >= 2**63):  # which no array holds
-        raise Damage(f"{place} is {_shown(value)}, not a number")
-    if kind == "number" and not np.isfinite(value):
-        raise Damage(f"{place} is {_shown(value)}, not a finite number")
-    if kind == "positive" and not 0.0 < value < np.inf:
-        raise Damage(f"{place} is {_shown(value)}, not a positive number")
-    if kind == "count" and (not _is_integer(value) or value < 0):
-        raise Damage(f"{place} is {_shown(value)}, not a count")
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _check_array(field: Field, value: Any, sizes: dict[str, int], place: str) -> None:
-    """Shape first, then what the entries must be."""
-    letters = field.shape.split()
-    if not isinstance(value, np.ndarray):
-        raise Damage(f"{place} is {_shown(value)}, not an array")
-    if value.ndim != len(letters):
-        raise Damage(f"{place} has shape {value.shape}, but {len(letters)} dimensions are needed")
-    for axis, letter in enumerate(letters):
-        _bind(letter, value.shape[axis], sizes, f"{place} of shape {value.shape}")
-    kinds, is_good, what = _ENTRIES[field.kind]
-    if value.dtype.kind not in kinds or not is_good(value, sizes):
-        raise Damage(f"{place} must hold {what}, got an array of dtype {value.dtype} that does not")
-
-
-def _bind(letter: str, size: int, sizes: dict[str, int], place: str) -> None:
-    if sizes.setdefault(letter, size) != size:
-        raise Damage(f"{place} has {size} {_MEANINGS.get(letter, 'entries')}, other parts have {sizes[letter]}")
-
-
+# Letters whose meaning ends with the object; all others mean the same in an object and in those that it holds.
+_OWN = ("a", "k", "n")
 _MEANINGS = {"d": "features", "q": "tasks", "t": "targets", "n": "alphas", "p": "weights", "u": "unpenalized features"}
+_SCALARS = (str, int, float, np.generic)
 
 
 def _are_labels(values: Any, sizes: Mapping[str, int]) -> bool:
@@ -291,26 +96,135 @@ def _are_labels(values: Any, sizes: Mapping[str, int]) -> bool:
     return None not in items and len(items) > 1 and len(set(items)) == len(items) and all(x == x for x in items)
 
 
-#: Kinds of dtype of an array, what must hold for its entries, and how it is called.
-_ENTRIES: dict[str, Any] = {
+def _are_between(values: Any, least: int, end: int) -> bool:
+    return bool(values.size == 0 or (values.min() >= least and values.max() < end))
+
+
+# Kinds of values: those of their dtype, what must hold for all entries, and both in words.
+_KINDS: dict[str, tuple[str, Any, str]] = {
     "number": ("f", lambda values, sizes: np.isfinite(values).all(), "finite numbers"),
     "real": ("f", lambda values, sizes: True, "real numbers"),
-    "moment": (
-        "iu",
-        lambda values, sizes: values.min(initial=-1) >= -1 and values.max(initial=-1) < sizes["h"],
-        "numbers of rows of the history, or -1",
-    ),
-    "count": ("iu", lambda values, sizes: values.min(initial=0) >= 0, "counts"),
-    "index": (
-        "iu",
-        lambda values, sizes: values.min(initial=0) >= 0 and values.max(initial=-1) < sizes["d"],
-        "numbers of features",
-    ),
+    "positive": ("f", lambda values, sizes: 0.0 < values < np.inf, "a positive number"),
+    "count": ("iu", lambda values, sizes: _are_between(values, 0, 2**63), "counts"),
+    "position": ("iu", lambda values, sizes: _are_between(values, 0, sizes["n"]), "the number of an alpha"),
+    "index": ("iu", lambda values, sizes: _are_between(values, 0, sizes["d"]), "numbers of features"),
+    "moment": ("iu", lambda values, sizes: _are_between(values, -1, sizes["h"]), "rows of the history, or -1"),
+    "text": ("U", lambda values, sizes: True, "text"),
+    "truth": ("b", lambda values, sizes: True, "True or False"),
+    "status": ("U", lambda values, sizes: str(values) in STATUSES, f"one of {', '.join(STATUSES)}"),
+    "reason": ("U", lambda values, sizes: str(values) in REASONS, f"one of {', '.join(REASONS)}"),
     "names": ("OU", lambda values, sizes: all(isinstance(name, str) for name in values.tolist()), "names"),
     "labels": ("OUSbiufMm", _are_labels, "different labels, none of them missing"),
 }
 
 
+def check_object(obj: Any, outside: dict[str, int], place: str) -> None:
+    """Refuse an object that lacks something, or whose parts do not belong together.
+
+    Parameters
+    ----------
+    obj : estimator, record or dict
+        What was read.
+    outside : dict
+        Sizes by letter of what holds it; those that the object tells are added.
+    place : str
+        Where in the whole it stands, for messages.
+    """
+    sizes = {letter: size for letter, size in outside.items() if letter not in _OWN}
+    if belongs_to(obj, ESTIMATORS):
+        _check_estimator(obj, sizes, place)
+    else:
+        _check_record(obj, sizes, place)
+    if sizes.get("h") == 0:
+        raise Damage(f"{place} has no rows")
+    if "p" in sizes and sizes["p"] + sizes["u"] != sizes["d"]:
+        weights = f"{sizes['p']} weights and {sizes['u']} unpenalized features"
+        raise Damage(f"{place} has {weights}, together not its {sizes['d']} features")
+    outside |= {letter: size for letter, size in sizes.items() if letter not in _OWN}
+
+
+def _check_record(record: Any, sizes: dict[str, int], place: str) -> None:
+    table = _RECORDS[type(record).__name__]
+    values = record if isinstance(record, dict) else public_fields(record)
+    _check_fields(table, values, sizes, place)
+    if unknown := values.keys() - set(re.findall(r"\w+", " ".join(table.values()))):
+        raise Damage(f"{place} has {unknown.pop()!r}, which nothing reads")
+    alphas = [point.alpha for point in values.get("points", ())]
+    if alphas != sorted(alphas, reverse=True):
+        raise Damage(f"{place}.points have alphas that do not decrease")
+
+
+def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
+    fitted = fitted_attributes(estimator)
+    if not fitted:
+        return
+    if nothing := [name for name, value in fitted.items() if value is None]:
+        raise Damage(f"{place}.{nothing[0]} is missing")
+    if getattr(fitted.get("coef_"), "ndim", 2) == 1:  # of a target without dimensions of its own
+        flat = ("coef_", "intercept_", "penalized_coef_", "penalized_intercept_")
+        numbers = np.ndarray | np.floating | float
+        fitted |= {name: np.array([fitted[name]]) for name in flat if isinstance(fitted.get(name), numbers)}
+    estimator._settings()  # which checks the parameters
+    params = estimator.get_params(deep=False)
+    _check_fields(_ESTIMATOR, fitted, sizes, place)
+    if hasattr(type(estimator), "predict_proba"):
+        _check_fields(_CLASSIFIER, fitted, sizes, place)
+    if "alphas" in params:
+        _check_fields(_SEARCH, params | fitted, sizes, place)
+    tasks = sizes["q"] if sizes["q"] != 2 or "classes_" not in fitted else 1  # two classes share a row
+    if sizes["t"] != tasks:
+        raise Damage(f"{place}.coef_ has {sizes['t']} rows, but {tasks} belong to the {sizes['q']} tasks of the fit")
+
+
+def _check_fields(table: Mapping[str, str], values: Mapping[str, Any], sizes: dict[str, int], place: str) -> None:
+    for spec, names in table.items():
+        for name in names.replace("?", "").split():
+            if values.get(name) is not None:
+                _check_value(spec, values[name], sizes, f"{place}.{name}")
+            elif f"{name}?" not in names.split():
+                raise Damage(f"{place}.{name} is missing")
+
+
+def _check_value(spec: str, value: Any, sizes: dict[str, int], place: str) -> None:
+    kind, *letters = spec.split()
+    if kind.endswith("*"):
+        if not isinstance(value, list | tuple) or not value:
+            raise Damage(f"{place} is {_shown(value)}, not a list")
+        for i, item in enumerate(value):
+            _check_value(kind[:-1], item, sizes, f"{place}[{i}]")
+    elif kind in _RECORDS:
+        if type(value).__name__ != kind:
+            raise Damage(f"{place} is {_shown(value)}, not a {kind}")
+        check_object(value, sizes, place)
+    elif kind == "=":
+        _check_entries("count", [], value, sizes, place)
+        _bind(letters[0], int(value), sizes, place)
+    else:
+        _check_entries(kind, letters, value, sizes, place)
+
+
+def _check_entries(kind: str, letters: list[str], value: Any, sizes: dict[str, int], place: str) -> None:
+    """Check an array, or a single value where there are no letters."""
+    dtypes, is_good, words = _KINDS[kind]
+    if not isinstance(value, np.ndarray if letters else _SCALARS) or np.ndim(value) != len(letters):
+        shape = f" in {len(letters)} dimensions" if letters else ""
+        raise Damage(f"{place} must hold {words}{shape}, got {_shown(value)}")
+    for letter, size in zip(letters, np.shape(value), strict=True):
+        _bind(letter, size, sizes, f"{place} of shape {np.shape(value)}")
+    values = np.asarray(value)
+    if not letters and values.dtype.kind in "iu" and dtypes == "f":  # a number of Python without a fraction
+        values = values.astype(float)
+    if values.dtype.kind not in dtypes or not is_good(values, sizes):
+        raise Damage(f"{place} must hold {words}, got {_shown(value)}")
+
+
+def _bind(letter: str, size: int, sizes: dict[str, int], place: str) -> None:
+    if sizes.setdefault(letter, size) != size:
+        raise Damage(f"{place} has {size} {_MEANINGS.get(letter, 'entries')}, other parts have {sizes[letter]}")
+
+
 def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
     text = repr(value)
     return f"{text[:40]}..." if len(text) > 43 else text
