@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from .clusters import ClusterDisplay
 from .coefficient_path import CoefficientPathDisplay
+from .coefficients import CoefficientHeatmapDisplay
 from .convergence import ConvergenceDisplay
 from .cross_validation import CrossValidationDisplay
 from .curves import plot_gap, plot_rows_kept
-from .heatmap import CoefficientHeatmapDisplay
 from .style import COLOURS, LINE_STYLES, MARKERS, label_log_axis
 
 __all__ = [

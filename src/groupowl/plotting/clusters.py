@@ -9,8 +9,8 @@ import numpy as np
 
 from .._checks import positive_integer
 from .._typing import FloatArray, IndexArray
-from .reading import Selection, selection_of_estimator, selection_of_result
 from .style import COLOURS, axes_to_draw_on, font_for, lay_out, most_lines, name_rows, say, size_in_points, widest
+from .support import Selection, selection_of_estimator, selection_of_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

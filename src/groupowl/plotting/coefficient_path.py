@@ -12,7 +12,6 @@ from .._checks import finite_number, positive_integer
 from .._kernels import cluster_starts, falling_order
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..path import PathResult
-from .reading import checked_names, fitted_attribute, names_of, public_rows
 from .style import (
     CHOSEN,
     COLOURS,
@@ -31,6 +30,7 @@ from .style import (
     size_in_points,
     widest,
 )
+from .support import checked_names, fitted_attribute, names_of, public_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ import numpy as np
 from .._checks import finite_number, lookup
 from ..solvers import SolveResult
 from .curves import X_LABELS, plot_gap, plot_rows_kept
-from .reading import fitted_attribute
 from .style import axes_to_draw_on, lay_out, new_axes, say, thin_ticks
+from .support import fitted_attribute
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

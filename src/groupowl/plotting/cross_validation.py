@@ -10,8 +10,8 @@ import numpy as np
 
 from .._checks import truth_value
 from .._typing import FloatArray, IndexArray
-from .reading import fitted_attribute
 from .style import CHOSEN, COLOURS, FAINT, alpha_axis, axes_to_draw_on, clear_legend
+from .support import fitted_attribute
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
