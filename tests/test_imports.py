@@ -18,8 +18,8 @@ SOURCE = Path(groupowl.__file__).parent
 # Layers from the bottom up. A module may import from lower layers, and from its own subpackage; modules of one
 # layer do not see each other. "groupowl" is the package's __init__, which gathers the public names.
 LAYERS = [
-    {"_typing", "_frames", "_lazy", "_files", "_text"},
-    {"_few"},
+    {"_typing", "_lazy", "_files", "_text"},
+    {"_few", "_frames"},
     {"_kernels", "_checks", "versions"},
     {"inputs", "_dask"},
     {"weights", "datasets"},

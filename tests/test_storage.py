@@ -16,8 +16,7 @@ import groupowl as go
 from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor, GroupOWLRegressorCV
 from groupowl.path import group_owl_path
 from groupowl.storage import folders, load, save
-from groupowl.storage.codec import ESTIMATORS, SPLITTERS
-from groupowl.storage.codec import Decoder, Encoder
+from groupowl.storage.codec import ESTIMATORS, SPLITTERS, Decoder, Encoder
 from support import make_case
 
 CASE = make_case(80, n=40, d=20, fit_intercept=True)
