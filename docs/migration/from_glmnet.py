@@ -6,7 +6,7 @@ import groupowl as go
 
 
 def strength(lambda_, penalty_factor=None):
-    """``alpha`` and the unpenalised columns, from ``lambda`` and a ``penalty.factor`` of zeros and equal numbers."""
+    """``alpha`` and the unpenalized columns, from ``lambda`` and a ``penalty.factor`` of zeros and equal numbers."""
     if penalty_factor is None:
         return lambda_, None
     factors = np.asarray(penalty_factor, dtype=float)
