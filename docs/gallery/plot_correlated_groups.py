@@ -36,7 +36,7 @@ def make_data(seed):
 
 
 # %%
-# No model is given a strength that suits it: each follows its own path, and stops at the last point with at most as
+# No alpha is given: each model follows its own path, and stops at the last point with at most as
 # many features as there are true ones. scikit-learn's ``lasso_path`` follows ``MultiTaskLasso`` when there are several
 # responses. It fits no intercept, so the data are centered for both.
 #

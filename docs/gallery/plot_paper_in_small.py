@@ -3,7 +3,7 @@ The paper's figures in small
 ============================
 
 R. Bao, Q. Lu and Y. Zhang, *Safe Screening Rules for Group OWL Models*, measure their Algorithms 1 and 2 with and
-without screening, for OSCAR weights at several strengths. This example repeats the outline of their Figures 1 and 2 on
+without screening, for OSCAR weights at several alphas. This example repeats the outline of their Figures 1 and 2 on
 data made here. The experiments at full size, on their data sets, are on the page of :doc:`the reproduction
 </measured/reproduction>`.
 """
@@ -40,7 +40,7 @@ for fraction in fractions:
 # %%
 # The cost, in passes over the data, which does not depend on the machine. Screening saves most where few rows are
 # selected, and the factor falls as the penalty gets weaker. It depends on the data as well: with ``correlation=0.5`` it
-# is about three to four for these strengths. In seconds, and against other packages, see the :doc:`benchmarks
+# is about three to four for these alphas. In seconds, and against other packages, see the :doc:`benchmarks
 # </measured/benchmarks>`.
 
 positions = np.arange(len(fractions))

@@ -2,7 +2,7 @@
 A relaxed fit: select with the penalty, estimate without
 ========================================================
 
-The penalty that selects features also shrinks their coefficients, and Group OWL pulls the rows of a cluster to equal
+The penalty that selects features also shrinks their coefficients, and Group OWL draws the rows of a cluster to equal
 norms. ``relaxed=True`` fits the selected features again, by least squares alone. That removes the shrinkage, and with
 it what shrinkage is good for: it pays where few features are selected and the signal is strong.
 """
