@@ -31,7 +31,7 @@ class CoefficientPathDisplay(style.Display):
 
     Large alphas are on the left. Names stand at the ends of the lines, the largest first, as far as they fit without
     touching; lines without a name are gray. Lines that end at the same height share a name and their number.
-    Features that are not penalised are dashed.
+    Features that are not penalized are dashed.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ class CoefficientPathDisplay(style.Display):
         from matplotlib.lines import Line2D
 
         if self.unpenalized.any():
-            marks = [*marks, Line2D([], [], color="0.3", linestyle=_DASHES, label="not penalised")]
+            marks = [*marks, Line2D([], [], color="0.3", linestyle=_DASHES, label="not penalized")]
         if not marks:
             return
         settings: dict[str, Any] = {"loc": "upper left", "fontsize": style.LARGEST_FONT, "borderaxespad": 0.3}

@@ -173,7 +173,7 @@ class ClusterDisplay(style.Display):
         for cluster in np.unique(self.clusters[:shown]):
             members = np.flatnonzero(self.clusters[:shown] == cluster)
             place = (float(self.norms[members].max()), float(positions[members].mean()))
-            name = f"cluster {cluster}" if cluster else "not penalised"
+            name = f"cluster {cluster}" if cluster else "not penalized"
             total = int(np.sum(self.clusters == cluster))
             name += f" ({total} features)" if total > len(members) else ""
             texts.append(style.text_beside(ax, name, place, _OFFSET, fontsize=fontsize, color="0.2"))

@@ -16,7 +16,6 @@ from .support import fitted_attribute
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 # Curves often coincide: later ones are thinner, so that the earlier ones show behind them.
 _WIDEST, _THINNEST = 3.2, 1.4
@@ -149,7 +148,7 @@ _CURVES: dict[str, Callable[..., Axes]] = {"gap": plot_gap, "rows": plot_rows_ke
 
 
 @dataclass(eq=False)
-class ConvergenceDisplay:
+class ConvergenceDisplay(style.Display):
     """Duality gap and rows not yet proved zero, against time and passes over the data, for one or more solves.
 
     Parameters
@@ -182,7 +181,6 @@ class ConvergenceDisplay:
     results: dict[str, SolveResult]
     relative_to: float = 1.0
     ax_: Any = field(init=False, repr=False)
-    figure_: Figure | SubFigure = field(init=False, repr=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **settings: Any) -> ConvergenceDisplay:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -156,35 +157,26 @@ class CrossValidationDisplay(Display):
                 ax.fill_between(self.alphas, *around, color=COLOURS[6], alpha=0.4, lw=0, label="± one standard error"),
                 ax.axhspan(*self.one_se_band, color=COLOURS[1], alpha=0.3, lw=0, label=_WITHIN),
             ]
-        marks.append(ax.axvline(self.alpha, label=self._choice(), **CHOSEN))
+        choice = f"chosen alpha = {self.alpha:.3g}"
+        for count in self._counts_at([self.alpha]):
+            choice += f", {count} feature{'' if count == 1 else 's'}"
+        marks.append(ax.axvline(self.alpha, label=choice, **CHOSEN))
         alpha_axis(ax, np.append(self.alphas, self.alpha))
         ax.set_ylabel(self.label)
         ax.margins(y=0.08)
-        self._count_features(ax)
+        if self.n_selected is not None:
+            top = ax.secondary_xaxis("top")
+            top.set_xticks(ax.get_xticks(), [str(count) for count in self._counts_at(ax.get_xticks())])
+            top.minorticks_off()
+            top.set_xlabel("features selected")
         clear_legend(ax, marks)
         return self
 
-    def _count_at(self, alpha: float) -> int:
-        """Number of features selected at the alpha of the path that is nearest."""
-        assert self.n_selected is not None
-        return int(self.n_selected[np.argmin(np.abs(np.log(self.alphas / alpha)))])
-
-    def _choice(self) -> str:
-        text = f"chosen alpha = {self.alpha:.3g}"
+    def _counts_at(self, alphas: Iterable[float]) -> list[int]:
+        """Numbers of features selected at the alphas of the path that are nearest; none where they are not known."""
         if self.n_selected is None:
-            return text
-        count = self._count_at(self.alpha)
-        return f"{text}, {count} feature{'' if count == 1 else 's'}"
-
-    def _count_features(self, ax: Axes) -> None:
-        """Numbers of selected features above the ticks of alpha."""
-        if self.n_selected is None:
-            return
-        ticks = ax.get_xticks()
-        top = ax.secondary_xaxis("top")
-        top.set_xticks(ticks, [str(self._count_at(tick)) for tick in ticks])
-        top.minorticks_off()
-        top.set_xlabel("features selected")
+            return []
+        return [int(self.n_selected[np.argmin(np.abs(np.log(self.alphas / alpha)))]) for alpha in alphas]
 
 
 def _score_name(estimator: Any) -> str:

@@ -116,7 +116,7 @@ def text_beside(ax: Axes, text: str, place: tuple[float, float], offset: float, 
 
 def shortened_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
     """Names of at most so many characters: long ones lose their middle, or the beginning that all of them share."""
-    clean = [" ".join(name.split()) for name in names]  # a line break would reach into the neighbour's place
+    clean = [" ".join(name.split()) for name in names]  # a line break would reach into the neighbor's place
     long = [name for name in clean if len(name) > longest]
     shared = sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False)))
     without_middle = [_without_middle(name, longest) for name in clean]
@@ -181,7 +181,7 @@ def name_ticks(ax: Axes, side: int, positions: Sequence[float], names: Sequence[
 
 
 def _outer_edge(ax: Axes, side: int) -> float:
-    """Where the room beside (side 0) or below (1) the axes begins, in pixels: at a neighbour or the figure's edge."""
+    """Where the room beside (side 0) or below (1) the axes begins, in pixels: at a neighbor or the figure's edge."""
     along = 1 - side
     box, boxes = ax.bbox, [other.bbox for other in ax.figure.canvas.figure.axes if other is not ax]
     facing = [other for other in boxes if other.min[along] < box.max[along] and box.min[along] < other.max[along]]

@@ -30,16 +30,9 @@ class Selection:
         return np.linalg.norm(self.rows, axis=1)
 
 
-def check_estimator(estimator: Any) -> None:
-    """Refuse what is no estimator, or not fitted."""
-    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-        raise TypeError(f"estimator must be a fitted estimator, got {estimator!r} of type {type(estimator).__name__}.")
-    check_is_fitted(estimator)
-
-
 def selection_of_estimator(estimator: Any, feature_names: Any, task_names: Any) -> Selection:
     """What a fitted estimator selected."""
-    check_estimator(estimator)
+    clusters = np.asarray(fitted_attribute(estimator, "clusters_", "Use an estimator of groupowl."))
     rows = np.atleast_2d(estimator.coef_).T.astype(np.float64)
     features = np.flatnonzero(rows.any(axis=1))
     names = feature_names if feature_names is not None else getattr(estimator, "feature_names_in_", None)
@@ -48,8 +41,7 @@ def selection_of_estimator(estimator: Any, feature_names: Any, task_names: Any) 
         tasks = task_names
     elif tasks is not None:
         tasks = tasks[-rows.shape[1] :]  # two classes share a column, which is that of the second
-    clusters = np.asarray(estimator.clusters_)[features]
-    return _sorted_selection(len(rows), features, rows[features], clusters, names, tasks)
+    return _sorted_selection(len(rows), features, rows[features], clusters[features], names, tasks)
 
 
 def selection_of_result(result: Any, feature_names: Any, task_names: Any) -> Selection:
@@ -105,7 +97,9 @@ def public_rows(path: Any, point: Any) -> FloatArray:
 
 def fitted_attribute(estimator: Any, attribute: str, remedy: str) -> Any:
     """An attribute that only some estimators have after ``fit``; the message says which."""
-    check_estimator(estimator)
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise TypeError(f"estimator must be a fitted estimator, got {estimator!r} of type {type(estimator).__name__}.")
+    check_is_fitted(estimator)
     if not hasattr(estimator, attribute):
         raise TypeError(f"estimator: {type(estimator).__name__} has no {attribute}. {remedy}")
     return getattr(estimator, attribute)
