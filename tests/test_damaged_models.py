@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import groupowl as go
-from groupowl import persistence
-from groupowl.persistence import folders, load, save
+from groupowl import storage
+from groupowl.storage import folders, load, save
 
 SAVED = Path(__file__).parent / "data" / "saved_1"
 MODELS = ["regressor", "one_target", "classifier", "search", "class_search", "path"]
@@ -63,7 +63,7 @@ def contents():
         "not fitted": go.GroupOWLClassifierCV(alphas=3),
     }
     for name, obj in made.items():
-        encoder = persistence.Encoder(name)
+        encoder = storage.Encoder(name)
         found[name] = json.loads(json.dumps(encoder.encode(obj))), encoder.arrays
     return found
 
@@ -127,7 +127,7 @@ ARRAY_CHANGES = {
 
 def outcome(monkeypatch, content, arrays):
     """Whether a folder with this content is refused; anything but a clear refusal or a model that works is an error."""
-    monkeypatch.setattr(persistence, "read_folder", lambda folder: (content, arrays))
+    monkeypatch.setattr(storage, "read_folder", lambda folder: (content, arrays))
     try:
         obj = load("here")
     except ValueError as error:
@@ -186,13 +186,11 @@ def test_coefficients_are_there_and_finite(contents, monkeypatch):
     name = array_of(content, "fitted", "coef_")
     spoiled = arrays[name].copy()
     spoiled[0, 1] = np.nan
-    monkeypatch.setattr(persistence, "read_folder", lambda folder: (content, arrays | {name: spoiled}))
+    monkeypatch.setattr(storage, "read_folder", lambda folder: (content, arrays | {name: spoiled}))
     with pytest.raises(ValueError, match=r"'here' is damaged: GroupOWLRegressor\.coef_ must hold finite numbers"):
         load("here")
     other = changed_tree(content, ("fitted", "coef_"), put(None))
-    monkeypatch.setattr(
-        persistence, "read_folder", lambda folder: (other, {k: a for k, a in arrays.items() if k != name})
-    )
+    monkeypatch.setattr(storage, "read_folder", lambda folder: (other, {k: a for k, a in arrays.items() if k != name}))
     with pytest.raises(ValueError, match=r"GroupOWLRegressor\.coef_ is missing\. Save the model again"):
         load("here")
 
@@ -201,14 +199,14 @@ def test_parts_that_belong_to_other_models(contents, monkeypatch):
     """Each part is whole, but not of this fit."""
     content, arrays = contents["regressor"]
     name = array_of(content, "fitted", "clusters_")
-    monkeypatch.setattr(persistence, "read_folder", lambda folder: (content, arrays | {name: np.zeros(7, dtype=int)}))
+    monkeypatch.setattr(storage, "read_folder", lambda folder: (content, arrays | {name: np.zeros(7, dtype=int)}))
     with pytest.raises(ValueError, match=r"clusters_ of shape \(7,\) has 7 features, other parts have 5"):
         load("here")
 
 
 def test_arrays_that_nobody_names(contents, monkeypatch):
     content, arrays = contents["path"]
-    monkeypatch.setattr(persistence, "read_folder", lambda folder: (content, arrays | {"more": np.ones(2)}))
+    monkeypatch.setattr(storage, "read_folder", lambda folder: (content, arrays | {"more": np.ones(2)}))
     with pytest.raises(ValueError, match="it has the array 'more', which nothing in it names"):
         load("here")
 
@@ -218,7 +216,7 @@ def test_a_fit_leaves_no_methods_behind(contents, monkeypatch):
     for name in ("predict", "sparse_coef_", "__class__"):
         other = copy.deepcopy(content)
         other["fitted"][name] = 1
-        monkeypatch.setattr(persistence, "read_folder", lambda folder, other=other: (other, arrays))
+        monkeypatch.setattr(storage, "read_folder", lambda folder, other=other: (other, arrays))
         with pytest.raises(ValueError, match=rf"GroupOWLRegressor\.{name} is nothing that a fit leaves behind"):
             load("here")
 

@@ -12,7 +12,7 @@ import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
 # Modules whose __all__ is for users; of others the reference picks what users meet.
-PUBLIC_MODULES = ["groupowl", "groupowl.datasets", "groupowl.estimators", "groupowl.persistence", "groupowl.plotting"]
+PUBLIC_MODULES = ["groupowl", "groupowl.datasets", "groupowl.estimators", "groupowl.storage", "groupowl.plotting"]
 PUBLIC_MODULES += ["groupowl.weights"]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from groupowl import _files
 from groupowl._files import beside, fresh_file, fresh_folder, write_file
-from groupowl.persistence import folders
+from groupowl.storage import folders
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="there are no such files and signals")
 
@@ -167,7 +167,7 @@ def test_an_error_between_two_steps_leaves_one_whole_folder(tmp_path, monkeypatc
 def test_what_is_read_comes_from_one_save(tmp_path, monkeypatch, way):
     """Though another one replaces the folder between its two files."""
     folder = save(tmp_path / "model", 1)
-    original, calls = folders._read_arrays, []
+    original, calls = folders.read_archive, []
 
     def read_late(file):
         calls.append(file)
@@ -175,7 +175,7 @@ def test_what_is_read_comes_from_one_save(tmp_path, monkeypatch, way):
             save(folder, len(calls) + 1)
         return original(file)
 
-    monkeypatch.setattr(folders, "_read_arrays", read_late)
+    monkeypatch.setattr(folders, "read_archive", read_late)
     assert load(folder) == 3
     assert len(calls) == 3
 

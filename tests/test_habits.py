@@ -123,7 +123,7 @@ def test_a_release_goes_above_what_the_changelog_has(small_project):
     assert after.startswith(head + TOWNCRIER["start_string"])
     assert after.endswith(rest.lstrip("\n"))
     added = after[len(head) : len(after) - len(rest)]
-    for text in ("## 9.8.7 (2030-01-02)", "### New", "Cows fly. (#7)", "### Mended", "- Cows land."):
+    for text in ("## 9.8.7 (2030-01-02)", "### Added", "Cows fly. (#7)", "### Fixed", "- Cows land."):
         assert text in added, added
 
 

@@ -26,7 +26,7 @@ LAYERS = {
     "solvers": ["solvers"],
     "paths": ["model", "progress", "relaxing", "path"],
     "models": ["selection", "estimators"],
-    "public names": ["persistence", "groupowl"],
+    "public names": ["storage", "groupowl"],
     "programs": ["tables", "plotting", "report", "cli", "__main__"],
 }
 ORDER = [module for modules in LAYERS.values() for module in modules]
@@ -156,7 +156,7 @@ HEALTHY = {
     "_typing.py": "import numpy as np\n",
     "_checks.py": "from ._typing import FloatArray\n",
     "weights.py": "from ._checks import lookup\n",
-    "norm/__init__.py": "from .penalty import GroupOWL\n",
+    "norm/__init__.py": "from .norm import GroupOWL\n",
     "norm/penalty.py": "from ..weights import check_sequence\n",
     "datasets.py": "import math\nimport numpy as np\nfrom scipy import signal\nfrom ._checks import lookup\n",
     "losses/__init__.py": "from .._checks import lookup\nfrom .base import Loss\n",
@@ -246,7 +246,7 @@ def test_importing_the_package_loads_what_solving_needs(statement):
     heavy, ours = loaded_by(statement)
     assert heavy == {"numpy", "scipy"}
     assert "groupowl.solvers.working_set" in ours
-    unwanted = ("estimators", "path", "plotting", "persistence", "designs.distributed", "designs.storage")
+    unwanted = ("estimators", "path", "plotting", "storage", "designs.distributed", "designs.storage")
     assert not [name for name in ours if name.startswith(tuple(f"groupowl.{part}" for part in unwanted))]
     solve = "import numpy as np; groupowl.solve(np.eye(3), np.ones(3), [0.3, 0.2, 0.1])"
     assert loaded_by(f"{statement}; {solve}") == (heavy, ours)

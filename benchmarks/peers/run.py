@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from groupowl._files import write_file
 from groupowl_harness import judge
 
 from . import cases
@@ -146,9 +147,7 @@ class Store:
 
     def save(self) -> None:
         """Write everything; a file that is half written never replaces a whole one."""
-        part = self.path.with_suffix(".part")
-        part.write_text(json.dumps(_plain(self.data), indent=1))
-        part.replace(self.path)
+        write_file(self.path, json.dumps(_plain(self.data), indent=1))
 
 
 def _plain(value: Any) -> Any:

@@ -59,10 +59,10 @@ for name, (B, history) in runs.items():
     print(f"{name:<21} objective {objective:.7f}, gap {gap:.1e}, {steps:.0f} steps, {passes:.0f} passes")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-for (name, (_, history)), colour, style in zip(runs.items(), (COLOURS[0], COLOURS[5]), ("-", "--"), strict=True):
+for (name, (_, history)), color, style in zip(runs.items(), (COLOURS[0], COLOURS[5]), ("-", "--"), strict=True):
     steps, passes, gaps, alive = history.T
-    left.step(steps, alive, where="post", color=colour, linestyle=style, linewidth=2, label=name)
-    right.plot(passes, gaps, color=colour, linestyle=style, linewidth=2, label=name)
+    left.step(steps, alive, where="post", color=color, linestyle=style, linewidth=2, label=name)
+    right.plot(passes, gaps, color=color, linestyle=style, linewidth=2, label=name)
 left.set(yscale="log", xlabel="steps", ylabel="rows that the solver works on", ylim=(5, 2500))
 right.set(yscale="log", xlabel="passes over the data", ylabel="duality gap")
 right.axhline(goal, color="0.5", linewidth=1, linestyle=":", label="where to stop")

@@ -77,8 +77,8 @@ ax.set(yscale="log", xlabel="correlation with the dual point / largest weight", 
 ax.legend(loc="lower left")
 
 # %%
-# An estimator has all of this in its certificate, feature by feature, and ``verify`` computes it anew from the data and
-# the coefficients, without trust in what the fit stored.
+# An estimator has all of this in its certificate, feature by feature, and ``verify`` computes it again from the data
+# and the coefficients, without trust in what the fit stored.
 
 model = go.GroupOWLRegressor(0.05).fit(data.X, data.Y)
 print(model.certificate().counts)

@@ -2,7 +2,7 @@
 Correlated groups: keep them, or pick from them
 ===============================================
 
-Measurements that say the same thing come in groups: genes of one pathway, neighbouring wavelengths, items of one
+Measurements that say the same thing come in groups: genes of one pathway, neighboring wavelengths, items of one
 questionnaire. The multi-task lasso keeps some members of such a group and drops the others, and which ones is decided
 by noise. The Group OWL norm ties the rows of correlated features, so that more of a group enters together; how much
 more depends on the weights.
@@ -36,9 +36,9 @@ def make_data(seed):
 
 
 # %%
-# No model is given a strength that suits it: each follows its own path, and stops at the last point with at most as
+# No alpha is given: each model follows its own path, and stops at the last point with at most as
 # many features as there are true ones. scikit-learn's ``lasso_path`` follows ``MultiTaskLasso`` when there are several
-# responses. It fits no intercept, so the data are centred for both.
+# responses. It fits no intercept, so the data are centered for both.
 #
 # Rows of equal size within a group are what the penalty looks for, so these data suit it. Where one member of a group
 # does all the work, the lasso is right to pick it.
@@ -81,13 +81,13 @@ for name, B in fits.items():
 
 figure, panels = plt.subplots(4, 1, figsize=(9, 7), sharex=True, layout="constrained")
 rows = {"truth": data.B, **fits}
-colours = (COLOURS[0], COLOURS[5], COLOURS[1], COLOURS[2])
-for ax, (name, B), colour in zip(panels, rows.items(), colours, strict=True):
+colors = (COLOURS[0], COLOURS[5], COLOURS[1], COLOURS[2])
+for ax, (name, B), color in zip(panels, rows.items(), colors, strict=True):
     norms = np.linalg.norm(B, axis=1)
     for start in np.flatnonzero(true)[::5]:
         ax.axvspan(start - 0.5, start + 4.5, color="0.88", lw=0)
     shown = np.flatnonzero(norms)
-    ax.vlines(shown, 0, norms[shown] / norms.max(), color=colour, linewidth=2.2)
+    ax.vlines(shown, 0, norms[shown] / norms.max(), color=color, linewidth=2.2)
     ax.set(title=name, ylim=(0, 1.08), ylabel="row norm")
 panels[-1].set(xlabel="feature", xlim=(-1, N_FEATURES))
 

@@ -47,8 +47,8 @@ def note(progress):
 
 
 with dask.config.set(scheduler="synchronous"), counter:
-    strength = go.lam_max(X, Y, weights, loss="multinomial", fit_intercept=True)
-    lam = 0.2 * strength * weights
+    alpha = 0.2 * go.lam_max(X, Y, weights, loss="multinomial", fit_intercept=True)
+    lam = alpha * weights
     result = go.solve(X, Y, lam, loss="multinomial", fit_intercept=True, callback=note)
 print(result)
 print(f"{counter.graphs} task graphs, {counter.tasks} tasks on 4 blocks of X")
@@ -56,7 +56,7 @@ print(f"{counter.graphs} task graphs, {counter.tasks} tasks on 4 blocks of X")
 # %%
 # On the left, the gap against the number of task graphs, which is what time on a cluster depends on: each graph is a
 # journey to the workers and back. Those before the first certificate look for NaN, compute means and norms, and find
-# the strength at which nothing is selected. Then a certificate takes a few graphs, and the steps on a working set of
+# the alpha at which nothing is selected. Then a certificate takes a few graphs, and the steps on a working set of
 # columns run in between. On the right, the coefficients beside those of the same problem in memory. They agree as far
 # as the gaps of both allow.
 

@@ -42,7 +42,7 @@ bar.set_ticks(np.log10([0.02, 0.05, 0.1, 0.2, 0.5]), labels=["0.02", "0.05", "0.
 
 # %%
 # Coefficients of a sparse point of the path, one image per class. Red pixels speak for the digit, blue ones against it,
-# and grey ones are not read at all, by any class.
+# and gray ones are not read at all, by any class.
 
 k = int(np.flatnonzero(path.n_selected <= 30)[-1])
 print(f"alpha = {path.alphas[k]:.3g}: {path.n_selected[k]} pixels, accuracy {accuracy[k]:.3f}")

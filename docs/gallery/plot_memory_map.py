@@ -64,9 +64,9 @@ for name, (path, record, design) in fits.items():
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), width_ratios=(1.5, 1), layout="constrained")
 styles = zip(fits.items(), (COLOURS[2], COLOURS[5]), ("-", "--"), strict=True)
-for (name, (path, record, _)), colour, style in styles:
+for (name, (path, record, _)), color, style in styles:
     last = [record[record[:, 0] == i, 1].max() for i in range(len(path))]
-    left.step(np.arange(1, len(path) + 1), last, where="mid", color=colour, linestyle=style, linewidth=2, label=name)
+    left.step(np.arange(1, len(path) + 1), last, where="mid", color=color, linestyle=style, linewidth=2, label=name)
 left.set(xlabel="alphas solved", ylabel="times that the file was read", ylim=(0, None))
 left.grid(color="0.9")
 left.legend(loc="upper left")

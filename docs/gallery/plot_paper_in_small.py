@@ -3,7 +3,7 @@ The paper's figures in small
 ============================
 
 R. Bao, Q. Lu and Y. Zhang, *Safe Screening Rules for Group OWL Models*, measure their Algorithms 1 and 2 with and
-without screening, for OSCAR weights at several strengths. This example repeats the outline of their Figures 1 and 2 on
+without screening, for OSCAR weights at several alphas. This example repeats the outline of their Figures 1 and 2 on
 data made here. The experiments at full size, on their data sets, are on the page of :doc:`the reproduction
 </measured/reproduction>`.
 """
@@ -40,14 +40,14 @@ for fraction in fractions:
 # %%
 # The cost, in passes over the data, which does not depend on the machine. Screening saves most where few rows are
 # selected, and the factor falls as the penalty gets weaker. It depends on the data as well: with ``correlation=0.5`` it
-# is about three to four for these strengths. In seconds, and against other packages, see the :doc:`benchmarks
+# is about three to four for these alphas. In seconds, and against other packages, see the :doc:`benchmarks
 # </measured/benchmarks>`.
 
 positions = np.arange(len(fractions))
 figure, ax = plt.subplots(figsize=(9, 4), layout="constrained")
-for shift, name, colour in zip((-0.27, 0, 0.27), solvers, (COLOURS[0], COLOURS[1], COLOURS[2]), strict=True):
+for shift, name, color in zip((-0.27, 0, 0.27), solvers, (COLOURS[0], COLOURS[1], COLOURS[2]), strict=True):
     passes = [runs[name, fraction].n_passes for fraction in fractions]
-    bars = ax.bar(positions + shift, passes, width=0.25, color=colour, label=name)
+    bars = ax.bar(positions + shift, passes, width=0.25, color=color, label=name)
     ax.bar_label(bars, labels=[f"{value:.0f}" for value in passes], padding=2, fontsize=9)
 ax.set(xticks=positions, xticklabels=[f"{fraction:g}" for fraction in fractions], xlabel="lam / lam_max")
 ax.set_ylabel("passes over the data")
@@ -62,10 +62,10 @@ ax.legend(loc="upper left")
 figure, panels = plt.subplots(1, len(fractions), figsize=(9, 3.8), sharey=True, layout="constrained")
 stages = np.array([0.2, 0.4, 0.6, 0.8, 1.0])
 for ax, fraction in zip(panels, fractions, strict=True):
-    for shift, name, colour in zip((-0.2, 0.2), list(solvers)[1:], (COLOURS[1], COLOURS[2]), strict=True):
+    for shift, name, color in zip((-0.2, 0.2), list(solvers)[1:], (COLOURS[1], COLOURS[2]), strict=True):
         run = runs[name, fraction]
         reached = np.searchsorted(run.history.iteration, stages * run.history.iteration[-1], side="right") - 1
-        ax.bar(np.arange(5) + shift, 100 * (1 - run.history.n_active[reached] / 1000), 0.38, color=colour, label=name)
+        ax.bar(np.arange(5) + shift, 100 * (1 - run.history.n_active[reached] / 1000), 0.38, color=color, label=name)
     ax.axhline(100 * (1 - len(run.support) / 1000), color="0.3", linewidth=1, linestyle=":", label="rows that are zero")
     ax.set(
         xticks=range(5), xticklabels=[f"{100 * stage:.0f} %" for stage in stages], title=f"lam = {fraction:g} lam_max"

@@ -51,7 +51,7 @@ label_log_axis(ax.xaxis)
 ax.legend()
 
 # %%
-# One point of the path, the last with no more than 16 features. Bars of one colour that stand together are one cluster,
+# One point of the path, the last with no more than 16 features. Bars of one color that stand together are one cluster,
 # equal to the last digit.
 
 point = [point for point in path if point.n_selected <= 16][-1]

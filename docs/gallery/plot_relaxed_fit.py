@@ -2,7 +2,7 @@
 A relaxed fit: select with the penalty, estimate without
 ========================================================
 
-The penalty that selects features also shrinks their coefficients, and Group OWL pulls the rows of a cluster to equal
+The penalty that selects features also shrinks their coefficients, and Group OWL draws the rows of a cluster to equal
 norms. ``relaxed=True`` fits the selected features again, by least squares alone. That removes the shrinkage, and with
 it what shrinkage is good for: it pays where few features are selected and the signal is strong.
 """
@@ -19,25 +19,25 @@ X, Y = data.X[:200], data.Y[:200]
 X_new, Y_new = data.X[200:], data.Y[200:]
 
 # %%
-# Error on new samples along a path, for the penalised and the relaxed fit at each alpha. The relaxed curve has its
-# minimum at a larger alpha, with fewer features: the penalised fit lets false features in because only a small alpha
+# Error on new samples along a path, for the penalized and the relaxed fit at each alpha. The relaxed curve has its
+# minimum at a larger alpha, with fewer features: the penalized fit lets false features in because only a small alpha
 # frees the true ones from shrinkage.
 
 alphas = np.geomspace(3.0, 0.05, 25)
-errors = {"penalised": [], "relaxed": []}
+errors = {"penalized": [], "relaxed": []}
 n_selected = []
 for alpha in alphas:
     model = go.GroupOWLRegressor(alpha, weights="bh", relaxed=True, tol=1e-5).fit(X, Y)
-    penalised = X_new @ model.penalized_coef_.T + model.penalized_intercept_
-    errors["penalised"].append(np.mean((Y_new - penalised) ** 2))
+    penalized = X_new @ model.penalized_coef_.T + model.penalized_intercept_
+    errors["penalized"].append(np.mean((Y_new - penalized) ** 2))
     errors["relaxed"].append(np.mean((Y_new - model.predict(X_new)) ** 2))
     n_selected.append(len(model.selected_features_))
 
 figure, ax = plt.subplots(figsize=(8.5, 4.2), layout="constrained")
-for (name, values), colour, style in zip(errors.items(), (COLOURS[0], COLOURS[5]), ("-", "--"), strict=True):
+for (name, values), color, style in zip(errors.items(), (COLOURS[0], COLOURS[5]), ("-", "--"), strict=True):
     best = int(np.argmin(values))
-    ax.plot(alphas, values, color=colour, linestyle=style, linewidth=2, label=f"{name}, {n_selected[best]} features")
-    ax.plot(alphas[best], values[best], "o", color=colour)
+    ax.plot(alphas, values, color=color, linestyle=style, linewidth=2, label=f"{name}, {n_selected[best]} features")
+    ax.plot(alphas[best], values[best], "o", color=color)
     print(f"{name:<10} best error on new samples {values[best]:.3f}, with {n_selected[best]} features (12 are true)")
 ax.axhline(1.0, color="0.5", linewidth=1, linestyle=":", label="noise")
 ax.set(xscale="log", xlim=(alphas[0], alphas[-1]), xlabel="alpha", ylabel="mean squared error on new samples")
@@ -47,8 +47,8 @@ ax.legend()
 
 # %%
 # Cross-validation with ``relaxed=True`` relaxes the fits of its folds as well, so that alpha is chosen for what is used
-# in the end. The estimator keeps both sets of coefficients, and its certificate is about the penalised ones. Estimates
-# of the true features against the truth: the penalised ones lie flat, towards zero.
+# in the end. The estimator keeps both sets of coefficients, and its certificate is about the penalized ones. Estimates
+# of the true features against the truth: the penalized ones lie flat, toward zero.
 
 model = go.GroupOWLRegressorCV(weights="bh", alphas=25, eps=0.02, cv=5, relaxed=True).fit(X, Y)
 true = data.groups > 0
@@ -56,11 +56,11 @@ factor = np.std(data.X @ data.B) / 2.0  # the generator scales the signal to twi
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
 CrossValidationDisplay.from_estimator(model, ax=left)
 truth = data.B[true].T.ravel() / factor
-for name, coef, colour, marker in (
-    ("penalised", model.penalized_coef_, COLOURS[0], "x"),
+for name, coef, color, marker in (
+    ("penalized", model.penalized_coef_, COLOURS[0], "x"),
     ("relaxed", model.coef_, COLOURS[5], "o"),
 ):
-    right.plot(truth, coef[:, true].ravel(), marker, color=colour, label=name, alpha=0.8)
+    right.plot(truth, coef[:, true].ravel(), marker, color=color, label=name, alpha=0.8)
 right.axline((0, 0), slope=1, color="0.6", linewidth=1)
 right.set(xlabel="true coefficient", ylabel="estimate", title=f"{len(model.selected_features_)} features selected")
 right.legend()

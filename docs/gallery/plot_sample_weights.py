@@ -43,22 +43,20 @@ paths = {
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 target = clean.B.T / scale
 styles = zip(paths.items(), (COLOURS[0], COLOURS[1], COLOURS[2]), ("-", "--", "-."), strict=True)
-for (name, path), colour, style in styles:
+for (name, path), color, style in styles:
     errors = np.linalg.norm(path.coefs - target[:, :, None], axis=(0, 1)) / np.linalg.norm(target)
     best = int(np.argmin(errors))
-    left.plot(path.alphas / path.alpha_max, errors, color=colour, linestyle=style, linewidth=2, label=name)
-    left.plot(path.alphas[best] / path.alpha_max, errors[best], color=colour, marker="o")
+    left.plot(path.alphas / path.alpha_max, errors, color=color, linestyle=style, linewidth=2, label=name)
+    left.plot(path.alphas[best] / path.alpha_max, errors[best], color=color, marker="o")
     print(f"{name:<22} smallest error {errors[best]:.2f}, {path.n_selected[best]} features there, 12 are true")
 left.set(xscale="log", xlim=(1, 0.02), xlabel="alpha / alpha_max", ylabel="relative error of the coefficients")
 left.set_ylim(bottom=0)
 label_log_axis(left.xaxis)
 left.legend(loc="upper center")
-for name, colour, marker in (("all samples alike", COLOURS[0], "x"), ("weighted by precision", COLOURS[2], "o")):
+for name, color, marker in (("all samples alike", COLOURS[0], "x"), ("weighted by precision", COLOURS[2], "o")):
     path = paths[name]
     best = np.argmin(np.linalg.norm(path.coefs - target[:, :, None], axis=(0, 1)))
-    right.plot(
-        target.ravel(), path.coefs[:, :, best].ravel(), marker, color=colour, label=name, markersize=5, alpha=0.7
-    )
+    right.plot(target.ravel(), path.coefs[:, :, best].ravel(), marker, color=color, label=name, markersize=5, alpha=0.7)
 right.axline((0, 0), slope=1, color="0.6", linewidth=1)
 right.set(xlabel="true coefficient", ylabel="estimate, at the best alpha of each path")
 right.legend(loc="upper left")

@@ -17,7 +17,7 @@ from groupowl.plotting import COLOURS
 
 TOPICS = {
     "cooking": "oven flour butter simmer garlic pan recipe dough salt taste whisk onion",
-    "sailing": "harbour wind sail mast anchor tide crew hull rudder knot deck storm",
+    "sailing": "harbor wind sail mast anchor tide crew hull rudder knot deck storm",
     "music": "violin chord tempo choir melody rehearsal score rhythm orchestra tune sonata piano",
     "gardening": "soil seed prune compost bloom root hedge water leaf spade mulch tulip",
 }
@@ -38,7 +38,7 @@ documents = [make_document(topic, rng) for topic in labels]
 print(labels[0], "|", documents[0][:80], "...")
 
 # %%
-# A sparse matrix of tf-idf values, most of whose columns are rare words that say nothing. Centring the columns, which
+# A sparse matrix of tf-idf values, most of whose columns are rare words that say nothing. Centering the columns, which
 # an intercept asks for, happens inside of products: the matrix stays sparse.
 
 vectorizer = TfidfVectorizer()

@@ -1,5 +1,5 @@
 """
-Covariates that are not penalised
+Covariates that are not penalized
 =================================
 
 Age, sex or the batch of a measurement are often in a model not because they are of interest but because the answer is
@@ -32,13 +32,13 @@ names[data.groups > 0] = [f"true {j}" for j in np.flatnonzero(data.groups)]
 X = pd.DataFrame(np.column_stack([genes, batch, age]), columns=[*names, "batch", "age"])
 
 # %%
-# Three models with the same penalty for genes: without the covariates, with covariates that are penalised like genes,
-# and with covariates that are not penalised.
+# Three models with the same penalty for genes: without the covariates, with covariates that are penalized like genes,
+# and with covariates that are not penalized.
 
 models = {
     "without covariates": (X.drop(columns=["batch", "age"]), None),
-    "penalised": (X, None),
-    "not penalised": (X, ["batch", "age"]),
+    "penalized": (X, None),
+    "not penalized": (X, ["batch", "age"]),
 }
 paths = {
     name: go.group_owl_path(frame, Y, alphas=40, eps=0.05, unpenalized=unpenalized)
@@ -50,11 +50,11 @@ paths = {
 # selected, and hardly move.
 
 figure, ax = plt.subplots(figsize=(9, 4.4), layout="constrained")
-CoefficientPathDisplay.from_result(paths["not penalised"], ax=ax)
+CoefficientPathDisplay.from_result(paths["not penalized"], ax=ax)
 
 # %%
 # Genes that follow the batch are stand-ins for it. Without the batch in the model they are selected early, before some
-# of the true ones. A penalised batch is shrunk, so that they still explain what is left of it. When it is not penalised
+# of the true ones. A penalized batch is shrunk, so that they still explain what is left of it. When it is not penalized
 # there is nothing left for them, until alpha is so small that genes of all kinds come in.
 
 figure, panels = plt.subplots(1, 3, figsize=(9, 3.8), sharey=True, layout="constrained")

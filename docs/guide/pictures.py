@@ -73,11 +73,11 @@ def balls() -> None:
     sequences = {"constant (1, 1)": (1.0, 1.0), "oscar (1, 0.67)": (1.0, 2 / 3), "linear (1, 0.5)": (1.0, 0.5)}
     _, ax = plt.subplots(figsize=(4.6, 4.0), layout="constrained")
     angles = np.linspace(0.0, np.pi / 2, 361)
-    for (name, weights), colour, style in zip(sequences.items(), (BLACK, BLUE, RED), LINE_STYLES, strict=False):
+    for (name, weights), color, style in zip(sequences.items(), (BLACK, BLUE, RED), LINE_STYLES, strict=False):
         directions = np.column_stack([np.cos(angles), np.sin(angles)])
         values = np.sort(directions, axis=1)[:, ::-1] @ np.array(weights)
         points = directions / values[:, None]
-        ax.plot(*points.T, color=colour, linestyle=style, label=name)
+        ax.plot(*points.T, color=color, linestyle=style, label=name)
     ax.plot([0, 0.72], [0, 0.72], color="0.6", linewidth=1.0, linestyle=":")
     ax.text(0.25, 0.275, "equal norms", rotation=45, ha="center", color="0.35", fontsize=9)
     ax.set(xlabel="norm of the first row", ylabel="norm of the second row", xlim=(0, 1.08), ylim=(0, 1.08))
@@ -117,8 +117,8 @@ def weight_sequences() -> None:
         "chi, 3 tasks": go.weights.chi(d, 3),
     }
     _, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
-    for (name, weights), colour, style in zip(sequences.items(), COLOURS, LINE_STYLES, strict=False):
-        ax.plot(np.arange(1, d + 1), weights, color=colour, linestyle=style, label=name)
+    for (name, weights), color, style in zip(sequences.items(), COLOURS, LINE_STYLES, strict=False):
+        ax.plot(np.arange(1, d + 1), weights, color=color, linestyle=style, label=name)
     ax.set(xlabel="rank of the feature, by the norm of its coefficients", ylabel="weight", ylim=(0, 1.05))
     ax.legend(frameon=False, ncols=2)
 
@@ -151,25 +151,25 @@ def rule_for_one_feature() -> None:
     _, axes = plt.subplots(1, 2, figsize=(9.0, 3.7), sharey=True, layout="constrained")
     cases = (("gap small: the ball is in the strip, the feature is zero", 0.42, GREEN),)
     cases += (("gap larger: the ball leaves the strip, nothing is proved", 0.85, RED),)
-    for ax, (title, radius, colour) in zip(axes, cases, strict=True):
-        _draw_rule(ax, radius, colour)
+    for ax, (title, radius, color) in zip(axes, cases, strict=True):
+        _draw_rule(ax, radius, color)
         ax.set_title(title, fontsize=10)
 
 
-def _draw_rule(ax: plt.Axes, radius: float, colour: str) -> None:
+def _draw_rule(ax: plt.Axes, radius: float, color: str) -> None:
     """The plane of dual points, turned so that the column of X points to the right."""
-    centre, optimum, edge = np.array([0.45, 0.1]), np.array([0.68, 0.3]), 1.0
+    center, optimum, edge = np.array([0.45, 0.1]), np.array([0.68, 0.3]), 1.0
     ax.add_patch(Rectangle((-edge, -2.0), 2 * edge, 4.0, facecolor="0.93", edgecolor="none"))
     for side in (-edge, edge):
         ax.axvline(side, color="0.4", linewidth=1.2)
-    ax.add_patch(Circle(centre, radius, facecolor=colour, alpha=0.25))
-    ax.add_patch(Circle(centre, radius, facecolor="none", edgecolor=colour, linewidth=1.5))
-    ax.plot(*centre, marker="o", color=BLACK, markersize=5)
-    ax.annotate("Θ, known", centre, (-0.95, -0.85), fontsize=9, arrowprops={"arrowstyle": "-"})
+    ax.add_patch(Circle(center, radius, facecolor=color, alpha=0.25))
+    ax.add_patch(Circle(center, radius, facecolor="none", edgecolor=color, linewidth=1.5))
+    ax.plot(*center, marker="o", color=BLACK, markersize=5)
+    ax.annotate("Θ, known", center, (-0.95, -0.85), fontsize=9, arrowprops={"arrowstyle": "-"})
     ax.plot(*optimum, marker="*", color=BLACK, markersize=9)
     ax.annotate("Θ*, somewhere in the ball", optimum, (-0.95, 1.12), fontsize=9, arrowprops={"arrowstyle": "-"})
-    ax.annotate("", (centre[0], centre[1] - radius), centre, arrowprops={"arrowstyle": "->", "color": BLACK})
-    ax.text(centre[0] + 0.04, centre[1] - 0.6 * radius, "r", fontsize=10)
+    ax.annotate("", (center[0], center[1] - radius), center, arrowprops={"arrowstyle": "->", "color": BLACK})
+    ax.text(center[0] + 0.04, center[1] - 0.6 * radius, "r", fontsize=10)
     ax.annotate("", (-0.35, -1.2), (-0.95, -1.2), arrowprops={"arrowstyle": "->", "color": BLUE, "linewidth": 1.6})
     ax.text(-0.3, -1.25, "$x_j$", fontsize=11, color=BLUE)
     ax.set(xlim=(-1.25, 1.55), ylim=(-1.4, 1.4), xlabel="$x_j^T Θ$", yticks=[])
@@ -184,9 +184,9 @@ def rows_left() -> None:
     for ax, weights in zip(axes, ("oscar", "linear"), strict=True):
         X, Y, lam = wide_problem(weights)
         scale = 0.5 * np.sum(Y**2)
-        for (rule, name), colour, width in zip(names.items(), (ORANGE, BLUE), (4.0, 1.5), strict=True):
+        for (rule, name), color, width in zip(names.items(), (ORANGE, BLUE), (4.0, 1.5), strict=True):
             history = go.solve(X, Y, lam, solver=go.APGD(check_every=2), screening=rule, tol=1e-7).history
-            ax.plot(history.gap / scale, history.n_active, color=colour, linewidth=width, label=name)
+            ax.plot(history.gap / scale, history.n_active, color=color, linewidth=width, label=name)
         selected = history.n_nonzero[-1]
         ax.axhline(selected, color="0.5", linewidth=1.0, linestyle=":")
         ax.text(2e-7, 1.15 * selected, f"{selected} selected", fontsize=9, ha="right")

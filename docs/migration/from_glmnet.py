@@ -5,8 +5,8 @@ import numpy as np
 import groupowl as go
 
 
-def strength(lambda_, penalty_factor=None):
-    """``alpha`` and the unpenalised columns, from ``lambda`` and a ``penalty.factor`` of zeros and equal numbers."""
+def converted_alpha(lambda_, penalty_factor=None):
+    """``alpha`` and the unpenalized columns, from ``lambda`` and a ``penalty.factor`` of zeros and equal numbers."""
     if penalty_factor is None:
         return lambda_, None
     factors = np.asarray(penalty_factor, dtype=float)
@@ -19,14 +19,14 @@ def strength(lambda_, penalty_factor=None):
 
 def mgaussian(lambda_, *, intercept=True, standardize=True, penalty_factor=None, **options):
     """Estimator with the objective of ``glmnet(x, y, family="mgaussian", lambda=lambda_)``."""
-    alpha, unpenalized = strength(lambda_, penalty_factor)
+    alpha, unpenalized = converted_alpha(lambda_, penalty_factor)
     kept = {"fit_intercept": intercept, "standardize": standardize, "unpenalized": unpenalized, **options}
     return go.GroupOWLRegressor(alpha=alpha, weights="constant", **kept)
 
 
 def grouped_multinomial(lambda_, *, intercept=True, standardize=True, penalty_factor=None, **options):
     """Estimator with the objective of ``glmnet(..., family="multinomial", type.multinomial="grouped")``."""
-    alpha, unpenalized = strength(lambda_, penalty_factor)
+    alpha, unpenalized = converted_alpha(lambda_, penalty_factor)
     kept = {"fit_intercept": intercept, "standardize": standardize, "unpenalized": unpenalized, **options}
     return go.GroupOWLClassifier(alpha=alpha, weights="constant", **kept)
 

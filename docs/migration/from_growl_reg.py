@@ -6,7 +6,7 @@ import groupowl as go
 
 
 def growl_weights(n_features, lambda_1=1.0, lambda_2=0.0, ramp_size=0.0):
-    """Weights of ``GrowlRegressor``, with their strength applied: a ramp, then a constant."""
+    """Weights of ``GrowlRegressor``, with alpha applied: a ramp, then a constant."""
     ramp = int(np.ceil(ramp_size * n_features))
     return lambda_1 + lambda_2 * np.maximum(ramp - np.arange(n_features), 0)
 

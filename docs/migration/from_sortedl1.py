@@ -6,9 +6,7 @@ from scipy.stats import norm
 import groupowl as go
 
 
-def strength_and_weights(
-    n_features, n_samples, *, alpha=1.0, lam=None, lambda_type="bh", q=0.1, theta1=1.0, theta2=0.5
-):
+def alpha_and_weights(n_features, n_samples, *, alpha=1.0, lam=None, lambda_type="bh", q=0.1, theta1=1.0, theta2=0.5):
     """``alpha`` and ``weights`` of groupowl from the parameters of ``Slope``, which has no first weight of 1."""
     if lam is not None:
         first = lam[0]
@@ -29,13 +27,13 @@ def strength_and_weights(
 
 def regressor(X, *, fit_intercept=True, standardize=False, options=None, **slope):
     """Estimator with the objective of ``Slope(loss="quadratic", **slope)``."""
-    alpha, weights = strength_and_weights(X.shape[1], X.shape[0], **slope)
+    alpha, weights = alpha_and_weights(X.shape[1], X.shape[0], **slope)
     kept = {"fit_intercept": fit_intercept, "standardize": standardize, **(options or {})}
     return go.GroupOWLRegressor(alpha=alpha, weights=weights, **kept)
 
 
 def classifier(X, *, fit_intercept=True, standardize=False, options=None, **slope):
     """Estimator with the objective of ``Slope(loss="logistic", **slope)``, for two classes."""
-    alpha, weights = strength_and_weights(X.shape[1], X.shape[0], **slope)
+    alpha, weights = alpha_and_weights(X.shape[1], X.shape[0], **slope)
     kept = {"fit_intercept": fit_intercept, "standardize": standardize, **(options or {})}
     return go.GroupOWLClassifier(alpha=np.sqrt(2.0) * alpha, weights=weights, **kept)

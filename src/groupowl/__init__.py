@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     )
     from .norm import GroupOWL, owl_dual_norm, owl_norm, owl_prox
     from .path import PathPoint, PathResult, group_owl_path
-    from .persistence import load, save
     from .problem import lam_max
     from .screening import SafeScreener, ScreenReport
+    from .storage import load, save
     from .versions import show_versions
     from .weights import oscar_lam
 
@@ -80,9 +80,9 @@ _NAMES_OF = {
     ),
     "norm": ("GroupOWL", "owl_dual_norm", "owl_norm", "owl_prox"),
     "path": ("PathPoint", "PathResult", "group_owl_path"),
-    "persistence": ("load", "save"),
     "problem": ("lam_max",),
     "screening": ("SafeScreener", "ScreenReport"),
+    "storage": ("load", "save"),
     "versions": ("show_versions",),
     "weights": ("oscar_lam",),
 }

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from ._frames import column_names, complain_of_dates, complain_of_entries
+from ._frames import column_names, complain_of_dates, complain_of_entries, list_columns
 from ._typing import FloatArray
 
 #: What to do about NaN and infinity in X.
@@ -263,15 +263,11 @@ def position_in(argument: str, index: Any, length: int, what: str) -> int:
     return position
 
 
-def count_message(
-    argument: str, bad_per_column: Any, remedy: str, names: Iterable[Any] | None = None, shown: int = 5
-) -> str:
+def count_message(argument: str, bad_per_column: Any, remedy: str, names: Iterable[Any] | None = None) -> str:
     """Message for ``bad_per_column`` NaN or infinite entries in each column."""
-    columns = np.flatnonzero(bad_per_column)
+    columns = np.flatnonzero(bad_per_column).tolist()
     labels = list(names) if names is not None else None
-    listed = ", ".join(repr(labels[j]) if labels else str(j) for j in columns[:shown])
-    more = f" and {len(columns) - shown} more" if len(columns) > shown else ""
-    where = f" in column{'s' if len(columns) > 1 else ''} {listed}{more}" if len(bad_per_column) > 1 else ""
+    where = f" in {list_columns(columns, labels)}" if len(bad_per_column) > 1 else ""
     total = int(bad_per_column.sum())
     entries = "entry" if total == 1 else "entries"
     return f"{argument} has {total} NaN or infinite {entries}{where}. {remedy}"

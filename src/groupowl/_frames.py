@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-_SHOWN = 5
+from ._text import listed
+
 _LONGEST_ENTRY = 40
 
 _TEXT, _DATES = "text", "dates"
@@ -37,11 +39,10 @@ def take_rows(X: Any, rows: Any) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def list_columns(columns: list[int], names: list[Any] | None) -> str:
+def list_columns(columns: Sequence[int], names: list[Any] | None) -> str:
     """Some columns by name, or index, in words."""
-    listed = ", ".join(str(j) if names is None else repr(names[j]) for j in columns[:_SHOWN])
-    more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
-    return f"column{'s' if len(columns) > 1 else ''} {listed}{more}"
+    labels = columns if names is None else [names[j] for j in columns]
+    return f"column{'s' if len(columns) > 1 else ''} {listed(labels)}"
 
 
 def complain_of_dates(argument: str, X: Any) -> str | None:

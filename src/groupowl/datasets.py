@@ -76,10 +76,10 @@ def make_correlated_groups(
     n_informative : int, default=20
         Number of features with non-zero coefficients, at most ``n_features``.
     group_size : int, default=1
-        Informative features come in groups of this many neighbours with equal rows of coefficients; a remainder
+        Informative features come in groups of this many neighbors with equal rows of coefficients; a remainder
         of ``n_informative`` that does not fill a group is left out.
     correlation : float, default=0.5
-        Between neighbours for ``structure="ar"`` (it decays geometrically), within groups of ``group_size``
+        Between neighbors for ``structure="ar"`` (it decays geometrically), within groups of ``group_size``
         columns for ``structure="block"``.
     structure : {"ar", "block"}, default="ar"
         How columns are correlated.
@@ -151,7 +151,7 @@ def _columns(
 def _coefficients(
     rng: np.random.Generator, d: int, q: int, n_informative: int, group_size: int
 ) -> tuple[FloatArray, IndexArray]:
-    """Equal rows within groups of neighbours, placed at random on a grid of groups."""
+    """Equal rows within groups of neighbors, placed at random on a grid of groups."""
     B = np.zeros((d, q))
     groups = np.zeros(d, dtype=np.intp)
     starts = rng.choice(d // group_size, size=n_informative // group_size, replace=False)

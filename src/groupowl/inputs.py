@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ._checks import rectangular_array, refuse_mask
+from ._text import listed
 from ._typing import FloatArray, IndexArray
-
-_SHOWN = 5
 
 
 def feature_names(X: Any) -> list[str] | None:
@@ -147,9 +146,7 @@ def _named_column(argument: str, name: str, known: list[str] | None) -> int:
         )
     found = [j for j, other in enumerate(known) if other == name]
     if not found:
-        listed = ", ".join(repr(other) for other in known[:_SHOWN])
-        more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-        raise ValueError(f"{argument} has the name {name!r}, which is no column of X. Columns: {listed}{more}.")
+        raise ValueError(f"{argument} has the name {name!r}, which is no column of X. Columns: {listed(known)}.")
     if len(found) > 1:
         raise ValueError(
             f"{argument} has the name {name!r}, which {len(found)} columns of X have: {found}. Rename them, or give "

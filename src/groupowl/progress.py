@@ -64,7 +64,9 @@ class ProgressLine:
         self.stream = stream
         self.n_alphas = n_alphas
         self.is_terminal = level == 1 and bool(getattr(stream, "isatty", lambda: False)())
-        self.pause = 0.0 if level > 1 else _REWRITE_EVERY if self.is_terminal else _WRITE_EVERY
+        self.pause = 0.0
+        if level == 1:
+            self.pause = _REWRITE_EVERY if self.is_terminal else _WRITE_EVERY
         self._started = self._written = time.perf_counter()
         self._pending: str | None = None
         self._width = 0  # of the line on the terminal that the next one overwrites
@@ -93,7 +95,8 @@ class ProgressLine:
             self._width = len(text)
         else:
             self._put(text + "\n")
-        self._pending, self._written = None, time.perf_counter()
+        self._pending = None
+        self._written = time.perf_counter()
 
     def _put(self, text: str) -> None:
         self.stream.write(text)

@@ -26,10 +26,11 @@ def show_versions() -> None:
 def installed_versions() -> dict[str, str]:
     """Versions of Python, groupowl and what it uses, by name."""
     python = f"{sys.version.split()[0]} ({platform.system()} {platform.machine()})"
-    return {"Python": python} | {name: _installed(name) for name in (*_REQUIRED, *_OPTIONAL)}
+    return {"Python": python} | {name: installed_version(name) for name in (*_REQUIRED, *_OPTIONAL)}
 
 
-def _installed(name: str) -> str:
+def installed_version(name: str) -> str:
+    """Version of a package, or that it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -15,7 +15,7 @@ import zarr
 from groupowl.designs import as_design
 from groupowl.designs.storage import memory
 from groupowl.estimators import GroupOWLRegressor
-from groupowl.persistence import load, save
+from groupowl.storage import load, save
 from groupowl.tables.errors import TableError
 from groupowl.tables.formats import read_sheet
 

@@ -1,6 +1,6 @@
 """A design of one's own: a matrix of small integers, kept in one byte per entry.
 
-Counts of alleles (0, 1, 2) or grey values take an eighth of the memory that double precision takes. Products convert a
+Counts of alleles (0, 1, 2) or gray values take an eighth of the memory that double precision takes. Products convert a
 block of rows at a time, so that all sums run in double precision and X is never converted as a whole.
 """
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from .. import __version__, _files
 from ..inputs import coefficient_columns
-from ..persistence import load, save
-from ..persistence.folders import read_settled
+from ..storage import load, save
+from ..storage.folders import read_settled
 from ..tables import Reading, Roles
 from ..tables.names import NumberedNames
 from ..tables.values import is_number

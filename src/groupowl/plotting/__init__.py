@@ -6,12 +6,10 @@ drawn again by ``plot``, on axes of your own with ``ax=``.
 
 from __future__ import annotations
 
-from .clusters import ClusterDisplay
 from .coefficient_path import CoefficientPathDisplay
-from .convergence import ConvergenceDisplay
+from .coefficients import ClusterDisplay, CoefficientHeatmapDisplay
+from .convergence import ConvergenceDisplay, plot_gap, plot_rows_kept
 from .cross_validation import CrossValidationDisplay
-from .curves import plot_gap, plot_rows_kept
-from .heatmap import CoefficientHeatmapDisplay
 from .style import COLOURS, LINE_STYLES, MARKERS, label_log_axis
 
 __all__ = [

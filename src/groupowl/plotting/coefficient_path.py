@@ -12,29 +12,11 @@ from .._checks import finite_number, positive_integer
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..norm.kernels import cluster_starts, falling_order
 from ..path import PathResult
-from .reading import checked_names, fitted_attribute, names_of, public_rows
-from .style import (
-    CHOSEN,
-    COLOURS,
-    FAINT,
-    LARGEST_FONT,
-    LINE_HEIGHT,
-    LONGEST_NAME,
-    SHORTEST_NAME,
-    alpha_axis,
-    axes_to_draw_on,
-    lay_out,
-    name_in_legend,
-    number_alphas,
-    say,
-    shortened_names,
-    size_in_points,
-    widest,
-)
+from . import style
+from .support import fitted_attribute, names_of, public_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
@@ -44,12 +26,12 @@ _DASHES = (0, (5, 2))
 
 
 @dataclass(eq=False)
-class CoefficientPathDisplay:
+class CoefficientPathDisplay(style.Display):
     """Norms of the rows of coefficients along a path, against alpha.
 
     Large alphas are on the left. Names stand at the ends of the lines, the largest first, as far as they fit without
-    touching; lines without a name are grey. Lines that end at the same height share a name and their number.
-    Features that are not penalised are dashed.
+    touching; lines without a name are gray. Lines that end at the same height share a name and their number.
+    Features that are not penalized are dashed.
 
     Parameters
     ----------
@@ -63,7 +45,7 @@ class CoefficientPathDisplay:
     feature_names : list of str
         Their names; x0, x1, ... where the data had none.
     unpenalized : ndarray of bool of shape (n_shown,)
-        Which of them are not penalised.
+        Which of them are not penalized.
     alpha : float or None
         Chosen alpha.
 
@@ -94,8 +76,6 @@ class CoefficientPathDisplay:
     feature_names: list[str]
     unpenalized: BoolArray
     alpha: float | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure | SubFigure = field(init=False, repr=False)
     lines_: list[Line2D] = field(init=False, repr=False)
     labels_: list[Text] = field(init=False, repr=False)
 
@@ -177,9 +157,8 @@ class CoefficientPathDisplay:
         norms = np.zeros((len(path), len(features)))
         for i, point in enumerate(path):
             norms[i, np.searchsorted(features, point.support)] = np.linalg.norm(public_rows(path, point), axis=1)
-        unpenalized = np.isin(features, path.unpenalized)
-        shown = names_of(features, checked_names("feature_names", names, path.n_features))
-        return cls(np.asarray(path.alphas), norms, features, shown, unpenalized, chosen)
+        shown = names_of(features, names, path.n_features)
+        return cls(np.asarray(path.alphas), norms, features, shown, np.isin(features, path.unpenalized), chosen)
 
     def plot(self, ax: Axes | None = None, *, max_labels: int = 30) -> CoefficientPathDisplay:
         """Draw the lines and name as many as fit.
@@ -197,68 +176,79 @@ class CoefficientPathDisplay:
             This display, with ``ax_``, ``figure_``, ``lines_`` and ``labels_``.
         """
         positive_integer("max_labels", max_labels, minimum=0)
-        self.ax_ = ax = axes_to_draw_on(ax)
-        self.figure_ = ax.figure
-        self._draw_lines(ax)
+        ax = self._begin(ax)
+        look: dict[str, Any] = {
+            "color": style.FAINT,
+            "linewidth": 0.8,
+            "marker": "o" if len(self.alphas) == 1 else None,
+        }
+        self.lines_ = [
+            ax.plot(self.alphas, norms, label=name, linestyle=_DASHES if is_unpenalized else "-", **look)[0]
+            for norms, name, is_unpenalized in zip(self.norms.T, self.feature_names, self.unpenalized, strict=True)
+        ]
         chosen = [] if self.alpha is None else [self.alpha]
-        marks = [ax.axvline(alpha, label=f"chosen alpha = {alpha:.3g}", **CHOSEN) for alpha in chosen]
-        alpha_axis(ax, [*self.alphas, *chosen])
+        marks = [ax.axvline(alpha, label=f"chosen alpha = {alpha:.3g}", **style.CHOSEN) for alpha in chosen]
+        style.alpha_axis(ax, [*self.alphas, *chosen])
         ax.set(title="Coefficient path", ylabel="norm of the coefficients")
         ax.set_ylim(0.0, 1.05 * float(self.norms.max(initial=0.0)) or 1.0)
         if not self.features.size:
-            say(ax, "No feature is selected at any alpha.")
+            style.say(ax, "No feature is selected at any alpha.")
         self._draw_legend(ax, marks)
-        self.labels_ = self._name_lines(ax, max_labels)
+        self._name_lines(ax, max_labels)
         return self
-
-    def _draw_lines(self, ax: Axes) -> None:
-        marker = "o" if len(self.alphas) == 1 else None
-        self.lines_ = [
-            ax.plot(self.alphas, self.norms[:, k], color=FAINT, linewidth=0.8, marker=marker, label=name)[0]
-            for k, name in enumerate(self.feature_names)
-        ]
-        for k in np.flatnonzero(self.unpenalized):
-            self.lines_[k].set_linestyle(_DASHES)
 
     def _draw_legend(self, ax: Axes, marks: list[Any]) -> None:
         """Explanations above the lines, in room that is made for them."""
         from matplotlib.lines import Line2D
 
         if self.unpenalized.any():
-            marks = [*marks, Line2D([], [], color="0.3", linestyle=_DASHES, label="not penalised")]
+            marks = [*marks, Line2D([], [], color="0.3", linestyle=_DASHES, label="not penalized")]
         if not marks:
             return
-        settings: dict[str, Any] = {"loc": "upper left", "fontsize": LARGEST_FONT, "borderaxespad": 0.3}
+        settings: dict[str, Any] = {"loc": "upper left", "fontsize": style.LARGEST_FONT, "borderaxespad": 0.3}
         for columns in dict.fromkeys([len(marks), 1]):  # side by side, or below each other where that is too wide
-            legend = name_in_legend(ax, marks, ncols=columns, **settings)
-            lay_out(ax)
-            if widest(ax, [legend]) < 1.0:
+            legend = style.name_in_legend(ax, marks, ncols=columns, **settings)
+            style.lay_out(ax)
+            if style.widest(ax, [legend]) < 1.0:
                 break
         share = (ax.bbox.y1 - legend.get_window_extent().y0) / ax.bbox.height
         ax.set_ylim(top=ax.get_ylim()[1] / max(1.0 - share, 0.5))
 
-    def _name_lines(self, ax: Axes, max_labels: int) -> list[Text]:
-        """Names of the strongest features; one that would touch another is left out, and its lines stay grey.
+    def _name_lines(self, ax: Axes, max_labels: int) -> None:
+        """Names of the strongest features; one that would touch another is left out, and its lines stay gray.
 
         Strongest where alpha was chosen, or else at the end of the path.
         """
-        lay_out(ax)
-        height = LINE_HEIGHT * LARGEST_FONT * ax.bbox.height / size_in_points(ax)[1]  # of a name, in pixels
-        placed: list[IndexArray] = []
+        style.lay_out(ax)
+        to_pixels = ax.bbox.height / style.size_in_points(ax)[1]
+        height = style.LINE_HEIGHT * style.LARGEST_FONT * to_pixels  # of a name
+        end = float(self.alphas[-1])
+        named: list[IndexArray] = []
         heights: list[float] = []
         for lines in self.strongest_first():
-            middle = float(ax.transData.transform((self.alphas[-1], self.norms[-1, lines[0]]))[1])
-            if len(placed) == max_labels:
+            middle = float(ax.transData.transform((end, self.norms[-1, lines[0]]))[1])
+            if len(named) == max_labels:
                 break
             if middle - height / 2 >= ax.bbox.y0 and all(abs(middle - other) >= height for other in heights):
-                placed.append(lines)
+                named.append(lines)
                 heights.append(middle)
-        for color, lines in zip(cycle(COLOURS), placed, strict=False):
+        for color, lines in zip(cycle(style.COLOURS), named, strict=False):
             for k in lines:
                 self.lines_[k].set(color=color, linewidth=1.5, zorder=2.5)
-        texts = [self._place(ax, lines) for lines in placed]
-        self._write_names(ax, list(zip(texts, placed, strict=True)))
-        return texts
+        look: dict[str, Any] = {"fontsize": style.LARGEST_FONT, "parse_math": False}  # a $ in a name is a dollar
+        self.labels_ = [style.text_beside(ax, "", (end, self.norms[-1, lines[0]]), _OFFSET, **look) for lines in named]
+        self._write_names(ax, named)
+
+    def _write_names(self, ax: Axes, named: list[IndexArray]) -> None:
+        """The first name of lines that end together and the number of the others, as long as there is room for."""
+        names = [self.feature_names[lines[0]] for lines in named]
+        for longest in range(style.LONGEST_NAME, style.SHORTEST_NAME - 1, -1):
+            shortened = style.shortened_names(names, longest)
+            for text, lines, name in zip(self.labels_, named, shortened, strict=True):
+                text.set_text(name + (f" (+{len(lines) - 1} tied)" if len(lines) > 1 else ""))
+            if style.widest(ax, self.labels_) <= _WIDEST_NAME:
+                break
+        _make_room(ax, float(self.alphas[-1]), self.labels_)
 
     def strongest_first(self) -> list[IndexArray]:
         """Lines that end together, in groups, by falling norm where it counts, without those that are zero there.
@@ -274,29 +264,6 @@ class CoefficientPathDisplay:
         there = self.norms[int(np.argmin(np.abs(np.log(self.alphas / self.alpha))))]
         return sorted((lines for lines in groups if there[lines].any()), key=lambda lines: -float(there[lines].max()))
 
-    def _place(self, ax: Axes, lines: IndexArray) -> Text:
-        """A text, empty as yet, at the end of some lines that end together."""
-        return ax.annotate(
-            "",
-            (float(self.alphas[-1]), self.norms[-1, lines[0]]),
-            xytext=(_OFFSET, 0.0),
-            textcoords="offset points",
-            va="center",
-            fontsize=LARGEST_FONT,
-            parse_math=False,  # a $ in a name is a dollar
-        )
-
-    def _write_names(self, ax: Axes, placed: list[tuple[Text, IndexArray]]) -> None:
-        """The first name of those that end together and the number of the others, as long as there is room for."""
-        names = [self.feature_names[lines[0]] for _, lines in placed]
-        texts = [text for text, _ in placed]
-        for longest in range(LONGEST_NAME, SHORTEST_NAME - 1, -1):
-            for (text, lines), name in zip(placed, shortened_names(names, longest), strict=True):
-                text.set_text(name + (f" (+{len(lines) - 1} tied)" if len(lines) > 1 else ""))
-            if widest(ax, texts) <= _WIDEST_NAME:
-                break
-        _make_room(ax, float(self.alphas[-1]), texts)
-
 
 def _tied(norms: FloatArray) -> list[IndexArray]:
     """Non-zero norms by falling size, in groups of equal ones."""
@@ -306,7 +273,7 @@ def _tied(norms: FloatArray) -> list[IndexArray]:
 
 def _make_room(ax: Axes, start: float, names: list[Text]) -> None:
     """Widen the axis to the right until names that begin at ``start`` end inside the axes."""
-    share = widest(ax, names) + 3 * _OFFSET / size_in_points(ax)[0] if names else 0.0
+    share = style.widest(ax, names) + 3 * _OFFSET / style.size_in_points(ax)[0] if names else 0.0
     left, right = ax.get_xlim()
     ax.set_xlim(left, min(right, start * (start / left) ** (share / (1.0 - share))))
-    number_alphas(ax, left, right)  # none below the names
+    style.number_alphas(ax, left, right)  # none below the names

@@ -1,4 +1,4 @@
-"""How a solve converged: its gap and the rows that screening left, against time and passes."""
+"""How solves converged: their gaps and the rows that screening left, against time and passes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,146 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._checks import finite_number, lookup
+from .._typing import FloatArray
 from ..solvers import SolveResult
-from .curves import X_LABELS, plot_gap, plot_rows_kept
-from .reading import fitted_attribute
-from .style import axes_to_draw_on, lay_out, new_axes, say, thin_ticks
+from . import style
+from .support import fitted_attribute
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+
+# Curves often coincide: later ones are thinner, so that the earlier ones show behind them.
+_WIDEST, _THINNEST = 3.2, 1.4
+_INCHES = (5.0, 3.6)  # of one panel
+_X_LABELS = {"seconds": "time (seconds)", "passes": "passes over the data"}
+_X_TOTALS = {"seconds": "seconds", "passes": "n_passes"}
+
+
+def plot_gap(
+    histories: Mapping[str, SolveResult], *, x: str = "seconds", relative_to: float = 1.0, ax: Axes | None = None
+) -> Axes:
+    """Duality gap against time or passes, on a logarithmic scale.
+
+    Parameters
+    ----------
+    histories : mapping of str to SolveResult
+        Solves by the name that the legend shows.
+    x : {"seconds", "passes"}, default="seconds"
+        Horizontal axis.
+    relative_to : float, default=1.0
+        Number that gaps are divided by; the loss of the model without features makes them comparable with ``tol``.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> from groupowl.plotting import plot_gap
+    >>> data = go.datasets.make_correlated_groups(60, 200, 3, random_state=0)
+    >>> lam = 0.5 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(200)
+    >>> plot_gap({"safe": go.solve(data.X, data.Y, lam)}, x="passes").get_yscale()
+    'log'
+    """
+    scale = finite_number("relative_to", relative_to, above=0.0)
+    ax = _prepare(histories, x, ax)
+    for look, (name, result) in zip(_styles(len(histories)), histories.items(), strict=True):
+        gaps = np.append(result.history.gap, result.gap) / scale
+        positive = gaps > 0  # a gap of exactly 0 has no place on a logarithmic scale
+        ax.plot(_positions(result, x)[positive], gaps[positive], label=name, **look)
+    return _finish(ax, x, "Duality gap", "duality gap" if scale == 1.0 else "relative duality gap")
+
+
+def plot_rows_kept(histories: Mapping[str, SolveResult], *, x: str = "passes", ax: Axes | None = None) -> Axes:
+    """Number of rows of ``B`` not yet proved zero against passes or time, on a logarithmic scale.
+
+    Parameters
+    ----------
+    histories : mapping of str to SolveResult
+        Solves by the name that the legend shows.
+    x : {"passes", "seconds"}, default="passes"
+        Horizontal axis.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> from groupowl.plotting import plot_rows_kept
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> lam = 0.3 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(30)
+    >>> solves = {rule: go.solve(data.X, data.Y, lam, screening=rule) for rule in ("safe", "none")}
+    >>> ax = plot_rows_kept(solves)
+    >>> ax.get_yscale()
+    'log'
+    """
+    ax = _prepare(histories, x, ax)
+    for look, (name, result) in zip(_styles(len(histories)), histories.items(), strict=True):
+        unpenalized = np.count_nonzero(result.clusters[result.support] == 0)  # active, and not counted by the history
+        rows = np.append(result.history.n_active, len(result.active) - unpenalized)
+        rows = np.maximum(rows, 1)  # no row left is drawn at 1, the lower end of the axis
+        ax.step(_positions(result, x), rows, where="post", label=name, **look)
+    _finish(ax, x, "Rows not yet proved zero", "rows kept")
+    smallest = min(float(np.min(line.get_ydata())) for line in ax.get_lines())
+    decade = 10.0 ** np.floor(np.log10(smallest))
+    ax.set_ylim(bottom=max(step * decade for step in (1, 2, 5) if step * decade <= smallest))  # ends at a label
+    style.label_log_axis(ax.yaxis)
+    return ax
+
+
+def _prepare(histories: Mapping[str, SolveResult], x: str, ax: Axes | None) -> Axes:
+    """Axes to draw on, after a check of the arguments."""
+    lookup("x", x, _X_LABELS)
+    if not isinstance(histories, Mapping) or not all(isinstance(item, SolveResult) for item in histories.values()):
+        raise TypeError(f"histories must be a mapping of str to SolveResult, got {type(histories).__name__}.")
+    if not histories:
+        raise ValueError("histories is empty: there is nothing to draw.")
+    return style.axes_to_draw_on(ax)
+
+
+def _positions(result: SolveResult, x: str) -> FloatArray:
+    """Where the certificates of the history lie on the horizontal axis, and the end of the solve."""
+    return np.append(getattr(result.history, x), getattr(result, _X_TOTALS[x]))
+
+
+def _styles(count: int) -> list[dict[str, Any]]:
+    """One style per curve; color, dashes, width and marker all differ, for print and for color-blind readers."""
+    widths = np.linspace(_WIDEST, _THINNEST, count) if count > 1 else [_THINNEST]
+    return [
+        {
+            "color": style.COLOURS[i % len(style.COLOURS)],
+            "linestyle": style.LINE_STYLES[i % len(style.LINE_STYLES)],
+            "linewidth": float(width),
+            "marker": style.MARKERS[i % len(style.MARKERS)],
+            "markersize": 3.0 + float(width),
+            "markevery": [-1],
+        }
+        for i, width in enumerate(widths)
+    ]
+
+
+def _finish(ax: Axes, x: str, title: str, y_label: str) -> Axes:
+    ax.set_yscale("log")
+    ax.locator_params(axis="x", nbins=5)  # labels of very short times are long
+    ax.set(title=title, xlabel=_X_LABELS[x], ylabel=y_label)
+    ax.grid(visible=True, which="major", color="0.9")
+    ax.set_axisbelow(True)
+    style.name_in_legend(ax, ax.get_lines(), handlelength=4.0)
+    return ax
+
 
 _CURVES: dict[str, Callable[..., Axes]] = {"gap": plot_gap, "rows": plot_rows_kept}
-_INCHES = (5.0, 3.6)  # of one panel
 
 
 @dataclass(eq=False)
-class ConvergenceDisplay:
+class ConvergenceDisplay(style.Display):
     """Duality gap and rows not yet proved zero, against time and passes over the data, for one or more solves.
 
     Parameters
@@ -56,7 +181,6 @@ class ConvergenceDisplay:
     results: dict[str, SolveResult]
     relative_to: float = 1.0
     ax_: Any = field(init=False, repr=False)
-    figure_: Figure | SubFigure = field(init=False, repr=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **settings: Any) -> ConvergenceDisplay:
@@ -136,19 +260,19 @@ class ConvergenceDisplay:
         ConvergenceDisplay
             This display, with ``ax_`` and ``figure_``.
         """
-        columns, rows = _several("x", x, X_LABELS), _several("y", y, _CURVES)
+        columns, rows = _several("x", x, _X_LABELS), _several("y", y, _CURVES)
         panels = _panels(ax, len(rows), len(columns))
         for (i, j), panel in np.ndenumerate(panels):
             relative = {"relative_to": self.relative_to} if rows[i] == "gap" else {}
             _CURVES[rows[i]](self.results, x=columns[j], ax=panel, **relative)
             if not any(len(line.get_ydata()) for line in panel.get_lines()):
                 panel.set(yscale="linear", xticks=[], yticks=[])
-                say(panel, "The gap is 0 from the start.")
+                style.say(panel, "The gap is 0 from the start.")
             if len(self.results) == 1 or (i, j) != (0, 0):
                 panel.get_legend().remove()  # one legend for all panels
-        lay_out(panels[0, 0])
+        style.lay_out(panels[0, 0])
         for panel in panels.ravel():
-            thin_ticks(panel)  # times have many decimals
+            style.thin_ticks(panel)  # times have many decimals
         self.ax_ = panels if panels.size > 1 else panels[0, 0]
         self.figure_ = panels[0, 0].figure
         return self
@@ -164,22 +288,19 @@ def _several(argument: str, names: str | Iterable[str], known: Mapping[str, Any]
 
 def _panels(ax: Any, n_rows: int, n_columns: int) -> Any:
     """An array of axes of the given shape: new ones, those given, or parts of the one that was given."""
-    shape = (n_rows, n_columns)
+    size = n_rows * n_columns
     if ax is None:
-        return np.array(new_axes(*shape, figsize=(_INCHES[0] * n_columns, _INCHES[1] * n_rows))).reshape(shape)
-    if np.ndim(ax):
-        panels = np.array([axes_to_draw_on(panel) for panel in np.ravel(ax)], dtype=object)
-        if panels.size != n_rows * n_columns:
-            raise ValueError(f"ax must have {n_rows * n_columns} axes for x and y as they are, got {panels.size}.")
-        return panels.reshape(shape)
-    whole = axes_to_draw_on(ax)
-    return np.array([[whole]], dtype=object) if shape == (1, 1) else _divided(whole, shape)
-
-
-def _divided(whole: Axes, shape: tuple[int, int]) -> Any:
-    """Panels in the place of one axes, which becomes invisible."""
-    place = whole.get_subplotspec()
-    if place is None:
-        raise ValueError("ax has no place in a grid and cannot be divided. Use plt.subplots(), or one x and one y.")
-    whole.set_axis_off()
-    return place.subgridspec(*shape).subplots()
+        panels = style.new_axes(n_rows, n_columns, figsize=(_INCHES[0] * n_columns, _INCHES[1] * n_rows))
+    elif np.ndim(ax):
+        panels = [style.axes_to_draw_on(panel) for panel in np.ravel(ax)]
+        if len(panels) != size:
+            raise ValueError(f"ax must have {size} axes for x and y as they are, got {len(panels)}.")
+    elif size == 1:
+        panels = style.axes_to_draw_on(ax)
+    else:
+        place = style.axes_to_draw_on(ax).get_subplotspec()
+        if place is None:
+            raise ValueError("ax has no place in a grid and cannot be divided. Use plt.subplots(), or one x and one y.")
+        ax.set_axis_off()
+        panels = place.subgridspec(n_rows, n_columns).subplots()
+    return np.array(panels, dtype=object).reshape(n_rows, n_columns)

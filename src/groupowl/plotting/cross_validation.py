@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,19 +11,19 @@ import numpy as np
 
 from .._checks import truth_value
 from .._typing import FloatArray, IndexArray
-from .reading import fitted_attribute
-from .style import CHOSEN, COLOURS, FAINT, alpha_axis, axes_to_draw_on, clear_legend
+from .style import CHOSEN, COLOURS, FAINT, Display, alpha_axis, clear_legend
+from .support import fitted_attribute
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 _MOST_FOLDS = 20  # more lines hide the mean
+_WITHIN = "within one standard error of the best"
 _REMEDY = "Use GroupOWLRegressorCV or GroupOWLClassifierCV."
 
 
 @dataclass(eq=False)
-class CrossValidationDisplay:
+class CrossValidationDisplay(Display):
     """Score or criterion against alpha, with the alpha that was chosen.
 
     For cross-validation: the mean over folds with a band of one standard error on both sides, the folds as faint
@@ -72,8 +73,6 @@ class CrossValidationDisplay:
     std_errors: FloatArray | None = None
     scores: FloatArray | None = None
     n_selected: IndexArray | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure | SubFigure = field(init=False, repr=False)
     line_: Any = field(init=False, repr=False)
 
     @classmethod
@@ -111,11 +110,12 @@ class CrossValidationDisplay:
         alphas = np.asarray(fitted_attribute(estimator, "alphas_", _REMEDY))
         path = estimator.path_
         n_selected = np.asarray(path.n_selected) if len(path.alphas) == len(alphas) else None
-        display = cls(alphas, *_values(estimator), alpha=float(estimator.alpha_), n_selected=n_selected)
-        if getattr(estimator, "criterion_path_", None) is None:
-            display.std_errors = np.asarray(estimator.std_error_path_)
-            display.scores = np.asarray(estimator.score_path_)
-        return display
+        chosen: dict[str, Any] = {"alpha": float(estimator.alpha_), "n_selected": n_selected}
+        criterion = getattr(estimator, "criterion_path_", None)
+        if criterion is not None:
+            return cls(alphas, np.asarray(criterion), estimator.selection.upper(), **chosen)
+        means, errors, scores = estimator.mean_score_path_, estimator.std_error_path_, estimator.score_path_
+        return cls(alphas, means, _score_name(estimator), std_errors=errors, scores=scores, **chosen)
 
     @property
     def one_se_band(self) -> tuple[float, float] | None:
@@ -140,68 +140,43 @@ class CrossValidationDisplay:
         CrossValidationDisplay
             This display, with ``ax_``, ``figure_`` and ``line_``.
         """
-        self.ax_ = ax = axes_to_draw_on(ax)
-        self.figure_ = ax.figure
+        ax = self._begin(ax)
         marks: list[Any] = []
         wanted = None if folds is None else truth_value("folds", folds)
         if self.scores is not None and (self.scores.shape[1] <= _MOST_FOLDS if wanted is None else wanted):
-            marks += self._draw_folds(ax)
+            lines = ax.plot(self.alphas, self.scores, color=FAINT, linewidth=0.8)
+            lines[0].set_label("folds")
+            marks.append(lines[0])
         style: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.8, "marker": "o", "markersize": 2.5}
-        name = "mean over folds (higher is better)" if self.std_errors is not None else "criterion (lower is better)"
+        name = "criterion (lower is better)" if self.std_errors is None else "mean over folds (higher is better)"
         (self.line_,) = ax.plot(self.alphas, self.values, label=name, zorder=3, **style)
         marks.append(self.line_)
-        if self.std_errors is not None:
-            marks += self._draw_bands(ax)
-        marks.append(ax.axvline(self.alpha, label=self._choice(), **CHOSEN))
+        if self.std_errors is not None and self.one_se_band is not None:
+            around = self.values - self.std_errors, self.values + self.std_errors
+            marks += [
+                ax.fill_between(self.alphas, *around, color=COLOURS[6], alpha=0.4, lw=0, label="± one standard error"),
+                ax.axhspan(*self.one_se_band, color=COLOURS[1], alpha=0.3, lw=0, label=_WITHIN),
+            ]
+        choice = f"chosen alpha = {self.alpha:.3g}"
+        for count in self._counts_at([self.alpha]):
+            choice += f", {count} feature{'' if count == 1 else 's'}"
+        marks.append(ax.axvline(self.alpha, label=choice, **CHOSEN))
         alpha_axis(ax, np.append(self.alphas, self.alpha))
         ax.set_ylabel(self.label)
         ax.margins(y=0.08)
-        self._count_features(ax)
+        if self.n_selected is not None:
+            top = ax.secondary_xaxis("top")
+            top.set_xticks(ax.get_xticks(), [str(count) for count in self._counts_at(ax.get_xticks())])
+            top.minorticks_off()
+            top.set_xlabel("features selected")
         clear_legend(ax, marks)
         return self
 
-    def _draw_folds(self, ax: Axes) -> list[Any]:
-        assert self.scores is not None
-        lines = ax.plot(self.alphas, self.scores, color=FAINT, linewidth=0.8)
-        lines[0].set_label("folds")
-        return lines[:1]
-
-    def _draw_bands(self, ax: Axes) -> list[Any]:
-        """Standard errors of the means, and how far below the best mean the one-standard-error rule looks."""
-        assert self.std_errors is not None
-        assert self.one_se_band is not None
-        around = self.values - self.std_errors, self.values + self.std_errors
-        low, high = self.one_se_band
-        return [
-            ax.fill_between(self.alphas, *around, color=COLOURS[6], alpha=0.4, lw=0, label="± one standard error"),
-            ax.axhspan(low, high, color=COLOURS[1], alpha=0.3, lw=0, label="within one standard error of the best"),
-        ]
-
-    def _choice(self) -> str:
-        text = f"chosen alpha = {self.alpha:.3g}"
+    def _counts_at(self, alphas: Iterable[float]) -> list[int]:
+        """Numbers of features selected at the alphas of the path that are nearest; none where they are not known."""
         if self.n_selected is None:
-            return text
-        count = int(self.n_selected[np.argmin(np.abs(np.log(self.alphas / self.alpha)))])
-        return f"{text}, {count} feature{'' if count == 1 else 's'}"
-
-    def _count_features(self, ax: Axes) -> None:
-        """Numbers of selected features above the ticks of alpha."""
-        if self.n_selected is None:
-            return
-        ticks = ax.get_xticks()
-        counts = [int(self.n_selected[np.argmin(np.abs(np.log(self.alphas / tick)))]) for tick in ticks]
-        top = ax.secondary_xaxis("top")
-        top.set_xticks(ticks, [str(count) for count in counts])
-        top.minorticks_off()
-        top.set_xlabel("features selected")
-
-
-def _values(estimator: Any) -> tuple[FloatArray, str]:
-    """What alpha was chosen by, and its name."""
-    criterion = getattr(estimator, "criterion_path_", None)
-    if criterion is not None:
-        return np.asarray(criterion), estimator.selection.upper()
-    return np.asarray(estimator.mean_score_path_), _score_name(estimator)
+            return []
+        return [int(self.n_selected[np.argmin(np.abs(np.log(self.alphas / alpha)))]) for alpha in alphas]
 
 
 def _score_name(estimator: Any) -> str:

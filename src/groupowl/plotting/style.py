@@ -1,9 +1,10 @@
-"""What all pictures share: colours, axes to draw on, names that fit, and room for texts inside the axes."""
+"""What all pictures share: colors, axes to draw on, names that fit, and room for texts inside the axes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,9 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.figure import Figure, SubFigure
 
-#: Okabe and Ito's colours, told apart with every kind of colour vision; yellow is too faint for lines.
+#: Okabe and Ito's colors, told apart with every kind of color vision; yellow is too faint for lines.
 COLOURS = ("#000000", "#E69F00", "#0072B2", "#CC79A7", "#009E73", "#D55E00", "#56B4E9")
 #: Dashes of curves.
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
@@ -62,6 +64,28 @@ def axes_to_draw_on(ax: Axes | None, figsize: tuple[float, float] | None = None)
     return ax
 
 
+@dataclass(eq=False)
+class Display:
+    """What all displays on one pair of axes have.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+    figure_ : matplotlib Figure
+        Figure with the axes.
+    """
+
+    ax_: Axes = field(init=False, repr=False)
+    figure_: Figure | SubFigure = field(init=False, repr=False)
+
+    def _begin(self, ax: Axes | None, figsize: tuple[float, float] | None = None) -> Axes:
+        """The axes that were given, or new ones, as attributes."""
+        self.ax_ = axes_to_draw_on(ax, figsize)
+        self.figure_ = self.ax_.figure
+        return self.ax_
+
+
 def lay_out(ax: Axes) -> None:
     """Let the figure find its layout, so that sizes on screen can be measured."""
     figure = ax.figure.canvas.figure
@@ -77,9 +101,14 @@ def size_in_points(ax: Axes) -> tuple[float, float]:
 
 def say(ax: Axes, sentence: str) -> None:
     """A sentence in the middle of axes that have nothing else to show."""
-    middle: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "center"}
-    ax.text(0.5, 0.5, sentence, **middle, wrap=True, color="0.3", bbox={"facecolor": "white", "edgecolor": "none"})
+    box = {"facecolor": "white", "edgecolor": "none"}
+    ax.text(0.5, 0.5, sentence, transform=ax.transAxes, ha="center", va="center", wrap=True, color="0.3", bbox=box)
     ax.grid(visible=False)
+
+
+def text_beside(ax: Axes, text: str, place: tuple[float, float], offset: float, **settings: Any) -> Any:
+    """A text so many points to the right of a place."""
+    return ax.annotate(text, place, xytext=(offset, 0.0), textcoords="offset points", va="center", **settings)
 
 
 # Names --------------------------------------------------------------------------------------------------
@@ -87,7 +116,7 @@ def say(ax: Axes, sentence: str) -> None:
 
 def shortened_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
     """Names of at most so many characters: long ones lose their middle, or the beginning that all of them share."""
-    clean = [" ".join(name.split()) for name in names]  # a line break would reach into the neighbour's place
+    clean = [" ".join(name.split()) for name in names]  # a line break would reach into the neighbor's place
     long = [name for name in clean if len(name) > longest]
     shared = sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False)))
     without_middle = [_without_middle(name, longest) for name in clean]
@@ -125,20 +154,15 @@ def most_lines(height: float) -> int:
     return max(int(height / (SMALLEST_FONT * LINE_HEIGHT)), 1)
 
 
-def name_rows(ax: Axes, positions: Sequence[float], names: Sequence[str], fontsize: float) -> None:
-    """Names beside the rows of a picture, cut where there is no room for them."""
-    _name_ticks(ax, 0, positions, names, fontsize=fontsize)
-
-
 def name_columns(ax: Axes, positions: Sequence[float], names: Sequence[str], fontsize: float) -> None:
     """Names below the columns of a picture, upright where they would touch, and cut where there is no room for them."""
-    _name_ticks(ax, 1, positions, names, fontsize=fontsize)
+    name_ticks(ax, 1, positions, names, fontsize=fontsize)
     if _touching(ax.get_xticklabels()):
-        _name_ticks(ax, 1, positions, names, fontsize=fontsize, rotation=90)
+        name_ticks(ax, 1, positions, names, fontsize=fontsize, rotation=90)
 
 
-def _name_ticks(ax: Axes, side: int, positions: Sequence[float], names: Sequence[str], **settings: Any) -> None:
-    """Ticks with names to the left of the axes (side 0) or below them (side 1)."""
+def name_ticks(ax: Axes, side: int, positions: Sequence[float], names: Sequence[str], **settings: Any) -> None:
+    """Names to the left of the axes (side 0) or below them (side 1), cut where there is no room for them."""
     axis = (ax.yaxis, ax.xaxis)[side]
     has_engine = ax.figure.canvas.figure.get_layout_engine() is not None  # which makes room for names
     letters = _MOST_FOR_NAMES * size_in_points(ax)[side] / (_LETTER_WIDTH * settings["fontsize"])
@@ -157,7 +181,7 @@ def _name_ticks(ax: Axes, side: int, positions: Sequence[float], names: Sequence
 
 
 def _outer_edge(ax: Axes, side: int) -> float:
-    """Where the room beside (side 0) or below (1) the axes begins, in pixels: at a neighbour or the figure's edge."""
+    """Where the room beside (side 0) or below (1) the axes begins, in pixels: at a neighbor or the figure's edge."""
     along = 1 - side
     box, boxes = ax.bbox, [other.bbox for other in ax.figure.canvas.figure.axes if other is not ax]
     facing = [other for other in boxes if other.min[along] < box.max[along] and box.min[along] < other.max[along]]
@@ -184,7 +208,8 @@ def clear_legend(ax: Axes, artists: Sequence[Any]) -> None:
     settings: dict[str, Any] = {"fontsize": LARGEST_FONT, "framealpha": 1.0, "borderaxespad": 0.3}
     legend = name_in_legend(ax, artists, loc="best", **settings)
     lay_out(ax)
-    points = np.concatenate([ax.transData.transform(line.get_xydata()) for line in ax.get_lines() if _is_curve(line)])
+    curves = [line for line in ax.get_lines() if line.get_transform() == ax.transData]  # no lines across the axes
+    points = np.concatenate([ax.transData.transform(line.get_xydata()) for line in curves])
     box = legend.get_window_extent()
     if ((box.min <= points) & (points <= box.max)).all(axis=1).any():
         bottom, top = ax.get_ylim()
@@ -193,26 +218,16 @@ def clear_legend(ax: Axes, artists: Sequence[Any]) -> None:
         legend.set_loc("lower center")
 
 
-def _is_curve(line: Any) -> bool:
-    """Whether a line is drawn in the units of the data, unlike one across the axes."""
-    return line.get_transform() == line.axes.transData
-
-
 # Numbers along axes -------------------------------------------------------------------------------------
 
 
 def thin_ticks(ax: Axes) -> None:
     """Fewer numbers below the axes until they keep apart."""
+    low, high = sorted(ax.get_xlim())
     for bins in (4, 3, 2):
-        if not _touching(_in_view(ax)):
+        if not _touching([text for text in ax.get_xticklabels() if low <= text.get_position()[0] <= high]):
             return
         ax.locator_params(axis="x", nbins=bins)
-
-
-def _in_view(ax: Axes) -> list[Any]:
-    """Texts of the ticks below the axes that are drawn."""
-    low, high = sorted(ax.get_xlim())
-    return [text for text in ax.get_xticklabels() if low <= text.get_position()[0] <= high]
 
 
 def label_log_axis(axis: Axis) -> None:

@@ -14,7 +14,7 @@ from .._typing import FloatArray, IndexArray
 from ..estimators import FitCertificate
 from ..path import PathResult
 from ..plotting import CoefficientPathDisplay, CrossValidationDisplay
-from ..plotting.reading import Selection, public_rows, selection_of_estimator, selection_of_result
+from ..plotting.support import Selection, public_rows, selection_of_estimator, selection_of_result
 from .contents import ReportContents
 
 

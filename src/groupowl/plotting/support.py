@@ -16,7 +16,7 @@ from ..solvers import SolveResult
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The non-zero rows of coefficients: by cluster, the unpenalised ones (cluster 0) first, then by falling norm."""
+    """The non-zero rows of coefficients: by cluster, the unpenalized ones (cluster 0) first, then by falling norm."""
 
     features: IndexArray
     names: list[str]
@@ -30,23 +30,18 @@ class Selection:
         return np.linalg.norm(self.rows, axis=1)
 
 
-def check_estimator(estimator: Any) -> None:
-    """Refuse what is no estimator, or not fitted."""
-    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-        raise TypeError(f"estimator must be a fitted estimator, got {estimator!r} of type {type(estimator).__name__}.")
-    check_is_fitted(estimator)
-
-
 def selection_of_estimator(estimator: Any, feature_names: Any, task_names: Any) -> Selection:
     """What a fitted estimator selected."""
-    check_estimator(estimator)
+    clusters = np.asarray(fitted_attribute(estimator, "clusters_", "Use an estimator of groupowl."))
     rows = np.atleast_2d(estimator.coef_).T.astype(np.float64)
     features = np.flatnonzero(rows.any(axis=1))
     names = feature_names if feature_names is not None else getattr(estimator, "feature_names_in_", None)
-    tasks = task_names if task_names is not None else _classes(estimator, rows.shape[1])
-    tasks = tasks if tasks is not None else getattr(estimator, "target_names_", None)
-    clusters = np.asarray(estimator.clusters_)[features]
-    return _sorted_selection(len(rows), features, rows[features], clusters, names, tasks)
+    tasks = getattr(estimator, "classes_", getattr(estimator, "target_names_", None))
+    if task_names is not None:
+        tasks = task_names
+    elif tasks is not None:
+        tasks = tasks[-rows.shape[1] :]  # two classes share a column, which is that of the second
+    return _sorted_selection(len(rows), features, rows[features], clusters[features], names, tasks)
 
 
 def selection_of_result(result: Any, feature_names: Any, task_names: Any) -> Selection:
@@ -70,40 +65,28 @@ def _sorted_selection(
 ) -> Selection:
     order = falling_order(np.linalg.norm(rows, axis=1))
     order = order[np.argsort(clusters[order], kind="stable")]
-    names = names_of(features[order], checked_names("feature_names", feature_names, n_features))
-    given = checked_names("task_names", task_names, rows.shape[1])
-    tasks = [str(name) for name in given or _numbered_tasks(rows.shape[1])]
-    return Selection(features[order], names, rows[order], clusters[order], tasks)
+    names = names_of(features[order], feature_names, n_features)
+    if task_names is None:
+        task_names = ["y"] if rows.shape[1] == 1 else [f"task {k}" for k in range(rows.shape[1])]
+    tasks = _checked_names("task_names", task_names, rows.shape[1])
+    return Selection(features[order], names, rows[order], clusters[order], [str(name) for name in tasks])
 
 
-def _numbered_tasks(count: int) -> list[str]:
-    return ["y"] if count == 1 else [f"task {k}" for k in range(count)]
-
-
-def checked_names(argument: str, names: Any, count: int) -> Sequence[Any] | None:
-    """Names, one for each; None stays None."""
+def names_of(features: IndexArray, names: Any, n_features: int) -> list[str]:
+    """Names of some features; where there are no names, x0, x1, ... like scikit-learn's."""
     if names is None:
-        return None
+        return [f"x{j}" for j in features.tolist()]
+    listed = _checked_names("feature_names", names, n_features)
+    return [str(listed[j]) for j in features.tolist()]
+
+
+def _checked_names(argument: str, names: Any, count: int) -> Sequence[Any]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise TypeError(f"{argument} must be a list of names, got {names!r}.")
     listed = names if isinstance(names, Sequence) else list(names)
     if len(listed) != count:
         raise ValueError(f"{argument} must have one name for each of the {count}, got {len(listed)} names.")
     return listed
-
-
-def names_of(features: IndexArray, names: Sequence[Any] | None) -> list[str]:
-    """Names of some features; those without a name are called x0, x1, ... like scikit-learn's."""
-    return [f"x{j}" if names is None else str(names[j]) for j in features.tolist()]
-
-
-def _classes(estimator: Any, n_targets: int) -> list[str] | None:
-    """Names of the columns of coefficients of a classifier; of two classes the second has one."""
-    classes = getattr(estimator, "classes_", None)
-    if classes is None:
-        return None
-    names = [str(label) for label in classes]
-    return names if len(names) == n_targets else names[-n_targets:]
 
 
 def public_rows(path: Any, point: Any) -> FloatArray:
@@ -114,7 +97,9 @@ def public_rows(path: Any, point: Any) -> FloatArray:
 
 def fitted_attribute(estimator: Any, attribute: str, remedy: str) -> Any:
     """An attribute that only some estimators have after ``fit``; the message says which."""
-    check_estimator(estimator)
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise TypeError(f"estimator must be a fitted estimator, got {estimator!r} of type {type(estimator).__name__}.")
+    check_is_fitted(estimator)
     if not hasattr(estimator, attribute):
         raise TypeError(f"estimator: {type(estimator).__name__} has no {attribute}. {remedy}")
     return getattr(estimator, attribute)

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import checked_path
-from .classes import storable_names
-from .encoding import Decoder, Encoder, is_storable
+from .codec import STORABLE, Damage, Decoder, Encoder, belongs_to
 from .folders import read_folder, write_folder
-from .schema import Damage, check_object
+from .schema import check_object
 
 __all__ = ["load", "save"]
+
+# What a damaged tree makes Python, NumPy and the constructors of objects raise.
+_DAMAGES = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
 
 
 def save(obj: Any, folder: Any) -> Path:
@@ -46,9 +48,9 @@ def save(obj: Any, folder: Any) -> Path:
     >>> bool((again.coefs == path.coefs).all())
     True
     """
-    if not is_storable(obj):
+    if not belongs_to(obj, STORABLE):
         kind = obj.__name__ + ", a class" if isinstance(obj, type) else type(obj).__name__
-        raise TypeError(f"obj: save writes {storable_names()}, got {kind}. Give it one of those.")
+        raise TypeError(f"obj: save writes {', '.join(STORABLE)}, got {kind}. Give it one of those.")
     target = checked_path("folder", folder)
     encoder = Encoder(type(obj).__name__)
     content = encoder.encode(obj)
@@ -88,9 +90,10 @@ def load(folder: Any) -> Any:
     content, arrays = read_folder(checked_path("folder", folder))
     try:
         obj = Decoder(arrays).decode(content)
-        if not is_storable(obj):
-            raise Damage(f"it holds a {type(obj).__name__}, and save writes {storable_names()}")
-        check_object(obj)
-    except Damage as error:
-        raise ValueError(f"{str(folder)!r} is damaged: {error}. Save the model again.") from error
+        if not belongs_to(obj, STORABLE):
+            raise Damage(f"it holds a {type(obj).__name__}, and save writes {', '.join(STORABLE)}")
+        check_object(obj, {}, type(obj).__name__)
+    except _DAMAGES as error:
+        reason = str(error) if isinstance(error, Damage) else f"{type(error).__name__}: {error}".rstrip(".")
+        raise ValueError(f"{str(folder)!r} is damaged: {reason}. Save the model again.") from error
     return obj

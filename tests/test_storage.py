@@ -15,9 +15,8 @@ from sklearn.base import BaseEstimator, clone
 import groupowl as go
 from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor, GroupOWLRegressorCV
 from groupowl.path import group_owl_path
-from groupowl.persistence import folders, load, save
-from groupowl.persistence.classes import ESTIMATORS, SPLITTERS
-from groupowl.persistence.encoding import Decoder, Encoder
+from groupowl.storage import folders, load, save
+from groupowl.storage.codec import ESTIMATORS, SPLITTERS, Decoder, Encoder
 from support import make_case
 
 CASE = make_case(80, n=40, d=20, fit_intercept=True)
@@ -262,7 +261,7 @@ def test_a_failure_leaves_the_earlier_model(fails, tmp_path, monkeypatch):
     def broken(*args, **settings):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(f"groupowl.persistence.folders.{fails}", broken)
+    monkeypatch.setattr(f"groupowl.storage.folders.{fails}", broken)
     with pytest.raises(OSError, match="the disk is full"):
         save(history(), folder)
     assert isinstance(load(folder), GroupOWLRegressor)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from .._files import fresh_folder, standing
 from ..designs.storage.npz import read_archive
+from ..versions import installed_version
 
 #: Goes up whenever earlier versions cannot read what is written.
 FORMAT_VERSION = 1
@@ -26,11 +26,30 @@ def write_folder(folder: Path, content: Any, arrays: dict[str, Any]) -> Path:
     """Write a tree and its arrays; replaces a folder of this kind."""
     target = Path(os.path.realpath(folder))
     _check_target(target, folder)
+    version = installed_version("groupowl")
+    envelope = {"kind": _KIND, "format_version": FORMAT_VERSION, "groupowl_version": version, "content": content}
     with fresh_folder(target) as fresh:
-        envelope = {"kind": _KIND, "format_version": FORMAT_VERSION, "groupowl_version": _version(), "content": content}
         np.savez_compressed(fresh / _ARRAYS, **arrays)
         (fresh / _TREE).write_text(json.dumps(envelope, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return folder
+
+
+def _check_target(target: Path, given: Path) -> None:
+    """Refuse to replace what save has not written."""
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise FileExistsError(f"{str(given)!r} is a file; save writes a folder. Give another name.")
+    names = {path.name for path in target.iterdir()}
+    others = sorted(names - {_TREE, _ARRAYS})
+    with suppress(ValueError):
+        if not names or (not others and _read_envelope(target)):
+            return
+    found = f", for example {others[0]!r}" if others else ""
+    raise FileExistsError(
+        f"{str(given)!r} holds other files than those of a saved model{found}; they would be lost. "
+        "Give the name of a new folder."
+    )
 
 
 def read_settled(folder: Path, read: Callable[[Path], Any]) -> Any:
@@ -67,28 +86,17 @@ def _read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
     envelope = _read_envelope(folder)
     found = envelope["format_version"]
     if type(found) is not int or found < 1:
-        raise ValueError(
-            f"{str(folder)!r} is damaged: {_TREE} says that it has the format {found!r}, which does not exist; formats "
-            f"are numbers from 1 to {FORMAT_VERSION}. Save again."
-        )
+        numbers = f"formats are numbers from 1 to {FORMAT_VERSION}"
+        raise _damaged(folder, f"{_TREE} says that it has the format {found!r}, which does not exist; {numbers}")
     if found > FORMAT_VERSION:
         raise ValueError(
             f"{str(folder)!r} was written by groupowl {envelope.get('groupowl_version')} in format {found}; this "
             f"version reads formats up to {FORMAT_VERSION}. Update groupowl."
         )
     try:
-        return envelope["content"], _read_arrays(folder / _ARRAYS)
+        return envelope["content"], read_archive(_file(folder / _ARRAYS))
     except Exception as error:  # a damaged archive makes zipfile, zlib and NumPy raise almost anything
-        raise ValueError(
-            f"{str(folder)!r} is damaged: {_ARRAYS} cannot be read ({type(error).__name__}: {error}). Save again."
-        ) from error
-
-
-def _read_arrays(path: Path) -> dict[str, Any]:
-    with _open_file(path) as file:
-        if not zipfile.is_zipfile(file):  # which NumPy would take for something else
-            raise ValueError("it is no zip archive, or cut off")
-    return read_archive(path)
+        raise _damaged(folder, f"{_ARRAYS} cannot be read ({type(error).__name__}: {error})") from error
 
 
 def _read_envelope(folder: Path) -> dict[str, Any]:
@@ -101,66 +109,34 @@ def _read_envelope(folder: Path) -> dict[str, Any]:
             "has written."
         )
     if not os.path.lexists(folder / _TREE):
-        raise ValueError(
-            f"{str(folder)!r} is no folder that groupowl's save has written: it has no {_TREE}. Give it one that has."
-        )
+        raise _foreign(folder, f"it has no {_TREE}. Give it one that has")
     try:
-        with _open_file(folder / _TREE) as file:
-            envelope = json.loads(file.read().decode("utf-8"), parse_constant=_refuse_constant)
+        text = _file(folder / _TREE).read_bytes().decode("utf-8")
+        envelope = json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
-        raise ValueError(f"{str(folder)!r} is damaged: {_TREE} is nested too deeply. Save again.") from None
+        raise _damaged(folder, f"{_TREE} is nested too deeply") from None
     except (OSError, ValueError) as error:
-        raise ValueError(f"{str(folder)!r} is damaged: {_TREE} cannot be read ({error}). Save again.") from error
-    if not _is_ours(envelope):
-        raise ValueError(
-            f"{str(folder)!r} is no folder that groupowl's save has written: its {_TREE} is not ours. Give it one that "
-            "is."
-        )
+        raise _damaged(folder, f"{_TREE} cannot be read ({error})") from error
+    is_ours = isinstance(envelope, dict) and envelope.get("kind") == _KIND
+    if not is_ours or not {"format_version", "content"} <= envelope.keys():
+        raise _foreign(folder, f"its {_TREE} is not ours. Give it one that is")
     return dict(envelope)
 
 
-def _open_file(path: Path) -> BinaryIO:
-    """Open a file; what is none could be waited for without end."""
+def _file(path: Path) -> Path:
+    """Refuse what is no file, such as a pipe, for which one could wait without end."""
     if not path.is_file():
         raise OSError("it is no file" if os.path.lexists(path) else "it is missing")
-    return path.open("rb")
+    return path
 
 
 def _refuse_constant(text: str) -> None:
     raise ValueError(f"it has the number {text}, which JSON does not have")
 
 
-def _is_ours(envelope: Any) -> bool:
-    is_ours = isinstance(envelope, dict) and envelope.get("kind") == _KIND
-    return is_ours and {"format_version", "content"} <= envelope.keys()
+def _damaged(folder: Path, what: str) -> ValueError:
+    return ValueError(f"{str(folder)!r} is damaged: {what}. Save again.")
 
 
-def _holds_envelope(folder: Path) -> bool:
-    """Whether a folder has a :data:`model.json` that save has written."""
-    try:
-        return _is_ours(json.loads((folder / _TREE).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return False
-
-
-def _check_target(target: Path, given: Path) -> None:
-    """Refuse to replace what save has not written."""
-    if not target.exists():
-        return
-    if not target.is_dir():
-        raise FileExistsError(f"{str(given)!r} is a file; save writes a folder. Give another name.")
-    names = {path.name for path in target.iterdir()}
-    others = sorted(names - {_TREE, _ARRAYS})
-    if names and (others or not _holds_envelope(target)):
-        found = f", for example {others[0]!r}" if others else ""
-        raise FileExistsError(
-            f"{str(given)!r} holds other files than those of a saved model{found}; they would be lost. "
-            "Give the name of a new folder."
-        )
-
-
-def _version() -> str:
-    try:
-        return version("groupowl")
-    except PackageNotFoundError:  # run from its source without being installed
-        return "unknown"
+def _foreign(folder: Path, why: str) -> ValueError:
+    return ValueError(f"{str(folder)!r} is no folder that groupowl's save has written: {why}.")

@@ -1,0 +1,335 @@
+"""Pictures of the selected features: their norms by cluster, and their coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._checks import positive_integer
+from .._typing import FloatArray, IndexArray
+from . import style
+from .support import selection_of_estimator, selection_of_result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_BAR_COLORS = (style.COLOURS[2], style.COLOURS[1])  # neighboring clusters alternate
+_UNPENALIZED: dict[str, Any] = {"facecolor": "0.85", "edgecolor": "0.4", "hatch": "///"}
+_BETWEEN_CLUSTERS = 0.3  # in units of a bar's pitch
+_OFFSET = 3.0  # points between a bar and its text
+_HEATMAP_COLORS = "RdBu_r"  # red above zero, blue below: told apart with every kind of color vision
+_INCHES_PER_ROW = 0.2
+_INCHES_PER_TASK, _INCHES_BESIDE, _NARROWEST, _WIDEST = 0.3, 3.4, 4.8, 12.0
+
+
+@dataclass(eq=False)
+class ClusterDisplay(style.Display):
+    """Selected features by cluster, with the norms of their rows as bars.
+
+    Rows of one cluster have equal norm in the scale in which the model was solved; on the scale of the input they
+    differ where columns were standardized, and in relaxed fits. Features that are not penalized belong to no cluster;
+    they come first, hatched.
+
+    Parameters
+    ----------
+    features : ndarray of int of shape (n_selected,)
+        Indices of the selected features: unpenalized ones, then by cluster, then by falling norm.
+    feature_names : list of str
+        Their names; x0, x1, ... where the data had none.
+    norms : ndarray of shape (n_selected,)
+        Norms of their rows.
+    clusters : ndarray of int of shape (n_selected,)
+        Their clusters, 1 has the largest norm; 0 for features that are not penalized.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+    figure_ : matplotlib Figure
+        Figure with the axes.
+    bars_ : matplotlib BarContainer
+        Bars of the features that are shown.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> from groupowl.plotting import ClusterDisplay
+    >>> data = go.datasets.make_correlated_groups(60, 40, 3, random_state=0)
+    >>> lam = 0.5 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(40)
+    >>> display = ClusterDisplay.from_result(go.solve(data.X, data.Y, lam))
+    >>> len(display.bars_) == len(display.features)
+    True
+    """
+
+    features: IndexArray
+    feature_names: list[str]
+    norms: FloatArray
+    clusters: IndexArray
+    bars_: Any = field(init=False, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, feature_names: Any = None, ax: Axes | None = None, **settings: Any
+    ) -> ClusterDisplay:
+        """Draw what a fitted estimator selected.
+
+        Parameters
+        ----------
+        estimator : fitted groupowl estimator
+            Its ``coef_`` and ``clusters_`` are drawn.
+        feature_names : list of str, default=None
+            Names of all features; those seen in ``fit`` by default.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        **settings
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        ClusterDisplay
+        """
+        found = selection_of_estimator(estimator, feature_names, None)
+        return cls(found.features, found.names, found.norms, found.clusters).plot(ax=ax, **settings)
+
+    @classmethod
+    def from_result(
+        cls, result: Any, *, feature_names: Any = None, ax: Axes | None = None, **settings: Any
+    ) -> ClusterDisplay:
+        """Draw what a solve or one point of a path selected.
+
+        Parameters
+        ----------
+        result : SolveResult or point of a PathResult
+            What :func:`groupowl.solve` returns, or ``path[i]``.
+        feature_names : list of str, default=None
+            Names of all features.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        **settings
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        ClusterDisplay
+        """
+        found = selection_of_result(result, feature_names, None)
+        return cls(found.features, found.names, found.norms, found.clusters).plot(ax=ax, **settings)
+
+    def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> ClusterDisplay:
+        """Draw a bar per feature.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        max_features : int, default=30
+            Largest number of bars; fewer where the axes are too small for them. The other features are counted.
+
+        Returns
+        -------
+        ClusterDisplay
+            This display, with ``ax_``, ``figure_`` and ``bars_``.
+        """
+        shown = min(positive_integer("max_features", max_features), len(self.features))
+        height = 1.1 + _INCHES_PER_ROW * max(self._positions(shown)[-1:].sum() + 1.0, 5.0)
+        ax = self._begin(ax, figsize=(6.4, height))
+        ax.set(title="Selected features by cluster", xlabel="norm of the coefficients")
+        if not shown:
+            self.bars_ = ax.barh([], [])
+            ax.set(xlim=(0.0, 1.0), yticks=[])
+            style.say(ax, "No feature is selected.")
+            return self
+        style.lay_out(ax)
+        available = style.size_in_points(ax)[1]
+        while shown > 1 and self._positions(shown)[-1] + 1.0 > style.most_lines(available):
+            shown -= 1
+        self._draw_bars(ax, shown, available)
+        return self
+
+    def _positions(self, shown: int) -> FloatArray:
+        """Heights of the first bars from 0, a gap between clusters, and below them a line that counts the others."""
+        starts = np.diff(self.clusters[:shown], prepend=self.clusters[:1]) != 0
+        bars = np.arange(shown) + _BETWEEN_CLUSTERS * np.cumsum(starts)
+        return bars if shown == len(self.features) else np.append(bars, bars[-1:].sum() + 1.0 + _BETWEEN_CLUSTERS)
+
+    def _draw_bars(self, ax: Axes, shown: int, height: float) -> None:
+        positions = self._positions(shown)
+        fontsize = style.font_for(height / (positions[-1] + 1.0))
+        self.bars_ = ax.barh(positions[:shown], self.norms[:shown])
+        ax.set_ylim(positions[-1] + 0.5 + 0.2, -0.5 - 0.2)  # first bar on top
+        ax.set_xlim(0.0, float(self.norms[:shown].max()))
+        rest = len(self.features) - shown
+        names = [*self.feature_names[:shown], *([f"{rest} more"] if rest else [])]
+        for bar, cluster in zip(self.bars_, self.clusters[:shown], strict=True):
+            bar.set(**(_UNPENALIZED if cluster == 0 else {"facecolor": _BAR_COLORS[(cluster - 1) % 2]}))
+        style.name_ticks(ax, 0, list(positions), names, fontsize=fontsize)
+        self._name_clusters(ax, positions, shown, fontsize)
+
+    def _name_clusters(self, ax: Axes, positions: FloatArray, shown: int, fontsize: float) -> None:
+        """A text at the end of the bars of each cluster, in room that is made for it."""
+        texts = []
+        for cluster in np.unique(self.clusters[:shown]):
+            members = np.flatnonzero(self.clusters[:shown] == cluster)
+            place = (float(self.norms[members].max()), float(positions[members].mean()))
+            name = f"cluster {cluster}" if cluster else "not penalized"
+            total = int(np.sum(self.clusters == cluster))
+            name += f" ({total} features)" if total > len(members) else ""
+            texts.append(style.text_beside(ax, name, place, _OFFSET, fontsize=fontsize, color="0.2"))
+        if shown < len(self.features):
+            hidden = len(np.unique(self.clusters[shown:]))
+            name = f"in {hidden} cluster{'s' if hidden > 1 else ''}"
+            place = (0.0, positions[-1])
+            texts.append(style.text_beside(ax, name, place, _OFFSET, fontsize=fontsize, color="0.2"))
+        share = style.widest(ax, texts) + 3 * _OFFSET / style.size_in_points(ax)[0]
+        ax.set_xlim(0.0, ax.get_xlim()[1] / max(1.0 - share, 0.3))
+
+
+@dataclass(eq=False)
+class CoefficientHeatmapDisplay(style.Display):
+    """Coefficients of the selected features, one column per task or class; white is zero, red positive, blue negative.
+
+    Parameters
+    ----------
+    features : ndarray of int of shape (n_selected,)
+        Indices of the selected features: unpenalized ones, then by cluster, then by falling norm.
+    feature_names : list of str
+        Their names; x0, x1, ... where the data had none.
+    task_names : list of str
+        Names of tasks or classes.
+    coefficients : ndarray of shape (n_selected, n_targets)
+        Their coefficients.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+    figure_ : matplotlib Figure
+        Figure with the axes.
+    image_ : matplotlib AxesImage or None
+        The picture, None when nothing is selected.
+    colorbar_ : matplotlib Colorbar or None
+        Scale of the colors.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> from groupowl.plotting import CoefficientHeatmapDisplay
+    >>> data = go.datasets.make_correlated_groups(60, 40, 3, random_state=0)
+    >>> lam = 0.5 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(40)
+    >>> result = go.solve(data.X, data.Y, lam)
+    >>> display = CoefficientHeatmapDisplay.from_result(result, task_names=["a", "b", "c"])
+    >>> display.coefficients.shape == (len(display.features), 3)
+    True
+    """
+
+    features: IndexArray
+    feature_names: list[str]
+    task_names: list[str]
+    coefficients: FloatArray
+    image_: Any = field(init=False, repr=False)
+    colorbar_: Any = field(init=False, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        feature_names: Any = None,
+        task_names: Any = None,
+        ax: Axes | None = None,
+        **settings: Any,
+    ) -> CoefficientHeatmapDisplay:
+        """Draw the coefficients of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted groupowl estimator
+            Its ``coef_`` is drawn; of two classes there is one column, for the second.
+        feature_names : list of str, default=None
+            Names of all features; those seen in ``fit`` by default.
+        task_names : list of str, default=None
+            Names of the columns; the classes of a classifier by default.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        **settings
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        CoefficientHeatmapDisplay
+        """
+        found = selection_of_estimator(estimator, feature_names, task_names)
+        return cls(found.features, found.names, found.tasks, found.rows).plot(ax=ax, **settings)
+
+    @classmethod
+    def from_result(
+        cls, result: Any, *, feature_names: Any = None, task_names: Any = None, ax: Axes | None = None, **settings: Any
+    ) -> CoefficientHeatmapDisplay:
+        """Draw the coefficients of a solve or of one point of a path.
+
+        Parameters
+        ----------
+        result : SolveResult or point of a PathResult
+            What :func:`groupowl.solve` returns, or ``path[i]``.
+        feature_names : list of str, default=None
+            Names of all features.
+        task_names : list of str, default=None
+            Names of tasks or classes.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        **settings
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        CoefficientHeatmapDisplay
+        """
+        found = selection_of_result(result, feature_names, task_names)
+        return cls(found.features, found.names, found.tasks, found.rows).plot(ax=ax, **settings)
+
+    def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> CoefficientHeatmapDisplay:
+        """Draw the coefficients.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        max_features : int, default=30
+            Largest number of rows; fewer where the axes are too small for them. The title counts the others.
+
+        Returns
+        -------
+        CoefficientHeatmapDisplay
+            This display, with ``ax_``, ``figure_``, ``image_`` and ``colorbar_``.
+        """
+        shown = min(positive_integer("max_features", max_features), len(self.features))
+        width = float(np.clip(_INCHES_BESIDE + _INCHES_PER_TASK * len(self.task_names), _NARROWEST, _WIDEST))
+        ax = self._begin(ax, figsize=(width, 1.8 + _INCHES_PER_ROW * max(shown, 5)))
+        self.image_ = self.colorbar_ = None
+        ax.set_title("Coefficients")
+        if not shown:
+            ax.set(xticks=[], yticks=[])
+            style.say(ax, "No feature is selected.")
+            return self
+        largest = float(np.abs(self.coefficients).max())
+        style.lay_out(ax)
+        shown = min(shown, style.most_lines(style.size_in_points(ax)[1]))
+        colors: dict[str, Any] = {"cmap": _HEATMAP_COLORS, "vmin": -largest, "vmax": largest}
+        self.image_ = ax.imshow(self.coefficients[:shown], aspect="auto", interpolation="nearest", **colors)
+        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, label="coefficient")
+        if shown < len(self.features):
+            ax.set_title(f"Coefficients: {shown} of {len(self.features)} features")
+        style.lay_out(ax)
+        self._name_tasks(ax)
+        fontsize = style.font_for(style.size_in_points(ax)[1] / shown)
+        style.name_ticks(ax, 0, range(shown), self.feature_names[:shown], fontsize=fontsize)
+        return self
+
+    def _name_tasks(self, ax: Axes) -> None:
+        """Names below the columns; of very many every second, third, ... only."""
+        width = style.size_in_points(ax)[0]
+        every = -(-len(self.task_names) // style.most_lines(width))
+        places = range(0, len(self.task_names), every)
+        style.name_columns(ax, places, self.task_names[::every], style.font_for(width / len(places)))
