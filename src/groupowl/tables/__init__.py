@@ -1,6 +1,6 @@
 """Tables from files: features, targets, groups, weights and ids of samples, checked.
 
-A reader makes a :class:`~groupowl.tables.sheets.Sheet` of a file, columns by name; :class:`Roles` say what they are
+A reader makes a :class:`~groupowl.tables.sheet.Sheet` of a file, columns by name; :class:`Roles` say what they are
 for; :func:`load_table` makes a :class:`Table`, or raises a :class:`TableError` that says where the file is wrong.
 """
 

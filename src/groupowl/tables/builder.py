@@ -14,7 +14,7 @@ from .columns import find_column, find_columns
 from .errors import MissingTargetsError, TableError, counted, listed
 from .joining import Match, match_order, match_rows
 from .names import chosen_names
-from .sheets import Sheet
+from .sheet import Sheet
 from .table import CLASSIFICATION, REGRESSION, Roles, Table
 from .values import (
     check_complete,

@@ -16,7 +16,7 @@ from typing import Any
 
 from .errors import TableError, counted
 from .opening import is_compressed, open_bytes, open_text
-from .sheets import ArrowSheet, check_names
+from .sheet import ArrowSheet, check_names
 
 #: Cells that count as empty; in quotes they are text.
 EMPTY_CELLS = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .errors import TableError
 from .opening import format_suffix
 from .readers import read_arff, read_csv, read_large, read_libsvm_sheet, read_npz, read_parquet, read_tsv
-from .sheets import Sheet
+from .sheet import Sheet
 
 
 class Format(NamedTuple):

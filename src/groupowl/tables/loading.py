@@ -16,7 +16,7 @@ from .columns import find_column
 from .errors import TableError, counted, listed
 from .formats import read_sheet
 from .names import NumberedNames
-from .sheets import Sheet
+from .sheet import Sheet
 from .table import Roles, Table
 from .values import numbers_of, sample_ids
 

@@ -22,7 +22,7 @@ from .errors import TableError, listed
 from .libsvm import first_bad_line, has_many_labels, label_columns, read_libsvm
 from .names import NumberedNames
 from .opening import open_text
-from .sheets import ArrowSheet, MatrixSheet, Sheet, check_names
+from .sheet import ArrowSheet, MatrixSheet, Sheet, check_names
 
 # Bytes of a cell of a table in memory, as numbers have.
 _CELL_BYTES = 8

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
 from .errors import TableError, counted, listed
-from .sheets import Sheet
+from .sheet import Sheet
 
 _SHOWN_COLUMNS = 5
 _NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|0x[\da-f]+|inf(inity)?|nan)\s*", re.ASCII | re.IGNORECASE)
