@@ -5,10 +5,9 @@ for; :func:`load_table` makes a :class:`Table`, or raises a :class:`TableError` 
 """
 
 from .builder import make_table
-from .errors import MissingTargetsError, TableError
-from .formats import FORMATS, read_sheet
-from .loading import Features, Reading, load_features, load_table
-from .table import TASKS, Roles, Table
+from .loader import Features, Reading, load_features, load_table
+from .readers import FORMATS, read_sheet
+from .table import TASKS, MissingTargetsError, Roles, Table, TableError
 
 __all__ = [
     "FORMATS",

@@ -14,12 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.io import loadmat
 
-from groupowl.tables.archives import archive_arrays, archive_matrix, has_matrix
 from groupowl.tables.arff import Attribute, arff_header, arff_lines, arff_table
-from groupowl.tables.delimited import read_delimited
-from groupowl.tables.libsvm import read_libsvm
-from groupowl.tables.opening import COMPRESSIONS, format_suffix, open_text
-from groupowl.tables.values import numbers_of
+from groupowl.tables.delimited import COMPRESSIONS, format_suffix, open_text, read_delimited
+from groupowl.tables.readers import archive_arrays, archive_matrix, has_matrix, read_libsvm
+from groupowl.tables.sheet import numbers_of
 
 from .table import DatasetEntry
 

@@ -1,26 +1,25 @@
-"""From the path of a file to a table: what the command line calls."""
+"""From the path of a file to a table, or to the features of new samples: what the command line calls."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._text import counted, listed
+from .._typing import IndexArray
 from .builder import make_table
-from .columns import find_column
-from .errors import TableError, counted, listed
-from .formats import read_sheet
-from .names import NumberedNames
-from .sheet import Sheet
-from .table import Roles, Table
-from .values import numbers_of, sample_ids
+from .names import NumberedNames, find_column
+from .readers import read_sheet
+from .sheet import Sheet, numbers_of, sample_ids
+from .table import Roles, Table, TableError
 
-_NUMBERED = re.compile(r"(\D*)\d+")
+_COUNTED = re.compile(r"(\D*)\d+")
 
 
 @dataclass(frozen=True)
@@ -118,80 +117,57 @@ def load_features(
     """
     left = reading.roles.id_columns[0]
     sheet = _read(path, reading, left)
-    missing = _missing(sheet, names)
-    if missing and not sheet.zeros_left_out:
-        _check_missing(sheet, missing, names, names if needed is None else needed)
+    positions = sheet.names.positions_of(names)
+    absent = [] if sheet.zeros_left_out else np.flatnonzero(positions < 0).tolist()
+    missing = tuple(names[k] for k in absent)
+    if missing:
+        _check_missing(sheet, missing, names, set(names if needed is None else needed))
     column = None
-    if left is not None and (left in sheet.positions or (needs_ids and sheet.index is None)):
+    if left is not None and (left in sheet.names or (needs_ids and sheet.index is None)):
         column = find_column("--id-column", left, sheet.names, sheet.source)
     id_name = None if column is None else sheet.names[column]
-    extra = _extra(sheet, names, {*known, id_name})
-    absent: Sequence[str] = () if sheet.zeros_left_out else missing
-    return Features(_known_columns(sheet, names), sample_ids(sheet, column), extra, id_name, absent)
+    is_extra = np.ones(len(sheet.names), dtype=bool)
+    is_extra[positions[positions >= 0]] = False
+    is_extra[sheet.auxiliary.start :] = False
+    found = (sheet.names[j] for j in np.flatnonzero(is_extra).tolist())
+    others = {*known, id_name}
+    extra = tuple(name for name in found if name not in others)
+    return Features(_in_order(sheet, positions), sample_ids(sheet, column), extra, id_name, missing)
 
 
-def _missing(sheet: Sheet, names: Sequence[str]) -> Sequence[str]:
-    """Features that the file has not."""
-    if isinstance(names, NumberedNames) and names.continues(sheet.names):
-        return names.after(_n_common(sheet, names))
-    return tuple(name for name in names if name not in sheet.positions)
-
-
-def _extra(sheet: Sheet, names: Sequence[str], known: Collection[str | None]) -> Sequence[str]:
-    """Columns that are no features and nobody knows."""
-    if isinstance(sheet.names, NumberedNames) and sheet.names.continues(names):
-        rest = sheet.names.after(_n_common(sheet, names))
-        others = enumerate(rest.others, start=sheet.names.n_numbered)
-        return replace(rest, others=tuple(name for j, name in others if name not in known and j not in sheet.auxiliary))
-    ignored = {*names, *known}
-    found = (name for j, name in enumerate(sheet.names) if name not in ignored and j not in sheet.auxiliary)
-    return tuple(found)
-
-
-def _n_common(sheet: Sheet, names: Sequence[str]) -> int:
-    """Columns that the file and the model have, where both only number them."""
-    assert isinstance(sheet.names, NumberedNames)
-    return min(sheet.names.n_numbered, len(names))
-
-
-def _check_missing(sheet: Sheet, missing: Sequence[str], names: Sequence[str], needed: Collection[str]) -> None:
+def _check_missing(sheet: Sheet, missing: Sequence[str], names: Sequence[str], needed: set[str]) -> None:
     """Refuse a file without needed features, without any, or where columns may have taken each other's places."""
-    are_names = sheet.names_its_columns and not _are_numbered(names)
-    is_strict = not are_names or len(missing) == len(names)
-    refused = missing if is_strict else [name for name in missing if name in set(needed)]
+    are_names = sheet.names_its_columns and not _are_counted(names)
+    refused: Sequence[str] = missing
+    if are_names and len(missing) < len(names):
+        refused = [name for name in missing if name in needed]
     if not refused:
         return
-    also = (
-        "" if are_names else ", and here names are numbers of columns: features that were not selected are needed too"
-    )
+    also = ", and here names are numbers of columns: features that were not selected are needed too"
     raise TableError(
         f"{sheet.source} lacks {counted(len(refused), 'column')} of the model's {len(names)} features: "
-        f"{listed(refused, shown=10)}. Columns are matched by name{also}."
+        f"{listed(refused, shown=10)}. Columns are matched by name{'' if are_names else also}."
     )
 
 
-def _are_numbered(names: Sequence[str]) -> bool:
+def _are_counted(names: Sequence[str]) -> bool:
     """Whether names count columns, as "0", "V1" or "x12" do: a column less may have given them to others."""
     if isinstance(names, NumberedNames):
         return True
-    counted_names = [_NUMBERED.fullmatch(name) for name in names]
-    return len({match[1] for match in counted_names if match}) == 1 and all(counted_names)
+    matches = [_COUNTED.fullmatch(name) for name in names]
+    return len({match[1] for match in matches if match}) == 1 and all(matches)
 
 
-def _known_columns(sheet: Sheet, names: Sequence[str]) -> Any:
-    """The features in order; those that the file leaves out are zero."""
-    if isinstance(names, NumberedNames) and names.continues(sheet.names):
-        places = positions = np.arange(_n_common(sheet, names))
-    else:
-        found = [sheet.positions.get(name, -1) for name in names]
-        places = np.flatnonzero(np.asarray(found, dtype=np.intp) >= 0)
-        positions = np.asarray(found, dtype=np.intp)[places]
-    X = numbers_of(sheet, positions)
-    if len(places) == len(names):
+def _in_order(sheet: Sheet, positions: IndexArray) -> Any:
+    """Columns of a file in the order of a model; those that the file leaves out are zero."""
+    places = np.flatnonzero(positions >= 0)
+    X = numbers_of(sheet, positions[places])
+    if len(places) == len(positions):
         return X
     if isinstance(X, np.ndarray):
-        filled = np.zeros((len(X), len(names)), dtype=X.dtype, order="F")
+        filled = np.zeros((len(X), len(positions)), dtype=X.dtype, order="F")
         filled[:, places] = X
         return filled
-    spread = sp.csr_array((np.ones(len(places)), (np.arange(len(places)), places)), shape=(len(places), len(names)))
+    shape = (len(places), len(positions))
+    spread = sp.csr_array((np.ones(len(places)), (np.arange(len(places)), places)), shape=shape)
     return sp.csr_array(X @ spread)
