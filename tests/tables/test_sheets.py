@@ -133,6 +133,15 @@ def test_npz_with_sparse_pieces_and_vectors(tmp_path):
     assert sheet.labels(4) == KINDS
 
 
+def test_npz_with_text_as_bytes(tmp_path):
+    """As HDF5 and older files have it."""
+    np.savez(tmp_path / "t.npz", X=X, y=np.array(KINDS, dtype="S"), when=np.arange(7).astype("datetime64[D]"))
+    sheet = read_sheet(tmp_path / "t.npz")
+    assert sheet.labels(4) == KINDS
+    assert sheet.labels(5)[1] == "1970-01-02"
+    assert load_table(tmp_path / "t.npz", Reading()).classes == ["elm", "fir", "oak"]
+
+
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix])
 def test_npz_of_scipy(tmp_path, kind):
     sp.save_npz(tmp_path / "t.npz", kind(X))

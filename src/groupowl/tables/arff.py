@@ -10,10 +10,9 @@ from __future__ import annotations
 import io
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,38 +44,29 @@ class Attribute:
     is_text: bool = False
     values: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self._codes = {value: float(code) for code, value in enumerate(self.values)}
-
-    @cached_property
-    def numbers(self) -> list[float] | None:
-        """The values of a nominal attribute, where all of them are numbers."""
-        try:
-            return [float(value) for value in self.values] if self.is_nominal else None
-        except ValueError:
-            return None
-
     @cached_property
     def holds_numbers(self) -> bool:
         """Whether cells are numbers, and not codes."""
-        return not self.is_text and (not self.is_nominal or self.numbers is not None)
+        try:
+            np.array(self.values, dtype=np.float64)
+        except ValueError:
+            return False
+        return not self.is_text
 
-    def encode(self, text: str, was_quoted: bool) -> float:
-        """A cell as a number: its value, or its code; NaN for ``?``."""
-        if text == "?" and not was_quoted:
+    @cached_property
+    def codes(self) -> dict[str, float]:
+        """Numbers that stand for the values."""
+        return {value: float(code) for code, value in enumerate(self.values)}
+
+    def encode(self, text: str | None) -> float:
+        """A cell as a number: its value, or its code; NaN for None."""
+        if text is None:
             return np.nan
         if self.holds_numbers:
             return float(text)
-        if text not in self._codes:
-            if self.is_nominal:
-                raise ValueError(f"{text!r} is no value of {self.name!r}: {self.declaration[:80]}")
-            self._codes[text] = float(len(self._codes))
-        return self._codes[text]
-
-    def decode(self, codes: Any) -> list[str | None]:
-        """Cells of text; None where one is missing."""
-        values = list(self._codes)
-        return [None if code != code else values[int(code)] for code in codes.tolist()]
+        if self.is_nominal and text not in self.codes:
+            raise ValueError(f"{text!r} is no value of {self.name!r}: {self.declaration[:80]}")
+        return self.codes.setdefault(text, float(len(self.codes)))
 
 
 @dataclass(eq=False)
@@ -105,17 +95,18 @@ def read_arff(path: Path, **unused: Any) -> Sheet:
     attributes, count = header.attributes, header.labels or 0
     names = own_names(attribute.name for attribute in attributes)
     check_names(str(path), names, "attribute")
+    columns = {}
+    for j, attribute in enumerate(attributes):
+        if not attribute.holds_numbers:
+            codes = pa.array(values[:, [j]].toarray()[:, 0], pa.int32(), from_pandas=True)
+            columns[j] = pa.DictionaryArray.from_arrays(codes, pa.array(attribute.codes, pa.string()))
     positions = tuple(range(len(attributes)))
     return Sheet(
-        source=str(path),
-        names=names,
-        n_rows=values.shape[0],
+        str(path),
+        names,
+        values.shape[0],
         X=values if is_sparse else values.toarray(),
-        columns={
-            j: pa.array(attribute.decode(values[:, [j]].toarray()[:, 0]), pa.string())
-            for j, attribute in enumerate(attributes)
-            if not attribute.holds_numbers
-        },
+        columns=columns,
         suggested_targets=positions[:count] if count >= 0 else positions[count:],
         categorical=frozenset(j for j, attribute in enumerate(attributes) if attribute.is_nominal),
         names_its_columns=True,
@@ -151,7 +142,7 @@ def _attribute(number: int, text: str) -> Attribute:
     single, double, plain, kind = match.groups()
     name = _unescaped(single or double) if plain is None else plain
     if kind.startswith("{") and kind.endswith("}"):
-        values = [value for value, _ in _cells(kind[1:-1])]
+        values = ["?" if value is None else value for value in _cells(kind[1:-1])]
         return Attribute(name, number, text, is_nominal=True, values=values)
     word = kind.split(maxsplit=1)[0].lower() if kind else ""
     if word not in _NUMERIC_KINDS | _TEXT_KINDS:
@@ -163,20 +154,15 @@ def arff_table(lines: Lines, header: ArffHeader) -> ArffTable:
     """The rows below the header."""
     data, indices, indptr = array("d"), array("q"), array("q", [0])
     attributes = header.attributes
-    all_places = range(len(attributes))
     is_sparse = False
     for number, text in lines:
         try:
-            if not text.startswith("{"):
-                indices.extend(all_places)
-                data.extend(_dense_row(text, attributes))
-            else:
-                if not is_sparse:
-                    _check_defaults(attributes)
+            if text.startswith("{") and not is_sparse:
+                _check_defaults(attributes)
                 is_sparse = True
-                for place, value, was_quoted in _pairs(text, len(attributes)):
-                    indices.append(place)
-                    data.append(attributes[place].encode(value, was_quoted))
+            for place, cell in _row(text, len(attributes)):
+                data.append(attributes[place].encode(cell))
+                indices.append(place)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
         indptr.append(len(data))
@@ -189,52 +175,57 @@ def arff_table(lines: Lines, header: ArffHeader) -> ArffTable:
 
 def _check_defaults(attributes: list[Attribute]) -> None:
     """Refuse sparse rows where what they leave out is anything but 0 or the first nominal value."""
-    if any(attribute.numbers and attribute.numbers[0] != 0.0 for attribute in attributes):
+    if any(attribute.values and attribute.holds_numbers and float(attribute.values[0]) for attribute in attributes):
         raise ValueError("a sparse row, but what it leaves out is not 0: a nominal attribute lists 0 later.")
     texts = [attribute.name for attribute in attributes if attribute.is_text]
     if texts:
         raise ValueError(f"a sparse row, but attribute {texts[0]!r} is text, of which nothing can be left out.")
 
 
-def _dense_row(text: str, attributes: list[Attribute]) -> list[float]:
-    cells = _cells(text)
-    if len(cells) != len(attributes):
-        raise ValueError(f"{len(cells)} values for {len(attributes)} attributes.")
-    return [attribute.encode(*cell) for attribute, cell in zip(attributes, cells, strict=True)]
-
-
-def _cells(text: str) -> list[tuple[str, bool]]:
-    """Cells between commas, and whether each was quoted."""
-    if "'" not in text and '"' not in text:
-        return [(cell.strip(), False) for cell in text.split(",")]
-    return [(value, was_quoted) for _, value, was_quoted in _scan(_CELL, text, "a quotation mark is not closed.")]
-
-
-def _pairs(text: str, n_attributes: int) -> list[tuple[int, str, bool]]:
-    """Places and values of ``{3 1, 7 2.5}``, and whether these were quoted."""
+def _row(text: str, n_attributes: int) -> Iterable[tuple[int, str | None]]:
+    """Places and cells of ``1,2.5`` or ``{3 1, 7 2.5}``."""
+    if not text.startswith("{"):
+        cells = _cells(text)
+        if len(cells) != n_attributes:
+            raise ValueError(f"{len(cells)} values for {n_attributes} attributes.")
+        return enumerate(cells)
     if not text.endswith("}"):
         raise ValueError("the row is cut off.")
     problem = f"not pairs of a value and the place of one of {n_attributes} attributes."
+    tokens = text[1:-1].replace(",", " ").split()
     if "'" in text or '"' in text:
         pairs = _scan(_PAIR, text[1:-1], problem)
+    elif len(tokens) % 2 == 0:
+        pairs = [(place, _cell(value)) for place, value in zip(tokens[::2], tokens[1::2], strict=True)]
     else:
-        tokens = text[1:-1].replace(",", " ").split()
-        pairs = [(place, value, False) for place, value in zip_longest(tokens[::2], tokens[1::2], fillvalue="")]
-    if not all(value and place.isdecimal() and int(place) < n_attributes for place, value, _ in pairs):
         raise ValueError(problem)
-    return [(int(place), value, was_quoted) for place, value, was_quoted in pairs]
+    if not all(place.isdecimal() and int(place) < n_attributes for place, _ in pairs):
+        raise ValueError(problem)
+    return [(int(place), cell) for place, cell in pairs]
 
 
-def _scan(pattern: re.Pattern[str], text: str, problem: str) -> list[tuple[str, str, bool]]:
-    """Place, value and whether it was quoted, of all that stands between commas."""
+def _cells(text: str) -> list[str | None]:
+    """Cells between commas."""
+    if "'" not in text and '"' not in text:
+        return [_cell(word.strip()) for word in text.split(",")]
+    return [cell for _, cell in _scan(_CELL, text, "a quotation mark is not closed.")]
+
+
+def _scan(pattern: re.Pattern[str], text: str, problem: str) -> list[tuple[str, str | None]]:
+    """Places and cells of all that stands between commas, some of it quoted."""
     found, end = [], 0
     while (match := pattern.match(text, end)) is not None:
         place, single, double, plain, comma = match.groups()
-        found.append((place, _unescaped(single or double) if plain is None else plain, plain is None))
+        found.append((place, _unescaped(single or double) if plain is None else _cell(plain)))
         end = match.end()
         if not comma:
             return found
     raise ValueError(problem)
+
+
+def _cell(word: str) -> str | None:
+    """A word without quotation marks; a question mark is a gap."""
+    return None if word == "?" else word
 
 
 def _unescaped(text: str | None) -> str:

@@ -12,17 +12,7 @@ import numpy as np
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from .names import find_column, find_columns
-from .sheet import (
-    Sheet,
-    check_complete,
-    class_labels,
-    group_values,
-    is_number,
-    no_number,
-    numbers_of,
-    sample_ids,
-    sample_weights,
-)
+from .sheet import Sheet, is_number
 from .table import CLASSIFICATION, REGRESSION, Match, MissingTargetsError, Roles, Table, TableError
 
 # A number with so few different values may well stand for classes.
@@ -90,14 +80,14 @@ class _Builder:
     def table(self) -> Table:
         """All parts, checked."""
         sheet, match = self.sheet, self.match
-        X = numbers_of(sheet, self.features, can_drop=True, rows=None if match is None else match.left)
+        X = sheet.numbers(self.features, can_drop=True, rows=None if match is None else match.left)
         if X.shape[0] < 2:
             where = sheet.source if self.other is None else f"{sheet.source} joined with {self.other.source}"
             raise TableError(f"{where} has one sample only. A fit needs at least two.")
         self._check_copies()
         task = self._task()
         y, notes = self._target_values(task)
-        ids = sample_ids(sheet, self.id)
+        ids = sheet.ids(self.id)
         return Table(
             source=sheet.source,
             X=X,
@@ -106,8 +96,8 @@ class _Builder:
             target_names=self.target_names,
             task=task,
             ids=ids if ids is None or match is None else tuple(ids[i] for i in match.left),
-            groups=self._of_samples(group_values, self.groups),
-            sample_weight=self._of_samples(sample_weights, self.weight),
+            groups=self._of_samples(Sheet.groups, self.groups),
+            sample_weight=self._of_samples(Sheet.weights, self.weight),
             unpenalized=tuple(sheet.names[j] for j in self.unpenalized),
             ignored=tuple(sheet.names[j] for j in (*self.drop, *self.unused)),
             match=match,
@@ -220,7 +210,7 @@ class _Builder:
         sheet, other = self.sheet, self.other
         if other is None:
             return None
-        left, right = sample_ids(sheet, self.id), sample_ids(other, self.other_id)
+        left, right = sheet.ids(self.id), other.ids(self.other_id)
         has_id_column = self.roles.id_column is not None
         if left is not None and right is not None and (has_id_column or sheet.index is not None):
             return _match_ids(left, right, sheet.source, other.source)
@@ -239,7 +229,7 @@ class _Builder:
         """Groups or weights of the rows that have a partner."""
         if column is None:
             return None
-        values = values_of(*column)
+        values = values_of(column.sheet, column.option, column.position)
         if self.match is None:
             return values
         return values[self.match.left if column.sheet is self.sheet else self.match.right]
@@ -253,13 +243,13 @@ class _Builder:
         if len(targets) > 1:
             if texts := [j for j in targets if not sheet.is_number(j)]:
                 remedy = f"A class must be the only target, but there are {len(targets)}: choose them with --targets."
-                raise TableError(no_number(sheet, texts[0], "target", remedy))
+                raise TableError(sheet.no_number(texts[0], "target", remedy))
             return REGRESSION
         if not sheet.is_number(targets[0]):
             cells = sheet.labels(targets[0])
             if any(isinstance(cell, str) and "." in cell and is_number(cell) for cell in cells):  # as no labels are
                 remedy = "Correct it, or use --task classification if all of them are labels of classes."
-                raise TableError(no_number(sheet, targets[0], "target", remedy))
+                raise TableError(sheet.no_number(targets[0], "target", remedy))
         return CLASSIFICATION if sheet.is_category(targets[0]) else REGRESSION
 
     def _target_values(self, task: str) -> tuple[Any, list[str]]:
@@ -267,12 +257,12 @@ class _Builder:
         sheet = self.target_sheet
         rows = slice(None) if self.match is None else self.match.right
         if task == CLASSIFICATION:
-            return class_labels(sheet, self.targets, rows), []
+            return sheet.class_labels(self.targets, rows), []
         for j in self.targets:
             if not sheet.is_number(j):
-                raise TableError(no_number(sheet, j, "target", "Use --task classification if it is a class."))
+                raise TableError(sheet.no_number(j, "target", "Use --task classification if it is a class."))
         Y = sheet.dense(self.targets)[rows]
-        check_complete(sheet, self.targets, Y, "target", "Remove the samples without a target.")
+        sheet.check_complete(self.targets, Y, "target", "Remove the samples without a target.")
         return Y, self._target_notes(Y)
 
     def _target_notes(self, Y: FloatArray) -> list[str]:

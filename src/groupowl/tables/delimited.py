@@ -12,7 +12,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,32 +34,32 @@ _UNPACKED_BLOCK = 1 << 28  # of a compressed file, whose size is not known
 _LONGEST_FIELD = 1 << 27
 _UNCLOSED = "unexpected end of data"  # what the csv module says of a quotation mark without its partner
 _FRACTION = re.compile(r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*")
-_MARKS = {
-    b"\xff\xfe\0\0": "UTF-32",
-    b"\0\0\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
+
+_ENCODED = "{} is {} text. Save it as UTF-8."
+_BINARY = "{} is no text but {}. Give its format with --format, or save it as CSV."
+_MARKUP = "{} is {}, which has no cells between separators. Save the table in it as CSV."
+# What files that are no tables of text begin with, and what they are.
+_BEGINNINGS: dict[str, tuple[str, tuple[bytes, ...]]] = {
+    "UTF-32": (_ENCODED, (b"\xff\xfe\0\0", b"\0\0\xfe\xff")),
+    "UTF-16": (_ENCODED, (b"\xff\xfe", b"\xfe\xff")),
+    "a ZIP archive or a spreadsheet": (_BINARY, (b"PK\x03\x04",)),
+    "compressed data (name it .gz)": (_BINARY, (b"\x1f\x8b",)),
+    "compressed data (name it .bz2)": (_BINARY, (b"BZh",)),
+    "compressed data (unpack it first)": (_BINARY, (b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")),
+    "a 7z archive (unpack it first)": (_BINARY, (b"7z\xbc\xaf",)),
+    "a RAR archive (unpack it first)": (_BINARY, (b"Rar!",)),
+    "a spreadsheet of Excel (.xls)": (_BINARY, (b"\xd0\xcf\x11\xe0",)),
+    "a Feather file": (_BINARY, (b"ARROW1",)),
+    "a data base": (_BINARY, (b"SQLite",)),
+    "a Parquet file": (_BINARY, (b"PAR1",)),
+    "an HDF5 file": (_BINARY, (b"\x89HDF",)),
+    "a NumPy file": (_BINARY, (b"\x93NUMPY",)),
+    "a picture": (_BINARY, (b"\x89PNG",)),
+    "a PDF file": (_BINARY, (b"%PDF",)),
+    "a web page": (_MARKUP, (b"<!doctype html", b"<html")),
+    "XML": (_MARKUP, (b"<?xml",)),
+    "JSON": (_MARKUP, (b'{"', b"[{")),
 }
-# What files that are no text begin with.
-_KINDS = {
-    b"PK\x03\x04": "a ZIP archive or a spreadsheet",
-    b"\x1f\x8b": "compressed data (name it .gz)",
-    b"BZh": "compressed data (name it .bz2)",
-    b"\xfd7zXZ": "compressed data (unpack it first)",
-    b"\x28\xb5\x2f\xfd": "compressed data (unpack it first)",
-    b"7z\xbc\xaf": "a 7z archive (unpack it first)",
-    b"Rar!": "a RAR archive (unpack it first)",
-    b"\xd0\xcf\x11\xe0": "a spreadsheet of Excel (.xls)",
-    b"ARROW1": "a Feather file",
-    b"SQLite": "a data base",
-    b"PAR1": "a Parquet file",
-    b"\x89HDF": "an HDF5 file",
-    b"\x93NUMPY": "a NumPy file",
-    b"\x89PNG": "a picture",
-    b"%PDF": "a PDF file",
-}
-# The same for text that has no cells.
-_MARKUP = {b"<!doctype html": "a web page", b"<html": "a web page", b"<?xml": "XML", b'{"': "JSON", b"[{": "JSON"}
 
 
 def format_suffix(path: Path) -> str:
@@ -80,7 +80,9 @@ def open_text(path: Path, *, errors: str = "strict") -> io.TextIOWrapper:
     return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", errors=errors, newline="")
 
 
-def read_delimited(path: Path, delimiter: str | None, *, text_columns: Collection[str] = ()) -> Sheet:
+def read_delimited(
+    path: Path, delimiter: str | None = None, *, text_columns: Collection[str | None] = (), **unused: Any
+) -> Sheet:
     """A sheet from a file of cells.
 
     Parameters
@@ -123,9 +125,9 @@ def read_delimited(path: Path, delimiter: str | None, *, text_columns: Collectio
         raise TableError(_problem(path, separator, len(names)))
     columns = table.columns
     sheet = Sheet(
-        source=source,
-        names=own,
-        n_rows=table.num_rows,
+        source,
+        own,
+        table.num_rows,
         columns=dict(enumerate(columns[first:])),
         index=tuple(cell or "" for cell in columns[0].to_pylist()) if has_index else None,
         names_its_columns=True,
@@ -143,28 +145,15 @@ def _check_beginning(path: Path) -> None:
         head = file.read(_FIRST_BYTES)
     if not head.removeprefix(codecs.BOM_UTF8).strip():
         raise TableError(f"{path} is empty. Give a file with column names in its first line and samples below.")
-    if encoding := _beginning(head, _MARKS) or _wide_encoding(head):
-        raise TableError(f"{path} is {encoding} text. Save it as UTF-8.")
-    kind = _beginning(head, _KINDS)
-    if kind is not None or b"\0" in head:
-        found = kind or "binary data"
-        raise TableError(f"{path} is no text but {found}. Give its format with --format, or save it as CSV.")
-    if markup := _beginning(head.lstrip().lower(), _MARKUP):
-        raise TableError(f"{path} is {markup}, which has no cells between separators. Save the table in it as CSV.")
-
-
-def _beginning(head: bytes, known: Mapping[bytes, str]) -> str | None:
-    """What a file is by its first bytes, where these are known."""
-    return next((words for mark, words in known.items() if head.startswith(mark)), None)
-
-
-def _wide_encoding(head: bytes) -> str | None:
-    """The encoding of text whose characters take several bytes, all but one of them zero."""
-    for width, encoding in ((4, "UTF-32"), (2, "UTF-16")):
-        n_zero = sum(not any(head[k::width]) for k in range(width))
-        if len(head) >= width and n_zero == width - 1:
-            return encoding
-    return None
+    text = head.lstrip().lower()
+    for kind, (sentence, marks) in _BEGINNINGS.items():
+        if (text if sentence is _MARKUP else head).startswith(marks):
+            raise TableError(sentence.format(path, kind))
+    for width, encoding in ((4, "UTF-32"), (2, "UTF-16")):  # all but one of the bytes of a character are zero
+        if len(head) >= width and sum(not any(head[k::width]) for k in range(width)) == width - 1:
+            raise TableError(_ENCODED.format(path, encoding))
+    if b"\0" in head:
+        raise TableError(_BINARY.format(path, "binary data"))
 
 
 def _rows(file: io.TextIOBase, separator: str, *, strict: bool = False) -> Any:

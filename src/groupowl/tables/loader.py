@@ -16,7 +16,7 @@ from .._typing import IndexArray
 from .builder import make_table
 from .names import NumberedNames, find_column
 from .readers import read_sheet
-from .sheet import Sheet, numbers_of, sample_ids
+from .sheet import Sheet
 from .table import Roles, Table, TableError
 
 _COUNTED = re.compile(r"(\D*)\d+")
@@ -49,21 +49,17 @@ class Reading:
 
 def load_table(path: str | Path, reading: Reading) -> Table:
     """Read the file of the features, and that of the targets if there is one, and check everything."""
-    left, right = reading.roles.id_columns
-    sheet = _read(path, reading, left)
+    sheet = _read(path, reading)
     other = None
     if reading.targets_from is not None:
-        other = read_sheet(reading.targets_from, text_columns=() if right is None else (right,))
+        other = read_sheet(reading.targets_from, text_columns=reading.roles.id_columns[1:])
     return make_table(sheet, reading.roles, other)
 
 
-def _read(path: str | Path, reading: Reading, id_column: str | None) -> Sheet:
+def _read(path: str | Path, reading: Reading) -> Sheet:
+    ids = reading.roles.id_columns[:1]
     return read_sheet(
-        path,
-        format=reading.format,
-        transpose=reading.transpose,
-        text_columns=() if id_column is None else (id_column,),
-        first_index=reading.first_index,
+        path, format=reading.format, transpose=reading.transpose, text_columns=ids, first_index=reading.first_index
     )
 
 
@@ -116,7 +112,7 @@ def load_features(
         Whether to refuse a file without the column of ids.
     """
     left = reading.roles.id_columns[0]
-    sheet = _read(path, reading, left)
+    sheet = _read(path, reading)
     positions = sheet.names.positions_of(names)
     absent = [] if sheet.zeros_left_out else np.flatnonzero(positions < 0).tolist()
     missing = tuple(names[k] for k in absent)
@@ -132,7 +128,7 @@ def load_features(
     found = (sheet.names[j] for j in np.flatnonzero(is_extra).tolist())
     others = {*known, id_name}
     extra = tuple(name for name in found if name not in others)
-    return Features(_in_order(sheet, positions), sample_ids(sheet, column), extra, id_name, missing)
+    return Features(_in_order(sheet, positions), sheet.ids(column), extra, id_name, missing)
 
 
 def _check_missing(sheet: Sheet, missing: Sequence[str], names: Sequence[str], needed: set[str]) -> None:
@@ -161,13 +157,11 @@ def _are_counted(names: Sequence[str]) -> bool:
 def _in_order(sheet: Sheet, positions: IndexArray) -> Any:
     """Columns of a file in the order of a model; those that the file leaves out are zero."""
     places = np.flatnonzero(positions >= 0)
-    X = numbers_of(sheet, positions[places])
+    X = sheet.numbers(positions[places])
     if len(places) == len(positions):
         return X
     if isinstance(X, np.ndarray):
         filled = np.zeros((len(X), len(positions)), dtype=X.dtype, order="F")
         filled[:, places] = X
         return filled
-    shape = (len(places), len(positions))
-    spread = sp.csr_array((np.ones(len(places)), (np.arange(len(places)), places)), shape=shape)
-    return sp.csr_array(X @ spread)
+    return sp.csr_array((X.data, places[X.indices], X.indptr), shape=(X.shape[0], len(positions)))

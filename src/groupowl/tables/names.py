@@ -93,7 +93,8 @@ class NumberedNames(Sequence[str]):
         n = len(positions)
         if 0 < n <= self.n_numbered and positions[0] == 0 and positions[-1] == n - 1:
             return NumberedNames(self.stem, self.first, n)
-        return tuple(self[j] for j in positions.tolist())
+        names = self if self.n_numbered else self.others
+        return tuple(names[j] for j in positions.tolist())
 
     def positions_of(self, names: Sequence[str]) -> IndexArray:
         """Positions of some names, -1 for those that are not there."""
@@ -111,7 +112,8 @@ def own_names(names: Iterable[str]) -> NumberedNames:
 def check_names(source: str, names: NumberedNames, what: str = "column") -> None:
     """Refuse names that occur twice, and empty ones."""
     numbered = replace(names, others=())
-    twice = sorted(name for name, count in Counter(names.others).items() if count > 1 or name in numbered)
+    counts = Counter(names.others)
+    twice = sorted(name for name, count in counts.items() if count > 1 or (numbered and name in numbered))
     if twice:
         raise TableError(
             f"{source} has {counted(len(twice), f'{what} name')} more than once: {listed(twice)}. "

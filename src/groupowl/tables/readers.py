@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 from zipfile import is_zipfile
 
@@ -37,7 +36,7 @@ def read_sheet(
     *,
     format: str | None = None,
     transpose: bool = False,
-    text_columns: Collection[str] = (),
+    text_columns: Collection[str | None] = (),
     first_index: int | None = None,
 ) -> Sheet:
     """Read a file.
@@ -87,38 +86,29 @@ def read_sheet(
 def _format(path: Path, name: str | None) -> Format:
     """The format of a file that can be read: the one that is named, or that of its suffix."""
     place = Path(str(path).partition(INSIDE)[0])  # behind the mark is the name of an array inside of it
-    is_inside = format_suffix(place) in FORMATS["large"].suffixes or place.is_dir()
-    path = place if is_inside and not path.exists() else path
+    if not path.exists() and (format_suffix(place) in _MATRICES or place.is_dir()):
+        path = place
     if name is not None and name not in FORMATS:
         raise TableError(f"format must be one of {', '.join(FORMATS)}; got {name!r}.")
-    suffix = format_suffix(path)
-    found = [form for key, form in FORMATS.items() if (suffix in form.suffixes if name is None else key == name)]
-    if path.is_dir() and name is None:
-        found = [FORMATS["large"]]
     if not path.exists():
         raise TableError(f"{path} does not exist. Check the path.")
-    if not found:
+    suffix = format_suffix(path)
+    if name is None:
+        name = next((key for key, form in FORMATS.items() if suffix in form.suffixes), None)
+        name = "large" if path.is_dir() else name
+    if name is None:
         known = ", ".join(suffix for form in FORMATS.values() for suffix in form.suffixes)
         raise TableError(
             f"{path}: the suffix {suffix!r} says no format. Known are {known}; or give the format with --format."
         )
-    if path.is_dir() and found[0] is not FORMATS["large"]:
-        raise TableError(f"{path} is a folder, not a {found[0].name}. Give a file.")
+    if path.is_dir() and name != "large":
+        raise TableError(f"{path} is a folder, not a {FORMATS[name].name}. Give a file.")
     if not (path.is_file() or path.is_dir()):  # it could be read once only, or never end
         raise TableError(f"{path} is no file but a pipe or a device. Save the data to a file, and give that.")
-    return found[0]
+    return FORMATS[name]
 
 
-# CSV and Parquet ----------------------------------------------------------------------------------------
-
-
-def _read_csv(path: Path, *, text_columns: Collection[str], **unused: Any) -> Sheet:
-    """Cells between commas, or semicolons or tabs where the header has no comma."""
-    return read_delimited(path, None, text_columns=text_columns)
-
-
-def _read_tsv(path: Path, *, text_columns: Collection[str], **unused: Any) -> Sheet:
-    return read_delimited(path, "\t", text_columns=text_columns)
+# Parquet ------------------------------------------------------------------------------------------------
 
 
 def _read_parquet(path: Path, **unused: Any) -> Sheet:
@@ -131,7 +121,7 @@ def _read_parquet(path: Path, **unused: Any) -> Sheet:
         check_fits(f"a table of shape {shape}", _CELL_BYTES * shape[0] * shape[1])
         table = parquet.read_table(file)
     source = str(path)
-    frame = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))  # what pandas knows of it
+    frame = table.schema.pandas_metadata or {}
     stored = [name for name in frame.get("index_columns", []) if isinstance(name, str) and name in table.column_names]
     categorical = {str(item["name"]) for item in frame.get("columns", []) if item["pandas_type"] == "categorical"}
     index = None
@@ -142,9 +132,9 @@ def _read_parquet(path: Path, **unused: Any) -> Sheet:
     names = own_names(table.column_names)
     check_names(source, names)
     return Sheet(
-        source=source,
-        names=names,
-        n_rows=table.num_rows,
+        source,
+        names,
+        table.num_rows,
         columns=dict(enumerate(table.columns)),
         index=index,
         categorical=frozenset(j for j, name in enumerate(names) if name in categorical),
@@ -156,7 +146,6 @@ def _read_parquet(path: Path, **unused: Any) -> Sheet:
 # NumPy archives -----------------------------------------------------------------------------------------
 
 _CSR_PIECES = ("data", "indices", "indptr", "shape")
-_NO_COLUMNS = ("X", *_CSR_PIECES, "feature_names", "target_names", "ids", "format")
 
 
 def archive_arrays(path: Path) -> dict[str, Any]:
@@ -198,48 +187,45 @@ def _read_npz(path: Path, **unused: Any) -> Sheet:
     if X.dtype.kind not in "fiub":
         raise ValueError(f"X must hold real numbers, but its type is {X.dtype}.")
     n_rows, n_columns = X.shape
-    target = "y" if "y" in arrays else "Y"
-    unread = []
-    found: list[tuple[str, bool, Any]] = []
-    for key, values in arrays.items():
-        columns = None if key in _NO_COLUMNS else _columns_of(key, values, n_rows, arrays)
-        if columns is not None:
-            found += [(name, key == target, column) for name, column in columns]
-        elif key not in _NO_COLUMNS:
-            unread.append(key)
-    names = NumberedNames("x", 1, n_columns, tuple(name for name, _, _ in found))
+    found, targets = _arrays_beside(arrays, n_rows)
+    vectors = {name: values for name, values in found.items() if values.shape == (n_rows,)}
+    names = NumberedNames("x", 1, n_columns, tuple(vectors))
     if "feature_names" in arrays:
-        names = own_names([*_stored_names(arrays, "feature_names", n_columns), *names.others])
+        names = own_names([*_stored_names(arrays, "feature_names", n_columns), *vectors])
     check_names(str(path), names)
-    places = range(n_columns, n_columns + len(found))
+    note = "Array {!r} of {} is not used: it is no vector of {} samples."
     return Sheet(
-        source=str(path),
-        names=names,
-        n_rows=n_rows,
+        str(path),
+        names,
+        n_rows,
         X=X if X.dtype in (np.float32, np.float64) else X.astype(np.float64),
-        columns={j: _arrow_column(values) for j, (_, _, values) in zip(places, found, strict=True)},
+        columns={names.index(name): _arrow_column(values) for name, values in vectors.items()},
         index=tuple(str(item) for item in arrays["ids"].tolist()) if "ids" in arrays else None,
-        suggested_targets=tuple(j for j, (_, is_target, _) in zip(places, found, strict=True) if is_target),
-        categorical=frozenset(j for j, (_, _, values) in zip(places, found, strict=True) if values.dtype.kind == "b"),
-        notes=tuple(f"Array {name!r} of {path} is not used: it is no vector of {n_rows} samples." for name in unread),
+        suggested_targets=tuple(names.index(name) for name in targets if name in vectors),
+        categorical=frozenset(names.index(name) for name, values in vectors.items() if values.dtype.kind == "b"),
+        notes=tuple(note.format(name, path, n_rows) for name in found if name not in vectors),
     )
 
 
-def _columns_of(key: str, values: Any, n_rows: int, arrays: dict[str, Any]) -> list[tuple[str, Any]] | None:
-    """Names and values of the columns that an array has, one but for Y; None where it has another shape."""
-    if key in ("y", "Y"):
-        if values.ndim == 0 or len(values) != n_rows:
-            raise ValueError(f"X has {n_rows} rows, but {key} has shape {values.shape}.")
-        if values.dtype.kind == "c":
-            raise ValueError(f"{key} must hold real numbers or labels, but its type is {values.dtype}.")
-    if key == "Y" and values.ndim == 2 and "y" not in arrays:
-        names = [f"y{k + 1}" for k in range(values.shape[1])]
-        if "target_names" in arrays:
-            names = _stored_names(arrays, "target_names", values.shape[1])
-        return list(zip(names, values.T, strict=True))
-    if key == "y" and values.shape == (n_rows, 1):
-        values = values[:, 0]
-    return [(key, values)] if values.shape == (n_rows,) else None
+def _arrays_beside(arrays: dict[str, Any], n_rows: int) -> tuple[dict[str, Any], list[str]]:
+    """Arrays that are neither X nor names, Y as vectors, and the names of those that are targets."""
+    targets = ["y" if "y" in arrays else "Y"]
+    found = {}
+    for name, values in arrays.items():
+        if name in ("y", "Y") and values.shape[:1] != (n_rows,):
+            raise ValueError(f"X has {n_rows} rows, but {name} has shape {values.shape}.")
+        if name in ("y", "Y") and values.dtype.kind == "c":
+            raise ValueError(f"{name} must hold real numbers or labels, but its type is {values.dtype}.")
+        if name == "y" and values.shape == (n_rows, 1):
+            found[name] = values[:, 0]
+        elif name == "Y" and targets == ["Y"] and values.ndim == 2:
+            targets = [f"y{k + 1}" for k in range(values.shape[1])]
+            if "target_names" in arrays:
+                targets = _stored_names(arrays, "target_names", values.shape[1])
+            found |= dict(zip(targets, values.T, strict=True))
+        elif name not in ("X", *_CSR_PIECES, "feature_names", "target_names", "ids", "format"):
+            found[name] = values
+    return found, targets
 
 
 def _stored_names(arrays: dict[str, Any], key: str, count: int) -> list[str]:
@@ -253,11 +239,8 @@ def _arrow_column(values: Any) -> Any:
     """A vector as a column: doubles, integers or text."""
     import pyarrow as pa
 
-    if values.dtype.kind in "fb":
-        values = values.astype(np.float64)
-    elif values.dtype.kind not in "iu":
-        values = values.astype(str)
-    return pa.chunked_array([pa.array(values)])
+    kind = values.dtype.kind
+    return pa.chunked_array([values if kind in "iu" else values.astype(np.float64 if kind in "fb" else str)])
 
 
 # LIBSVM files -------------------------------------------------------------------------------------------
@@ -271,16 +254,11 @@ _INDEX = re.compile(rb"\s0*(\d+):")
 _LONGEST_INDEX = 18
 
 
-class LibsvmData(NamedTuple):
-    """A sparse matrix, one label (or list of labels) per row, and the index that the first column has in the file."""
+def read_libsvm(path: Path, *, first_index: int | None = None, multilabel: bool = False) -> tuple[Any, Any, int]:
+    """A sparse matrix, one label (or list of labels) per row, and the index that the first column has in the file.
 
-    X: Any
-    labels: Any
-    first_index: int
-
-
-def read_libsvm(path: Path, *, first_index: int | None = None, multilabel: bool = False) -> LibsvmData:
-    """Read a file; without ``first_index`` columns count from 0 if there is a 0, else from 1."""
+    Without ``first_index`` columns count from 0 if there is a 0, else from 1.
+    """
     try:
         with open_bytes(path) as file:
             X, labels = load_svmlight_file(file, zero_based=True, multilabel=multilabel)
@@ -295,7 +273,7 @@ def read_libsvm(path: Path, *, first_index: int | None = None, multilabel: bool 
         raise ValueError(f"it has the index 0, but columns count from {start}.")
     if start and X.shape[1]:  # there is no column 0
         X = sp.csr_array((X.data, X.indices - 1, X.indptr), shape=(X.shape[0], X.shape[1] - 1))
-    return LibsvmData(sp.csr_array(X), labels, start)
+    return sp.csr_array(X), labels, start
 
 
 def _check_indices(path: Path) -> None:
@@ -316,7 +294,7 @@ def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         yield from enumerate(file, start=1)
 
 
-def _read_libsvm_sheet(path: Path, *, first_index: int | None, **unused: Any) -> Sheet:
+def _read_svm(path: Path, *, first_index: int | None, **unused: Any) -> Sheet:
     """A LIBSVM file: columns are named by their index, samples have a label or a list of labels, ``1,3 2:0.5``."""
     samples = (line.partition(b"#")[0].split(maxsplit=1) for _, line in _numbered_lines(path))
     multilabel = b"," in next((words for words in samples if words), [b""])[0]
@@ -335,15 +313,8 @@ def _read_libsvm_sheet(path: Path, *, first_index: int | None, **unused: Any) ->
         targets = dict(zip(words, coder.transform(labels).T, strict=True))
     names = NumberedNames("", start, X.shape[1], tuple(targets))
     places = tuple(range(X.shape[1], len(names)))
-    return Sheet(
-        source=str(path),
-        names=names,
-        n_rows=X.shape[0],
-        X=X,
-        columns={j: _arrow_column(values) for j, values in zip(places, targets.values(), strict=True)},
-        suggested_targets=places,
-        zeros_left_out=True,
-    )
+    columns = {j: _arrow_column(values) for j, values in zip(places, targets.values(), strict=True)}
+    return Sheet(str(path), names, X.shape[0], X=X, columns=columns, suggested_targets=places, zeros_left_out=True)
 
 
 # Matrices on disk ---------------------------------------------------------------------------------------
@@ -351,24 +322,26 @@ def _read_libsvm_sheet(path: Path, *, first_index: int | None, **unused: Any) ->
 
 def _read_large(path: Path, **unused: Any) -> Sheet:
     """A matrix that stays on disk, opened by :func:`groupowl.designs.open_matrix`; targets are in another file."""
-    X: Any
     try:
-        X = open_matrix(path)
+        storage = open_storage(path)
+        design: Any = open_matrix(storage)
+        X = design if isinstance(design, MemmapDesign) else design.X
     except (OSError, TypeError, ValueError, ImportError) as error:
         if IMPUTE not in str(error):
             raise TableError(str(error)) from error
-        # Unchecked: columns that are used are checked by name, and others may have gaps.
-        storage = open_storage(path)
-        matrix = storage.read_rows(slice(0, storage.shape[0]))
-        X = SimpleNamespace(X=matrix, shape=storage.shape, feature_names=storage.feature_names)
+        X = storage.read_rows(slice(0, storage.shape[0]))  # columns that are not used may have gaps
     names = NumberedNames("x", 1, X.shape[1])
-    if X.feature_names is not None:
-        names = own_names(str(name) for name in X.feature_names)
+    if storage.feature_names is not None:
+        names = own_names(str(name) for name in storage.feature_names)
     check_names(str(path), names)
-    return Sheet(source=str(path), names=names, n_rows=X.shape[0], X=X if isinstance(X, MemmapDesign) else X.X)
+    return Sheet(str(path), names, X.shape[0], X=X)
 
 
 # All formats --------------------------------------------------------------------------------------------
+
+
+_MATRICES = (".npy", ".h5", ".hdf5", ".zarr")
+_read_tsv = partial(read_delimited, delimiter="\t")
 
 
 class Format(NamedTuple):
@@ -382,23 +355,15 @@ class Format(NamedTuple):
 
 #: Formats by the name that ``--format`` takes.
 FORMATS: dict[str, Format] = {
-    "csv": Format("CSV file", "column names in the first line, then a line per sample", (".csv",), _read_csv),
+    "csv": Format("CSV file", "column names in the first line, then a line per sample", (".csv",), read_delimited),
     "tsv": Format("TSV file", "column names in the first line, cells between tabs", (".tsv", ".tab"), _read_tsv),
     "parquet": Format("Parquet file", "a column per feature", (".parquet", ".pq"), _read_parquet),
     "npz": Format(
         "NumPy archive", "X, or data, indices, indptr and shape of a sparse X; and y or Y", (".npz",), _read_npz
     ),
     "libsvm": Format(
-        "LIBSVM file",
-        "a line 'label index:value ...' per sample",
-        (".libsvm", ".svm", ".svmlight"),
-        _read_libsvm_sheet,
+        "LIBSVM file", "a line 'label index:value ...' per sample", (".libsvm", ".svm", ".svmlight"), _read_svm
     ),
     "arff": Format("ARFF file", "lines @attribute, then @data and a row per sample", (".arff",), read_arff),
-    "large": Format(
-        "matrix on disk",
-        "a matrix in .npy, HDF5, Zarr or a folder of blocks",
-        (".npy", ".h5", ".hdf5", ".zarr"),
-        _read_large,
-    ),
+    "large": Format("matrix on disk", "a matrix in .npy, HDF5, Zarr or a folder of blocks", _MATRICES, _read_large),
 }

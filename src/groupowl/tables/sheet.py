@@ -23,6 +23,8 @@ from ..designs import Design, MemmapDesign
 from .names import NumberedNames, check_names, own_names
 from .table import TableError, rows_of
 
+Positions = Sequence[int] | IndexArray
+
 _NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|0x[\da-f]+|inf(inity)?|nan)\s*", re.ASCII | re.IGNORECASE)
 _THOUSANDS = re.compile(r"(?<=\d)[\s_'\N{RIGHT SINGLE QUOTATION MARK}](?=\d)")
 _SPELLING = "Numbers have a decimal point, a plain minus and nothing between thousands."
@@ -30,7 +32,7 @@ _SPELLING = "Numbers have a decimal point, a plain minus and nothing between tho
 _LARGEST = np.sqrt(np.finfo(np.float64).max)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Sheet:
     """Columns of a file: a matrix, and pyarrow columns beside it.
 
@@ -102,7 +104,7 @@ class Sheet:
         is_truth = j in self.columns and str(self.columns[j].type) == "bool"
         return j in self.texts or j in self.categorical or is_truth
 
-    def matrix(self, columns: Sequence[int] | IndexArray) -> Any:
+    def matrix(self, columns: Positions) -> Any:
         """Columns of numbers as an array, or as the file has them: sparse, on disk; NaN where a cell is empty."""
         wanted = np.asarray(columns, dtype=np.intp)
         is_inside = wanted < (0 if self.X is None else self.X.shape[1])
@@ -127,7 +129,7 @@ class Sheet:
             return self.X.selected(columns, self.names)
         return self.X if np.array_equal(columns, np.arange(self.X.shape[1])) else self.X[:, columns]
 
-    def dense(self, columns: Sequence[int] | IndexArray) -> FloatArray:
+    def dense(self, columns: Positions) -> FloatArray:
         """The same as an array of doubles, for a few columns."""
         values = self.matrix(columns)
         if isinstance(values, MemmapDesign):
@@ -178,43 +180,160 @@ class Sheet:
             )
         if len(self.names) < 2:
             raise TableError(f"{self.source} has one column: --transpose needs feature names and samples beside them.")
-        first = 1 if self.index is None else 0  # a nameless first column is the index
-        features = [_text(cell) for cell in self.labels(0)] if self.index is None else list(self.index)
+        features = self.index or tuple(_text(cell) for cell in self.labels(0))
         if "" in features:
             row = features.index("") + 1
             raise TableError(f"{self.source}: the first column names the features, but row {row} is empty there.")
         names = own_names(features)
         check_names(self.source, names, "feature")
-        X, texts = self._exchanged(range(first, len(self.names)))
+        samples = range(1 if self.index is None else 0, len(self.names))  # a nameless first column is the index
+        X, texts = self._exchanged(samples)
+        index = self.names[samples.start :]
         return Sheet(
-            source=self.source,
-            names=names,
-            n_rows=len(X),
-            X=X,
-            columns=texts,
-            index=self.names[first:],
-            names_its_columns=True,
-            is_transposed=True,
+            self.source, names, len(X), X=X, columns=texts, index=index, names_its_columns=True, is_transposed=True
         )
 
     def _exchanged(self, samples: range) -> tuple[FloatArray, dict[int, Any]]:
         """Numbers of some columns as rows, and the cells of those rows of the file in which some are text."""
+        if self.texts.isdisjoint(samples):
+            return np.ascontiguousarray(self.matrix(samples).T), {}
         import pandas
         import pyarrow as pa
 
-        X = np.empty((len(samples), self.n_rows))
-        has_text = np.zeros(self.n_rows, dtype=bool)
-        for i, j in enumerate(samples):
-            if self.is_number(j):
-                X[i] = self.matrix([j])[:, 0]
-                continue
-            cells = np.array(self.labels(j), dtype=object)
-            X[i] = pandas.to_numeric(cells, errors="coerce").astype(float)
-            has_text |= np.isnan(X[i]) & pandas.notna(cells)
-        rows = np.flatnonzero(has_text).tolist()
-        columns = [self.labels(j) for j in samples] if rows else []
-        texts = {i: [None if column[i] is None else _text(column[i]) for column in columns] for i in rows}
-        return X, {i: pa.array(cells) for i, cells in texts.items()}
+        cells = np.array([self.labels(j) for j in samples], dtype=object)
+        X = np.array([pandas.to_numeric(row, errors="coerce") for row in cells], dtype=np.float64)
+        has_text = np.any(np.isnan(X) & pandas.notna(cells), axis=0)
+        texts = {j: [None if cell is None else _text(cell) for cell in cells[:, j]] for j in np.flatnonzero(has_text)}
+        return X, {int(j): pa.array(column) for j, column in texts.items()}
+
+    # Values as a fit needs them -------------------------------------------------------------------------
+
+    def numbers(self, features: Positions, *, can_drop: bool = False, rows: IndexArray | None = None) -> Any:
+        """Columns as numbers without gaps; what is wrong is said with row and column.
+
+        Parameters
+        ----------
+        features : sequence of int
+            Positions of the columns.
+        can_drop : bool, default=False
+            Whether the user may leave columns out.
+        rows : ndarray of int, default=None
+            Rows that count; all by default.
+        """
+        texts = [int(j) for j in features if j in self.texts] if self.texts else []
+        if texts:
+            raise TableError(self._texts_among_features(texts, can_drop))
+        X = self.matrix(features)
+        if rows is not None and not np.array_equal(rows, np.arange(self.n_rows)):
+            X = rows_of(X, rows)
+        if not isinstance(X, Design):  # a matrix on disk is checked in the first pass over it
+            drop = ", or leave columns out with --drop" if can_drop else ""
+            self.check_complete(features, X, "feature", f"Fill them in, remove those samples{drop}.")
+            self._check_sizes(features, X)
+        return X
+
+    def _texts_among_features(self, texts: list[int], can_drop: bool) -> str:
+        """A message about the first of some columns that are no numbers; one that names the samples has an option."""
+        more = f" ({counted(len(texts) - 1, 'more column')} like it)" if len(texts) > 1 else ""
+        drop = f", or leave columns out with --drop: {listed(self.names[j] for j in texts)}" if can_drop else ""
+        remedy = f"Encode it as a number{drop}."
+        cells = self.labels(texts[0])
+        are_words = all(isinstance(cell, str) and not is_number(_usual_spelling(cell)) for cell in cells)
+        if can_drop and are_words and len(set(cells)) == len(cells):
+            option = f"--id-column {shlex.quote(self.names[texts[0]])}"
+            remedy = f"If it names the samples, use {option}; if not, encode it as a number{drop}."
+        return self.no_number(texts[0], "feature", remedy, more)
+
+    def ids(self, column: int | None) -> tuple[str, ...] | None:
+        """Names of the samples: of a column, or of the rows themselves."""
+        return self.index if column is None else tuple(_text(cell) for cell in self.labels(column))
+
+    def class_labels(self, targets: Sequence[int], rows: Any = slice(None)) -> Any:
+        """One label per sample, all of one kind."""
+        if len(targets) != 1:
+            names = listed(self.names[j] for j in targets)
+            raise TableError(f"classification takes one target, but --targets has {len(targets)}: {names}.")
+        what = f"{self.source}: target {self.names[targets[0]]!r}"
+        remedy = "Remove those samples, or quote a label that looks like a gap."
+        labels = self._full_labels(targets[0], rows, what, remedy)
+        if fractions := [repr(label) for label in labels if isinstance(label, float)]:
+            raise TableError(
+                f"{what} has fractions such as {fractions[0]}, which are no classes. Use --task regression."
+            )
+        values = np.array(labels)
+        if len(np.unique(values)) < 2:
+            raise TableError(f"{what} has one class only, {labels[0]!r}. Two or more are needed.")
+        return values
+
+    def groups(self, option: str, j: int) -> Any:
+        """The group of each sample, as text."""
+        what = f"{option}: column {self.names[j]!r} of {self.source}"
+        return np.array([str(cell) for cell in self._full_labels(j, slice(None), what, "Give every sample a group.")])
+
+    def _full_labels(self, j: int, rows: Any, what: str, remedy: str) -> list[Any]:
+        """Cells of a column in some rows, none of them empty."""
+        cells = self.labels(j)
+        chosen = np.arange(self.n_rows)[rows].tolist()
+        if missing := [i + 1 for i in chosen if cells[i] is None]:
+            raise TableError(f"{what} has {counted(len(missing), 'missing value')} (row {listed(missing)}). {remedy}")
+        return [cells[i] for i in chosen]
+
+    def weights(self, option: str, j: int) -> FloatArray:
+        """The weight of each sample: a number, not negative, and not zero for all."""
+        if not self.is_number(j):
+            raise TableError(self.no_number(j, "weight", "Weights are numbers."))
+        weights = self.dense([j])
+        self.check_complete([j], weights, "weight", "Every sample needs a weight; 0 leaves it out.")
+        if weights.min() < 0.0:
+            i = int(np.argmin(weights))
+            raise TableError(
+                f"{self.source}: {self.place(i, j)} has the weight {weights[i, 0]:g}. Weights are not below 0."
+            )
+        if not weights.any():
+            raise TableError(f"{option}: all weights in {self.names[j]!r} are zero. At least one must be positive.")
+        return weights[:, 0]
+
+    def no_number(self, j: int, what: str, remedy: str, more: str = "") -> str:
+        """A message about the first cell that is no number."""
+        cells = [(i, cell) for i, cell in enumerate(self.labels(j)) if cell is not None]
+        i, cell = next(((i, cell) for i, cell in cells if not is_number(cell)), (-1, None))
+        if i < 0:
+            i, cell = cells[0] if cells else (0, None)
+            return f"{self.source}: {what} with {cell!r} in {self.place(i, j)} is stored as text{more}. {remedy}"
+        hint = f" {_SPELLING}" if isinstance(cell, str) and is_number(_usual_spelling(cell)) else ""
+        shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
+        return f"{self.source}: {what} with {shown!r} in {self.place(i, j)}, which is no number{more}.{hint} {remedy}"
+
+    def _check_sizes(self, columns: Positions, X: Any) -> None:
+        """Refuse a column whose sum of squares is more than a double holds."""
+        is_sparse = sp.issparse(X)
+        cells = X.data if is_sparse else X
+        largest = max(-float(cells.min(initial=0.0)), float(cells.max(initial=0.0)))
+        if largest < _LARGEST / np.sqrt(X.shape[0]):
+            return
+        sizes = abs(X).max(axis=0)
+        name = self.names[columns[int(np.argmax(sizes.toarray() if is_sparse else sizes))]]
+        raise TableError(
+            f"{self.source}: column {name!r} has values as large as {largest:.3g}, the squares of which overflow. "
+            "Measure it in larger units."
+        )
+
+    def check_complete(self, columns: Positions, values: Any, what: str, remedy: str) -> None:
+        """Refuse empty and infinite cells, with their number and their columns."""
+        is_sparse = sp.issparse(values)
+        cells = values.data if is_sparse else values
+        extremes = cells.min(initial=0.0), cells.max(initial=0.0)
+        if np.isfinite(extremes).all():
+            return
+        kind, is_bad = ("missing", np.isnan) if np.isnan(extremes).any() else ("infinite", np.isinf)
+        bad = is_bad(cells)
+        counts = np.bincount(values.indices[bad] if is_sparse else np.nonzero(bad)[1], minlength=values.shape[1])
+        found = np.flatnonzero(counts)
+        shown = listed([f"{self.names[columns[k]]!r} ({counts[k]})" for k in found.tolist()], quoted=False)
+        line = self.removing_gaps() if kind == "missing" else None
+        example = "" if line is None else f" In Python, {line} removes the samples."
+        where = f"{counted(int(counts.sum()), f'{kind} value')} in {counted(len(found), f'{what} column')}"
+        raise TableError(f"{self.source} has {where}: {shown}. {remedy}{example}")
 
 
 @cache
@@ -240,118 +359,6 @@ def _text(cell: Any) -> str:
     return "" if cell is None else str(cell).strip()
 
 
-# Values as a fit needs them -----------------------------------------------------------------------------
-
-
-def numbers_of(
-    sheet: Sheet, features: Sequence[int] | IndexArray, *, can_drop: bool = False, rows: IndexArray | None = None
-) -> Any:
-    """Columns as numbers without gaps; what is wrong is said with row and column.
-
-    Parameters
-    ----------
-    sheet : Sheet
-    features : sequence of int
-        Positions of the columns.
-    can_drop : bool, default=False
-        Whether the user may leave columns out.
-    rows : ndarray of int, default=None
-        Rows that count; all by default.
-    """
-    texts = [int(j) for j in features if j in sheet.texts] if sheet.texts else []
-    if texts:
-        raise TableError(_texts_among_features(sheet, texts, can_drop))
-    X = sheet.matrix(features)
-    if rows is not None and not np.array_equal(rows, np.arange(sheet.n_rows)):
-        X = rows_of(X, rows)
-    if not isinstance(X, Design):  # a matrix on disk is checked in the first pass over it
-        drop = ", or leave columns out with --drop" if can_drop else ""
-        check_complete(sheet, features, X, "feature", f"Fill them in, remove those samples{drop}.")
-        _check_sizes(sheet, features, X)
-    return X
-
-
-def _texts_among_features(sheet: Sheet, texts: list[int], can_drop: bool) -> str:
-    """A message about the first of some columns that are no numbers; names of samples have an option of their own."""
-    more = f" ({counted(len(texts) - 1, 'more column')} like it)" if len(texts) > 1 else ""
-    drop = f", or leave columns out with --drop: {listed(sheet.names[j] for j in texts)}" if can_drop else ""
-    remedy = f"Encode it as a number{drop}."
-    cells = sheet.labels(texts[0])
-    are_words = all(isinstance(cell, str) and not is_number(_usual_spelling(cell)) for cell in cells)
-    if can_drop and are_words and len(set(cells)) == len(cells):
-        option = f"--id-column {shlex.quote(sheet.names[texts[0]])}"
-        remedy = f"If it names the samples, use {option}; if not, encode it as a number{drop}."
-    return no_number(sheet, texts[0], "feature", remedy, more)
-
-
-def sample_ids(sheet: Sheet, column: int | None) -> tuple[str, ...] | None:
-    """Names of the samples: of a column, or of the rows themselves."""
-    return sheet.index if column is None else tuple(_text(cell) for cell in sheet.labels(column))
-
-
-def class_labels(sheet: Sheet, targets: Sequence[int], rows: Any = slice(None)) -> Any:
-    """One label per sample, all of one kind."""
-    if len(targets) != 1:
-        names = listed(sheet.names[j] for j in targets)
-        raise TableError(f"classification takes one target, but --targets has {len(targets)}: {names}.")
-    cells, name = sheet.labels(targets[0]), sheet.names[targets[0]]
-    chosen = np.arange(sheet.n_rows)[rows].tolist()
-    if missing := [i + 1 for i in chosen if cells[i] is None]:
-        raise TableError(
-            f"{sheet.source}: target {name!r} has {counted(len(missing), 'missing value')} "
-            f"(row {listed(missing)}). Remove those samples, or quote a label that looks like a gap."
-        )
-    labels = [cells[i] for i in chosen]
-    if fractions := [label for label in labels if isinstance(label, float)]:
-        raise TableError(
-            f"{sheet.source}: target {name!r} has fractions such as {fractions[0]!r}, which are no classes. "
-            "Use --task regression."
-        )
-    values = np.array(labels)
-    if len(np.unique(values)) < 2:
-        raise TableError(f"{sheet.source}: target {name!r} has one class only, {labels[0]!r}. Two or more are needed.")
-    return values
-
-
-def group_values(option: str, sheet: Sheet, j: int) -> Any:
-    """The group of each sample, as text."""
-    cells = sheet.labels(j)
-    if missing := [i + 1 for i, cell in enumerate(cells) if cell is None]:
-        raise TableError(
-            f"{option}: column {sheet.names[j]!r} of {sheet.source} has {counted(len(missing), 'missing value')} "
-            f"(row {listed(missing)}). Give every sample a group."
-        )
-    return np.array([str(cell) for cell in cells])
-
-
-def sample_weights(option: str, sheet: Sheet, j: int) -> FloatArray:
-    """The weight of each sample: a number, not negative, and not zero for all."""
-    if not sheet.is_number(j):
-        raise TableError(no_number(sheet, j, "weight", "Weights are numbers."))
-    weights = sheet.dense([j])
-    check_complete(sheet, [j], weights, "weight", "Every sample needs a weight; 0 leaves it out.")
-    if weights.min() < 0.0:
-        i = int(np.argmin(weights))
-        raise TableError(
-            f"{sheet.source}: {sheet.place(i, j)} has the weight {weights[i, 0]:g}. Weights are not below 0."
-        )
-    if not weights.any():
-        raise TableError(f"{option}: all weights in {sheet.names[j]!r} are zero. At least one must be positive.")
-    return weights[:, 0]
-
-
-def no_number(sheet: Sheet, j: int, what: str, remedy: str, more: str = "") -> str:
-    """A message about the first cell that is no number."""
-    cells = [(i, cell) for i, cell in enumerate(sheet.labels(j)) if cell is not None]
-    i, cell = next(((i, cell) for i, cell in cells if not is_number(cell)), (-1, None))
-    if i < 0:
-        i, cell = cells[0] if cells else (0, None)
-        return f"{sheet.source}: {what} with {cell!r} in {sheet.place(i, j)} is stored as text{more}. {remedy}"
-    hint = f" {_SPELLING}" if isinstance(cell, str) and is_number(_usual_spelling(cell)) else ""
-    shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
-    return f"{sheet.source}: {what} with {shown!r} in {sheet.place(i, j)}, which is no number{more}.{hint} {remedy}"
-
-
 def _usual_spelling(cell: str) -> str:
     """A number with a decimal comma, separators of thousands or a typographic minus as the others write it."""
     digits = _THOUSANDS.sub("", cell).replace("\N{MINUS SIGN}", "-")
@@ -364,42 +371,3 @@ def is_number(cell: Any) -> bool:
     if isinstance(cell, str):
         return _NUMBER.fullmatch(cell) is not None
     return isinstance(cell, numbers.Real) and not isinstance(cell, bool)
-
-
-def _check_sizes(sheet: Sheet, columns: Sequence[int] | IndexArray, X: Any) -> None:
-    """Refuse a column whose sum of squares is more than a double holds."""
-    is_sparse = sp.issparse(X)
-    cells = X.data if is_sparse else X
-    largest = max(abs(float(cells.min(initial=0.0))), abs(float(cells.max(initial=0.0))))
-    if largest < _LARGEST / np.sqrt(X.shape[0]):
-        return
-    sizes = abs(X).max(axis=0)
-    k = int(np.argmax(sizes.toarray() if is_sparse else sizes))
-    raise TableError(
-        f"{sheet.source}: column {sheet.names[columns[k]]!r} has values as large as {largest:.3g}, the squares of "
-        "which overflow. Measure it in larger units."
-    )
-
-
-def check_complete(sheet: Sheet, columns: Sequence[int] | IndexArray, values: Any, what: str, remedy: str) -> None:
-    """Refuse empty and infinite cells, with their number and their columns."""
-    is_sparse = sp.issparse(values)
-    cells = values.data if is_sparse else values
-    with np.errstate(all="ignore"):
-        if np.isfinite(np.sum(cells, dtype=np.float64)):
-            return
-    if np.isfinite(cells).all():
-        return
-    kind = "missing" if np.isnan(cells).any() else "infinite"
-    bad = np.isnan(cells) if kind == "missing" else np.isinf(cells)
-    columns_of_cells = sp.csr_array(values).indices[bad] if is_sparse else np.nonzero(bad)[1]
-    counts = np.bincount(columns_of_cells, minlength=values.shape[1])
-    found = np.flatnonzero(counts)
-    shown = ", ".join(f"{sheet.names[columns[k]]!r} ({counts[k]})" for k in found[:5])
-    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-    line = sheet.removing_gaps() if kind == "missing" else None
-    example = "" if line is None else f" In Python, {line} removes the samples."
-    raise TableError(
-        f"{sheet.source} has {counted(int(counts.sum()), f'{kind} value')} in {counted(len(found), f'{what} column')}: "
-        f"{shown}{more}. {remedy}{example}"
-    )

@@ -17,7 +17,6 @@ from scipy.io import loadmat
 from groupowl.tables.arff import Attribute, arff_header, arff_lines, arff_table
 from groupowl.tables.delimited import COMPRESSIONS, format_suffix, open_text, read_delimited
 from groupowl.tables.readers import archive_arrays, archive_matrix, has_matrix, read_libsvm
-from groupowl.tables.sheet import numbers_of
 
 from .table import DatasetEntry
 
@@ -122,7 +121,7 @@ def _read_csv(path: Path, entry: DatasetEntry) -> Raw:
     if not features or not set(CSV_TARGETS) <= set(names):
         raise ValueError(f"its first line begins with {', '.join(names[:5])[:80]!r}.")
     targets = [names.index(name) for name in CSV_TARGETS]
-    return Raw(numbers_of(sheet, features), numbers_of(sheet, targets))
+    return Raw(sheet.numbers(features), sheet.numbers(targets))
 
 
 # MATLAB -------------------------------------------------------------------------------------------------
