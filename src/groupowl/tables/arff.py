@@ -35,28 +35,23 @@ _PAIR = re.compile(rf"\s*(\d+)\s+(?:{_QUOTED}|([^,]*?))\s*(,|$)")
 
 @dataclass(eq=False)
 class Attribute:
-    """A declared column; ``values`` are those of a nominal one, or those of a text that were seen so far."""
+    """A declared column; ``codes`` are numbers of the values of a nominal one, or of those of a text seen so far."""
 
     name: str
     line: int
     declaration: str
     is_nominal: bool = False
     is_text: bool = False
-    values: list[str] = field(default_factory=list)
+    codes: dict[str, float] = field(default_factory=dict)
 
     @cached_property
     def holds_numbers(self) -> bool:
         """Whether cells are numbers, and not codes."""
         try:
-            np.array(self.values, dtype=np.float64)
+            np.array(list(self.codes), dtype=np.float64)
         except ValueError:
             return False
         return not self.is_text
-
-    @cached_property
-    def codes(self) -> dict[str, float]:
-        """Numbers that stand for the values."""
-        return {value: float(code) for code, value in enumerate(self.values)}
 
     def encode(self, text: str | None) -> float:
         """A cell as a number: its value, or its code; NaN for None."""
@@ -142,8 +137,8 @@ def _attribute(number: int, text: str) -> Attribute:
     single, double, plain, kind = match.groups()
     name = _unescaped(single or double) if plain is None else plain
     if kind.startswith("{") and kind.endswith("}"):
-        values = ["?" if value is None else value for value in _cells(kind[1:-1])]
-        return Attribute(name, number, text, is_nominal=True, values=values)
+        values = dict.fromkeys("?" if value is None else value for value in _cells(kind[1:-1]))
+        return Attribute(name, number, text, is_nominal=True, codes={v: float(k) for k, v in enumerate(values)})
     word = kind.split(maxsplit=1)[0].lower() if kind else ""
     if word not in _NUMERIC_KINDS | _TEXT_KINDS:
         raise ValueError(f"line {number} declares an attribute of an unknown kind: {text[:80]}")
@@ -175,7 +170,8 @@ def arff_table(lines: Lines, header: ArffHeader) -> ArffTable:
 
 def _check_defaults(attributes: list[Attribute]) -> None:
     """Refuse sparse rows where what they leave out is anything but 0 or the first nominal value."""
-    if any(attribute.values and attribute.holds_numbers and float(attribute.values[0]) for attribute in attributes):
+    numbers = [attribute for attribute in attributes if attribute.is_nominal and attribute.holds_numbers]
+    if any(float(next(iter(attribute.codes))) for attribute in numbers):
         raise ValueError("a sparse row, but what it leaves out is not 0: a nominal attribute lists 0 later.")
     texts = [attribute.name for attribute in attributes if attribute.is_text]
     if texts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -85,8 +85,8 @@ class _Builder:
             where = sheet.source if self.other is None else f"{sheet.source} joined with {self.other.source}"
             raise TableError(f"{where} has one sample only. A fit needs at least two.")
         self._check_copies()
-        task = self._task()
-        y, notes = self._target_values(task)
+        task, y = self._targets_of_task()
+        target_notes = self._target_notes(y) if task == REGRESSION else ()
         ids = sheet.ids(self.id)
         return Table(
             source=sheet.source,
@@ -101,7 +101,7 @@ class _Builder:
             unpenalized=tuple(sheet.names[j] for j in self.unpenalized),
             ignored=tuple(sheet.names[j] for j in (*self.drop, *self.unused)),
             match=match,
-            notes=(*notes, *self._match_notes(), *self._left_out_notes()),
+            notes=(*target_notes, *self._match_notes(), *self._left_out_notes()),
             first_index=sheet.names.first,
         )
 
@@ -236,88 +236,80 @@ class _Builder:
 
     # Targets ----------------------------------------------------------------------------------------
 
-    def _task(self) -> str:
-        sheet, targets = self.target_sheet, self.targets
-        if self.roles.task != "auto":
-            return self.roles.task
-        if len(targets) > 1:
-            if texts := [j for j in targets if not sheet.is_number(j)]:
+    def _targets_of_task(self) -> tuple[str, Any]:
+        """The task, and targets or labels in the order of the data."""
+        sheet, targets, task = self.target_sheet, self.targets, self.roles.task
+        texts = [j for j in targets if not sheet.is_number(j)]
+        remedy = "Use --task classification if it is a class."
+        if task == "auto":
+            is_class = len(targets) == 1 and sheet.is_category(targets[0])
+            if len(targets) > 1:
                 remedy = f"A class must be the only target, but there are {len(targets)}: choose them with --targets."
-                raise TableError(sheet.no_number(texts[0], "target", remedy))
-            return REGRESSION
-        if not sheet.is_number(targets[0]):
-            cells = sheet.labels(targets[0])
-            if any(isinstance(cell, str) and "." in cell and is_number(cell) for cell in cells):  # as no labels are
+            elif texts and any(_is_fraction(cell) for cell in sheet.labels(targets[0])):
                 remedy = "Correct it, or use --task classification if all of them are labels of classes."
-                raise TableError(sheet.no_number(targets[0], "target", remedy))
-        return CLASSIFICATION if sheet.is_category(targets[0]) else REGRESSION
-
-    def _target_values(self, task: str) -> tuple[Any, list[str]]:
-        """Targets or labels in the order of the data, and notes about them."""
-        sheet = self.target_sheet
+                is_class = False
+            task = CLASSIFICATION if is_class else REGRESSION
         rows = slice(None) if self.match is None else self.match.right
         if task == CLASSIFICATION:
-            return sheet.class_labels(self.targets, rows), []
-        for j in self.targets:
-            if not sheet.is_number(j):
-                raise TableError(sheet.no_number(j, "target", "Use --task classification if it is a class."))
-        Y = sheet.dense(self.targets)[rows]
-        sheet.check_complete(self.targets, Y, "target", "Remove the samples without a target.")
-        return Y, self._target_notes(Y)
+            return task, sheet.class_labels(targets, rows)
+        if texts:
+            raise TableError(sheet.no_number(texts[0], "target", remedy))
+        Y = sheet.dense(targets)[rows]
+        sheet.check_complete(targets, Y, "target", "Remove the samples without a target.")
+        return task, Y
 
-    def _target_notes(self, Y: FloatArray) -> list[str]:
+    # Notes ------------------------------------------------------------------------------------------
+
+    def _target_notes(self, Y: FloatArray) -> Iterator[str]:
         """What looks odd about targets that are numbers."""
         constant = [name for name, column in zip(self.target_names, Y.T, strict=True) if np.all(column == column[0])]
         if constant:
             verb = "has" if len(constant) == 1 else "have"
-            return [f"Target {listed(constant)} {verb} one value in all samples: there is nothing to explain."]
-        if self.roles.task != "auto" or Y.shape[1] > 1:
-            return []
-        values = np.unique(Y)
-        if len(values) > min(_FEW_VALUES, len(Y) // 2) or np.any(values != np.round(values)):
-            return []
-        return [
-            f"Target {self.target_names[0]!r} has {counted(len(values), 'different value')}, all whole numbers, and is "
-            "fitted as a number; if they are classes, use --task classification."
-        ]
+            yield f"Target {listed(constant)} {verb} one value in all samples: there is nothing to explain."
+        elif self.roles.task == "auto" and Y.shape[1] == 1:
+            values = np.unique(Y)
+            if len(values) <= min(_FEW_VALUES, len(Y) // 2) and np.array_equal(values, np.round(values)):
+                what = f"Target {self.target_names[0]!r} has {counted(len(values), 'different value')}"
+                remedy = "if they are classes, use --task classification."
+                yield f"{what}, all whole numbers, and is fitted as a number; {remedy}"
 
-    # Notes ------------------------------------------------------------------------------------------
-
-    def _match_notes(self) -> list[str]:
+    def _match_notes(self) -> Iterator[str]:
+        """How rows of two files were joined, and where ids come from."""
         left, right, match = self.sheet, self.other, self.match
         if match is None or right is None:
-            if left.index is None or self.id is not None:
-                return []
-            return [f"Rows of {left.source} have names of their own, which are taken as the samples' ids."]
+            if left.index is not None and self.id is None:
+                yield f"Rows of {left.source} have names of their own, which are taken as the samples' ids."
+            return
         if match.in_order:
-            return [f"Samples of {left.source} and {right.source} are joined in the order of their rows."]
-        notes = []
+            yield f"Samples of {left.source} and {right.source} are joined in the order of their rows."
         for ids, here, there in ((match.only_left, left, right), (match.only_right, right, left)):
             if ids:
                 verb = "is" if len(ids) == 1 else "are"
                 what = f"{counted(len(ids), 'id')} of {here.source} {verb} not in {there.source}"
-                notes.append(f"{what}, left out: {listed(ids, shown=10)}.")
-        return notes
+                yield f"{what}, left out: {listed(ids, shown=10)}."
 
-    def _left_out_notes(self) -> list[str]:
+    def _left_out_notes(self) -> Iterator[str]:
         """A line for everything that is in the files and in no part of the table, but for what the user has dropped."""
         sheet, other = self.sheet, self.other
-        notes = []
         if beside := [sheet.names[j] for j in self.unused if j not in self.copies]:
-            notes.append(f"Not used: {listed(beside, shown=10)} of {sheet.source}, beside its features.")
-        if other is None:
-            return [*notes, *sheet.notes]
-        if copies := [sheet.names[j] for j in self.copies]:
-            shown = listed(copies, shown=10)
-            notes.append(f"Left out of the features: {shown} of {sheet.source}, as {other.source} has them as targets.")
-        used = {*self.targets, *self._taken(other), *self._roles_in_both}
-        if left := [other.names[j] for j in range(len(other.names)) if j not in used]:
-            notes.append(f"Not used: {listed(left, shown=10)} of {other.source}, beside its targets.")
-        if roles := [other.names[j] for j in self._roles_in_both]:
-            notes.append(
-                f"Left out of the targets: {listed(roles)} of {other.source}, as those of {sheet.source} are used."
-            )
-        return [*notes, *sheet.notes, *other.notes]
+            yield f"Not used: {listed(beside, shown=10)} of {sheet.source}, beside its features."
+        if other is not None:
+            if self.copies:
+                copies = listed([sheet.names[j] for j in self.copies], shown=10)
+                yield f"Left out of the features: {copies} of {sheet.source}, as {other.source} has them as targets."
+            used = {*self.targets, *self._taken(other), *self._roles_in_both}
+            if left := [other.names[j] for j in range(len(other.names)) if j not in used]:
+                yield f"Not used: {listed(left, shown=10)} of {other.source}, beside its targets."
+            if self._roles_in_both:
+                roles = listed(other.names[j] for j in self._roles_in_both)
+                yield f"Left out of the targets: {roles} of {other.source}, as those of {sheet.source} are used."
+        yield from sheet.notes
+        yield from other.notes if other is not None else ()
+
+
+def _is_fraction(cell: Any) -> bool:
+    """Whether a cell of text is a number with decimals, as no label is."""
+    return isinstance(cell, str) and "." in cell and is_number(cell)
 
 
 def _match_ids(left: Sequence[str], right: Sequence[str], source: str, other: str) -> Match:

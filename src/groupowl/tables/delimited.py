@@ -124,7 +124,9 @@ def read_delimited(
     if table is None or any(pa.types.is_binary(kind) for kind in set(table.schema.types)):
         raise TableError(_problem(path, separator, len(names)))
     columns = table.columns
-    sheet = Sheet(
+    if table.num_rows == 0 and any("\n" in name for name in names):
+        raise TableError(f"{source}: a quotation mark in its first line is never closed. Close it, or remove it.")
+    return Sheet(
         source,
         own,
         table.num_rows,
@@ -133,10 +135,6 @@ def read_delimited(
         names_its_columns=True,
         separator=separator,
     )
-    if sheet.n_rows == 0 and any("\n" in name for name in names):
-        raise TableError(f"{source}: a quotation mark in its first line is never closed. Close it, or remove it.")
-    sheet.check_not_empty()
-    return sheet
 
 
 def _check_beginning(path: Path) -> None:

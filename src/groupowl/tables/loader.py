@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from .._text import counted, listed
 from .._typing import IndexArray
 from .builder import make_table
-from .names import NumberedNames, find_column
+from .names import find_column
 from .readers import read_sheet
 from .sheet import Sheet
 from .table import Roles, Table, TableError
@@ -148,10 +148,8 @@ def _check_missing(sheet: Sheet, missing: Sequence[str], names: Sequence[str], n
 
 def _are_counted(names: Sequence[str]) -> bool:
     """Whether names count columns, as "0", "V1" or "x12" do: a column less may have given them to others."""
-    if isinstance(names, NumberedNames):
-        return True
-    matches = [_COUNTED.fullmatch(name) for name in names]
-    return len({match[1] for match in matches if match}) == 1 and all(matches)
+    stems = {match and match[1] for match in map(_COUNTED.fullmatch, names)}
+    return len(stems) == 1 and None not in stems
 
 
 def _in_order(sheet: Sheet, positions: IndexArray) -> Any:

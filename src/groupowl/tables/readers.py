@@ -79,7 +79,9 @@ def read_sheet(
             expected = f"Expected: {form.expected}. Check the file and its format."
             problem = f"cannot be read as a {form.name}: {words}. {expected}"
         raise TableError(f"{path} {problem}") from error
-    sheet.check_not_empty()
+    if sheet.n_rows == 0 or not sheet.names:
+        what = "has no rows below its header" if sheet.names else "has no columns"
+        raise TableError(f"{path} {what}. Give a file with samples.")
     return sheet.transposed() if transpose else sheet
 
 

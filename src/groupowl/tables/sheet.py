@@ -89,12 +89,6 @@ class Sheet:
         """Columns in which some cell is neither a number nor empty; truth values are numbers."""
         return frozenset(j for j, column in self.columns.items() if not _holds_numbers(column.type))
 
-    def check_not_empty(self) -> None:
-        """Refuse a file without rows or columns."""
-        if self.n_rows == 0 or not self.names:
-            what = "has no rows below its header" if self.names else "has no columns"
-            raise TableError(f"{self.source} {what}. Give a file with samples.")
-
     def is_number(self, j: int) -> bool:
         """Whether all cells of a column are numbers or empty."""
         return j not in self.texts
@@ -107,27 +101,27 @@ class Sheet:
     def matrix(self, columns: Positions) -> Any:
         """Columns of numbers as an array, or as the file has them: sparse, on disk; NaN where a cell is empty."""
         wanted = np.asarray(columns, dtype=np.intp)
-        is_inside = wanted < (0 if self.X is None else self.X.shape[1])
-        if is_inside.all():
-            return self._part_of_matrix(wanted)
-        others = wanted[~is_inside].tolist()
+        width = 0 if self.X is None else self.X.shape[1]
+        is_inside = wanted < width
+        inside, others = wanted[is_inside], wanted[~is_inside].tolist()
+        part = self.X
+        if isinstance(part, MemmapDesign):
+            part = part.selected(inside, self.names)
+        elif part is not None and not np.array_equal(inside, np.arange(width)):
+            part = part[:, inside]
+        if not others:
+            return part
         beside = np.empty((self.n_rows, len(others)), order="F")
         for k, j in enumerate(others):
             beside[:, k] = self.columns[j].cast("float64", safe=False).to_numpy()
-        if not is_inside.any():
+        if len(inside) == 0:
             return beside
-        part = self._part_of_matrix(wanted[is_inside])
         if isinstance(part, Design):
-            names = listed([self.names[j] for j in others])
+            names = listed(self.names[j] for j in others)
             raise TableError(f"{self.source} is read from disk while it is fitted: {names} cannot join its features.")
         both: list[Any] = [part, beside]
         joined = sp.hstack(both, format="csr") if sp.issparse(part) else np.hstack(both)
         return joined[:, np.argsort(np.argsort(~is_inside, kind="stable"))]
-
-    def _part_of_matrix(self, columns: IndexArray) -> Any:
-        if isinstance(self.X, MemmapDesign):
-            return self.X.selected(columns, self.names)
-        return self.X if np.array_equal(columns, np.arange(self.X.shape[1])) else self.X[:, columns]
 
     def dense(self, columns: Positions) -> FloatArray:
         """The same as an array of doubles, for a few columns."""
