@@ -21,8 +21,14 @@ def _spelled(sign: str, keep: str) -> str:
     return ascii(sign)[1:-1] if sign not in keep and unicodedata.category(sign) in _UNSEEN else sign
 
 
-def listed(items: Iterable[object], *, shown: int = 5) -> str:
-    """The first few of some items, and how many there are besides; text is quoted."""
+def listed(items: Iterable[object], *, shown: int = 5, quoted: bool = True) -> str:
+    """The first few of some items, and how many there are besides; text is quoted unless it is asked for plain."""
     everything = items if isinstance(items, Sequence) else list(items)
     more = f" and {len(everything) - shown} more" if len(everything) > shown else ""
-    return ", ".join(repr(item) if isinstance(item, str) else str(item) for item in everything[:shown]) + more
+    words = (repr(item) if quoted and isinstance(item, str) else str(item) for item in everything[:shown])
+    return ", ".join(words) + more
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 column``, ``2 columns``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

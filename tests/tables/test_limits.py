@@ -16,8 +16,7 @@ from groupowl.designs import as_design
 from groupowl.designs.storage import memory
 from groupowl.estimators import GroupOWLRegressor
 from groupowl.storage import load, save
-from groupowl.tables.errors import TableError
-from groupowl.tables.formats import read_sheet
+from groupowl.tables import TableError, read_sheet
 
 GIGABYTE = 10**9
 

@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from groupowl.tables import Reading, load_features, load_table
-from groupowl.tables.columns import find_columns
-from groupowl.tables.errors import TableError
-from groupowl.tables.formats import read_sheet
-from groupowl.tables.names import NumberedNames, chosen_names, positions_of
+from groupowl.tables import Reading, TableError, load_features, load_table, read_sheet
+from groupowl.tables.names import NumberedNames, find_columns
 
 NAMES = NumberedNames("x", 1, 4, ("y", "x9"))
 LISTED = ("x1", "x2", "x3", "x4", "y", "x9")
@@ -32,17 +29,19 @@ def test_a_sequence_like_any_other():
 @pytest.mark.parametrize("name", ["x0", "x5", "x01", "x+1", "x 1", "X1", "x", "", "1", "x" + "9" * 5000, "x²", None, 1])
 def test_names_that_are_not_there(name):
     assert name not in NAMES
-    assert name not in positions_of(NAMES)
+    assert NAMES.find(name) == -1
     with pytest.raises(ValueError, match="is no column"):
         NAMES.index(name)
 
 
 def test_positions_and_choices():
-    assert dict(positions_of(NAMES)) == {name: j for j, name in enumerate(LISTED)}
-    assert isinstance(chosen_names(NAMES, np.arange(3)), NumberedNames)
-    assert tuple(chosen_names(NAMES, np.arange(3))) == LISTED[:3]
-    assert chosen_names(NAMES, np.array([0, 2, 5])) == ("x1", "x3", "x9")
-    assert chosen_names(NAMES, np.arange(6)) == LISTED
+    assert NAMES.positions_of(LISTED).tolist() == list(range(6))
+    assert NAMES.positions_of(["y", "z"]).tolist() == [4, -1]
+    assert NAMES.positions_of(NumberedNames("x", 1, 5)).tolist() == [0, 1, 2, 3, -1]
+    assert isinstance(NAMES.chosen(np.arange(3)), NumberedNames)
+    assert tuple(NAMES.chosen(np.arange(3))) == LISTED[:3]
+    assert NAMES.chosen(np.array([0, 2, 5])) == ("x1", "x3", "x9")
+    assert NAMES.chosen(np.arange(6)) == LISTED
     assert find_columns("--drop", ["x2,x9", "-2", "x[34]"], NAMES, "file") == [1, 5, 4, 2, 3]
     with pytest.raises(TableError, match=r"has no column 'x7'\. Columns: 'x1', 'x2', 'x3', 'x4', 'y' and 1 more"):
         find_columns("--drop", ["x7"], NAMES, "file")

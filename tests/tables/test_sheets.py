@@ -73,11 +73,11 @@ def test_all_formats_hold_the_same(tmp_path, name):
     assert sheet.source == str(path)
     assert sheet.n_rows == 7
     assert set(sheet.names) == set(TABLE.columns)
-    features = [sheet.positions[name] for name in NAMES]
-    targets = [sheet.positions[name] for name in ("y1", "y2")]
+    features = [sheet.names.index(name) for name in NAMES]
+    targets = [sheet.names.index(name) for name in ("y1", "y2")]
     np.testing.assert_array_equal(dense(sheet.matrix(features)), X)  # to the last bit
     np.testing.assert_array_equal(sheet.dense(targets), Y)
-    kind = sheet.positions["kind"]
+    kind = sheet.names.index("kind")
     assert not sheet.is_number(kind)
     assert sheet.is_category(kind)
     assert [label.strip() for label in sheet.labels(kind)] == KINDS
@@ -92,7 +92,7 @@ def test_libsvm(tmp_path, suffix, first_index):
     compress = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
     path.write_bytes(compress(plain.read_bytes()))
     sheet = read_sheet(path)
-    assert sheet.first_index == first_index
+    assert sheet.names.first == first_index
     assert sheet.names == (*(str(j + first_index) for j in range(4)), "label")
     assert sheet.matrix([0, 1, 2, 3]).format == "csr"
     np.testing.assert_allclose(dense(sheet.matrix([0, 1, 2, 3])), X, rtol=1e-14)
@@ -126,11 +126,20 @@ def test_npz_with_sparse_pieces_and_vectors(tmp_path):
     np.savez(tmp_path / "t.npz", **pieces, y=KINDS, age=np.arange(7), ids=np.arange(70, 77))
     sheet = read_sheet(tmp_path / "t.npz")
     assert sheet.names == ("x1", "x2", "x3", "x4", "y", "age")
-    assert sheet.auxiliary == {4, 5}
+    assert sheet.auxiliary == range(4, 6)
     assert sheet.suggested_targets == (4,)
     assert sheet.index == ("70", "71", "72", "73", "74", "75", "76")
     np.testing.assert_array_equal(dense(sheet.matrix([0, 1, 2, 3])), X)
     assert sheet.labels(4) == KINDS
+
+
+def test_npz_with_text_as_bytes(tmp_path):
+    """As HDF5 and older files have it."""
+    np.savez(tmp_path / "t.npz", X=X, y=np.array(KINDS, dtype="S"), when=np.arange(7).astype("datetime64[D]"))
+    sheet = read_sheet(tmp_path / "t.npz")
+    assert sheet.labels(4) == KINDS
+    assert sheet.labels(5)[1] == "1970-01-02"
+    assert load_table(tmp_path / "t.npz", Reading()).classes == ["elm", "fir", "oak"]
 
 
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix])

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from groupowl.tables import MissingTargetsError, Reading, Roles, TableError, load_features, load_table, read_sheet
-from groupowl.tables.columns import find_column, find_columns
+from groupowl.tables.names import find_column, find_columns
 
 NAMES = ("id", "gene1", "gene2", "gene10", "y1", "y2", "a,b", "3")
 FRAME = pd.DataFrame(
@@ -211,7 +211,12 @@ def test_a_vector_of_an_archive_may_be_an_unpenalised_feature(tmp_path, sparse):
     found = table.X.toarray() if sparse else table.X
     np.testing.assert_array_equal(found, np.column_stack([X, [3, 1, 2, 5]]))
     sheet = read_sheet(tmp_path / "t.npz")
-    assert sheet.dense([sheet.positions[name] for name in ("age", "x3")]).tolist() == [[3, 2], [1, 5], [2, 8], [5, 11]]
+    assert sheet.dense([sheet.names.index(name) for name in ("age", "x3")]).tolist() == [
+        [3, 2],
+        [1, 5],
+        [2, 8],
+        [5, 11],
+    ]
 
 
 # Two files ----------------------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from .._text import counted, listed
 from ..designs import Design
 from ..estimators import Verification
 from ..tables import Features, Reading, Table, TableError, load_features, load_table
-from ..tables.errors import counted, listed
 from .commands import command
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
 from .notes import present

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .._text import listed
 from ..tables import Table, load_table
-from ..tables.errors import listed
 from .commands import arguments, command
 from .estimating import (
     Warned,

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._text import listed
 from .._typing import FloatArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
 from ..estimators.summary import is_at_edge
 from ..tables import Table
-from ..tables.errors import listed
 
 # Columns whose standard deviations differ by more than this are hardly penalised alike.
 _LARGEST_RATIO = 100.0

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from .._text import counted
 from ..estimators.frames import strongest_first
 from ..path import PathResult
 from ..tables import Reading, Table
-from ..tables.errors import counted
 
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow")
 

@@ -19,7 +19,7 @@ from ..storage import load, save
 from ..storage.folders import read_settled
 from ..tables import Reading, Roles
 from ..tables.names import NumberedNames
-from ..tables.values import is_number
+from ..tables.sheet import is_number
 from .messages import Failure, writing
 from .outcome import Outcome
 

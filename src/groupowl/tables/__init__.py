@@ -1,14 +1,13 @@
 """Tables from files: features, targets, groups, weights and ids of samples, checked.
 
-A reader makes a :class:`~groupowl.tables.sheets.Sheet` of a file, columns by name; :class:`Roles` say what they are
+A reader makes a :class:`~groupowl.tables.sheet.Sheet` of a file, columns by name; :class:`Roles` say what they are
 for; :func:`load_table` makes a :class:`Table`, or raises a :class:`TableError` that says where the file is wrong.
 """
 
 from .builder import make_table
-from .errors import MissingTargetsError, TableError
-from .formats import FORMATS, read_sheet
-from .loading import Features, Reading, load_features, load_table
-from .table import TASKS, Roles, Table
+from .loader import Features, Reading, load_features, load_table
+from .readers import FORMATS, read_sheet
+from .table import TASKS, MissingTargetsError, Roles, Table, TableError
 
 __all__ = [
     "FORMATS",

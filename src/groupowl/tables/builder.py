@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
-from .columns import find_column, find_columns
-from .errors import MissingTargetsError, TableError, counted, listed
-from .joining import Match, match_order, match_rows
-from .names import chosen_names
-from .sheets import Sheet
-from .table import CLASSIFICATION, REGRESSION, Roles, Table
-from .values import (
-    check_complete,
-    class_labels,
-    group_values,
-    has_fractions,
-    no_number,
-    numbers_of,
-    sample_ids,
-    sample_weights,
-)
+from .names import find_column, find_columns
+from .sheet import Sheet, is_number
+from .table import CLASSIFICATION, REGRESSION, Match, MissingTargetsError, Roles, Table, TableError
 
 # A number with so few different values may well stand for classes.
 _FEW_VALUES = 10
@@ -55,84 +43,89 @@ def make_table(sheet: Sheet, roles: Roles, targets_sheet: Sheet | None = None) -
     return _Builder(sheet, roles, targets_sheet).table()
 
 
+class _Column(NamedTuple):
+    """A column that may be in either sheet, with the option that names it."""
+
+    option: str
+    sheet: Sheet
+    position: int
+
+
 class _Builder:
     """Positions of all columns by what they are for, found once."""
 
     def __init__(self, sheet: Sheet, roles: Roles, targets_sheet: Sheet | None) -> None:
-        self.sheet, self.roles = sheet, roles
+        self.sheet = sheet
+        self.roles = roles
         self.other = None if targets_sheet is None else targets_sheet.apart_from(sheet)
-        left_id, right_id = roles.id_columns
-        if targets_sheet is None and left_id != right_id:
+        self.target_sheet = self.other or sheet
+        left, right = roles.id_columns
+        if self.other is None and left != right:
             raise TableError(
                 f"--id-column {roles.id_column} is for two files, but there is no --targets-from. Give it, or one name."
             )
-        self.id = self._own_id(sheet, left_id, may_be_index=targets_sheet is not None)
-        self.other_id = None if self.other is None else self._own_id(self.other, right_id, may_be_index=True)
-        self.groups = self._one("--groups", roles.groups)
-        self.weight = self._one("--sample-weight", roles.sample_weight)
+        self.id = self._id_column(sheet, left)
+        self.other_id = None if self.other is None else self._id_column(self.other, right)
+        self.groups = self._column("--groups", roles.groups)
+        self.weight = self._column("--sample-weight", roles.sample_weight)
         self.drop = find_columns("--drop", roles.drop, sheet.names, sheet.source)
         self.targets = self._targets()
+        self.target_names = tuple(self.target_sheet.names[j] for j in self.targets)
         self.unpenalized = find_columns("--unpenalized", roles.unpenalized, sheet.names, sheet.source)
         self.copies = self._copies()
         self._check_roles()
-        self.features = self._features()
-
-    @property
-    def target_sheet(self) -> Sheet:
-        """Where the targets are."""
-        return self.sheet if self.other is None else self.other
+        self.features, self.unused = self._features()
+        self.match = self._match()
 
     def table(self) -> Table:
         """All parts, checked."""
-        sheet, match = self.sheet, self._match()
-        X = numbers_of(sheet, self.features, can_drop=True, rows=None if match is None else match.left)
+        sheet, match = self.sheet, self.match
+        X = sheet.numbers(self.features, can_drop=True, rows=None if match is None else match.left)
         if X.shape[0] < 2:
             where = sheet.source if self.other is None else f"{sheet.source} joined with {self.other.source}"
             raise TableError(f"{where} has one sample only. A fit needs at least two.")
-        self._check_copies(match)
-        task, y, target_notes = self._target_values(match)
-        ids = self._ids()
-        ignored = [sheet.names[j] for j in (*self.drop, *self._unused())]
-        table = Table(
+        self._check_copies()
+        task, y = self._targets_of_task()
+        target_notes = self._target_notes(y) if task == REGRESSION else ()
+        ids = sheet.ids(self.id)
+        return Table(
             source=sheet.source,
             X=X,
-            feature_names=chosen_names(sheet.names, self.features),
+            feature_names=sheet.names.chosen(self.features),
             y=y,
-            target_names=tuple(self.target_sheet.names[j] for j in self.targets),
+            target_names=self.target_names,
             task=task,
-            ids=ids,
-            groups=None if self.groups is None else group_values(*self.groups),
-            sample_weight=None if self.weight is None else sample_weights(*self.weight),
+            ids=ids if ids is None or match is None else tuple(ids[i] for i in match.left),
+            groups=self._of_samples(Sheet.groups, self.groups),
+            sample_weight=self._of_samples(Sheet.weights, self.weight),
             unpenalized=tuple(sheet.names[j] for j in self.unpenalized),
-            ignored=tuple(ignored),
+            ignored=tuple(sheet.names[j] for j in (*self.drop, *self.unused)),
             match=match,
-            notes=(*target_notes, *self._notes(match)),
-            first_index=sheet.first_index,
+            notes=(*target_notes, *self._match_notes(), *self._left_out_notes()),
+            first_index=sheet.names.first,
         )
-        return self._joined(table, match)
 
     # Columns ----------------------------------------------------------------------------------------
 
-    def _own_id(self, sheet: Sheet, name: str | None, *, may_be_index: bool) -> int | None:
-        """Position of the id column; None where ids are the index of the sheet, or there are none."""
-        if name is None or (may_be_index and sheet.index is not None and name not in sheet.positions):
+    def _id_column(self, sheet: Sheet, name: str | None) -> int | None:
+        """Position of the id column; None where ids are the index of one of two sheets, or there are none."""
+        if name is None or (self.other is not None and sheet.index is not None and name not in sheet.names):
             return None
         return find_column("--id-column", name, sheet.names, sheet.source)
 
-    def _one(self, option: str, name: str | None) -> tuple[str, Sheet, int] | None:
-        """The sheet and position of a column that may be in either."""
+    def _column(self, option: str, name: str | None) -> _Column | None:
         if name is None:
             return None
-        if self.other is not None and name not in self.sheet.positions and name in self.other.positions:
-            return option, self.other, self.other.positions[name]
-        return option, self.sheet, find_column(option, name, self.sheet.names, self.sheet.source)
+        if self.other is not None and name not in self.sheet.names and name in self.other.names:
+            return _Column(option, self.other, self.other.names.index(name))
+        return _Column(option, self.sheet, find_column(option, name, self.sheet.names, self.sheet.source))
 
     def _targets(self) -> list[int]:
         sheet = self.target_sheet
         if self.roles.targets:
             return find_columns("--targets", self.roles.targets, sheet.names, sheet.source)
         if self.other is not None:
-            left_out = self._taken(sheet) | set(self._roles_in_both())
+            left_out = self._taken(sheet) | set(self._roles_in_both)
             return [j for j in sheet.suggested_targets or range(len(sheet.names)) if j not in left_out]
         if not sheet.suggested_targets:
             raise MissingTargetsError(
@@ -143,34 +136,36 @@ class _Builder:
 
     def _taken(self, sheet: Sheet) -> set[int]:
         """Columns of a sheet that are ids, groups or weights."""
-        taken = {item[2] for item in (self.groups, self.weight) if item is not None and item[1] is sheet}
+        taken = {column.position for column in (self.groups, self.weight) if column and column.sheet is sheet}
         ids = self.id if sheet is self.sheet else self.other_id
         return taken if ids is None else taken | {ids}
 
+    @cached_property
     def _roles_in_both(self) -> list[int]:
         """Columns of the targets' file with the name of the groups or weights that the data have themselves."""
         if self.other is None or self.roles.targets:
             return []
-        named = [self.sheet.names[item[2]] for item in (self.groups, self.weight) if item and item[1] is self.sheet]
-        return [self.other.positions[name] for name in named if name in self.other.positions]
+        own = [column for column in (self.groups, self.weight) if column and column.sheet is self.sheet]
+        found = [self.other.names.find(self.sheet.names[column.position]) for column in own]
+        return [j for j in found if j >= 0]
 
     def _copies(self) -> list[int]:
         """Columns of the data that have the name of a target in the other file; unnamed ones have none."""
         if self.other is None:
             return []
-        sheet = self.sheet
-        others = {*self.drop, *self._taken(sheet), *sheet.auxiliary}
-        found = [sheet.positions[name] for name in self._target_names() if name in sheet.positions]
-        return [j for j in found if j not in others and j not in sheet.unnamed]
+        names = self.sheet.names
+        others = {*self.drop, *self._taken(self.sheet), *self.sheet.auxiliary}
+        found = [names.find(name) for name in self.target_names]
+        return [j for j in found if j >= names.n_numbered and j not in others]
 
-    def _check_copies(self, match: Match | None) -> None:
+    def _check_copies(self) -> None:
         """Refuse a column of the data that has the name of a target and other values: nobody knows what it is."""
-        sheet, other = self.sheet, self.other
+        sheet, other, match = self.sheet, self.other, self.match
         if match is None or other is None:
             return
         for j in self.copies:
             name = sheet.names[j]
-            left, right = sheet.labels(j), other.labels(other.positions[name])
+            left, right = sheet.labels(j), other.labels(other.names.index(name))
             n_different = sum(left[i] != right[k] for i, k in zip(match.left, match.right, strict=True))
             if n_different:
                 raise TableError(
@@ -181,174 +176,170 @@ class _Builder:
 
     def _check_roles(self) -> None:
         """Refuse columns that are two things at once."""
+        sheet, target_sheet = self.sheet, self.target_sheet
         if not self.targets:
-            raise TableError(f"{self.target_sheet.source} has no column that could be a target. Check --id-column.")
-        others = {"--drop": self.drop, "--unpenalized": self.unpenalized} if self.other is None else {}
-        named = {"--targets": set(self.targets), **{option: set(found) for option, found in others.items()}}
-        taken = self._taken(self.target_sheet)
-        for option, found in {**named, "--groups, --sample-weight or --id-column": taken}.items():
-            if option != "--targets" and (both := named["--targets"] & found):
-                names = listed(self.target_sheet.names[j] for j in sorted(both))
+            raise TableError(f"{target_sheet.source} has no column that could be a target. Check --id-column.")
+        used = {"--drop": self.drop, "--unpenalized": self.unpenalized} if self.other is None else {}
+        for option, found in {**used, "--groups, --sample-weight or --id-column": self._taken(target_sheet)}.items():
+            if both := set(self.targets) & set(found):
+                names = listed(target_sheet.names[j] for j in sorted(both))
                 raise TableError(f"{names} in --targets is also in {option}. A column is one thing only.")
-        if both := set(self.unpenalized) & {*self.drop, *self.copies, *self._taken(self.sheet)}:
-            names = listed(self.sheet.names[j] for j in sorted(both))
+        if both := set(self.unpenalized) & {*self.drop, *self.copies, *self._taken(sheet)}:
+            names = listed(sheet.names[j] for j in sorted(both))
             raise TableError(f"{names} in --unpenalized is no feature: another option uses it or leaves it out.")
 
-    def _features(self) -> IndexArray:
+    def _features(self) -> tuple[IndexArray, list[int]]:
+        """Columns that are features, and those that play no part although nobody has dropped them."""
         sheet = self.sheet
-        out = set(self.drop) | self._taken(sheet) | (set(self.targets) if self.other is None else set())
-        out |= sheet.auxiliary - set(self.unpenalized)
-        out |= set(self.copies)  # targets that are in the data too would explain themselves
-        features = self._without(out)
+        known = {*self.drop, *self._taken(sheet), *(self.targets if self.other is None else [])}
+        # targets that are in the data too would explain themselves
+        unused = {*sheet.auxiliary, *self.copies} - set(self.unpenalized) - known
+        is_feature = np.ones(len(sheet.names), dtype=bool)
+        is_feature[[*known, *unused]] = False
+        features = np.flatnonzero(is_feature)
         if len(features) == 0:
             raise TableError(f"{sheet.source} has no column left that is a feature. Check --targets and --drop.")
         if len(self.unpenalized) == len(features):
             raise TableError(f"--unpenalized has all {len(features)} features: at least one must be penalised.")
-        return features
-
-    def _without(self, columns: Iterable[int]) -> IndexArray:
-        """All columns of the features' file but some."""
-        is_left = np.ones(len(self.sheet.names), dtype=bool)
-        is_left[list(columns)] = False
-        return np.flatnonzero(is_left)
-
-    def _target_names(self) -> list[str]:
-        return [self.target_sheet.names[j] for j in self.targets]
-
-    def _unused(self) -> list[int]:
-        """Columns of the features' file that play no part and were not dropped by the user."""
-        known = {*self.drop, *self._taken(self.sheet), *(self.targets if self.other is None else [])}
-        unused: list[int] = np.setdiff1d(self._without(known), self.features, assume_unique=True).tolist()
-        return unused
+        return features, sorted(unused)
 
     # Rows -------------------------------------------------------------------------------------------
 
-    def _ids(self) -> tuple[str, ...] | None:
-        return sample_ids(self.sheet, self.id)
-
     def _match(self) -> Match | None:
-        if self.other is None:
+        """Rows with equal ids; all rows in the order of the files where there are none."""
+        sheet, other = self.sheet, self.other
+        if other is None:
             return None
-        sources = self.sheet.source, self.other.source
-        left, right = self._ids(), sample_ids(self.other, self.other_id)
-        wanted = self.roles.id_column is not None or self.sheet.index is not None
-        if not wanted or left is None or right is None:
-            if self.roles.id_column is not None:
-                missing = sources[0] if left is None else sources[1]
-                raise TableError(f"--id-column: {missing} has no ids. Name a column that is in both files.")
-            return match_order(self.sheet.n_rows, self.other.n_rows, sources)
-        return match_rows(left, right, sources)
+        left, right = sheet.ids(self.id), other.ids(self.other_id)
+        has_id_column = self.roles.id_column is not None
+        if left is not None and right is not None and (has_id_column or sheet.index is not None):
+            return _match_ids(left, right, sheet.source, other.source)
+        if has_id_column:
+            missing = sheet.source if left is None else other.source
+            raise TableError(f"--id-column: {missing} has no ids. Name a column that is in both files.")
+        if sheet.n_rows != other.n_rows:
+            raise TableError(
+                f"{sheet.source} has {counted(sheet.n_rows, 'sample')}, but {other.source} has {other.n_rows}. Without "
+                "--id-column they are joined in order; name the column that has the ids of the samples in both."
+            )
+        rows = np.arange(sheet.n_rows)
+        return Match(rows, rows, in_order=True)
 
-    def _joined(self, table: Table, match: Match | None) -> Table:
-        """Ids, groups and weights of the rows that have a partner; features and targets are those already."""
-        if match is None:
-            return table
-        other = self.other
-        groups, weight = table.groups, table.sample_weight
-        if self.groups is not None:
-            groups = groups[match.right if self.groups[1] is other else match.left]
-        if self.weight is not None and weight is not None:
-            weight = weight[match.right if self.weight[1] is other else match.left]
-        return replace(
-            table,
-            ids=None if table.ids is None else tuple(table.ids[i] for i in match.left),
-            groups=groups,
-            sample_weight=weight,
-        )
+    def _of_samples(self, values_of: Any, column: _Column | None) -> Any:
+        """Groups or weights of the rows that have a partner."""
+        if column is None:
+            return None
+        values = values_of(column.sheet, column.option, column.position)
+        if self.match is None:
+            return values
+        return values[self.match.left if column.sheet is self.sheet else self.match.right]
 
     # Targets ----------------------------------------------------------------------------------------
 
-    def _target_values(self, match: Match | None) -> tuple[str, Any, list[str]]:
-        """The task, targets or labels in the order of the data, and notes about them."""
-        sheet, task = self.target_sheet, self._task()
-        rows = slice(None) if match is None else match.right
-        if task == CLASSIFICATION:
-            return task, class_labels(sheet, self.targets, rows), []
-        for j in self.targets:
-            if not sheet.is_number(j):
-                raise TableError(no_number(sheet, j, "target", "Use --task classification if it is a class."))
-        Y = sheet.dense(self.targets)[rows]
-        check_complete(sheet, self.targets, Y, "target", "Remove the samples without a target.")
-        return task, Y, self._target_notes(Y)
-
-    def _task(self) -> str:
-        if self.roles.task != "auto":
-            return self.roles.task
-        sheet, targets = self.target_sheet, self.targets
-        if len(targets) == 1:
-            is_text = not sheet.is_number(targets[0])
-            if is_text and has_fractions(sheet.labels(targets[0])):
-                remedy = "Correct it, or use --task classification if all of them are labels of classes."
-                raise TableError(no_number(sheet, targets[0], "target", remedy))
-            return CLASSIFICATION if sheet.is_category(targets[0]) else REGRESSION
+    def _targets_of_task(self) -> tuple[str, Any]:
+        """The task, and targets or labels in the order of the data."""
+        sheet, targets, task = self.target_sheet, self.targets, self.roles.task
         texts = [j for j in targets if not sheet.is_number(j)]
+        remedy = "Use --task classification if it is a class."
+        if task == "auto":
+            is_class = len(targets) == 1 and sheet.is_category(targets[0])
+            if len(targets) > 1:
+                remedy = f"A class must be the only target, but there are {len(targets)}: choose them with --targets."
+            elif texts and any(_is_fraction(cell) for cell in sheet.labels(targets[0])):
+                remedy = "Correct it, or use --task classification if all of them are labels of classes."
+                is_class = False
+            task = CLASSIFICATION if is_class else REGRESSION
+        rows = slice(None) if self.match is None else self.match.right
+        if task == CLASSIFICATION:
+            return task, sheet.class_labels(targets, rows)
         if texts:
-            raise TableError(
-                no_number(
-                    sheet,
-                    texts[0],
-                    "target",
-                    f"A class must be the only target, but there are {len(targets)}: choose them with --targets.",
-                )
-            )
-        return REGRESSION
+            raise TableError(sheet.no_number(texts[0], "target", remedy))
+        Y = sheet.dense(targets)[rows]
+        sheet.check_complete(targets, Y, "target", "Remove the samples without a target.")
+        return task, Y
 
-    def _target_notes(self, Y: FloatArray) -> list[str]:
+    # Notes ------------------------------------------------------------------------------------------
+
+    def _target_notes(self, Y: FloatArray) -> Iterator[str]:
         """What looks odd about targets that are numbers."""
-        constant = [name for name, column in zip(self._target_names(), Y.T, strict=True) if np.all(column == column[0])]
+        constant = [name for name, column in zip(self.target_names, Y.T, strict=True) if np.all(column == column[0])]
         if constant:
             verb = "has" if len(constant) == 1 else "have"
-            return [f"Target {listed(constant)} {verb} one value in all samples: there is nothing to explain."]
-        few = self._few_values_note(Y)
-        return [] if few is None else [few]
+            yield f"Target {listed(constant)} {verb} one value in all samples: there is nothing to explain."
+        elif self.roles.task == "auto" and Y.shape[1] == 1:
+            values = np.unique(Y)
+            if len(values) <= min(_FEW_VALUES, len(Y) // 2) and np.array_equal(values, np.round(values)):
+                what = f"Target {self.target_names[0]!r} has {counted(len(values), 'different value')}"
+                remedy = "if they are classes, use --task classification."
+                yield f"{what}, all whole numbers, and is fitted as a number; {remedy}"
 
-    def _few_values_note(self, Y: FloatArray) -> str | None:
-        if self.roles.task != "auto" or Y.shape[1] > 1:
-            return None
-        values = np.unique(Y)
-        if len(values) > _FEW_VALUES or np.any(values != np.round(values)) or len(values) > len(Y) // 2:
-            return None
-        name = self.target_sheet.names[self.targets[0]]
-        return (
-            f"Target {name!r} has {counted(len(values), 'different value')}, all whole numbers, and is fitted as a "
-            "number; if they are classes, use --task classification."
-        )
+    def _match_notes(self) -> Iterator[str]:
+        """How rows of two files were joined, and where ids come from."""
+        left, right, match = self.sheet, self.other, self.match
+        if match is None or right is None:
+            if left.index is not None and self.id is None:
+                yield f"Rows of {left.source} have names of their own, which are taken as the samples' ids."
+            return
+        if match.in_order:
+            yield f"Samples of {left.source} and {right.source} are joined in the order of their rows."
+        for ids, here, there in ((match.only_left, left, right), (match.only_right, right, left)):
+            if ids:
+                verb = "is" if len(ids) == 1 else "are"
+                what = f"{counted(len(ids), 'id')} of {here.source} {verb} not in {there.source}"
+                yield f"{what}, left out: {listed(ids, shown=10)}."
 
-    def _notes(self, match: Match | None) -> list[str]:
-        notes = []
-        if self.sheet.index is not None and self.id is None and self.other is None:
-            notes.append(f"Rows of {self.sheet.source} have names of their own, which are taken as the samples' ids.")
-        if match is not None and self.other is not None:
-            notes += _match_notes(match, self.sheet, self.other)
-        return notes + self._left_out_notes()
-
-    def _left_out_notes(self) -> list[str]:
+    def _left_out_notes(self) -> Iterator[str]:
         """A line for everything that is in the files and in no part of the table, but for what the user has dropped."""
         sheet, other = self.sheet, self.other
-        beside = [sheet.names[j] for j in self._unused() if j not in self.copies]
-        copies = [sheet.names[j] for j in self.copies]
-        notes = [f"Not used: {listed(beside, shown=10)} of {sheet.source}, beside its features."] if beside else []
-        if other is None:
-            return [*notes, *sheet.notes]
-        if copies:
-            shown = listed(copies, shown=10)
-            notes.append(f"Left out of the features: {shown} of {sheet.source}, as {other.source} has them as targets.")
-        used = {*self.targets, *self._taken(other), *self._roles_in_both()}
-        if unused := [other.names[j] for j in range(len(other.names)) if j not in used]:
-            notes.append(f"Not used: {listed(unused, shown=10)} of {other.source}, beside its targets.")
-        if roles := self._roles_in_both():
-            shown = listed(other.names[j] for j in roles)
-            notes.append(f"Left out of the targets: {shown} of {other.source}, as those of {sheet.source} are used.")
-        return [*notes, *sheet.notes, *other.notes]
+        if beside := [sheet.names[j] for j in self.unused if j not in self.copies]:
+            yield f"Not used: {listed(beside, shown=10)} of {sheet.source}, beside its features."
+        if other is not None:
+            if self.copies:
+                copies = listed([sheet.names[j] for j in self.copies], shown=10)
+                yield f"Left out of the features: {copies} of {sheet.source}, as {other.source} has them as targets."
+            used = {*self.targets, *self._taken(other), *self._roles_in_both}
+            if left := [other.names[j] for j in range(len(other.names)) if j not in used]:
+                yield f"Not used: {listed(left, shown=10)} of {other.source}, beside its targets."
+            if self._roles_in_both:
+                roles = listed(other.names[j] for j in self._roles_in_both)
+                yield f"Left out of the targets: {roles} of {other.source}, as those of {sheet.source} are used."
+        yield from sheet.notes
+        yield from other.notes if other is not None else ()
 
 
-def _match_notes(match: Match, left: Sheet, right: Sheet) -> list[str]:
-    if match.in_order:
-        return [f"Samples of {left.source} and {right.source} are joined in the order of their rows."]
-    notes = []
-    for ids, here, there in ((match.only_left, left, right), (match.only_right, right, left)):
-        if ids:
-            verb = "is" if len(ids) == 1 else "are"
-            shown = listed(ids, shown=10)
-            notes.append(f"{counted(len(ids), 'id')} of {here.source} {verb} not in {there.source}, left out: {shown}.")
-    return notes
+def _is_fraction(cell: Any) -> bool:
+    """Whether a cell of text is a number with decimals, as no label is."""
+    return isinstance(cell, str) and "." in cell and is_number(cell)
+
+
+def _match_ids(left: Sequence[str], right: Sequence[str], source: str, other: str) -> Match:
+    """Rows with equal ids; ids that occur twice, and files without a common one, are refused."""
+    rows_of_left = _rows_of_ids(left, source)
+    rows_of_right = _rows_of_ids(right, other)
+    common = [name for name in left if name in rows_of_right]
+    if not common:
+        raise TableError(
+            f"no id of {source} is in {other}: the first has {listed(left, shown=3)}, the second "
+            f"{listed(right, shown=3)}. Check --id-column, or --transpose if samples are columns."
+        )
+    return Match(
+        np.array([rows_of_left[name] for name in common]),
+        np.array([rows_of_right[name] for name in common]),
+        tuple(name for name in left if name not in rows_of_right),
+        tuple(name for name in right if name not in rows_of_left),
+    )
+
+
+def _rows_of_ids(ids: Sequence[str], source: str) -> dict[str, int]:
+    if empty := [i + 1 for i, name in enumerate(ids) if not name]:
+        raise TableError(
+            f"{source}: {counted(len(empty), 'sample')} without an id (row {listed(empty)}). Give every sample one."
+        )
+    rows: dict[str, int] = {}
+    twice = dict.fromkeys(name for i, name in enumerate(ids) if rows.setdefault(name, i) != i)
+    if twice:
+        raise TableError(
+            f"{source}: {counted(len(twice), 'id')} more than once: {listed(twice)}. "
+            "Give every sample an id of its own."
+        )
+    return rows

@@ -1,15 +1,26 @@
-"""Names of columns that a file only numbers: made when one is asked for, so that a million of them take no memory."""
+"""Names of columns, of which a million that a file only numbers take no memory, and how users choose from them."""
 
 from __future__ import annotations
 
+import difflib
+import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, overload
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any
 
+import numpy as np
+
+from .._text import counted, listed
 from .._typing import IndexArray
+from .table import TableError
 
-_DIGITS = re.compile(r"0|[1-9]\d*")
+_PATTERN_MARKS = re.compile(r"[*?\[]")
+_POSITION = re.compile(r"[+-]?\d+")
+_LONGEST_NUMBER = 19  # digits that are read of a name
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +47,6 @@ class NumberedNames(Sequence[str]):
     def __len__(self) -> int:
         return self.n_numbered + len(self.others)
 
-    @overload
-    def __getitem__(self, position: int) -> str: ...
-
-    @overload
-    def __getitem__(self, position: slice) -> tuple[str, ...]: ...
-
     def __getitem__(self, position: Any) -> Any:
         if isinstance(position, slice):
             return tuple(self[j] for j in range(*position.indices(len(self))))
@@ -53,76 +58,126 @@ class NumberedNames(Sequence[str]):
         yield from self.others
 
     def __contains__(self, name: object) -> bool:
-        return self._position(name) is not None
+        return self.find(name) >= 0
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, NumberedNames):
-            return self._numbering == other._numbering and self.others == other.others
-        if not isinstance(other, tuple | list) or len(other) != len(self):
-            return False
-        return all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+        if isinstance(other, NumberedNames) and self.continues(other) and self.n_numbered == other.n_numbered:
+            return self.others == other.others
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
 
-    __hash__ = None  # type: ignore[assignment]
-
-    def index(self, name: Any, start: int = 0, stop: int | None = None) -> int:
-        """Position of a name."""
-        position = self._position(name)
-        if position is None or not start <= position < (len(self) if stop is None else stop):
+    def index(self, name: Any, *bounds: Any) -> int:
+        """Position of a name, which must be there."""
+        if name not in self:
             raise ValueError(f"{name!r} is no column")
-        return position
+        return self.find(name)
 
-    def _position(self, name: object) -> int | None:
-        if not isinstance(name, str):
-            return None
-        digits = name.removeprefix(self.stem)
-        if name.startswith(self.stem) and len(digits) < 20 and _DIGITS.fullmatch(digits):
-            number = int(digits) - self.first
-            if 0 <= number < self.n_numbered:
-                return number
-        return self.n_numbered + self.others.index(name) if name in self.others else None
+    def find(self, name: object) -> int:
+        """Position of a name, or -1."""
+        digits = str(name).removeprefix(self.stem)
+        if len(digits) <= _LONGEST_NUMBER and digits.isdecimal():
+            j = int(digits) - self.first
+            if 0 <= j < self.n_numbered and self[j] == name:
+                return j
+        return self._positions.get(name, -1)
 
-    @property
-    def _numbering(self) -> tuple[str, int, int]:
-        return self.stem, self.first, self.n_numbered
+    @cached_property
+    def _positions(self) -> dict[object, int]:
+        return {name: j for j, name in enumerate(self.others, start=self.n_numbered)}
 
     def continues(self, other: object) -> bool:
         """Whether these and other names are numbered alike, however many there are."""
         return isinstance(other, NumberedNames) and (self.stem, self.first) == (other.stem, other.first)
 
-    def after(self, n_first: int) -> NumberedNames:
-        """All but so many of the numbered ones."""
-        return NumberedNames(self.stem, self.first + n_first, self.n_numbered - n_first, self.others)
+    def chosen(self, positions: IndexArray) -> Sequence[str]:
+        """Names of some columns; the first so many of numbered ones are numbered again."""
+        n = len(positions)
+        if 0 < n <= self.n_numbered and positions[0] == 0 and positions[-1] == n - 1:
+            return NumberedNames(self.stem, self.first, n)
+        names = self if self.n_numbered else self.others
+        return tuple(names[j] for j in positions.tolist())
+
+    def positions_of(self, names: Sequence[str]) -> IndexArray:
+        """Positions of some names, -1 for those that are not there."""
+        if isinstance(names, NumberedNames) and self.continues(names) and not names.others:
+            positions = np.arange(len(names))
+            return np.where(positions < self.n_numbered, positions, -1)
+        return np.array([self.find(name) for name in names], dtype=np.intp)
 
 
-@dataclass(frozen=True, eq=False)
-class _Positions(Mapping[str, int]):
-    """Positions by name, found when they are asked for."""
-
-    names: NumberedNames
-
-    def __getitem__(self, name: str) -> int:
-        position = self.names._position(name)
-        if position is None:
-            raise KeyError(name)
-        return position
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
+def own_names(names: Iterable[str]) -> NumberedNames:
+    """Names of which none is only a number of its column."""
+    return NumberedNames("", 1, 0, tuple(names))
 
 
-def positions_of(names: Sequence[str]) -> Mapping[str, int]:
-    """Positions of columns by name."""
-    if isinstance(names, NumberedNames):
-        return _Positions(names)
-    return {name: j for j, name in enumerate(names)}
+def check_names(source: str, names: NumberedNames, what: str = "column") -> None:
+    """Refuse names that occur twice, and empty ones."""
+    numbered = replace(names, others=())
+    counts = Counter(names.others)
+    twice = sorted(name for name, count in counts.items() if count > 1 or (numbered and name in numbered))
+    if twice:
+        raise TableError(
+            f"{source} has {counted(len(twice), f'{what} name')} more than once: {listed(twice)}. "
+            "Give every one a name of its own."
+        )
+    if "" in names:
+        raise TableError(f"{source}: {what} {names.index('') + 1} has no name. Give it one.")
 
 
-def chosen_names(names: Sequence[str], positions: IndexArray) -> Sequence[str]:
-    """Names of some columns; the first so many of numbered ones are numbered again."""
-    n = len(positions)
-    if isinstance(names, NumberedNames) and 0 < n <= names.n_numbered and positions[0] == 0 and positions[-1] == n - 1:
-        return NumberedNames(names.stem, names.first, n)
-    return tuple(names[j] for j in positions.tolist())
+# Columns as users name them -----------------------------------------------------------------------------
+
+
+def find_columns(option: str, given: Iterable[str], names: Sequence[str], source: str) -> list[int]:
+    """Positions of columns, in the order in which they are named, each once.
+
+    Parameters
+    ----------
+    option : str
+        What the user calls them, for messages.
+    given : iterable of str
+        Names, positions (1 is the first column, -1 the last) or patterns (``gene*``), separated by commas. What is the
+        name of a column is that column, whatever else it could mean.
+    names : sequence of str
+        Of all columns.
+    source : str
+        The file, for messages.
+    """
+    known = names if isinstance(names, NumberedNames) else own_names(names)
+    found: dict[int, None] = {}
+    for text in given:
+        parts = [text] if text in known else [part.strip() for part in text.split(",")]
+        for part in parts:
+            found |= dict.fromkeys(_matches(option, part, known, source))
+    return list(found)
+
+
+def find_column(option: str, given: str, names: Sequence[str], source: str) -> int:
+    """Position of the one column that is named."""
+    found = find_columns(option, [given], names, source)
+    if len(found) != 1:
+        shown = listed(names[j] for j in found)
+        raise TableError(f"{option} must be one column of {source}, but {given!r} names {len(found)}: {shown}.")
+    return found[0]
+
+
+def _matches(option: str, part: str, names: NumberedNames, source: str) -> list[int]:
+    """Positions of what one word names: a name, a position, or a pattern."""
+    count = len(names)
+    if part in names:
+        return [names.index(part)]
+    if _POSITION.fullmatch(part):
+        number = int(part)
+        if number == 0 or not -count <= number <= count:
+            raise TableError(
+                f"{option} has the position {number}, but {source} has {counted(count, 'column')}. "
+                "Positions count from 1; -1 is the last column."
+            )
+        return [number - 1 if number > 0 else count + number]
+    is_pattern = _PATTERN_MARKS.search(part) is not None
+    if is_pattern and (found := [j for j, name in enumerate(names) if fnmatchcase(name, part)]):
+        return found
+    if not part:
+        raise TableError(f"{option} has an empty name. Separate names by single commas.")
+    what = "has no column that matches" if is_pattern else "has no column"
+    close = difflib.get_close_matches(part, names.others, n=3, cutoff=0.7)  # numbers are all alike
+    hint = f"Did you mean {' or '.join(repr(name) for name in close)}?" if close else f"Columns: {listed(names)}."
+    raise TableError(f"{option}: {source} {what} {part!r}. {hint}")

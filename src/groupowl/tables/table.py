@@ -1,4 +1,4 @@
-"""Tables: features, targets and what belongs to them, checked and ready for a fit."""
+"""Tables: features, targets and what belongs to them, checked and ready for a fit; what columns are for."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ from typing import Any
 import numpy as np
 
 from .._typing import FloatArray, IndexArray
-from .joining import Match
-from .values import rows_of
+from ..designs import Design
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 TASKS = ("auto", REGRESSION, CLASSIFICATION)
 
 
+class TableError(ValueError):
+    """One sentence that names the file and the problem, and one that says what to do."""
+
+
+class MissingTargetsError(TableError):
+    """Nobody has said which columns are targets, and the format of the file does not."""
+
+
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of a file are for, as users say it; see :func:`groupowl.tables.columns.find_columns`.
+    """What the columns of a file are for, as users say it; see :func:`groupowl.tables.names.find_columns`.
 
     Attributes
     ----------
@@ -50,6 +57,32 @@ class Roles:
             return None, None
         left, _, right = self.id_column.partition("=")
         return left, right or left
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """Rows of two files that belong together.
+
+    Attributes
+    ----------
+    left, right : ndarray of int
+        Rows of the data and of the targets, in the order of the data.
+    only_left, only_right : tuple of str
+        Ids that are in one of the files only.
+    in_order : bool
+        Whether rows belong together by their order, for lack of ids.
+    """
+
+    left: IndexArray
+    right: IndexArray
+    only_left: tuple[str, ...] = ()
+    only_right: tuple[str, ...] = ()
+    in_order: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every id has a partner."""
+        return not self.only_left and not self.only_right
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,3 +179,8 @@ class Table:
             groups=None if self.groups is None else self.groups[chosen],
             sample_weight=None if self.sample_weight is None else self.sample_weight[chosen],
         )
+
+
+def rows_of(X: Any, rows: IndexArray) -> Any:
+    """Some samples of a matrix or a design."""
+    return X.rows(rows) if isinstance(X, Design) else X[rows]

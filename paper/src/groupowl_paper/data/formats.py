@@ -14,12 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.io import loadmat
 
-from groupowl.tables.archives import archive_arrays, archive_matrix, has_matrix
 from groupowl.tables.arff import Attribute, arff_header, arff_lines, arff_table
-from groupowl.tables.delimited import read_delimited
-from groupowl.tables.libsvm import read_libsvm
-from groupowl.tables.opening import COMPRESSIONS, format_suffix, open_text
-from groupowl.tables.values import numbers_of
+from groupowl.tables.delimited import COMPRESSIONS, format_suffix, open_text, read_delimited
+from groupowl.tables.readers import archive_arrays, archive_matrix, has_matrix, read_libsvm
 
 from .table import DatasetEntry
 
@@ -124,7 +121,7 @@ def _read_csv(path: Path, entry: DatasetEntry) -> Raw:
     if not features or not set(CSV_TARGETS) <= set(names):
         raise ValueError(f"its first line begins with {', '.join(names[:5])[:80]!r}.")
     targets = [names.index(name) for name in CSV_TARGETS]
-    return Raw(numbers_of(sheet, features), numbers_of(sheet, targets))
+    return Raw(sheet.numbers(features), sheet.numbers(targets))
 
 
 # MATLAB -------------------------------------------------------------------------------------------------
