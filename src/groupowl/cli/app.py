@@ -9,17 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from . import applying, demo, fitting, not_installed, version_line
+from . import demo, fit_command, not_installed, predict_command, version_line
 from .commands import COMMANDS, arguments
 from .messages import say, tell
 
 # As the help lists them: from data to a report first.
 _ORDER = (
-    fitting.fit,
-    fitting.path,
-    fitting.cv,
-    applying.predict,
-    applying.verify,
+    fit_command.fit,
+    fit_command.path,
+    fit_command.cv,
+    predict_command.predict,
+    predict_command.verify,
     demo.demo,
 )
 

@@ -16,9 +16,9 @@ from .commands import command
 from .messages import Failure, make_folder, print_paths, printing, writing
 from .options import QUIET
 from .outcome import Outcome
-from .outputs import write_file, write_report_file
-from .progress import PlainConsole, Stages, progress_bar
+from .run_folder import write_file, write_report_file
 from .scores import OPTIMISTIC, fold_scores
+from .terminal import PlainConsole, Stages, progress_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

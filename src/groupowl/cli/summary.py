@@ -18,7 +18,7 @@ from ..estimators.summary import unequal_norms_text
 from .messages import print_paths, say
 from .options import TalkOptions
 from .outcome import Outcome
-from .progress import PlainConsole
+from .terminal import PlainConsole
 
 _SHOWN = 12
 _FACTS = ("File", "Samples", "Features", "Targets", "Weights", "Alpha", "Selected features", "Objective", "Seconds")

@@ -31,10 +31,10 @@ from .messages import Failure, printing
 from .notes import data_notes, edge_note, present
 from .options import AlphaOptions, DataOptions, FoldOptions, ModelOptions, OutputOptions, PathOptions
 from .outcome import Outcome
-from .outputs import check_out, write_outcome
-from .progress import Stages
+from .run_folder import check_out, write_outcome
 from .scores import NOT_HELD_OUT, OPTIMISTIC, fold_scores, held_out_rows, held_out_scores, training_scores
 from .summary import print_outcome
+from .terminal import Stages
 
 NOT_CONVERGED = 3
 

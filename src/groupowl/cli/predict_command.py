@@ -19,10 +19,10 @@ from .commands import command
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
 from .notes import present
 from .options import FORMATS, FormatName, TalkOptions
-from .outputs import SavedRun, check_out_file, harmless, read_run, write_file
-from .progress import Stages
+from .run_folder import SavedRun, check_out_file, harmless, read_run, write_file
 from .scores import held_out_rows
 from .summary import print_json
+from .terminal import Stages
 
 
 @dataclass(frozen=True)
