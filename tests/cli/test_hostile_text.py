@@ -112,7 +112,7 @@ def test_who_prints():
     folder = Path(go.__file__).parent / "cli"
     found = {path.name for path in folder.glob("*.py") if prints.search(path.read_text(encoding="utf-8"))}
     allowed = {"messages.py", "__init__.py"}
-    makers = {"summary.py", "demo.py", "terminal.py"}  # of consoles of messages.py
+    makers = {"demo.py", "terminal.py"}  # of consoles of messages.py
     assert found - makers == allowed
     for name in makers:
         assert re.search(r"(?<!Plain)Console\(|(?<![\w.])print\(", (folder / name).read_text(encoding="utf-8")) is None

@@ -37,7 +37,7 @@ def start(*arguments, **settings):
     "call",
     [
         "groupowl.cli.fit_command.load_table",
-        "groupowl.cli.estimating.GroupOWLRegressor.fit",
+        "groupowl.cli.fit_command.GroupOWLRegressor.fit",
         "groupowl.cli.run_folder.save",
         "groupowl.cli.run_folder._write_coefficients",
         "groupowl.cli.run_folder.write_report_file",

@@ -2,8 +2,8 @@
 
 The last is found by its entry point: the paper's experiments are a project of their own.
 
-Typer, Rich, pandas, pyarrow and Matplotlib come with the extra ``cli``. Without them this module still imports, and
-:func:`main` says what to install. :mod:`groupowl.cli.app` has the application; a command is a function under
+Typer, Rich, pandas, pyarrow, Jinja and Matplotlib come with the extra ``cli``. Without them this module still imports,
+and :func:`main` says what to install. :mod:`groupowl.cli.app` has the application; a command is a function under
 ``@command(example=...)`` of :mod:`groupowl.cli.commands`.
 
 Exit codes: 0 done; 1 something is wrong with the input, or an answer does not hold; 2 the command line itself is wrong;
@@ -22,7 +22,7 @@ from .messages import Failure, prepare_streams, printing, tell
 if TYPE_CHECKING:
     import typer
 
-_NEEDED = ("typer", "rich", "matplotlib", "pandas", "pyarrow")
+_NEEDED = ("typer", "rich", "matplotlib", "pandas", "pyarrow", "jinja2")
 
 
 def main() -> None:

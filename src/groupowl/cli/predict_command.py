@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,18 +9,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..designs import Design
 from ..estimators import Verification
 from ..tables import Features, Reading, Table, TableError, load_features, load_table
 from ..tables.errors import counted, listed
-from .commands import command
+from .commands import FORMATS, FormatName, TalkOptions, command
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
-from .notes import present
-from .options import FORMATS, FormatName, TalkOptions
-from .run_folder import SavedRun, check_out_file, harmless, read_run, write_file
-from .scores import held_out_rows
-from .summary import print_json
-from .terminal import Stages
+from .outcome import held_out_rows, named_design
+from .run_folder import SavedRun, check_out_file, csv_text, read_run, write_file
+from .terminal import Stages, print_json
 
 
 @dataclass(frozen=True)
@@ -108,17 +102,18 @@ def predict(apply: ApplyOptions, options: PredictOptions) -> None:
         features = load_features(apply.file, reading, run.features, run.known, needed=run.selected, needs_ids=needs_ids)
     with stages.stage("Predicting"):
         columns = _predictions(run, features)
+        text = csv_text([columns, *zip(*columns.values(), strict=True)])
     if not (options.quiet or options.json):
-        for note in present(_extra_note(features), _absent_note(features)):
+        for note in _notes(features):
             tell(note)
     if options.out is not None:
         with stages.stage("Writing"):
-            write_file(options.out, _csv_text(columns))
+            write_file(options.out, text)
     with printing("nothing was written" if options.out is None else f"{options.out} was written"):
         if options.json:
             print_json(_description(apply, options, features, columns))
         elif options.out is None:
-            say(_csv_text(columns), end="")
+            say(text, end="")
         elif not options.quiet:
             say(f"{counted(features.X.shape[0], 'sample')} predicted.")
             print_paths([options.out])
@@ -126,7 +121,7 @@ def predict(apply: ApplyOptions, options: PredictOptions) -> None:
 
 def _predictions(run: SavedRun, features: Features) -> dict[str, list[Any]]:
     """Columns of the answer: ids, then targets, or the class and the probability of each."""
-    estimator, X = run.estimator, _named_matrix(run, features.X)
+    estimator, X = run.estimator, named_design(features.X, run.features)
     name = features.id_name or run.reading.roles.id_columns[0] or "id"
     columns: dict[str, list[Any]] = (
         {"row": list(range(1, X.shape[0] + 1))} if features.ids is None else {name: list(features.ids)}
@@ -140,39 +135,19 @@ def _predictions(run: SavedRun, features: Features) -> dict[str, list[Any]]:
     return columns | dict(zip(run.targets, predicted.reshape(len(predicted), -1).T.tolist(), strict=True))
 
 
-def _named_matrix(run: SavedRun, X: Any) -> Any:
-    """X as the estimator has seen it: a frame where the fit had names."""
-    if not hasattr(run.estimator, "feature_names_in_") or isinstance(X, Design):
-        return X
-    import pandas
-
-    values = X.toarray() if hasattr(X, "toarray") else X
-    return pandas.DataFrame(values, columns=list(run.features), copy=False)
-
-
-def _extra_note(features: Features) -> str | None:
-    if not features.extra:
-        return None
-    n = len(features.extra)
-    names = listed(features.extra, shown=10)
-    return f"{counted(n, 'column')} that the model does not know {'is' if n == 1 else 'are'} ignored: {names}."
-
-
-def _absent_note(features: Features) -> str | None:
-    if not features.absent:
-        return None
-    n = len(features.absent)
-    names = listed(features.absent, shown=10)
-    verb = "was not selected and is" if n == 1 else "were not selected and are"
-    return f"{counted(n, 'feature')} that {verb} not in the file, which changes no prediction: {names}."
-
-
-def _csv_text(columns: dict[str, list[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(harmless(columns))
-    writer.writerows(map(harmless, zip(*columns.values(), strict=True)))
-    return text.getvalue()
+def _notes(features: Features) -> list[str]:
+    """Columns of the file that play no part, and features that it has not."""
+    notes = []
+    if features.extra:
+        verb, names = "is" if len(features.extra) == 1 else "are", listed(features.extra, shown=10)
+        notes.append(f"{counted(len(features.extra), 'column')} that the model does not know {verb} ignored: {names}.")
+    if features.absent:
+        verb = "was not selected and is" if len(features.absent) == 1 else "were not selected and are"
+        notes.append(
+            f"{counted(len(features.absent), 'feature')} that {verb} not in the file, which changes no prediction: "
+            f"{listed(features.absent, shown=10)}."
+        )
+    return notes
 
 
 def _description(
@@ -214,7 +189,7 @@ def verify(apply: ApplyOptions, data: VerifyOptions, talk: TalkOptions) -> None:
     with stages.stage("Verifying"):
         try:
             answer = run.estimator.verify(
-                _named_matrix(run, table.X),
+                named_design(table.X, run.features),
                 table.target_frame,
                 sample_weight=table.sample_weight,
                 **_search_arguments(run, table, data.scores),

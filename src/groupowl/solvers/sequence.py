@@ -59,8 +59,12 @@ class Sequence:
         self.line = self.new_line()
         self._pulls: tuple[Problem, FloatArray] | None = None
         self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
-        if self._wants_compression(n_solves):
-            self.small = compress(problem, exact=needs_exactness(tol)) or problem
+        self.expect(n_solves)
+
+    def expect(self, n_solves: int) -> None:
+        """Make the sufficient statistics, if they pay for so many solves to come and are not there."""
+        if self.small is self.problem and self._wants_compression(n_solves):
+            self.small = compress(self.problem, exact=needs_exactness(self.tol)) or self.problem
 
     def new_line(self) -> Extrapolation:
         """A line without points, in the coordinate of this loss."""
