@@ -378,7 +378,7 @@ def model(tmp_path_factory, train):
     """A folder as ``fit`` writes it."""
     from typer.testing import CliRunner
 
-    from groupowl.cli import build_app
+    from groupowl.cli.app import build_app
 
     out = tmp_path_factory.mktemp("models") / "m"
     arguments = ["fit", str(train), "--targets", "y1,y2", "--drop", "house,w", "--id-column", "id", "--out", str(out)]

@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 import groupowl
-from groupowl import cli
 from groupowl.cli import commands
 from groupowl.cli import demo as demo_module
+from groupowl.cli.app import build_app
 from groupowl.cli.demo import RUNS, demo_figures, demo_problems, run_demo
 
 matplotlib.use("Agg")
@@ -29,7 +29,7 @@ FILES = (*FIGURES, "report.html")
 def run(monkeypatch):
     """Run the command line in 80 columns, as in a pipe."""
     monkeypatch.setenv("COLUMNS", "80")
-    return lambda *arguments: CliRunner().invoke(cli.build_app(), [str(argument) for argument in arguments])
+    return lambda *arguments: CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")

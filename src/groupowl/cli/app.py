@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from . import demo, fit_command, predict_command, version_line
+from .. import __version__
+from . import demo, fit_command, predict_command
 from .commands import COMMANDS, arguments, command
 from .messages import Failure, say, tell
 
@@ -92,7 +93,7 @@ def _usage(error: Any) -> int:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        say(version_line())
+        say(f"groupowl {__version__}")
         raise typer.Exit()
 
 

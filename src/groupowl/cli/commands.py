@@ -9,10 +9,9 @@ import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields
-from enum import StrEnum
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
@@ -86,12 +85,10 @@ def _parameters(bundle: Any) -> list[inspect.Parameter]:
 
 def _explained(error: Exception) -> tuple[str, int]:
     """What to say of an error, and the exit code."""
-    if isinstance(error, MissingTargetsError):
-        return str(error), 2
     if isinstance(error, Failure):
         return str(error), error.code
     if isinstance(error, TableError):
-        return str(error), 1
+        return str(error), 2 if isinstance(error, MissingTargetsError) else 1
     if isinstance(error, MemoryError):
         return "there is not enough memory for these data. Use fewer columns (--drop), or a machine with more.", 1
     words = " ".join(str(error).split())
@@ -104,9 +101,9 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 # Options ------------------------------------------------------------------------------------------------
 
-_data_option = partial(typer.Option, rich_help_panel="Data")
-_model_option = partial(typer.Option, rich_help_panel="Model")
-_output_option = partial(typer.Option, rich_help_panel="Output")
+_data = partial(typer.Option, rich_help_panel="Data")
+_model = partial(typer.Option, rich_help_panel="Model")
+_output = partial(typer.Option, rich_help_panel="Output")
 
 #: What --quiet does, for help.
 QUIET = "Print nothing but errors."
@@ -116,42 +113,11 @@ _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated
 _ALPHAS = "How many alphas, or a list of them separated by commas."
 
 
-class Criterion(StrEnum):
-    """Ways to choose alpha that need no folds."""
-
-    AIC = "aic"
-    BIC = "bic"
-    EBIC = "ebic"
-
-
-class Selection(StrEnum):
-    """Ways to choose alpha."""
-
-    MIN = "min"
-    ONE_SE = "1se"
-    AIC = "aic"
-    BIC = "bic"
-    EBIC = "ebic"
-
-
-class FormatName(StrEnum):
-    """Formats of files."""
-
-    CSV = "csv"
-    TSV = "tsv"
-    PARQUET = "parquet"
-    NPZ = "npz"
-    LIBSVM = "libsvm"
-    ARFF = "arff"
-    LARGE = "large"
-
-
-class Task(StrEnum):
-    """Kinds of targets."""
-
-    AUTO = "auto"
-    REGRESSION = "regression"
-    CLASSIFICATION = "classification"
+#: Ways to choose alpha that need no folds, and all of them; formats of files; kinds of targets.
+Criterion = Literal["aic", "bic", "ebic"]
+Selection = Literal["min", "1se", "aic", "bic", "ebic"]
+FormatName = Literal["csv", "tsv", "parquet", "npz", "libsvm", "arff", "large"]
+Task = Literal["auto", "regression", "classification"]
 
 
 @dataclass(frozen=True)
@@ -167,40 +133,31 @@ class DataOptions:
         ),
     ]
     targets: Annotated[
-        list[str] | None, _data_option("--targets", "-t", metavar="COLUMNS", help=f"Columns to explain, {_COLUMNS}.")
+        list[str] | None, _data("--targets", "-t", metavar="COLUMNS", help=f"Columns to explain, {_COLUMNS}.")
     ] = None
     targets_from: Annotated[
-        Path | None,
-        _data_option("--targets-from", metavar="FILE", help="File with the targets, joined by --id-column."),
+        Path | None, _data(metavar="FILE", help="File with the targets, joined by --id-column.")
     ] = None
     id_column: Annotated[
-        str | None,
-        _data_option("--id-column", metavar="COLUMN", help="Names of samples; A=B if it is B in --targets-from."),
+        str | None, _data(metavar="COLUMN", help="Names of samples; A=B if it is B in --targets-from.")
     ] = None
     transpose: Annotated[
-        bool, _data_option("--transpose", help="Rows are features (named in the first column), columns samples.")
+        bool, _data("--transpose", help="Rows are features (named in the first column), columns samples.")
     ] = False
     task: Annotated[
         Task,
-        _data_option(
-            "--task",
+        _data(
             metavar="KIND",
             help="regression, classification, or auto: classification if the one target is text or categories.",
         ),
-    ] = Task.AUTO
-    groups: Annotated[
-        str | None, _data_option("--groups", metavar="COLUMN", help="Samples of a group stay in the same fold.")
-    ] = None
-    sample_weight: Annotated[
-        str | None, _data_option("--sample-weight", metavar="COLUMN", help="Weights of the samples.")
-    ] = None
+    ] = "auto"
+    groups: Annotated[str | None, _data(metavar="COLUMN", help="Samples of a group stay in the same fold.")] = None
+    sample_weight: Annotated[str | None, _data(metavar="COLUMN", help="Weights of the samples.")] = None
     drop: Annotated[
-        list[str] | None,
-        _data_option("--drop", metavar="COLUMNS", help="Columns to leave out, given like those of --targets."),
+        list[str] | None, _data(metavar="COLUMNS", help="Columns to leave out, given like those of --targets.")
     ] = None
     format: Annotated[
-        FormatName | None,
-        _data_option("--format", metavar="NAME", help=f"Format of FILE, if its suffix does not say it: {FORMATS}."),
+        FormatName | None, _data(metavar="NAME", help=f"Format of FILE, if its suffix does not say it: {FORMATS}.")
     ] = None
 
     def reading(self, unpenalized: list[str] | None) -> Reading:
@@ -212,10 +169,10 @@ class DataOptions:
             groups=self.groups,
             sample_weight=self.sample_weight,
             id_column=self.id_column,
-            task=str(self.task),
+            task=self.task,
         )
         other = None if self.targets_from is None else str(self.targets_from)
-        return Reading(roles, None if self.format is None else str(self.format), self.transpose, other)
+        return Reading(roles, self.format, self.transpose, other)
 
 
 @dataclass(frozen=True)
@@ -224,84 +181,73 @@ class ModelOptions:
 
     weights: Annotated[
         str,
-        _model_option(
+        _model(
             "--weights",
             "-w",
             metavar="NAME",
             help="Weight sequence: oscar, linear, constant, bh, gaussian or chi; cv also takes a list.",
         ),
     ] = "oscar"
-    standardize: Annotated[
-        bool, _model_option("--standardize", help="Penalise columns as if divided by their deviation.")
-    ] = False
+    standardize: Annotated[bool, _model("--standardize", help="Penalise columns as if divided by their deviation.")] = (
+        False
+    )
     unpenalized: Annotated[
         list[str] | None,
-        _model_option(
-            "--unpenalized", metavar="COLUMNS", help="Features without penalty, given like columns of --targets."
-        ),
+        _model("--unpenalized", metavar="COLUMNS", help="Features without penalty, given like columns of --targets."),
     ] = None
     test_size: Annotated[
-        float | None,
-        _model_option("--test-size", metavar="SHARE", help="Hold out this share of the samples, and score on them."),
+        float | None, _model(metavar="SHARE", help="Hold out this share of the samples, and score on them.")
     ] = None
-    seed: Annotated[int, _model_option("--seed", help="Of folds, held-out samples and solvers.")] = 0
-    tol: Annotated[
-        float, _model_option("--tol", help="Largest duality gap, relative to the loss of the null model.")
-    ] = 1e-6
-    max_iter: Annotated[int, _model_option("--max-iter", help="Most steps of each fit.")] = 10_000
+    seed: Annotated[int, _model(help="Of folds, held-out samples and solvers.")] = 0
+    tol: Annotated[float, _model(help="Largest duality gap, relative to the loss of the null model.")] = 1e-6
+    max_iter: Annotated[int, _model(help="Most steps of each fit.")] = 10_000
 
 
 @dataclass(frozen=True)
 class AlphaOptions:
     """One alpha."""
 
-    alpha: Annotated[
-        str, _model_option("--alpha", "-a", metavar="NUMBER", help="Strength; auto: a tenth of the largest.")
-    ] = "auto"
+    alpha: Annotated[str, _model("--alpha", "-a", metavar="NUMBER", help="Strength; auto: a tenth of the largest.")] = (
+        "auto"
+    )
 
 
 @dataclass(frozen=True)
 class PathOptions:
     """Many alphas, one of them chosen by a criterion."""
 
-    alphas: Annotated[str, _model_option("--alphas", metavar="N|LIST", help=_ALPHAS)] = "100"
-    eps: Annotated[float, _model_option("--eps", help="Smallest alpha relative to the largest.")] = 1e-3
+    alphas: Annotated[str, _model(metavar="N|LIST", help=_ALPHAS)] = "100"
+    eps: Annotated[float, _model(help="Smallest alpha relative to the largest.")] = 1e-3
     selection: Annotated[
-        Criterion,
-        _model_option(
-            "--selection",
-            metavar="RULE",
-            help="Criterion that chooses the alpha of the saved model: aic, bic or ebic.",
-        ),
-    ] = Criterion.EBIC
+        Criterion, _model(metavar="RULE", help="Criterion that chooses the alpha of the saved model: aic, bic or ebic.")
+    ] = "ebic"
 
 
 @dataclass(frozen=True)
 class FoldOptions:
     """Many alphas, one of them chosen by cross-validation."""
 
-    alphas: Annotated[str, _model_option("--alphas", metavar="N|LIST", help=_ALPHAS)] = "100"
-    eps: Annotated[float, _model_option("--eps", help="Smallest alpha relative to the largest.")] = 1e-3
+    alphas: Annotated[str, _model(metavar="N|LIST", help=_ALPHAS)] = "100"
+    eps: Annotated[float, _model(help="Smallest alpha relative to the largest.")] = 1e-3
     selection: Annotated[
         Selection,
-        _model_option(
-            "--selection",
+        _model(
             metavar="RULE",
             help="min: best score; 1se: for each weight sequence the largest alpha within one standard error of its "
             "best score; aic, bic, ebic: without folds. Of several sequences, the one with the best score is taken.",
         ),
-    ] = Selection.MIN
-    folds: Annotated[int, _model_option("--folds", help="Folds of cross-validation, at least 2.")] = 5
-    jobs: Annotated[int, _model_option("--jobs", "-j", help="Folds at a time; -1: one per processor.")] = 1
+    ] = "min"
+    folds: Annotated[int, _model(help="Folds of cross-validation, at least 2.")] = 5
+    jobs: Annotated[int, _model("--jobs", "-j", help="Folds at a time; -1: one per processor.")] = 1
 
 
 @dataclass(frozen=True)
 class TalkOptions:
     """How much to say, and in which language."""
 
-    quiet: Annotated[bool, _output_option("--quiet", "-q", help=QUIET)] = False
-    json: Annotated[bool, _output_option("--json", help="Print one JSON object, for programs.")] = False
-    debug: Annotated[bool, _output_option("--debug", help="Show the traceback of an error.")] = False
+    quiet: Annotated[bool, _output("--quiet", "-q", help=QUIET)] = False
+    json: Annotated[bool, _output("--json", help="Print one JSON object, for programs.")] = False
+    debug: Annotated[bool, _output("--debug", help="Show the traceback of an error.")] = False
 
 
 @dataclass(frozen=True)
@@ -309,6 +255,6 @@ class OutputOptions(TalkOptions):
     """Where to write."""
 
     out: Annotated[
-        Path | None, _output_option("--out", "-o", metavar="DIR", help="New folder for model, tables and report.")
+        Path | None, _output("--out", "-o", metavar="DIR", help="New folder for model, tables and report.")
     ] = None
-    force: Annotated[bool, _output_option("--force", help="Replace what an earlier run has written.")] = False
+    force: Annotated[bool, _output("--force", help="Replace what an earlier run has written.")] = False

@@ -11,6 +11,7 @@ import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,7 +35,6 @@ from .run_folder import write_file, write_report_file
 from .terminal import PlainConsole, Stages, plain_table, progress_bar
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 #: Alpha, as a fraction of the smallest one that selects nothing.
@@ -170,14 +170,16 @@ class DemoReport:
     ----------
     title : str
         Of the problem.
-    null_loss : float
-        Loss of the model without features, which gaps are relative to.
     results : dict of (solver, screening) to SolveResult
     """
 
     title: str
-    null_loss: float
     results: dict[tuple[str, str], SolveResult]
+
+    @property
+    def null_loss(self) -> float:
+        """Loss of the model without features, which solves start from and gaps are relative to."""
+        return float(self.results[RUNS[0]].history.primal[0])
 
     @property
     def agrees(self) -> bool:
@@ -259,38 +261,26 @@ def run_demo(problems: list[DemoProblem] | None = None, *, progress: ProgressHoo
                 results[solver, screening] = solve(
                     problem.X, problem.Y, lam, solver=SOLVERS[solver], screening=screening, **kind
                 )
-            null_loss = float(results[RUNS[0]].history.primal[0])  # solves start from the model without features
-            reports.append(DemoReport(problem.title, null_loss, results))
+            reports.append(DemoReport(problem.title, results))
     return reports
 
 
 def demo_figures(reports: list[DemoReport]) -> dict[str, Figure]:
     """Figures by file name, each with one panel per problem."""
-
-    def gap(report: DemoReport, ax: Axes) -> None:
-        plot_gap(_labelled(report), x="seconds", relative_to=report.null_loss, ax=ax)
-
-    def rows(report: DemoReport, ax: Axes) -> None:
-        plot_rows_kept(_labelled(report), x="passes", ax=ax)
-
-    return {
-        "gap_against_time.png": _panels(reports, gap),
-        "rows_against_passes.png": _panels(reports, rows),
-    }
+    gap = _panels(reports, lambda report: partial(plot_gap, x="seconds", relative_to=report.null_loss))
+    rows = _panels(reports, lambda report: partial(plot_rows_kept, x="passes"))
+    return {"gap_against_time.png": gap, "rows_against_passes.png": rows}
 
 
-def _labelled(report: DemoReport) -> dict[str, SolveResult]:
-    return {f"{solver}, screening {screening}": result for (solver, screening), result in report.results.items()}
-
-
-def _panels(reports: list[DemoReport], draw: Callable[[DemoReport, Axes], None]) -> Figure:
+def _panels(reports: list[DemoReport], plot_of: Callable[[DemoReport], Callable[..., Any]]) -> Figure:
     """A panel per problem and one legend for all; no pyplot, so no display and no figure left open."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.2 * len(reports), 4.6), layout="constrained")
     panels = figure.subplots(1, len(reports), squeeze=False)[0]
     for report, ax in zip(reports, panels, strict=True):
-        draw(report, ax)
+        results = report.results.items()
+        plot_of(report)({f"{solver}, screening {screening}": result for (solver, screening), result in results}, ax=ax)
         figure.suptitle(ax.get_title())
         ax.set_title(report.title)
         ax.set_xscale("log")  # solves differ by more than ten times

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -103,11 +104,12 @@ def _run(
     stages, started = Stages(output.quiet), time.perf_counter()
     with stages.stage(f"Reading {data.file.name}"):
         table = load_table(data.file, reading)
-    X = _design(table)
+    with _data_of(table):
+        X = named_design(table.X, table.feature_names)
     noticed = data_notes(table, X, standardized=model.standardize)
     train, test = _parts(table, model)
     if test is not None:
-        X = _design(train)
+        X = named_design(train.X, train.feature_names)
     estimator = _make_estimator(train, model, settings_of(train))
     with stages.stage(f"Fitting {train.n_samples} x {train.n_features}"):
         warned, converged = _fit(estimator, train, X, verbose=not output.quiet)
@@ -142,17 +144,14 @@ def _run(
 # Parts of a run -----------------------------------------------------------------------------------------
 
 
-def _design(table: Table) -> Design:
+@contextmanager
+def _data_of(table: Table) -> Iterator[None]:
+    """A ValueError is about the data: what is wrong with them, and what can be typed about it."""
     try:
-        return named_design(table.X, table.feature_names)
+        yield
     except ValueError as error:
-        raise _refused(table, error) from error
-
-
-def _refused(table: Table, error: ValueError) -> Failure:
-    """What is wrong with the data, and what can be typed about it."""
-    problem = str(error).replace(IMPUTE, "Remove those samples, fill them in, or leave columns out with --drop.")
-    return Failure(f"{table.source}: {problem}")
+        problem = str(error).replace(IMPUTE, "Remove those samples, fill them in, or leave columns out with --drop.")
+        raise Failure(f"{table.source}: {problem}") from error
 
 
 def _parts(table: Table, model: ModelOptions) -> tuple[Table, Table | None]:
@@ -234,18 +233,14 @@ def _check_folds(table: Table, folds: int) -> None:
 
 
 def _fit(estimator: Any, table: Table, X: Design, *, verbose: bool) -> tuple[list[str], bool]:
-    """Fit; returns what it has warned of, and whether all of it converged. A ValueError is about the data."""
+    """Fit; returns what it has warned of, and whether all of it converged."""
     groups = {} if table.groups is None or getattr(estimator, "cv", None) is None else {"groups": table.groups}
     is_alone = getattr(estimator, "n_jobs", None) in (None, 1)  # lines of other processes would stand between ours
     estimator.set_params(verbose=int(verbose and is_alone))
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            estimator.fit(X, table.target_frame, sample_weight=table.sample_weight, **groups)
-    except ValueError as error:
-        raise _refused(table, error) from error
-    finally:
-        estimator.set_params(verbose=0)
+    with _data_of(table), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(X, table.target_frame, sample_weight=table.sample_weight, **groups)
+    estimator.set_params(verbose=0)
     notes = dict.fromkeys(" ".join(str(item.message).split()) for item in caught)
     short = any(issubclass(item.category, ConvergenceWarning) for item in caught)
     return list(notes), not short and estimator.solve_result_.converged
@@ -295,7 +290,7 @@ def _search_settings(options: PathOptions | FoldOptions) -> dict[str, Any]:
         alphas = [_positive("--alphas", part) for part in parts]
     if not 0.0 < options.eps < 1.0:
         raise Failure(f"--eps must lie strictly between 0 and 1, got {options.eps:g}.", 2)
-    return {"alphas": alphas, "eps": options.eps, "selection": str(options.selection)}
+    return {"alphas": alphas, "eps": options.eps, "selection": options.selection}
 
 
 def _parse_weights(text: str, *, many: bool) -> Any:

@@ -22,7 +22,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedS
 from sklearn.utils.parallel import Parallel, delayed
 
 from .. import __version__
-from .._typing import FloatArray, IndexArray
+from .._typing import IndexArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
 from ..estimators import GroupOWLClassifier
 from ..estimators.frames import coefficient_norms, strongest_first
@@ -225,25 +225,18 @@ def held_out_rows(table: Table, test_size: float, seed: int) -> tuple[IndexArray
 
 def scores_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tuple[Scores, str | None]:
     """Scores of a fit to ``train``, whose features are ``X``, and what to know about them."""
-    has_folds = hasattr(estimator, "score_path_")
-    scores = fold_scores(estimator, train) if has_folds else {}
-    if test is not None:
-        held_out = named_design(test.X, test.feature_names)
-        return _scores(estimator, held_out, train, test, f"held out, {test.n_samples} samples") | scores, None
-    if has_folds:
-        return scores, OPTIMISTIC
-    return _scores(estimator, X, train, train, "data of the fit, not held out"), NOT_HELD_OUT
-
-
-def _scores(estimator: Any, X: Design, train: Table, test: Table, where: str) -> Scores:
-    """Scores of the samples of ``test``, whose features are ``X``, for a fit to ``train``."""
+    folded = fold_scores(estimator, train) if hasattr(estimator, "score_path_") else {}
+    if test is None and folded:
+        return folded, OPTIMISTIC
+    if test is None:
+        where, test = "data of the fit, not held out", train
+    else:
+        where, X = f"held out, {test.n_samples} samples", named_design(test.X, test.feature_names)
     null, labels = _null_model(train), sorted({*train.classes, *test.classes})
-    pair = _loss(estimator, X, test, labels), _loss(null, test.y, test, labels)
+    scores = _named_scores(test, (_loss(estimator, X, test, labels), _loss(null, test.y, test, labels)), where)
     if test.is_classification:
-        return _named_scores(test, pair, where) | {
-            f"accuracy ({where})": (_accuracy(estimator, X, test), _accuracy(null, test.y, test))
-        }
-    return _named_scores(test, pair, where)
+        scores |= {f"accuracy ({where})": (_accuracy(estimator, X, test), _accuracy(null, test.y, test))}
+    return scores | folded, NOT_HELD_OUT if test is train else None
 
 
 def fold_scores(estimator: Any, table: Table) -> Scores:
@@ -337,36 +330,39 @@ def present(*notes: str | None) -> list[str]:
 
 
 def _scale_note(table: Table, X: Design) -> str | None:
-    """Whether the penalty sees columns of very different sizes."""
-    deviations = _penalized_deviations(table, X)
-    varying = np.flatnonzero(deviations > 0.0)
+    """Whether the penalty sees columns of very different sizes; constant and unpenalized ones do not count."""
+    weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
+    scaled = standardize(X, X.samples(weight[:, None]), center=True, scale=True)
+    assert isinstance(scaled, StandardizedDesign)
+    inverse, names = scaled.inverse_scale.copy(), table.feature_names
+    inverse[[names.index(name) for name in table.unpenalized]] = 0.0
+    varying = np.flatnonzero(inverse > 0.0)
     if len(varying) == 0:
         return None
-    smallest, largest = varying[np.argmin(deviations[varying])], varying[np.argmax(deviations[varying])]
-    ratio = deviations[largest] / deviations[smallest]
+    smallest, largest = varying[np.argmax(inverse[varying])], varying[np.argmin(inverse[varying])]
+    ratio = inverse[smallest] / inverse[largest]
     if ratio <= _LARGEST_RATIO:
         return None
-    names = table.feature_names
     return (
         f"Standard deviations of columns differ by a factor of {ratio:.3g} ({names[largest]!r} has the largest, "
         f"{names[smallest]!r} the smallest): --standardize makes the penalty treat them alike."
     )
 
 
-def _penalized_deviations(table: Table, X: Design) -> FloatArray:
-    """Standard deviations as --standardize has them; zero for columns that are constant or not penalized."""
-    weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
-    scaled = standardize(X, X.samples(weight[:, None]), center=True, scale=True)
-    assert isinstance(scaled, StandardizedDesign)
-    inverse = scaled.inverse_scale
-    deviations = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0.0)
-    deviations[[table.feature_names.index(name) for name in table.unpenalized]] = 0.0
-    return deviations
-
-
 def _counter_note(table: Table) -> str | None:
-    """Whether features number the samples, as rows or patients are numbered."""
-    counters = _counters(table)
+    """Whether features have the whole numbers of a run, each once, as rows or patients are numbered.
+
+    Those without penalty are wanted as they are.
+    """
+    X, n_samples = table.X, table.n_samples
+    if not isinstance(X, np.ndarray) or n_samples < _SHORTEST_COUNT:
+        return None
+    first = X.min(axis=0)
+    likely = np.flatnonzero(X.max(axis=0) - first == n_samples - 1).tolist()
+    counters = [
+        table.feature_names[j] for j in likely if np.array_equal(np.sort(X[:, j]), first[j] + np.arange(n_samples))
+    ]
+    counters = [name for name in counters if name not in table.unpenalized]
     if not counters:
         return None
     if len(counters) > 1:
@@ -375,17 +371,6 @@ def _counter_note(table: Table) -> str | None:
     (name,) = counters
     option = "--id-column" if table.ids is None else "--drop"
     return f"Column {name!r} counts the samples; if it names them, use {option} {shlex.quote(name)}."
-
-
-def _counters(table: Table) -> list[str]:
-    """Features with the whole numbers of a run, each once, in any order; unpenalized ones are wanted as they are."""
-    X, n_samples = table.X, table.n_samples
-    if not isinstance(X, np.ndarray) or n_samples < _SHORTEST_COUNT:
-        return []
-    first = X.min(axis=0)
-    likely = np.flatnonzero(X.max(axis=0) - first == n_samples - 1)
-    found = [j for j in likely if np.array_equal(np.sort(X[:, j]), first[j] + np.arange(n_samples))]
-    return [name for name in (table.feature_names[int(j)] for j in found) if name not in table.unpenalized]
 
 
 def edge_note(estimator: Any) -> str | None:

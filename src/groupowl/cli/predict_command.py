@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from ..estimators import Verification
 from ..tables import Features, Reading, Table, TableError, load_features, load_table
 from ..tables.errors import counted, listed
 from .commands import FORMATS, FormatName, TalkOptions, command
@@ -29,20 +28,17 @@ class ApplyOptions:
         bool | None, typer.Option("--transpose/--no-transpose", help="Rows are features; as in the fit by default.")
     ] = None
     format: Annotated[
-        FormatName | None,
-        typer.Option("--format", metavar="NAME", help=f"Format of FILE, by its suffix by default: {FORMATS}."),
+        FormatName | None, typer.Option(metavar="NAME", help=f"Format of FILE, by its suffix by default: {FORMATS}.")
     ] = None
     id_column: Annotated[
-        str | None, typer.Option("--id-column", metavar="COLUMN", help="Names of samples; as in the fit by default.")
+        str | None, typer.Option(metavar="COLUMN", help="Names of samples; as in the fit by default.")
     ] = None
 
     def adapted(self, reading: Reading) -> Reading:
         """The reading of the fit with what the options change; the format is that of this file's suffix."""
         roles = reading.roles if self.id_column is None else replace(reading.roles, id_column=self.id_column)
         transpose = reading.transpose if self.transpose is None else self.transpose
-        return replace(
-            reading, roles=roles, transpose=transpose, format=None if self.format is None else str(self.format)
-        )
+        return replace(reading, roles=roles, transpose=transpose, format=self.format)
 
 
 @dataclass(frozen=True)
@@ -63,9 +59,9 @@ class VerifyOptions:
         list[str] | None,
         typer.Option("--targets", "-t", metavar="COLUMNS", help="Columns of the targets; as in the fit by default."),
     ] = None
-    targets_from: Annotated[
-        Path | None, typer.Option("--targets-from", metavar="FILE", help="File of the targets, if it has moved.")
-    ] = None
+    targets_from: Annotated[Path | None, typer.Option(metavar="FILE", help="File of the targets, if it has moved.")] = (
+        None
+    )
     scores: Annotated[
         bool, typer.Option("--scores/--no-scores", help="Fit the folds of cv again, which takes as long as it did.")
     ] = True
@@ -111,7 +107,17 @@ def predict(apply: ApplyOptions, options: PredictOptions) -> None:
             write_file(options.out, text)
     with printing("nothing was written" if options.out is None else f"{options.out} was written"):
         if options.json:
-            print_json(_description(apply, options, features, columns))
+            described = {
+                "command": "predict",
+                "model": apply.model,
+                "file": apply.file,
+                "n_samples": features.X.shape[0],
+                "ignored_columns": features.extra,
+                "absent_features": features.absent,
+                "columns": list(columns),
+            }
+            answer = {"predictions": columns, "written": []} if options.out is None else {"written": [options.out]}
+            print_json(described | answer)
         elif options.out is None:
             say(text, end="")
         elif not options.quiet:
@@ -150,23 +156,6 @@ def _notes(features: Features) -> list[str]:
     return notes
 
 
-def _description(
-    apply: ApplyOptions, options: PredictOptions, features: Features, columns: dict[str, list[Any]]
-) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "command": "predict",
-        "model": apply.model,
-        "file": apply.file,
-        "n_samples": features.X.shape[0],
-        "ignored_columns": features.extra,
-        "absent_features": features.absent,
-        "columns": list(columns),
-    }
-    if options.out is None:
-        return described | {"predictions": columns, "written": []}
-    return described | {"written": [options.out]}
-
-
 # verify -------------------------------------------------------------------------------------------------
 
 
@@ -184,32 +173,30 @@ def verify(apply: ApplyOptions, data: VerifyOptions, talk: TalkOptions) -> None:
         reading = replace(reading, roles=replace(reading.roles, targets=run.targets))
     stages = Stages(talk.quiet)
     with stages.stage(f"Reading {apply.file.name}"):
-        table = _fitted_part(run, _load_as_fitted(apply, reading))
+        table = _load_as_fitted(apply, reading)
+    if run.test_size is not None:
+        table = table.rows(held_out_rows(table, run.test_size, run.seed)[0])
     _check_features(run, table)
+    search: dict[str, Any] = {}
+    if hasattr(run.estimator, "search_results_"):
+        search = {"scores": data.scores} | ({} if table.groups is None else {"groups": table.groups})
     with stages.stage("Verifying"):
         try:
             answer = run.estimator.verify(
                 named_design(table.X, run.features),
                 table.target_frame,
                 sample_weight=table.sample_weight,
-                **_search_arguments(run, table, data.scores),
+                **search,
             )
         except ValueError as error:
             raise Failure(f"{apply.file} does not fit the model: {error}") from error
     with printing():
         if talk.json:
-            print_json(_verification(answer))
+            print_json({"command": "verify", "holds": bool(answer), **asdict(answer)})
         elif not talk.quiet:
             say(answer)
     if not answer:
         raise Failure(f"the fit in {apply.model} does not hold on {apply.file}.")
-
-
-def _search_arguments(run: SavedRun, table: Table, scores: bool) -> dict[str, Any]:
-    """What the estimators that choose alpha take besides."""
-    if not hasattr(run.estimator, "search_results_"):
-        return {}
-    return {"scores": scores} if table.groups is None else {"scores": scores, "groups": table.groups}
 
 
 def _load_as_fitted(apply: ApplyOptions, reading: Reading) -> Table:
@@ -225,12 +212,6 @@ def _load_as_fitted(apply: ApplyOptions, reading: Reading) -> Table:
         ) from error
 
 
-def _fitted_part(run: SavedRun, table: Table) -> Table:
-    if run.test_size is None:
-        return table
-    return table.rows(held_out_rows(table, run.test_size, run.seed)[0])
-
-
 def _check_features(run: SavedRun, table: Table) -> None:
     if table.feature_names == run.features:
         return
@@ -239,13 +220,3 @@ def _check_features(run: SavedRun, table: Table) -> None:
     found = [f"lacks {listed(missing)}" if missing else "", f"has also {listed(extra)}" if extra else ""]
     how = " and ".join(part for part in found if part) or "has them in another order"
     raise TableError(f"{table.source} has not the features of the fit: it {how}. Give the file of the fit.")
-
-
-def _verification(answer: Verification) -> dict[str, Any]:
-    values = {item.name: getattr(answer, item.name) for item in fields(answer) if item.name != "findings"}
-    return {
-        "command": "verify",
-        "holds": bool(answer),
-        **values,
-        "findings": [asdict(item) for item in answer.findings],
-    }

@@ -185,13 +185,8 @@ def _alphas(path: PathResult, estimator: Any) -> str:
         "gap": path.dual_gaps,
         "status": path.statuses,
     }
-    for name, attribute in (
-        ("mean_score", "mean_score_path_"),
-        ("standard_error", "std_error_path_"),
-        ("criterion", "criterion_path_"),
-    ):
-        if hasattr(estimator, attribute):
-            columns[name] = getattr(estimator, attribute)
+    scores = {"mean_score": "mean_score_path_", "standard_error": "std_error_path_", "criterion": "criterion_path_"}
+    columns |= {name: getattr(estimator, found) for name, found in scores.items() if hasattr(estimator, found)}
     return csv_text([columns, *zip(*columns.values(), strict=True)])
 
 

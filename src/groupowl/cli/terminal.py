@@ -171,10 +171,10 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
 def _print_page(outcome: Outcome, written: list[Path]) -> None:
     console = PlainConsole()
     console.print(Text(outcome.title, style="bold"))
-    facts = Table.grid(padding=(0, 2))
+    grid, facts = Table.grid(padding=(0, 2)), outcome.facts
     for name in _FACTS:
-        facts.add_row(Text(name), Text(outcome.facts[name]))
-    console.print(facts)
+        grid.add_row(Text(name), Text(facts[name]))
+    console.print(grid)
     scores = plain_table(["score"], ["model", "null model"])
     for name, (model, null) in outcome.scores.items():
         scores.add_row(Text(name), f"{model:.4g}", f"{null:.4g}")

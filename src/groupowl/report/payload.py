@@ -30,7 +30,7 @@ _DIGITS = 6
 SHOWN_ROWS = 200
 # Norms in one file, about ten bytes each: the strongest rows come first where a path has more.
 _MOST_NORMS = 400_000
-# Lines of the path with a colour and a name in the legend.
+# Lines of the path with a color and a name in the legend.
 N_NAMED = 6
 # Longer names lose their middle in the legend.
 _LONGEST_LABEL = 40
