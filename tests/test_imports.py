@@ -292,7 +292,7 @@ def test_star_imports_and_modules():
 
 
 def loaded_extras(statement):
-    extras = {"matplotlib", "typer", "rich", "pandas", "dask", "cvxpy"}
+    extras = {"matplotlib", "typer", "rich", "jinja2", "pandas", "dask", "cvxpy"}
     code = LOADED_EXTRAS.format(extras=extras, statement=statement)
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return result.stdout.split()

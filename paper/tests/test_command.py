@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli_support import run_main
-from groupowl import cli
 from groupowl.cli import commands
+from groupowl.cli.app import build_app
 from groupowl_paper import command
 from groupowl_paper import reproduce as reproduce_module
 from groupowl_paper.reproduce.locks import Lock
@@ -34,7 +34,7 @@ OUTPUTS += [f"{name}.{suffix}" for name in ("figure1_time_regression", "figure2_
 def run(monkeypatch):
     """Run the command line in 80 columns, as in a pipe."""
     monkeypatch.setenv("COLUMNS", "80")
-    return lambda *arguments: CliRunner().invoke(cli.build_app(), [str(argument) for argument in arguments])
+    return lambda *arguments: CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
 
 
 def assert_is_a_picture(path):

@@ -12,11 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import groupowl
-from groupowl import cli
 from groupowl.cli import commands
-from groupowl.cli import demo as demo_command
-from groupowl.cli import demo_study as demo_module
-from groupowl.cli.demo_study import RUNS, demo_figures, demo_problems, run_demo
+from groupowl.cli import demo as demo_module
+from groupowl.cli.app import build_app
+from groupowl.cli.demo import RUNS, demo_figures, demo_problems, run_demo
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure
@@ -30,7 +29,7 @@ FILES = (*FIGURES, "report.html")
 def run(monkeypatch):
     """Run the command line in 80 columns, as in a pipe."""
     monkeypatch.setenv("COLUMNS", "80")
-    return lambda *arguments: CliRunner().invoke(cli.build_app(), [str(argument) for argument in arguments])
+    return lambda *arguments: CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +47,7 @@ def small_demo(reports, small_table, monkeypatch):
     """The demo command on small problems that are solved already."""
     monkeypatch.setattr(demo_module, "run_demo", lambda progress: reports)
     monkeypatch.setattr(demo_module, "demo_table", lambda: small_table)
-    monkeypatch.setattr(demo_command, "_FIGURE_DPI", 72)
+    monkeypatch.setattr(demo_module, "_FIGURE_DPI", 72)
 
 
 @pytest.fixture
@@ -145,7 +144,7 @@ def test_the_report_of_the_demo_shows_groups_and_an_alpha_inside_the_grid():
 # The demo as a command --------------------------------------------------------------------------------
 
 
-def test_demo_command(run, tmp_path):
+def test_demo_module(run, tmp_path):
     """The real thing: table, sentence and figures."""
     out = tmp_path / "new" / "folder"
     result = run("demo", "--out", out)
@@ -168,7 +167,7 @@ def test_demo_command(run, tmp_path):
     assert result.output.count("all 6 answers agree") == 2
 
 
-def test_demo_command_prints_a_row_per_solve(run, tmp_path, small_demo, blank_figures, reports):
+def test_demo_module_prints_a_row_per_solve(run, tmp_path, small_demo, blank_figures, reports):
     result = run("demo", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     for report in reports:
@@ -192,7 +191,7 @@ def test_quiet_demo_prints_nothing(run, tmp_path, small_demo):
         assert_is_a_picture(tmp_path / name)
 
 
-@pytest.mark.parametrize("call", ["groupowl.cli.demo_study.fit_demo", "matplotlib.figure.Figure.savefig"])
+@pytest.mark.parametrize("call", ["groupowl.cli.demo.fit_demo", "matplotlib.figure.Figure.savefig"])
 def test_an_interrupted_demo_writes_nothing(run, tmp_path, small_demo, monkeypatch, call):
     """As its message says: not even some of the pictures."""
 
@@ -284,7 +283,7 @@ def test_figure_that_cannot_be_written(run, tmp_path, small_demo, blank_figures)
     assert_one_line(run("demo", "--out", tmp_path, "-q"), "cannot write to", tmp_path / FIGURES[1])
 
 
-@pytest.mark.parametrize("package", ["typer", "rich", "matplotlib", "pandas", "pyarrow"])
+@pytest.mark.parametrize("package", ["typer", "rich", "matplotlib", "pandas", "pyarrow", "jinja2"])
 def test_missing_extra_is_one_line(package, monkeypatch, capsys):
     """The module imports without the extra; main() says what to install."""
     code = "import sys; sys.meta_path.insert(0, Missing()); from groupowl import cli; cli.main()"

@@ -14,7 +14,7 @@ import pytest
 import groupowl as go
 from cli_support import make_data, write_csv
 from groupowl._text import printable
-from groupowl.cli.progress import PlainConsole, Stages, progress_bar
+from groupowl.cli.terminal import PlainConsole, Stages, progress_bar
 
 # Colours, a title of the window, a cleared screen, a bell, C1 controls, the other direction, half a character.
 CONTROLS = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[2J \x9b2J \x7f \x08 \u202eturned\u202c \u2066\u2069"
@@ -112,7 +112,7 @@ def test_who_prints():
     folder = Path(go.__file__).parent / "cli"
     found = {path.name for path in folder.glob("*.py") if prints.search(path.read_text(encoding="utf-8"))}
     allowed = {"messages.py", "__init__.py"}
-    makers = {"summary.py", "demo.py", "progress.py"}  # of consoles of messages.py
+    makers = {"demo.py", "terminal.py"}  # of consoles of messages.py
     assert found - makers == allowed
     for name in makers:
         assert re.search(r"(?<!Plain)Console\(|(?<![\w.])print\(", (folder / name).read_text(encoding="utf-8")) is None

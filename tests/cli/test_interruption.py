@@ -13,7 +13,7 @@ import time
 import pytest
 
 from cli_support import PROGRAM, columns_of, make_data, write_csv
-from groupowl.cli.progress import Stages
+from groupowl.cli.terminal import Stages
 
 ARGUMENTS = ("--targets", "y1,y2", "--drop", "id,house,w")
 
@@ -36,11 +36,11 @@ def start(*arguments, **settings):
 @pytest.mark.parametrize(
     "call",
     [
-        "groupowl.cli.fitting.load_table",
-        "groupowl.cli.estimating.GroupOWLRegressor.fit",
-        "groupowl.cli.outputs.save",
-        "groupowl.cli.outputs._write_coefficients",
-        "groupowl.cli.outputs.write_report_file",
+        "groupowl.cli.fit_command.load_table",
+        "groupowl.cli.fit_command.GroupOWLRegressor.fit",
+        "groupowl.cli.run_folder.save",
+        "groupowl.cli.run_folder._write_coefficients",
+        "groupowl.cli.run_folder.write_report_file",
         "groupowl._files._put_in_place",
         "groupowl._files._flush",
     ],
@@ -71,7 +71,7 @@ def test_interrupted_while_the_summary_is_read(run, train, tmp_path, monkeypatch
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("groupowl.cli.fitting.print_outcome", interrupt)
+    monkeypatch.setattr("groupowl.cli.fit_command.print_outcome", interrupt)
     out = tmp_path / "m"
     ran = run("fit", train, *ARGUMENTS, *(["--out", out] if writes else []))
     assert ran.code == 130
@@ -129,8 +129,8 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def quick(monkeypatch):
     """Lines come often."""
-    monkeypatch.setattr("groupowl.cli.progress._REWRITE_EVERY", 0.02)
-    monkeypatch.setattr("groupowl.cli.progress._WRITE_EVERY", 0.02)
+    monkeypatch.setattr("groupowl.cli.terminal._REWRITE_EVERY", 0.02)
+    monkeypatch.setattr("groupowl.cli.terminal._WRITE_EVERY", 0.02)
 
 
 @pytest.mark.parametrize("kind", [io.StringIO, Terminal])
@@ -185,9 +185,9 @@ def test_two_seconds_is_when_it_begins():
 
 def test_a_fit_tells_its_progress(run, train, monkeypatch):
     """What the estimators print becomes the detail of the line, and stdout stays clean for --json."""
-    monkeypatch.setattr("groupowl.cli.progress._PATIENCE", 0.0)
-    monkeypatch.setattr("groupowl.cli.fitting.Stages", lambda quiet: Stages(quiet, patience=0.0))
-    monkeypatch.setattr("groupowl.cli.progress._WRITE_EVERY", 0.001)
+    monkeypatch.setattr("groupowl.cli.terminal._PATIENCE", 0.0)
+    monkeypatch.setattr("groupowl.cli.fit_command.Stages", lambda quiet: Stages(quiet, patience=0.0))
+    monkeypatch.setattr("groupowl.cli.terminal._WRITE_EVERY", 0.001)
     ran = run("cv", train, *ARGUMENTS, "--alphas", 30, "--json")
     assert ran.code == 0
     assert len(ran.out.splitlines()) == 1

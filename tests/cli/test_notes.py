@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 import groupowl as go
 from cli_support import write_csv
-from groupowl.cli.notes import data_notes, edge_note
+from groupowl.cli import outcome
+from groupowl.cli.outcome import edge_note, named_design
 from groupowl.tables import Table
 
 N = 30
@@ -24,6 +25,10 @@ def table_of(**columns):
 
 def changed(table, **fields):
     return Table(**{**vars(table), **fields})
+
+
+def data_notes(table, *, standardized):
+    return outcome.data_notes(table, named_design(table.X, table.feature_names), standardized=standardized)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+import sys
 import warnings
 
 import numpy as np
@@ -15,8 +16,7 @@ from estimator_support import regression_data
 from groupowl._text import printable
 from groupowl.estimators.certificate import NOT_PROVED, PROVED_ZERO
 from groupowl.report import payload, render_report, write_report
-from groupowl.report.features import SHOWN_ROWS
-from groupowl.report.markup import decimals_of, fixed, number
+from groupowl.report.payload import SHOWN_ROWS, decimals_of, fixed, number
 from report_support import HOSTILE, Page, classified, contents_of, cross_validated, full_path, names_of, sparse_data
 
 
@@ -448,6 +448,13 @@ def test_bad_places_are_refused(model, tmp_path):
         write_report(tmp_path / "nowhere" / "report.html", contents)
     with pytest.raises(TypeError, match="contents must be ReportContents, got dict"):
         write_report(tmp_path / "report.html", {})
+
+
+def test_a_report_without_jinja_says_what_to_install(model, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r'a report needs jinja2, .* run: pip install "groupowl\[cli\]"'):
+        write_report(tmp_path / "report.html", contents_of(model, model.path_))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_report_does_not_depend_on_when_it_is_made(model):

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from groupowl.cli.commands import command
+from groupowl.cli.commands import QUIET, command
 from groupowl.cli.messages import Failure, duration, make_folder, print_paths, printing, say, tell, writing
-from groupowl.cli.options import QUIET
-from groupowl.cli.progress import progress_bar
+from groupowl.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
     from . import reproduce as reproduction

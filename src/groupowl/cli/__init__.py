@@ -2,8 +2,8 @@
 
 The last is found by its entry point: the paper's experiments are a project of their own.
 
-Typer, Rich, pandas, pyarrow and Matplotlib come with the extra ``cli``. Without them this module still imports, and
-:func:`main` says what to install. :mod:`groupowl.cli.app` has the application; a command is a function under
+Typer, Rich, pandas, pyarrow, Jinja and Matplotlib come with the extra ``cli``. Without them this module still imports,
+and :func:`main` says what to install. :mod:`groupowl.cli.app` has the application; a command is a function under
 ``@command(example=...)`` of :mod:`groupowl.cli.commands`.
 
 Exit codes: 0 done; 1 something is wrong with the input, or an answer does not hold; 2 the command line itself is wrong;
@@ -14,15 +14,11 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from .. import __version__
 from .messages import Failure, prepare_streams, printing, tell
 
-if TYPE_CHECKING:
-    import typer
-
-_NEEDED = ("typer", "rich", "matplotlib", "pandas", "pyarrow")
+_NEEDED = ("typer", "rich", "matplotlib", "pandas", "pyarrow", "jinja2")
 
 
 def main() -> None:
@@ -39,7 +35,7 @@ def main() -> None:
 
 def _run(given: list[str]) -> int:
     if given == ["--version"]:  # asked by scripts, and answered before all the rest is loaded
-        print(version_line())
+        print(f"groupowl {__version__}")
         return 0
     missing = next((name for name in _NEEDED if not _is_installed(name)), None)
     if missing is not None:
@@ -50,20 +46,8 @@ def _run(given: list[str]) -> int:
     return run(given)
 
 
-def version_line() -> str:
-    """What ``groupowl --version`` prints."""
-    return f"groupowl {__version__}"
-
-
 def _is_installed(name: str) -> bool:
     try:
         return find_spec(name) is not None
     except ImportError:
         return False
-
-
-def build_app() -> typer.Typer:
-    """The application with all its commands."""
-    from .app import build_app
-
-    return build_app()

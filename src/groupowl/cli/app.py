@@ -4,53 +4,67 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
 
-from . import applying, demo, fitting, not_installed, version_line
-from .commands import COMMANDS, arguments
-from .messages import say, tell
+from .. import __version__
+from . import demo, fit_command, predict_command
+from .commands import COMMANDS, arguments, command
+from .messages import Failure, say, tell
 
 # As the help lists them: from data to a report first.
 _ORDER = (
-    fitting.fit,
-    fitting.path,
-    fitting.cv,
-    applying.predict,
-    applying.verify,
+    fit_command.fit,
+    fit_command.path,
+    fit_command.cv,
+    predict_command.predict,
+    predict_command.verify,
     demo.demo,
 )
+
+
+@dataclass(frozen=True)
+class _AnyOptions:
+    """Whatever was typed."""
+
+    given: Annotated[list[str] | None, typer.Argument(hidden=True)] = None
+
+
+@command(example="groupowl reproduce --data downloads --out results --quick")
+def reproduce(options: _AnyOptions) -> None:
+    """Repeat the paper's experiments, once they are installed: pip install ./harness ./paper in a clone of groupowl."""
+    raise Failure(
+        "the paper's experiments are a project of their own, which is not installed; "
+        "in a clone of groupowl run: pip install ./harness ./paper"
+    )
 
 
 def build_app() -> typer.Typer:
     """The application with all its commands."""
     app = typer.Typer(name="groupowl", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
     app.callback(epilog="Example: groupowl cv train.csv --targets y1,y2 --out model")(_groupowl)
-    for function in (*_ORDER, _reproduce()):
+    for function in (*_ORDER, _installed_reproduce() or reproduce):
+        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
         app.command(
-            help=_paragraphs(function.__doc__ or ""),
+            help="\n\n".join(" ".join(part.split()) for part in paragraphs),  # to be folded by whoever prints them
             epilog=f"Example: {COMMANDS[function]}",
-            context_settings={"ignore_unknown_options": function is not_installed.reproduce},
+            context_settings={"ignore_unknown_options": function is reproduce},
         )(function)
     return app
 
 
-def _reproduce() -> Callable[..., None]:
-    """The paper's experiments, which are a project of their own; where it is missing, a command that says so."""
+def _installed_reproduce() -> Callable[..., None] | None:
+    """The command of the paper's experiments, which are a project of their own."""
     for point in entry_points(group="groupowl.commands", name="reproduce"):
         try:
             found: Callable[..., None] = point.load()
         except ImportError:  # a project that is only half installed
             continue
         return found
-    return not_installed.reproduce
-
-
-def _paragraphs(text: str) -> str:
-    """Paragraphs on one line each, to be folded by whoever prints them."""
-    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
+    return None
 
 
 def run(given: list[str]) -> int:
@@ -79,7 +93,7 @@ def _usage(error: Any) -> int:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        say(version_line())
+        say(f"groupowl {__version__}")
         raise typer.Exit()
 
 

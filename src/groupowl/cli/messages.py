@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
 
 from .._text import printable
 
@@ -44,12 +43,6 @@ def tell_traceback() -> None:
         print(printable(traceback.format_exc(), keep="\n"), end="", file=sys.stderr)
 
 
-def fail(message: str, code: int = 1) -> NoReturn:
-    """One line on stderr, and the end."""
-    tell(message)
-    raise SystemExit(code)
-
-
 def prepare_streams() -> None:
     """Make sure that there are streams to print to, and that they take any name: what they cannot show is escaped."""
     for name in ("stdout", "stderr"):
@@ -69,17 +62,11 @@ def printing(kept: str = "nothing was written") -> Iterator[None]:
         sys.stdout.flush()
     except KeyboardInterrupt:  # while whoever reads our output takes their time
         raise Failure(f"stopped; {kept}.", 130) from None
-    except BrokenPipeError:  # whoever reads our output has seen enough
-        discard_output()
-        raise SystemExit(1) from None
     except OSError as error:
-        discard_output()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or what is left would fail again at the end
+        if isinstance(error, BrokenPipeError):  # whoever reads our output has seen enough
+            raise SystemExit(1) from None
         raise Failure(f"cannot write to standard output: {error.strerror or error}; {kept}.") from error
-
-
-def discard_output() -> None:
-    """Let what is left to print go nowhere: it would fail again when the process ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def is_standard_output(path: Path) -> bool:

@@ -1,23 +1,60 @@
-"""What a run has found, in one value: for the report, the summary, the JSON object and the files."""
+"""What a run has found, in one value for the report, the summary, the JSON object and the files.
+
+Beside the model: how well it predicts, next to a model without features, and what looks odd about the data or the
+choice of alpha.
+"""
 
 from __future__ import annotations
 
 import platform
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, log_loss, mean_squared_error
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
+from sklearn.utils.parallel import Parallel, delayed
 
 from .. import __version__
-from .._text import counted
-from ..estimators.frames import strongest_first
+from .._text import counted, listed
+from .._typing import IndexArray
+from ..designs import Design, StandardizedDesign, as_design, standardize
+from ..estimators import GroupOWLClassifier
+from ..estimators.frames import coefficient_norms, strongest_first
+from ..estimators.summary import is_at_edge
 from ..path import PathResult
+from ..selection import Fold
+from ..selection.folds import check_folds
 from ..tables import Reading, Table
 
+Scores = dict[str, tuple[float, float]]
+
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow")
+# Names of targets or classes that are listed.
+_LISTED = 8
+# Digits of fits that only say which class is the most probable.
+_ACCURACY_TOL = 1e-4
+# Columns whose standard deviations differ by more than this are hardly penalized alike.
+_LARGEST_RATIO = 100.0
+# Fewer whole numbers in a row may well be a measurement.
+_SHORTEST_COUNT = 10
+
+#: What to know about the score of a cross-validated alpha.
+OPTIMISTIC = (
+    "The folds that give the score have chosen alpha too, so it is slightly optimistic; --test-size holds out samples "
+    "that take no part in the choice."
+)
+#: What to know about scores without held-out samples.
+NOT_HELD_OUT = (
+    "No sample was held out: the scores are those of the data of the fit, and say little about new data. Use "
+    "--test-size, or the command cv."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +106,11 @@ class Outcome:
         return f"Group OWL {self.table.task}: {self.table.source}"
 
     @property
-    def selected(self) -> Any:
-        """Positions of the features in the model, strongest first."""
-        return strongest_first(self.estimator)[: np.count_nonzero(self.estimator.get_support())]
+    def selected(self) -> dict[int, float]:
+        """Positions of the features in the model, strongest first, with the norms of their coefficients."""
+        n_selected = np.count_nonzero(self.estimator.get_support())
+        norms = coefficient_norms(np.atleast_2d(self.estimator.coef_))
+        return {j: float(norms[j]) for j in strongest_first(self.estimator)[:n_selected].tolist()}
 
     @property
     def is_hopeless(self) -> bool:
@@ -89,14 +128,6 @@ class Outcome:
         return f"{given[chosen]} (chosen from {', '.join(given)})"
 
     @property
-    def goal(self) -> str:
-        """Targets or classes in words."""
-        table = self.table
-        if table.is_classification:
-            return f"{table.target_names[0]}, {len(table.classes)} classes: {_few(table.classes)}"
-        return _few(table.target_names)
-
-    @property
     def facts(self) -> dict[str, str]:
         """What was fitted, in words."""
         table, estimator, result = self.table, self.estimator, self.estimator.solve_result_
@@ -106,37 +137,27 @@ class Outcome:
             "Unpenalized": ", ".join(table.unpenalized),
             "Targets from": self.reading.targets_from,
         }
+        goal = _few(table.target_names)
+        if table.is_classification:
+            goal = f"{table.target_names[0]}, {len(table.classes)} classes: {_few(table.classes)}"
+        clusters = counted(int(estimator.clusters_.max(initial=0)), "cluster")
+        versions = [f"groupowl {__version__}", f"Python {platform.python_version()}"]
         return {
             "File": table.source,
             "Samples": str(table.n_samples) + ("" if self.test_size is None else ", without those held out"),
             "Features": str(table.n_features),
-            "Targets": self.goal,
+            "Targets": goal,
             **{name: value for name, value in options.items() if value},
             "Weights": self.weights_name,
             "Alpha": f"{estimator.alpha_:.6g} ({self._choice()})",
             "Standardized": "yes" if estimator.standardize else "no",
-            "Selected features": self._selection(),
+            "Selected features": f"{len(self.selected)} in {clusters}" if self.selected else "none",
             "Objective": f"{result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
             "Converged": "yes" if self.converged else f"no: {result.status}",
             "Seed": str(self.seed),
             "Seconds": f"{self.seconds:.1f}",
-            "Versions": self.versions,
+            "Versions": ", ".join([*versions, *(f"{name} {version(name)}" for name in _VERSIONS)]),
         }
-
-    @property
-    def versions(self) -> str:
-        """Software that made the result."""
-        parts = [f"{name} {version(name)}" for name in _VERSIONS]
-        return ", ".join([f"groupowl {__version__}", f"Python {platform.python_version()}", *parts])
-
-    @property
-    def shell_line(self) -> str:
-        """The command line as it can be typed again."""
-        return shlex.join(self.typed)
-
-    def _selection(self) -> str:
-        n_clusters = int(self.estimator.clusters_.max(initial=0))
-        return f"{len(self.selected)} in {counted(n_clusters, 'cluster')}" if len(self.selected) else "none"
 
     def _choice(self) -> str:
         estimator = self.estimator
@@ -149,8 +170,211 @@ class Outcome:
             return "given"
         return "any: no feature explains the targets" if self.is_hopeless else "a tenth of the largest"
 
+    def described(self) -> dict[str, Any]:
+        """The outcome as plain values, for programs."""
+        table, estimator, result = self.table, self.estimator, self.estimator.solve_result_
+        return {
+            "command": self.command,
+            "file": table.source,
+            "task": table.task,
+            "n_samples": table.n_samples,
+            "n_features": table.n_features,
+            "targets": table.target_names,
+            "classes": table.classes,
+            "weights": self.weights_name,
+            "alpha": estimator.alpha_,
+            "objective": result.primal,
+            "gap": result.gap,
+            "converged": self.converged,
+            "n_selected": len(self.selected),
+            "selected": [
+                {"feature": table.feature_names[j], "cluster": estimator.clusters_[j], "norm": norm}
+                for j, norm in self.selected.items()
+            ],
+            "scores": {name: {"model": pair[0], "null_model": pair[1]} for name, pair in self.scores.items()},
+            "notes": self.notes,
+            "seconds": self.seconds,
+        }
 
-def _few(items: Any, shown: int = 8) -> str:
-    words = [str(item) for item in items]
-    more = f" and {len(words) - shown} more" if len(words) > shown else ""
-    return ", ".join(words[:shown]) + more
+
+def _few(items: Sequence[Any]) -> str:
+    more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
+    return ", ".join(map(str, items[:_LISTED])) + more
+
+
+def named_design(X: Any, names: Sequence[str]) -> Design:
+    """The design of a matrix, with the names of its columns beside it; sparse data and those on disk keep their own."""
+    design = as_design(X)
+    if isinstance(X, np.ndarray):
+        design.feature_names = list(names)
+    return design
+
+
+# Scores -------------------------------------------------------------------------------------------------
+
+
+def held_out_rows(table: Table, test_size: float, seed: int) -> tuple[IndexArray, IndexArray]:
+    """Rows to fit and rows to hold out: whole groups where there are groups, every class in both parts."""
+    kind = GroupShuffleSplit if table.groups is not None else ShuffleSplit
+    if table.is_classification and table.groups is None:
+        kind = StratifiedShuffleSplit
+    splitter = kind(n_splits=1, test_size=test_size, random_state=seed)
+    train, test = next(splitter.split(np.zeros((table.n_samples, 1)), table.y, table.groups))
+    return np.sort(train), np.sort(test)
+
+
+def scores_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tuple[Scores, str | None]:
+    """Scores of a fit to ``train``, whose features are ``X``, and what to know about them."""
+    folded = fold_scores(estimator, train) if hasattr(estimator, "score_path_") else {}
+    if test is None and folded:
+        return folded, OPTIMISTIC
+    if test is None:
+        where, test = "data of the fit, not held out", train
+    else:
+        where, X = f"held out, {test.n_samples} samples", named_design(test.X, test.feature_names)
+    null, labels = _null_model(train), sorted({*train.classes, *test.classes})
+    scores = _named_scores(test, (_loss(estimator, X, test, labels), _loss(null, test.y, test, labels)), where)
+    if test.is_classification:
+        scores |= {f"accuracy ({where})": (_accuracy(estimator, X, test), _accuracy(null, test.y, test))}
+    return scores | folded, NOT_HELD_OUT if test is train else None
+
+
+def fold_scores(estimator: Any, table: Table) -> Scores:
+    """Mean score of the folds at the chosen alpha, beside that of a model without features in the same folds."""
+    weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
+    folds = check_folds(estimator.cv.split(np.zeros((table.n_samples, 1)), table.y, table.groups), weight)
+    shares = [weight[fold.test].sum() for fold in folds]
+    without_features = replace(table, X=table.y)
+    nulls = []
+    for fold in folds:
+        train, test = without_features.rows(fold.train), without_features.rows(fold.test)
+        nulls.append(_loss(_null_model(train), test.y, test, table.classes))
+    where = f"held out, {len(folds)} folds"
+    pair = -float(estimator.mean_score_path_[estimator.best_index_]), float(np.average(nulls, weights=shares))
+    if table.is_classification and not isinstance(table.X, Design):  # what is on disk is not read again for this
+        return _named_scores(table, pair, where) | {
+            f"accuracy ({where})": _fold_accuracy(estimator, table, folds, shares)
+        }
+    return _named_scores(table, pair, where)
+
+
+def _named_scores(table: Table, losses: tuple[float, float], where: str) -> Scores:
+    """The losses of a model and of the null model by their names, and what part of the variance is explained."""
+    if table.is_classification:
+        return {f"log-loss ({where})": losses}
+    scores = {f"mean squared error ({where})": losses}
+    variance = _loss(_null_model(table), table.y, table)
+    if variance > 0.0:
+        scores |= {f"R2 ({where})": (1.0 - losses[0] / variance, 1.0 - losses[1] / variance)}
+    return scores
+
+
+def _fold_accuracy(estimator: Any, table: Table, folds: list[Fold], shares: list[float]) -> tuple[float, float]:
+    """Accuracy over the folds: fits of the cross-validation are not kept, but those at one alpha cost little."""
+    settings = {
+        name: value for name, value in estimator.get_params().items() if name in GroupOWLClassifier().get_params()
+    }
+    settings |= {"alpha": estimator.alpha_, "weights": estimator.weights_, "tol": max(estimator.tol, _ACCURACY_TOL)}
+    hits = Parallel(n_jobs=estimator.n_jobs)(delayed(_hits)(table, fold, settings) for fold in folds)
+    model, null = np.average(hits, axis=0, weights=shares)
+    return float(model), float(null)
+
+
+def _hits(table: Table, fold: Fold, settings: dict[str, Any]) -> tuple[float, float]:
+    """Share of the test samples that a fit to the training samples gets right, and that their commonest class does."""
+    train, test = table.rows(fold.train), table.rows(fold.test)
+    null = _null_model(train)
+    guessed = _accuracy(null, test.y, test)
+    if len(null.classes_) == 1:
+        return guessed, guessed
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the cross-validation has told of its own
+        model = GroupOWLClassifier(**settings).fit(
+            named_design(train.X, train.feature_names), train.y, sample_weight=train.sample_weight
+        )
+    return _accuracy(model, named_design(test.X, test.feature_names), test), guessed
+
+
+def _null_model(table: Table) -> Any:
+    """The mean of the targets, or the shares of classes; it looks at no feature, so the targets stand for X."""
+    kind = DummyClassifier(strategy="prior") if table.is_classification else DummyRegressor()
+    return kind.fit(table.y, table.y, table.sample_weight)
+
+
+def _loss(model: Any, X: Any, table: Table, labels: Any = None) -> float:
+    """Mean loss of the samples of a table; ``labels`` are all classes, those that the model has not seen among them."""
+    if not table.is_classification:
+        return float(mean_squared_error(table.y, model.predict(X), sample_weight=table.sample_weight))
+    chances = np.zeros((table.n_samples, len(labels)))
+    chances[:, np.searchsorted(labels, model.classes_)] = model.predict_proba(X)
+    return float(log_loss(table.y, chances, sample_weight=table.sample_weight, labels=labels))
+
+
+def _accuracy(model: Any, X: Any, table: Table) -> float:
+    return float(accuracy_score(table.y, model.predict(X), sample_weight=table.sample_weight))
+
+
+# Notes --------------------------------------------------------------------------------------------------
+
+
+def data_notes(table: Table, X: Design, *, standardized: bool) -> list[str]:
+    """Notes on the features ``X`` of a table, with the option that helps; data on disk are not read for them."""
+    if isinstance(table.X, Design):
+        return []
+    return present(_counter_note(table), None if standardized else _scale_note(table, X))
+
+
+def present(*notes: str | None) -> list[str]:
+    """The notes that there are."""
+    return [note for note in notes if note is not None]
+
+
+def _scale_note(table: Table, X: Design) -> str | None:
+    """Whether the penalty sees columns of very different sizes; constant and unpenalized ones do not count."""
+    weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
+    scaled = standardize(X, X.samples(weight[:, None]), center=True, scale=True)
+    assert isinstance(scaled, StandardizedDesign)
+    inverse, names = scaled.inverse_scale.copy(), table.feature_names
+    inverse[[names.index(name) for name in table.unpenalized]] = 0.0
+    varying = np.flatnonzero(inverse > 0.0)
+    if len(varying) == 0:
+        return None
+    smallest, largest = varying[np.argmax(inverse[varying])], varying[np.argmin(inverse[varying])]
+    ratio = inverse[smallest] / inverse[largest]
+    if ratio <= _LARGEST_RATIO:
+        return None
+    return (
+        f"Standard deviations of columns differ by a factor of {ratio:.3g} ({names[largest]!r} has the largest, "
+        f"{names[smallest]!r} the smallest): --standardize makes the penalty treat them alike."
+    )
+
+
+def _counter_note(table: Table) -> str | None:
+    """Whether features have the whole numbers of a run, each once, as rows or patients are numbered.
+
+    Those without penalty are wanted as they are.
+    """
+    X, n_samples = table.X, table.n_samples
+    if not isinstance(X, np.ndarray) or n_samples < _SHORTEST_COUNT:
+        return None
+    first = X.min(axis=0)
+    likely = np.flatnonzero(X.max(axis=0) - first == n_samples - 1).tolist()
+    counters = [
+        table.feature_names[j] for j in likely if np.array_equal(np.sort(X[:, j]), first[j] + np.arange(n_samples))
+    ]
+    counters = [name for name in counters if name not in table.unpenalized]
+    if not counters:
+        return None
+    if len(counters) > 1:
+        remedy = "leave them out with --drop" if table.ids is not None else "use --id-column for one, --drop for others"
+        return f"Columns {listed(counters)} count the samples; if they name them, {remedy}."
+    (name,) = counters
+    option = "--id-column" if table.ids is None else "--drop"
+    return f"Column {name!r} counts the samples; if it names them, use {option} {shlex.quote(name)}."
+
+
+def edge_note(estimator: Any) -> str | None:
+    """Whether the chosen alpha is the last of a grid that was made from --eps."""
+    if not is_at_edge(estimator):
+        return None
+    return f"The best alpha is the smallest one tried; --eps with a value below {estimator.eps:g} looks further."

@@ -25,7 +25,7 @@ from ..norm.kernels import nonzero_rows
 from ..progress import progress_callback
 from ..relaxing import relaxed_coefficients
 from ..screening import Rule, resolve_rule
-from ..solvers import Solver, SolveResult, resolve_solver
+from ..solvers import Sequence, Solver, SolveResult, resolve_solver
 from .certificate import FitCertificate, feature_states
 from .data import FitData, checked_matrix, summarised_data, target_array
 from .frames import coefficient_frame
@@ -118,13 +118,21 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         )
 
     def _solve(
-        self, model: Model, alpha: float, settings: Settings, start: FloatArray | None = None, *, what: str = ""
+        self,
+        model: Model,
+        alpha: float,
+        settings: Settings,
+        start: FloatArray | None = None,
+        *,
+        sequence: Sequence | None = None,
+        what: str = "",
     ) -> SolveResult:
         """One solve, with a line of progress, about ``what``, if the user asked for it."""
+        sequence = sequence or model.sequence(settings.solver, tol=settings.tol, start=start)
         goal = settings.tol * model.null_loss
         line = progress_callback(self.verbose, goal=goal, what=what or type(self).__name__)
         try:
-            return model.sequence(settings.solver, tol=settings.tol, start=start).solve(
+            return sequence.solve(
                 model.sequence_weights,
                 alpha,
                 rule=settings.rule,

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
 from .._typing import FloatArray
 from ..model import Model, warn_unless_bounded
-from ..solvers import warn_unless_converged
+from ..path import PathResult, path_through_fit
+from ..solvers import Callback, Sequence, warn_unless_converged
 from .base import GroupOWLBase
 from .data import FitData
 
 
 class SingleFit(GroupOWLBase):
     """``fit`` of the estimators that take one alpha."""
+
+    # Whether the fit keeps what a path goes on from, the data among it, until the path is made.
+    _keeps_solves = False
+    _solves: tuple[Model, Sequence]
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
@@ -47,9 +53,40 @@ class SingleFit(GroupOWLBase):
         model = self._build_model(data)
         warn_unless_bounded(model)
         alpha = model.resolve_alpha(self.alpha)
-        result = self._solve(model, alpha, settings, self._start(data, model))
+        sequence = model.sequence(settings.solver, tol=settings.tol, start=self._start(data, model))
+        result = self._solve(model, alpha, settings, sequence=sequence)
         warn_unless_converged(result, settings.tol * model.null_loss, settings.tol, settings.max_iter)
+        if self._keeps_solves:
+            self._solves = model, sequence
         return self._store(data, model, result, alpha)
+
+    def _path_through_fit(self, alphas_of: Callable[[float], FloatArray], callback: Callback) -> PathResult:
+        """The path at other alphas, with the fit as one of its points; the fit must have kept its solves.
+
+        ``alphas_of`` makes falling alphas from the smallest one that selects nothing. The solves are let go.
+        """
+        model, sequence = self._solves
+        del self._solves, self._keeps_solves
+        settings = self._settings()
+        fit = path_through_fit(
+            model,
+            sequence,
+            self.alpha_,
+            self.solve_result_,
+            alphas_of(model.alpha_max),
+            rule=settings.rule,
+            max_iter=settings.max_iter,
+            rng=settings.rng,
+            dtype=model.dtype,
+            callback=callback,
+        )
+        return PathResult.from_fit(
+            fit,
+            model,
+            feature_names=getattr(self, "feature_names_in_", None),
+            classes=getattr(self, "classes_", None),
+            target_names=getattr(self, "target_names_", None),
+        )
 
     def _start(self, data: FitData, model: Model) -> FloatArray | None:
         """Coefficients of the last fit, if the user wants them and they belong to data like these."""

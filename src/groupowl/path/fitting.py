@@ -163,6 +163,34 @@ def fit_path(
     return PathFit(points, "callback" if stops.wanted else "end")
 
 
+def path_through_fit(
+    model: Model,
+    sequence: Sequence,
+    alpha: float,
+    result: SolveResult,
+    alphas: FloatArray,
+    *,
+    callback: Callback | None = None,
+    **settings: Any,
+) -> PathFit:
+    """Solve at falling ``alphas`` around a fit, which ``sequence`` has just ended with and which becomes a point.
+
+    Smaller alphas start from the fit, larger ones from the model without features. ``settings`` are those of a solve.
+    """
+    fitted = _point(model, alpha, result, sequence)
+    sequence.expect(len(alphas))
+    stops = StopRequest(callback)
+
+    def solved(part: FloatArray) -> list[PathPoint]:
+        solves = warm_started(sequence, model.sequence_weights, part, stops, **settings)
+        return [_point(model, strength, found, sequence) for strength, found in solves]
+
+    with sequence.aside(model.problem.null_coefficients()):
+        larger = solved(alphas[alphas > alpha])
+    smaller = [] if stops.wanted else solved(alphas[alphas < alpha])
+    return PathFit([*larger, fitted, *smaller], "callback" if stops.wanted else "end")
+
+
 class StopRequest:
     """A callback that remembers that the user's asked to stop: the solve may end by itself at the same certificate."""
 

@@ -1,7 +1,8 @@
 """One page about a run: a self-contained HTML file that needs no network and no server.
 
 The pictures are drawn in the browser by a few small scripts of our own that the file carries with it. Without scripts
-the facts, the scores, the table of selected features and the certificate are still there to read.
+the facts, the scores, the table of selected features and the certificate are still there to read. Making a page needs
+Jinja, which the extra ``cli`` brings.
 """
 
 from __future__ import annotations

@@ -1,26 +1,36 @@
-"""The page as a whole: sections, style and scripts in one file."""
+"""The page as a whole: text, style and scripts in one file; ``assets/page.html`` has the words."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import shlex
 from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
+import numpy as np
+
 from .._files import write_file
+from .._text import printable
+from ..estimators.certificate import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED
 from ..plotting.style import CHOSEN, COLOURS
-from . import sections
-from .contents import ReportContents
-from .features import feature_columns, feature_payload
-from .markup import text
-from .payload import as_json, choice_payload, path_payload
-from .proof import proof
-from .subject import Subject
+from ..selection import CRITERIA
+from ..versions import installed_versions
+from .contents import ReportContents, Subject
+from .payload import SHOWN_ROWS, as_json, choice_payload, feature_columns, feature_payload, fixed, number, path_payload
 
 # In the order in which they are joined: the first has what the others share.
 _SCRIPTS = ("shared.js", "plot.js", "path.js", "choice.js", "table.js", "start.js")
+# Rows of tables.
+_MOST_CLUSTERS = 40
+_MOST_GAPS = 8
+
+_WHY_LEFT_OUT = {
+    AS_CONSTANT: "These columns vary by no more than the rounding of their numbers; if that is real, take the offset "
+    "off.",
+    AS_EXPLAINED: "The unpenalized columns explain all of these columns but rounding.",
+}
 
 
 def write_report(path: Any, contents: ReportContents) -> None:
@@ -82,33 +92,99 @@ def render_report(contents: ReportContents) -> str:
         HTML that refers to nothing outside itself.
     """
     subject = Subject.of(contents)
+    estimator = contents.estimator
     columns = feature_columns(subject)
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "})();"
     data = {
         "path": path_payload(subject),
         "choice": choice_payload(subject.choice),
-        "table": feature_payload(subject, columns) if len(subject.selection.features) else None,
+        "table": feature_payload(subject, columns),
     }
-    return Template(_asset("page.html")).substitute(
-        title=text(contents.title),
+    known = {name: found for name, found in installed_versions().items() if found != "not installed"}
+    return _template().render(
+        contents=contents,
+        subject=subject,
+        estimator=estimator,
+        classes=contents.classes,
+        path=contents.path,
+        along=subject.along,
+        choice=subject.choice,
+        criteria=CRITERIA,
+        certificate=subject.certificate,
+        proof=_proof(subject),
+        clusters=_clusters(subject),
+        columns=columns,
+        shown_rows=SHOWN_ROWS,
+        is_relaxed=getattr(estimator, "relaxed", False),
+        is_standardized=getattr(estimator, "standardize", False),
+        command=shlex.join(map(str, contents.command)),
+        versions=", ".join(f"{name} {found}" for name, found in known.items()),
         policy=_policy(script),
-        style=_colours() + _asset("style.css"),
-        beginning=sections.lead(subject) + sections.notes(subject),
-        facts=sections.facts(subject),
-        scores=sections.scores(subject),
-        body="\n".join(
-            [
-                sections.along_the_path(subject),
-                sections.choice_of_alpha(subject),
-                sections.features(subject, columns),
-                sections.clusters(subject),
-                proof(subject),
-                sections.reproduction(subject),
-            ]
-        ),
+        style=_colors() + _asset("style.css"),
         data=as_json(data),
         script=script,
     )
+
+
+def _template() -> Any:
+    """The page with its places to fill, which show any text literally."""
+    try:
+        from jinja2 import Environment, StrictUndefined
+        from markupsafe import Markup
+    except ModuleNotFoundError as error:
+        raise ImportError('a report needs jinja2, which is not installed; run: pip install "groupowl[cli]"') from error
+
+    def shown(value: Any) -> Any:
+        return value if isinstance(value, Markup) else printable(value, keep="\n\t\u2028\u2029")
+
+    environment = Environment(
+        autoescape=True, finalize=shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"number": number, "fixed": fixed}
+    return environment.from_string(_asset("page.html"))
+
+
+def _proof(subject: Subject) -> dict[str, Any] | None:
+    """What is proved of the features, by the states that they are in; None where only a path was fitted."""
+    certificate = subject.certificate
+    if certificate is None:
+        return None
+    counts = certificate.counts
+
+    def names_of(state: str) -> list[str]:
+        return [subject.names[j] for j in np.flatnonzero(certificate.states == state).tolist()]
+
+    gaps = certificate.gaps[np.isfinite(certificate.gaps)]
+    reached = np.unique(gaps)[::-1]
+    shown = reached[np.unique(np.linspace(0, len(reached) - 1, _MOST_GAPS).round().astype(int))] if len(reached) else []
+    return {
+        "n_zero": counts[PROVED_ZERO],
+        "gaps": [(float(gap), int(np.count_nonzero(gaps >= gap))) for gap in shown],
+        "not_proved": names_of(NOT_PROVED),
+        "left_out": {state: (why, names_of(state)) for state, why in _WHY_LEFT_OUT.items() if counts.get(state)},
+        "n_selected": counts[SELECTED],
+    }
+
+
+def _clusters(subject: Subject) -> dict[str, Any] | None:
+    """Clusters of more than one feature, with their norms as shares of the largest; None without clusters."""
+    chosen, n_clusters = subject.selection, subject.n_clusters
+    if n_clusters == 0:
+        return None
+    sizes = np.bincount(chosen.clusters, minlength=n_clusters + 1)[1:]
+    several = 1 + np.flatnonzero(sizes > 1)
+    members = {int(cluster): np.flatnonzero(chosen.clusters == cluster) for cluster in several[:_MOST_CLUSTERS]}
+    means = {cluster: float(chosen.norms[rows].mean()) for cluster, rows in members.items()}
+    shown = [
+        {
+            "number": cluster,
+            "names": [chosen.names[k] for k in rows],
+            "norms": (float(chosen.norms[rows].min()), float(chosen.norms[rows].max())),
+            "share": means[cluster] / max(means.values()),
+        }
+        for cluster, rows in members.items()
+    ]
+    return {"n_several": len(several), "n_single": int(np.count_nonzero(sizes == 1)), "shown": shown}
 
 
 def _asset(name: str) -> str:
@@ -121,8 +197,8 @@ def _policy(script: str) -> str:
     return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
 
 
-def _colours() -> str:
-    """The colours of all pictures as variables of the style; that of a choice is for nothing else."""
-    named = [colour for colour in COLOURS if colour != CHOSEN["color"]]
-    variables = "".join(f"--line{i}:{colour};" for i, colour in enumerate(named))
+def _colors() -> str:
+    """The colors of all pictures as variables of the style; that of a choice is for nothing else."""
+    named = [color for color in COLOURS if color != CHOSEN["color"]]
+    variables = "".join(f"--line{i}:{color};" for i, color in enumerate(named))
     return f":root{{{variables}--chosen:{CHOSEN['color']};}}\n"

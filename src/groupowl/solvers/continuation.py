@@ -87,8 +87,12 @@ class Sequence:
         self.line = self.new_line()
         self._null: tuple[Problem, FloatArray] | None = None
         self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
-        if self._wants_compression(n_solves):
-            self.small = problem.compressed(exact=needs_exactness(tol)) or problem
+        self.expect(n_solves)
+
+    def expect(self, n_solves: int) -> None:
+        """Make the sufficient statistics, if they pay for so many solves to come and are not there."""
+        if self.small is self.problem and self._wants_compression(n_solves):
+            self.small = self.problem.compressed(exact=needs_exactness(self.tol)) or self.problem
 
     def new_line(self) -> Extrapolation:
         """A line without points, in the coordinate of this loss."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,17 +10,12 @@ import numpy as np
 import typer
 
 from .._text import counted, listed
-from ..designs import Design
-from ..estimators import Verification
 from ..tables import Features, Reading, Table, TableError, load_features, load_table
-from .commands import command
+from .commands import FORMATS, FormatName, TalkOptions, command
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
-from .notes import present
-from .options import FORMATS, FormatName, TalkOptions
-from .outputs import SavedRun, check_out_file, harmless, read_run, write_file
-from .progress import Stages
-from .scores import held_out_rows
-from .summary import print_json
+from .outcome import held_out_rows, named_design
+from .run_folder import SavedRun, check_out_file, csv_text, read_run, write_file
+from .terminal import Stages, print_json
 
 
 @dataclass(frozen=True)
@@ -35,20 +28,17 @@ class ApplyOptions:
         bool | None, typer.Option("--transpose/--no-transpose", help="Rows are features; as in the fit by default.")
     ] = None
     format: Annotated[
-        FormatName | None,
-        typer.Option("--format", metavar="NAME", help=f"Format of FILE, by its suffix by default: {FORMATS}."),
+        FormatName | None, typer.Option(metavar="NAME", help=f"Format of FILE, by its suffix by default: {FORMATS}.")
     ] = None
     id_column: Annotated[
-        str | None, typer.Option("--id-column", metavar="COLUMN", help="Names of samples; as in the fit by default.")
+        str | None, typer.Option(metavar="COLUMN", help="Names of samples; as in the fit by default.")
     ] = None
 
     def adapted(self, reading: Reading) -> Reading:
         """The reading of the fit with what the options change; the format is that of this file's suffix."""
         roles = reading.roles if self.id_column is None else replace(reading.roles, id_column=self.id_column)
         transpose = reading.transpose if self.transpose is None else self.transpose
-        return replace(
-            reading, roles=roles, transpose=transpose, format=None if self.format is None else str(self.format)
-        )
+        return replace(reading, roles=roles, transpose=transpose, format=self.format)
 
 
 @dataclass(frozen=True)
@@ -69,9 +59,9 @@ class VerifyOptions:
         list[str] | None,
         typer.Option("--targets", "-t", metavar="COLUMNS", help="Columns of the targets; as in the fit by default."),
     ] = None
-    targets_from: Annotated[
-        Path | None, typer.Option("--targets-from", metavar="FILE", help="File of the targets, if it has moved.")
-    ] = None
+    targets_from: Annotated[Path | None, typer.Option(metavar="FILE", help="File of the targets, if it has moved.")] = (
+        None
+    )
     scores: Annotated[
         bool, typer.Option("--scores/--no-scores", help="Fit the folds of cv again, which takes as long as it did.")
     ] = True
@@ -108,17 +98,28 @@ def predict(apply: ApplyOptions, options: PredictOptions) -> None:
         features = load_features(apply.file, reading, run.features, run.known, needed=run.selected, needs_ids=needs_ids)
     with stages.stage("Predicting"):
         columns = _predictions(run, features)
+        text = csv_text([columns, *zip(*columns.values(), strict=True)])
     if not (options.quiet or options.json):
-        for note in present(_extra_note(features), _absent_note(features)):
+        for note in _notes(features):
             tell(note)
     if options.out is not None:
         with stages.stage("Writing"):
-            write_file(options.out, _csv_text(columns))
+            write_file(options.out, text)
     with printing("nothing was written" if options.out is None else f"{options.out} was written"):
         if options.json:
-            print_json(_description(apply, options, features, columns))
+            described = {
+                "command": "predict",
+                "model": apply.model,
+                "file": apply.file,
+                "n_samples": features.X.shape[0],
+                "ignored_columns": features.extra,
+                "absent_features": features.absent,
+                "columns": list(columns),
+            }
+            answer = {"predictions": columns, "written": []} if options.out is None else {"written": [options.out]}
+            print_json(described | answer)
         elif options.out is None:
-            say(_csv_text(columns), end="")
+            say(text, end="")
         elif not options.quiet:
             say(f"{counted(features.X.shape[0], 'sample')} predicted.")
             print_paths([options.out])
@@ -126,7 +127,7 @@ def predict(apply: ApplyOptions, options: PredictOptions) -> None:
 
 def _predictions(run: SavedRun, features: Features) -> dict[str, list[Any]]:
     """Columns of the answer: ids, then targets, or the class and the probability of each."""
-    estimator, X = run.estimator, _named_matrix(run, features.X)
+    estimator, X = run.estimator, named_design(features.X, run.features)
     name = features.id_name or run.reading.roles.id_columns[0] or "id"
     columns: dict[str, list[Any]] = (
         {"row": list(range(1, X.shape[0] + 1))} if features.ids is None else {name: list(features.ids)}
@@ -140,56 +141,19 @@ def _predictions(run: SavedRun, features: Features) -> dict[str, list[Any]]:
     return columns | dict(zip(run.targets, predicted.reshape(len(predicted), -1).T.tolist(), strict=True))
 
 
-def _named_matrix(run: SavedRun, X: Any) -> Any:
-    """X as the estimator has seen it: a frame where the fit had names."""
-    if not hasattr(run.estimator, "feature_names_in_") or isinstance(X, Design):
-        return X
-    import pandas
-
-    values = X.toarray() if hasattr(X, "toarray") else X
-    return pandas.DataFrame(values, columns=list(run.features), copy=False)
-
-
-def _extra_note(features: Features) -> str | None:
-    if not features.extra:
-        return None
-    n = len(features.extra)
-    names = listed(features.extra, shown=10)
-    return f"{counted(n, 'column')} that the model does not know {'is' if n == 1 else 'are'} ignored: {names}."
-
-
-def _absent_note(features: Features) -> str | None:
-    if not features.absent:
-        return None
-    n = len(features.absent)
-    names = listed(features.absent, shown=10)
-    verb = "was not selected and is" if n == 1 else "were not selected and are"
-    return f"{counted(n, 'feature')} that {verb} not in the file, which changes no prediction: {names}."
-
-
-def _csv_text(columns: dict[str, list[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(harmless(columns))
-    writer.writerows(map(harmless, zip(*columns.values(), strict=True)))
-    return text.getvalue()
-
-
-def _description(
-    apply: ApplyOptions, options: PredictOptions, features: Features, columns: dict[str, list[Any]]
-) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "command": "predict",
-        "model": apply.model,
-        "file": apply.file,
-        "n_samples": features.X.shape[0],
-        "ignored_columns": features.extra,
-        "absent_features": features.absent,
-        "columns": list(columns),
-    }
-    if options.out is None:
-        return described | {"predictions": columns, "written": []}
-    return described | {"written": [options.out]}
+def _notes(features: Features) -> list[str]:
+    """Columns of the file that play no part, and features that it has not."""
+    notes = []
+    if features.extra:
+        verb, names = "is" if len(features.extra) == 1 else "are", listed(features.extra, shown=10)
+        notes.append(f"{counted(len(features.extra), 'column')} that the model does not know {verb} ignored: {names}.")
+    if features.absent:
+        verb = "was not selected and is" if len(features.absent) == 1 else "were not selected and are"
+        notes.append(
+            f"{counted(len(features.absent), 'feature')} that {verb} not in the file, which changes no prediction: "
+            f"{listed(features.absent, shown=10)}."
+        )
+    return notes
 
 
 # verify -------------------------------------------------------------------------------------------------
@@ -209,32 +173,30 @@ def verify(apply: ApplyOptions, data: VerifyOptions, talk: TalkOptions) -> None:
         reading = replace(reading, roles=replace(reading.roles, targets=run.targets))
     stages = Stages(talk.quiet)
     with stages.stage(f"Reading {apply.file.name}"):
-        table = _fitted_part(run, _load_as_fitted(apply, reading))
+        table = _load_as_fitted(apply, reading)
+    if run.test_size is not None:
+        table = table.rows(held_out_rows(table, run.test_size, run.seed)[0])
     _check_features(run, table)
+    search: dict[str, Any] = {}
+    if hasattr(run.estimator, "search_results_"):
+        search = {"scores": data.scores} | ({} if table.groups is None else {"groups": table.groups})
     with stages.stage("Verifying"):
         try:
             answer = run.estimator.verify(
-                _named_matrix(run, table.X),
+                named_design(table.X, run.features),
                 table.target_frame,
                 sample_weight=table.sample_weight,
-                **_search_arguments(run, table, data.scores),
+                **search,
             )
         except ValueError as error:
             raise Failure(f"{apply.file} does not fit the model: {error}") from error
     with printing():
         if talk.json:
-            print_json(_verification(answer))
+            print_json({"command": "verify", "holds": bool(answer), **asdict(answer)})
         elif not talk.quiet:
             say(answer)
     if not answer:
         raise Failure(f"the fit in {apply.model} does not hold on {apply.file}.")
-
-
-def _search_arguments(run: SavedRun, table: Table, scores: bool) -> dict[str, Any]:
-    """What the estimators that choose alpha take besides."""
-    if not hasattr(run.estimator, "search_results_"):
-        return {}
-    return {"scores": scores} if table.groups is None else {"scores": scores, "groups": table.groups}
 
 
 def _load_as_fitted(apply: ApplyOptions, reading: Reading) -> Table:
@@ -250,12 +212,6 @@ def _load_as_fitted(apply: ApplyOptions, reading: Reading) -> Table:
         ) from error
 
 
-def _fitted_part(run: SavedRun, table: Table) -> Table:
-    if run.test_size is None:
-        return table
-    return table.rows(held_out_rows(table, run.test_size, run.seed)[0])
-
-
 def _check_features(run: SavedRun, table: Table) -> None:
     if table.feature_names == run.features:
         return
@@ -264,13 +220,3 @@ def _check_features(run: SavedRun, table: Table) -> None:
     found = [f"lacks {listed(missing)}" if missing else "", f"has also {listed(extra)}" if extra else ""]
     how = " and ".join(part for part in found if part) or "has them in another order"
     raise TableError(f"{table.source} has not the features of the fit: it {how}. Give the file of the fit.")
-
-
-def _verification(answer: Verification) -> dict[str, Any]:
-    values = {item.name: getattr(answer, item.name) for item in fields(answer) if item.name != "findings"}
-    return {
-        "command": "verify",
-        "holds": bool(answer),
-        **values,
-        "findings": [asdict(item) for item in answer.findings],
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import tempfile
@@ -15,6 +16,7 @@ import numpy as np
 
 from .. import __version__, _files
 from ..inputs import coefficient_columns
+from ..path import PathResult
 from ..storage import load, save
 from ..storage.folders import read_settled
 from ..tables import Reading, Roles
@@ -104,9 +106,11 @@ def write_outcome(outcome: Outcome, out: Path | None, *, force: bool) -> tuple[l
         save(outcome.estimator, folder / MODEL)
         _write_coefficients(folder / COEFFICIENTS, outcome)
         if outcome.path is not None:
-            _write_alphas(folder / ALPHAS, outcome)
-        if outcome.table.match is not None and not outcome.table.match.is_complete:
-            _write_unmatched(folder / UNMATCHED, outcome)
+            (folder / ALPHAS).write_text(_alphas(outcome.path, outcome.estimator), encoding="utf-8", newline="")
+        match, source, other = outcome.table.match, outcome.table.source, outcome.reading.targets_from
+        if match is not None and not match.is_complete:
+            rows = [*((source, name) for name in match.only_left), *((other, name) for name in match.only_right)]
+            (folder / UNMATCHED).write_text(csv_text([("file", "id"), *rows]), encoding="utf-8", newline="")
         (folder / RUN).write_text(json.dumps(_record(outcome), indent=1) + "\n", encoding="utf-8")
         try:
             write_report_file(folder / REPORT, outcome)
@@ -139,8 +143,15 @@ def write_report_file(path: Path, outcome: Outcome) -> None:
     )
 
 
-def harmless(cells: Iterable[Any]) -> list[Any]:
-    """Cells of a row or column for a CSV file: text that a spreadsheet would run is marked as text by an apostrophe."""
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as a CSV file has them; no spreadsheet runs a cell of theirs."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(map(_harmless, rows))
+    return text.getvalue()
+
+
+def _harmless(cells: Iterable[Any]) -> list[Any]:
+    """Cells of a row or column: text that a spreadsheet would run is marked as text by an apostrophe."""
     return [f"'{cell}" if _may_run(cell) else cell for cell in cells]
 
 
@@ -154,59 +165,38 @@ def _write_coefficients(path: Path, outcome: Outcome) -> None:
     frame = estimator.coef_frame(sort=True)
     intercept = np.atleast_1d(estimator.intercept_).tolist()
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(harmless(frame.columns))
-        writer.writerow(["(intercept)", 0, "", "intercept", *intercept])
+        file.write(csv_text([frame.columns, ["(intercept)", 0, "", "intercept", *intercept]]))
         for start in range(0, len(frame), _ROWS_AT_ONCE):
             rows = frame.iloc[start : start + _ROWS_AT_ONCE]
             if not hasattr(estimator, "feature_names_in_"):  # sparse data have names of their own
                 names = outcome.table.feature_names
                 rows = rows.assign(feature=[names[j] for j in rows["feature"].tolist()])
-            rows = rows.assign(feature=harmless(rows["feature"]))
+            rows = rows.assign(feature=_harmless(rows["feature"]))
             rows.to_csv(file, header=False, index=False, lineterminator="\n")
 
 
-def _write_alphas(path: Path, outcome: Outcome) -> None:
+def _alphas(path: PathResult, estimator: Any) -> str:
     """A row per alpha: what was selected and explained, and the scores where there are folds."""
-    fits, estimator = outcome.path, outcome.estimator
-    assert fits is not None
     columns: dict[str, Any] = {
-        "alpha": fits.alphas,
-        "selected": fits.n_selected,
-        "clusters": [int(point.clusters.max(initial=0)) for point in fits],
-        "deviance_explained": fits.deviance_ratio,
-        "gap": fits.dual_gaps,
-        "status": fits.statuses,
+        "alpha": path.alphas,
+        "selected": path.n_selected,
+        "clusters": [int(point.clusters.max(initial=0)) for point in path],
+        "deviance_explained": path.deviance_ratio,
+        "gap": path.dual_gaps,
+        "status": path.statuses,
     }
-    for name, attribute in (
-        ("mean_score", "mean_score_path_"),
-        ("standard_error", "std_error_path_"),
-        ("criterion", "criterion_path_"),
-    ):
-        if hasattr(estimator, attribute):
-            columns[name] = getattr(estimator, attribute)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
-
-
-def _write_unmatched(path: Path, outcome: Outcome) -> None:
-    match = outcome.table.match
-    assert match is not None
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["file", "id"])
-        writer.writerows(harmless([outcome.table.source, name]) for name in match.only_left)
-        writer.writerows(harmless([outcome.reading.targets_from, name]) for name in match.only_right)
+    scores = {"mean_score": "mean_score_path_", "standard_error": "std_error_path_", "criterion": "criterion_path_"}
+    columns |= {name: getattr(estimator, found) for name, found in scores.items() if hasattr(estimator, found)}
+    return csv_text([columns, *zip(*columns.values(), strict=True)])
 
 
 def _record(outcome: Outcome) -> dict[str, Any]:
     """What ``predict`` and ``verify`` need to know, and what people may want to."""
-    table = outcome.table
+    table, names, estimator = outcome.table, outcome.table.feature_names, outcome.estimator
+    named = getattr(estimator, "classes_", getattr(estimator, "target_names_", None))
     return {
         "kind": _KIND,
-        "format_version": _FORMAT_VERSION if isinstance(table.feature_names, NumberedNames) else 1,
+        "format_version": _FORMAT_VERSION if isinstance(names, NumberedNames) else 1,
         "groupowl_version": __version__,
         "command": list(outcome.typed),
         "file": table.source,
@@ -214,19 +204,14 @@ def _record(outcome: Outcome) -> dict[str, Any]:
         "test_size": outcome.test_size,
         "seed": outcome.seed,
         "task": table.task,
-        "features": _stored_names(table.feature_names),
+        "features": asdict(names) if isinstance(names, NumberedNames) else list(names),
         "targets": list(table.target_names),
         "ignored": list(table.ignored),
-        "coefficient_columns": coefficient_columns(len(np.atleast_2d(outcome.estimator.coef_)), _named(outcome)),
+        "coefficient_columns": coefficient_columns(len(np.atleast_2d(estimator.coef_)), named),
         "scores": {name: list(pair) for name, pair in outcome.scores.items()},
         "notes": list(outcome.notes),
         "facts": outcome.facts,
     }
-
-
-def _named(outcome: Outcome) -> Any:
-    estimator = outcome.estimator
-    return getattr(estimator, "classes_", getattr(estimator, "target_names_", None))
 
 
 # Reading it again ---------------------------------------------------------------------------------------
@@ -344,11 +329,6 @@ def _check_run(run: SavedRun) -> None:
         raise ValueError(f"the samples that were held out are unknown: test_size {run.test_size!r}, seed {run.seed!r}")
 
 
-def _stored_names(names: Sequence[str]) -> Any:
-    """Names as the record has them: a list, or the numbering."""
-    return asdict(names) if isinstance(names, NumberedNames) else list(names)
-
-
 def _read_names(stored: Any) -> Sequence[str]:
     if isinstance(stored, list):
         return tuple(stored)
@@ -384,16 +364,11 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _without_record(estimator: Any) -> SavedRun:
+    """A model of :func:`groupowl.save`, whose columns may have no names."""
     names: Sequence[str] = NumberedNames("x", 1, estimator.n_features_in_)
     if hasattr(estimator, "feature_names_in_"):
         names = tuple(map(str, estimator.feature_names_in_))
-    if hasattr(estimator, "classes_"):
-        targets = ["class"]
-    else:
-        n_targets = len(np.atleast_2d(estimator.coef_))
-        targets = list(getattr(estimator, "target_names_", ["y"] if n_targets == 1 else _numbered("y", n_targets)))
+    n_targets = len(np.atleast_2d(estimator.coef_))
+    targets = ["y"] if n_targets == 1 else [f"y{k + 1}" for k in range(n_targets)]
+    targets = ["class"] if hasattr(estimator, "classes_") else getattr(estimator, "target_names_", targets)
     return SavedRun(estimator, Reading(), names, tuple(map(str, targets)), has_record=False)
-
-
-def _numbered(stem: str, count: int) -> list[str]:
-    return [f"{stem}{k + 1}" for k in range(count)]

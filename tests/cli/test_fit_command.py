@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,11 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, train_te
 
 import groupowl as go
 from cli_support import columns_of, make_data, write_csv
-from groupowl.cli import options
+from groupowl.cli import commands as options
+from groupowl.cli import fit_command
+from groupowl.designs import DenseDesign, SufficientStatistics
 from groupowl.selection import CRITERIA, FOLD_RULES
+from groupowl.solvers import Run, sequence
 from groupowl.tables import FORMATS, TASKS
 
 TARGETS = ("--targets", "y1,y2", "--drop", "id,house,w")
@@ -229,13 +233,62 @@ def test_the_report_of_a_single_fit_has_a_path_where_it_is_cheap(run, train, tmp
     assert alpha in path.alphas
     chosen = path.points[path.alphas.tolist().index(alpha)]
     np.testing.assert_allclose(chosen.coef(12).T, reports[0].estimator.coef_, atol=1e-4)
-    monkeypatch.setattr("groupowl.cli.estimating._PATH_ENTRIES", 100)
+    monkeypatch.setattr("groupowl.cli.fit_command._PATH_ENTRIES", 100)
     run("fit", train, *TARGETS, "--out", tmp_path / "b")
     assert reports[1].path is None
-    monkeypatch.setattr("groupowl.cli.estimating._PATH_ENTRIES", 10**6)
-    monkeypatch.setattr("groupowl.cli.estimating._PATH_SECONDS", -1.0)
+    monkeypatch.setattr("groupowl.cli.fit_command._PATH_ENTRIES", 10**6)
+    monkeypatch.setattr("groupowl.cli.fit_command._PATH_SECONDS", -1.0)
     run("fit", train, *TARGETS, "--out", tmp_path / "c")
     assert reports[2].path is None
+
+
+def counted_calls(monkeypatch, owner, name):
+    """The arguments of each call, in a list that grows."""
+    calls, original = [], getattr(owner, name)
+
+    def counted(*args, **kwargs):
+        calls.append(args)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, counted)
+    return calls
+
+
+@pytest.mark.parametrize("is_classification", [False, True])
+def test_a_fit_walks_each_way_once(run, train, classes, tmp_path, reports, monkeypatch, is_classification):
+    """One read, one design, one build of statistics; the fit is a point of the report's path, not solved again."""
+    reads = counted_calls(monkeypatch, fit_command, "load_table")
+    designs = counted_calls(monkeypatch, DenseDesign, "__init__")
+    statistics = counted_calls(monkeypatch, SufficientStatistics, "from_arrays")
+    factorizations = counted_calls(monkeypatch, sequence, "compress")
+    solves = counted_calls(monkeypatch, Run, "solve")
+    data = (classes, "--targets", "kind") if is_classification else (train, *TARGETS)
+    assert run("fit", *data, "--out", tmp_path / "m").code == 0
+    (contents,) = reports
+    assert len(reads) == len([self for self, *_ in designs if type(self) is DenseDesign]) == 1
+    assert len(statistics) == len(factorizations) == (0 if is_classification else 1)
+    assert len(solves) == len(contents.path) == 31
+    fitted = contents.path[contents.path.alphas.tolist().index(contents.estimator.alpha_)]
+    assert (fitted.primal, fitted.gap) == (contents.estimator.solve_result_.primal, contents.estimator.dual_gap_)
+    assert not [name for name in vars(contents.estimator) if "solves" in name]  # they would keep the data in memory
+
+
+@pytest.mark.parametrize("more", [[], ["--standardize", "--unpenalized", "gene1", "--sample-weight", "w"]])
+@pytest.mark.parametrize("alpha", ["auto", "1000", "0.001"])
+def test_the_path_through_a_fit_is_the_path(run, train, frame, tmp_path, reports, alpha, more):
+    """Larger alphas start from nothing, smaller ones from the fit: every point is what the path function finds."""
+    data = ["--targets", "y1,y2", "--drop", "id,house" if more else "id,house,w", *more]
+    assert run("fit", train, *data, "--alpha", alpha, "--tol", "1e-9", "--out", tmp_path / "m").code == 0
+    path = reports[0].path
+    assert np.all(np.diff(path.alphas) < 0)
+    assert set(path.statuses) == {"converged"}
+    settings = {"standardize": True, "unpenalized": ["gene1"], "sample_weight": frame["w"]} if more else {}
+    expected = go.group_owl_path(features(frame), frame[["y1", "y2"]], alphas=path.alphas, tol=1e-9, **settings)
+    np.testing.assert_allclose(path.coefs, expected.coefs, atol=1e-3)
+    np.testing.assert_allclose(path.deviance_ratio, expected.deviance_ratio, atol=1e-6)
+    assert path.alpha_max == expected.alpha_max
+    assert path.feature_names.tolist() == expected.feature_names.tolist()
+    assert path.target_names.tolist() == expected.target_names.tolist()
 
 
 def test_a_report_that_fails_does_not_cost_the_model(run, train, tmp_path, monkeypatch):
@@ -578,8 +631,8 @@ def test_an_empty_folder_is_used(run, train, tmp_path):
 
 
 def test_choices_are_those_of_the_library():
-    assert [item.value for item in options.Selection] == [*FOLD_RULES, *CRITERIA]
-    assert [item.value for item in options.Criterion] == list(CRITERIA)
-    assert [item.value for item in options.Task] == list(TASKS)
-    assert [item.value for item in options.FormatName] == list(FORMATS)
+    assert list(get_args(options.Selection)) == [*FOLD_RULES, *CRITERIA]
+    assert list(get_args(options.Criterion)) == list(CRITERIA)
+    assert list(get_args(options.Task)) == list(TASKS)
+    assert list(get_args(options.FormatName)) == list(FORMATS)
     assert all(name in options.FORMATS for name in FORMATS)
