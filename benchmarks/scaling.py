@@ -37,8 +37,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import groupowl as go
-from groupowl.designs import DaskDesign, DenseDesign, SparseDesign, as_design, blocks
-from groupowl.designs import distributed as dask_blocks
+from groupowl.designs import DaskDesign, DenseDesign, SparseDesign, as_design
+from groupowl.designs.dask import blocks, dask_design
 from groupowl.losses import resolve_loss
 
 OUT = Path("docs/measured")
@@ -380,9 +380,9 @@ def cluster(workers: int) -> Iterator[Any]:
 def install_stopwatch() -> None:
     """On a worker: count the seconds of functions of blocks that are products."""
     watch = Stopwatch()
-    dask_blocks.stopwatch = watch
+    dask_design.stopwatch = watch
     for name in PRODUCTS:
-        setattr(dask_blocks, name, watch.wrapped(getattr(dask_blocks, name)))
+        setattr(dask_design, name, watch.wrapped(getattr(dask_design, name)))
 
 
 def traffic(client: Any) -> tuple[int, int, float]:
@@ -397,7 +397,7 @@ def traffic(client: Any) -> tuple[int, int, float]:
 
 def sent_and_busy(dask_worker: Any) -> tuple[list[tuple[str, int]], float]:
     log = [(entry["who"], entry["total"]) for entry in dask_worker.transfer_outgoing_log]
-    return log, dask_blocks.stopwatch.seconds
+    return log, dask_design.stopwatch.seconds
 
 
 def ready(client: Any, *collections: Any) -> None:

@@ -20,10 +20,9 @@ from .sparse import SparseDesign
 from .standardized import StandardizedDesign, column_deviations, standardize
 
 if TYPE_CHECKING:
-    from .chunked import encode_labels_of_blocks, row_chunks, row_wise
-    from .distributed import DaskDesign
-    from .storage import Storage, is_stored
-    from .stored import MemmapDesign
+    from .dask import DaskDesign
+    from .dask.chunked import encode_labels_of_blocks, row_chunks, row_wise
+    from .disk import MemmapDesign, Storage, is_stored
 
 __all__ = [
     "ColumnMoments",
@@ -62,10 +61,9 @@ __all__ = [
 
 # Data elsewhere than in memory have modules that are imported when such data come.
 _NAMES_OF = {
-    "chunked": ("encode_labels_of_blocks", "row_chunks", "row_wise"),
-    "distributed": ("DaskDesign",),
-    "storage": ("is_stored",),
-    "stored": ("MemmapDesign",),
+    "dask": ("DaskDesign",),
+    "dask.chunked": ("encode_labels_of_blocks", "row_chunks", "row_wise"),
+    "disk": ("MemmapDesign", "is_stored"),
 }
 
 if not TYPE_CHECKING:
@@ -92,10 +90,9 @@ def as_design(X: Any) -> Design:
 
 def _far_design(X: Any) -> Design:
     """The design of what may be elsewhere: on a cluster, or on disk."""
-    from .distributed import DaskDesign
-    from .storage import default_max_memory, is_stored
-    from .storage.flat import why_not_flat
-    from .stored import MemmapDesign
+    from .dask import DaskDesign
+    from .disk import MemmapDesign, default_max_memory, is_stored
+    from .disk.npy import why_not_flat
 
     if is_dask(X):
         return DaskDesign(X)
@@ -110,8 +107,7 @@ def open_matrix(source: Any, max_memory: Any = None) -> Design:
 
     See :class:`MemmapDesign` for what the source may be. The design has ``feature_names`` where the source has names.
     """
-    from .storage import open_storage, parse_memory
-    from .stored import MemmapDesign
+    from .disk import MemmapDesign, open_storage, parse_memory
 
     storage = open_storage(source)
     if storage.column_bytes * storage.shape[1] * _SMALL_SHARE > parse_memory(max_memory):

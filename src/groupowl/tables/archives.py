@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._checks import sparse_array
-from ..designs.storage.memory import check_sparse_shape
-from ..designs.storage.npz import read_archive
+from ..designs.disk.memory import check_sparse_shape
+from ..designs.disk.npz import read_archive
 
 CSR_PIECES = ("data", "indices", "indptr", "shape")
 

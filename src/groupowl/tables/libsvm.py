@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from ..designs.storage.memory import most_columns, too_many_columns
+from ..designs.disk.memory import most_columns, too_many_columns
 from .errors import TableError
 from .opening import open_bytes
 

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 
 from .._checks import IMPUTE
 from ..designs import MemmapDesign, open_matrix
-from ..designs.storage import open_storage
-from ..designs.storage.memory import check_fits
+from ..designs.disk import open_storage
+from ..designs.disk.memory import check_fits
 from .archives import CSR_PIECES, archive_arrays, archive_matrix, has_matrix
 from .arff import ArffHeader, arff_header, arff_lines, arff_table
 from .delimited import read_delimited

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._checks import NO_WEIGHT, REAL_KINDS, check_data_shape, numeric_array
-from .._dask import as_row_chunks, is_dask
-from .._kernels import nonzero_rows
-from .._typing import FloatArray, Handle, IndexArray
-from ..gram import NO_SAMPLES, CompressedData, SufficientStatistics
+from ..._checks import NO_WEIGHT, REAL_KINDS, check_data_shape, numeric_array
+from ..._dask import as_row_chunks, is_dask
+from ..._kernels import nonzero_rows
+from ..._typing import FloatArray, Handle, IndexArray
+from ...gram import NO_SAMPLES, CompressedData, SufficientStatistics
+from ..base import Design, PassCounter, Sum
+from ..moments import ColumnMoments
 from . import tasks
-from .base import Design, PassCounter, Sum
 from .blocks import Blocks, Total, fetched, graph_of, summed
 from .chunked import blocks_of, present_blocks, what_else
-from .moments import ColumnMoments
 from .tasks import Place
 
 # A task graph takes as long as so many floating-point operations, and as moving so many bytes.

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import nonzero_rows
-from .._typing import FloatArray, Handle, IndexArray
-from ..gram import CompressedData, SufficientStatistics, compress_blocks, statistics_of_parts
-from .base import LocalDesign, PassCounter
-from .columns import SPARSE_SLOWDOWN, Columns, DenseColumns
-from .storage import ChosenRows, Storage, open_storage, parse_memory
+from ..._kernels import nonzero_rows
+from ..._typing import FloatArray, Handle, IndexArray
+from ...gram import CompressedData, SufficientStatistics, compress_blocks, statistics_of_parts
+from ..base import LocalDesign, PassCounter
+from ..columns import SPARSE_SLOWDOWN, Columns, DenseColumns
+from .base import ChosenRows, Storage
+from .memory import parse_memory
+from .opening import open_storage
 from .store import Store, as_local
 
 # Copies in double precision that centring, scaling and inner solves make of the columns of a working set.

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._checks import IMPUTE, count_message
-from .._kernels import EPS
-from .._typing import FloatArray, IndexArray
-from .base import LocalDesign, PassCounter
-from .dense import DenseDesign
-from .moments import ColumnMoments, block_moments
-from .sparse import SparseDesign
-from .storage import Storage, format_bytes
-from .storage.columns import ColumnCache
+from ..._checks import IMPUTE, count_message
+from ..._kernels import EPS
+from ..._typing import FloatArray, IndexArray
+from ..base import LocalDesign, PassCounter
+from ..dense import DenseDesign
+from ..moments import ColumnMoments, block_moments
+from ..sparse import SparseDesign
+from .base import Storage
+from .kept_columns import ColumnCache
+from .memory import format_bytes
 
 # A pass reads pieces of this part of max_memory, at most so many bytes.
 _BUFFER_SHARE = 16

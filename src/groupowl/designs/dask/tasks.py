@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._checks import IMPUTE, check_finite, check_sample_weight, check_targets, sparse_array
-from .._typing import FloatArray, IndexArray
-from ..gram import SufficientStatistics
-from .base import LocalDesign
-from .dense import DenseDesign, dense_storage
-from .moments import ColumnMoments, block_moments
-from .sparse import SparseDesign
+from ..._checks import IMPUTE, check_finite, check_sample_weight, check_targets, sparse_array
+from ..._typing import FloatArray, IndexArray
+from ...gram import SufficientStatistics
+from ..base import LocalDesign
+from ..dense import DenseDesign, dense_storage
+from ..moments import ColumnMoments, block_moments
+from ..sparse import SparseDesign
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import REAL_KINDS, rectangular_array
-from .._dask import as_row_chunks, is_dask
-from ..inputs import check_labels, classes_of, distinct_labels, feature_names, one_hot
+from ..._checks import REAL_KINDS, rectangular_array
+from ..._dask import as_row_chunks, is_dask
+from ...inputs import check_labels, classes_of, distinct_labels, feature_names, one_hot
 from .blocks import Blocks, Recipe, persisted, summed
 from .tasks import Place
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .base import Storage
-from .chunked import INSIDE, open_hdf5, open_hdf5_dataset, open_zarr, open_zarr_array
-from .flat import open_memmap, open_npy
+from .containers import INSIDE, open_hdf5, open_hdf5_dataset, open_zarr, open_zarr_array
 from .folder import open_folder
+from .npy import open_memmap, open_npy
 from .npz import NpzFile
 from .parquet import ParquetTable
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from .base import Block, ChosenRows, Storage
-from .chunked import ChunkedArray
-from .flat import FlatFile
+from .containers import ChunkedArray
 from .folder import RowBlocks
+from .memmap_design import MemmapDesign
 from .memory import default_max_memory, format_bytes, parse_memory
+from .npy import FlatFile
 from .npz import NpzFile
 from .opening import is_stored, open_storage
 from .parquet import ParquetTable
@@ -16,6 +17,7 @@ __all__ = [
     "ChosenRows",
     "ChunkedArray",
     "FlatFile",
+    "MemmapDesign",
     "NpzFile",
     "ParquetTable",
     "RowBlocks",

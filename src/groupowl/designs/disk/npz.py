@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from ..._checks import sparse_array
 from ..._typing import IndexArray
 from .base import FileState, Storage
-from .flat import read_header
 from .memory import check_fits, check_sparse_shape
+from .npy import read_header
 
 _INDEX_BYTES = 8  # of a stored entry beside its value, at most
 

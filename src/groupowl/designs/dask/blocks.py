@@ -14,9 +14,9 @@ from uuid import uuid4
 
 import numpy as np
 
-from .._dask import computed
-from .._typing import FloatArray
-from .base import Sum
+from ..._dask import computed
+from ..._typing import FloatArray
+from ..base import Sum
 
 # Partial sums are added up on the workers, so many at a time: the client receives one.
 _FAN_IN = 8
