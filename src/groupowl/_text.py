@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable, Sequence
 
 # Categories of characters that are not seen: controls, formats such as bidirectional ones, surrogates, separators.
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -18,3 +19,10 @@ def printable(value: object, *, keep: str = "") -> str:
 
 def _spelled(sign: str, keep: str) -> str:
     return ascii(sign)[1:-1] if sign not in keep and unicodedata.category(sign) in _UNSEEN else sign
+
+
+def listed(items: Iterable[object], *, shown: int = 5) -> str:
+    """The first few of some items, and how many there are besides; text is quoted."""
+    everything = items if isinstance(items, Sequence) else list(items)
+    more = f" and {len(everything) - shown} more" if len(everything) > shown else ""
+    return ", ".join(repr(item) if isinstance(item, str) else str(item) for item in everything[:shown]) + more

@@ -186,7 +186,7 @@ def _small_blocks(request, monkeypatch):
         monkeypatch.setattr("groupowl.designs.dense._BLOCK_ENTRIES", 60)
         monkeypatch.setattr("groupowl.designs.sparse._BLOCK_ENTRIES", 40)
         monkeypatch.setattr("groupowl.designs.disk.store._LARGEST_BUFFER", 400)
-        monkeypatch.setattr("groupowl.designs.disk.kept_columns._GATHER_BYTES", 200)
+        monkeypatch.setattr("groupowl.designs.disk.store._GATHER_BYTES", 200)
         monkeypatch.setattr("groupowl.designs.disk.store.Store.batch_bytes", 400)
 
 

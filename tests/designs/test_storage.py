@@ -553,7 +553,7 @@ def test_large_matrices_stay_on_disk(kind, monkeypatch):
         monkeypatch.setattr("groupowl.designs.disk.base.Storage.least_bytes", 1)
         monkeypatch.setattr("groupowl.designs.disk.NpzFile.least_bytes", 1)
         monkeypatch.setattr("groupowl.designs.disk.ParquetTable.least_bytes", 1)
-        monkeypatch.setattr("groupowl.designs.disk.folder.RowBlocks.least_bytes", 1)
+        monkeypatch.setattr("groupowl.designs.disk.RowBlocks.least_bytes", 1)
     assert isinstance(as_design(source), MemmapDesign)
     assert not isinstance(open_matrix(source, max_memory="1MB"), MemmapDesign)
 

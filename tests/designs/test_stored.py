@@ -34,7 +34,7 @@ def _small_blocks(request, monkeypatch):
     """Several pieces per pass, although the tables are small."""
     if "real_sizes" not in request.keywords:
         monkeypatch.setattr("groupowl.designs.disk.store._LARGEST_BUFFER", 3000)
-        monkeypatch.setattr("groupowl.designs.disk.kept_columns._GATHER_BYTES", 1000)
+        monkeypatch.setattr("groupowl.designs.disk.store._GATHER_BYTES", 1000)
         monkeypatch.setattr("groupowl.designs.disk.store.Store.batch_bytes", 3000)
 
 

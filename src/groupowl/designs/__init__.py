@@ -22,7 +22,8 @@ from .standardized import StandardizedDesign, column_deviations, standardize
 if TYPE_CHECKING:
     from .dask import DaskDesign
     from .dask.chunked import encode_labels_of_blocks, row_chunks, row_wise
-    from .disk import MemmapDesign, Storage, is_stored
+    from .disk import Storage, is_stored
+    from .disk.memmap_design import MemmapDesign
 
 __all__ = [
     "ColumnMoments",
@@ -63,7 +64,8 @@ __all__ = [
 _NAMES_OF = {
     "dask": ("DaskDesign",),
     "dask.chunked": ("encode_labels_of_blocks", "row_chunks", "row_wise"),
-    "disk": ("MemmapDesign", "is_stored"),
+    "disk": ("is_stored",),
+    "disk.memmap_design": ("MemmapDesign",),
 }
 
 if not TYPE_CHECKING:
@@ -91,8 +93,8 @@ def as_design(X: Any) -> Design:
 def _far_design(X: Any) -> Design:
     """The design of what may be elsewhere: on a cluster, or on disk."""
     from .dask import DaskDesign
-    from .disk import MemmapDesign, default_max_memory, is_stored
-    from .disk.npy import why_not_flat
+    from .disk import default_max_memory, is_stored, why_not_flat
+    from .disk.memmap_design import MemmapDesign
 
     if is_dask(X):
         return DaskDesign(X)
@@ -107,10 +109,11 @@ def open_matrix(source: Any, max_memory: Any = None) -> Design:
 
     See :class:`MemmapDesign` for what the source may be. The design has ``feature_names`` where the source has names.
     """
-    from .disk import MemmapDesign, open_storage, parse_memory
+    from .disk import open_storage, parse_memory
+    from .disk.memmap_design import MemmapDesign
 
     storage = open_storage(source)
-    if storage.column_bytes * storage.shape[1] * _SMALL_SHARE > parse_memory(max_memory):
+    if storage.memory_bytes * _SMALL_SHARE > parse_memory(max_memory):
         return MemmapDesign(storage, max_memory)
     return _in_memory(storage)
 

@@ -1,4 +1,4 @@
-"""Weighted means and centred squares of columns, block by block: what one pass can tell of X alone."""
+"""Weighted means and centered squares of columns, block by block: what one pass can tell of X alone."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._kernels import two_sum
-from .._typing import FloatArray
+from .._typing import FloatArray, IndexArray
 from .base import LocalDesign
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnMoments:
-    """Means and centred squares of the columns of some samples; ``a + b`` are those of both sets of samples.
+    """Means and centered squares of the columns of some samples; ``a + b`` are those of both sets of samples.
 
     Attributes
     ----------
@@ -50,10 +50,9 @@ class ColumnMoments:
         """The same for weights times a factor."""
         return ColumnMoments(factor * self.total_weight, self.mean, self.rest, factor * self.squares)
 
-    @property
-    def means(self) -> FloatArray:
-        """Weighted mean of each column."""
-        return self.mean
+    def restrict(self, columns: IndexArray) -> ColumnMoments:
+        """Moments of some columns."""
+        return ColumnMoments(self.total_weight, self.mean[columns], self.rest[columns], self.squares[columns])
 
     def norms(self, center: FloatArray | None = None) -> FloatArray:
         """``sqrt(sum_i w_i (x_ij - center_j)^2)`` of each column; ``center`` is 0 by default."""

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._files import fresh_folder, standing
-from ..designs.disk.npz import read_archive
+from ..designs.disk.npy import read_archive
 
 #: Goes up whenever earlier versions cannot read what is written.
 FORMAT_VERSION = 1

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from .._checks import sparse_array
 from ..designs.disk.memory import check_sparse_shape
-from ..designs.disk.npz import read_archive
+from ..designs.disk.npy import read_archive
 
 CSR_PIECES = ("data", "indices", "indptr", "shape")
 

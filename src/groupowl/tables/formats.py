@@ -97,7 +97,7 @@ def read_sheet(
 
 def _place(path: Path) -> Path:
     """The file or folder itself: behind the mark is the name of an array inside of it."""
-    from ..designs.disk.containers import INSIDE
+    from ..designs.disk import INSIDE
 
     place = Path(str(path).partition(INSIDE)[0])
     is_inside = format_suffix(place) in FORMATS["large"].suffixes or place.is_dir()

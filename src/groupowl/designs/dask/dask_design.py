@@ -238,7 +238,7 @@ class DaskDesign(Design):
 
     def column_means(self, w: Handle) -> FloatArray:
         """Weighted means, from one pass that serves norms too."""
-        return self._column_moments(w).means
+        return self._column_moments(w).mean
 
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
         """Weighted norms about ``center``, from one pass that serves means too."""

@@ -12,12 +12,11 @@ from ..._typing import FloatArray, Handle, IndexArray
 from ...gram import CompressedData, SufficientStatistics, compress_blocks, statistics_of_parts
 from ..base import LocalDesign, PassCounter
 from ..columns import SPARSE_SLOWDOWN, Columns, DenseColumns
-from .base import ChosenRows, Storage
-from .memory import parse_memory
-from .opening import open_storage
+from ..moments import ColumnMoments
+from . import ChosenRows, Storage, open_storage, parse_memory
 from .store import Store, as_local
 
-# Copies in double precision that centring, scaling and inner solves make of the columns of a working set.
+# Copies in double precision that centering, scaling and inner solves make of the columns of a working set.
 _COLUMN_COPIES = 4
 # Matrices of one number per pair of features that compression has at its worst moment, by moments and by QR.
 _GRAM_COPIES, _QR_COPIES = 10, 20
@@ -179,7 +178,7 @@ class MemmapDesign(LocalDesign):
         return self._store.blocks(self._chosen, kept=kept)
 
     def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
-        """Squared norms of the rows, after centring and scaling; one pass."""
+        """Squared norms of the rows, after centering and scaling; one pass."""
         squares = np.zeros(self.n_samples)
         for rows, part, block in self._own_blocks():
             parts = (None if each is None else each[part] for each in (mean, scale))
@@ -188,21 +187,16 @@ class MemmapDesign(LocalDesign):
 
     # Columns ----------------------------------------------------------------------------------------
 
+    def _moments(self, w: Handle) -> ColumnMoments:
+        """Of all columns from one pass, which is kept."""
+        moments = self._store.moments_for(w)
+        return moments if self._chosen is None else moments.restrict(self._chosen)
+
     def column_means(self, w: Handle) -> FloatArray:
-        """Weighted means, from the first pass."""
-        return self._own(self._store.moments_for(w).means)
+        return self._moments(w).mean
 
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
-        """Weighted norms about ``center``, from the first pass."""
-        moments = self._store.moments_for(w)
-        if self._chosen is not None and center is not None:
-            whole = np.zeros(self.X.shape[1])
-            whole[self._chosen] = center
-            center = whole
-        return self._own(moments.norms(center))
-
-    def _own(self, values: FloatArray) -> FloatArray:
-        return values if self._chosen is None else values[self._chosen]
+        return self._moments(w).norms(center)
 
     def restrict(self, columns: IndexArray) -> MemmapDesign:
         """The same file with these columns; they are kept in memory where they fit."""
@@ -259,7 +253,7 @@ class MemmapDesign(LocalDesign):
     def rows(self, rows: IndexArray) -> LocalDesign:
         """These rows: in memory if they fit, else as a view of the file."""
         unit = self.unit * len(rows) / self.n_samples
-        if len(rows) * self._store.row_bytes > self._store.batch_bytes:
+        if len(rows) * self.X.memory_bytes > self.n_samples * self._store.batch_bytes:
             store = Store(ChosenRows(self.X, rows), self._store.max_memory, self._store.used, self._store.names)
             store.n_tasks = self._store.n_tasks
             return self._view(store, self._chosen, self.passes, unit)
@@ -273,7 +267,7 @@ class MemmapDesign(LocalDesign):
         return np.concatenate([rng.permutation(np.arange(cuts[number], cuts[number + 1])) for number in numbers])
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
-        """Few samples with the same squared loss, by one pass, or two for a QR factorisation; None if too large."""
+        """Few samples with the same squared loss, by one pass, or two for a QR factorization; None if too large."""
         copies = _QR_COPIES if exact else _GRAM_COPIES
         if copies * 8 * self.n_features**2 > self._store.available:
             return None

@@ -1,8 +1,11 @@
-"""Arrays that are contiguous in a file: ``.npy`` files and whatever else a memory map shows."""
+"""Formats of NumPy: arrays contiguous in a file, ``.npy`` or what a memory map shows, and ``.npz`` archives."""
 
 from __future__ import annotations
 
+import math
 import mmap
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
@@ -11,25 +14,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from ..._checks import sparse_array
 from ..._typing import IndexArray
-from .base import Block, FileState, Storage, truncated
+from .base import Block, FileState, Storage
+from .memory import check_fits, check_sparse_shape, format_bytes
 
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_ZIP_ERRORS = (zipfile.BadZipFile, OSError, EOFError, zlib.error)
+
+
+def read_header(path: Path, file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether by columns, and dtype of an array in the format of NumPy; the file is then at its first entry."""
+    try:
+        return _HEADERS[np.lib.format.read_magic(file)](file)
+    except (ValueError, KeyError) as error:
+        raise ValueError(
+            f"{path} has no array that NumPy could read: {error}. Write it again with numpy.save."
+        ) from error
+
+
+# Contiguous arrays ----------------------------------------------------------------------------------------
 
 
 class FlatFile(Storage):
-    """A contiguous array in a file, by rows or by columns.
-
-    Parameters
-    ----------
-    path : Path
-    offset : int
-        Bytes before the first entry.
-    shape : tuple of int
-    raw : dtype
-    by_columns : bool
-    """
+    """A contiguous array in a file, by rows or by columns, that begins after ``offset`` bytes."""
 
     def __init__(self, path: Path, offset: int, shape: tuple[int, ...], raw: Any, by_columns: bool) -> None:
         super().__init__(str(path), shape, raw)
@@ -38,7 +48,7 @@ class FlatFile(Storage):
         self.by_columns = by_columns
         self.state = FileState.of(path)
         if self.state.size < offset + self.nbytes:
-            raise truncated(self.label, offset + self.nbytes, self.state.size)
+            raise _truncated(self.label, offset + self.nbytes, self.state.size)
 
     @property
     def least_bytes(self) -> int:
@@ -56,11 +66,13 @@ class FlatFile(Storage):
         """Rows into the buffer, from which columns are taken; by columns, only those asked for are read."""
         n, d = self.shape
         height = rows.stop - rows.start
-        if not self.by_columns:
+        if self.by_columns:
+            wanted = np.arange(d) if columns is None else columns
+            matrix = source.fill(_column_spans(wanted, n, rows)).reshape(len(wanted), height).T
+        else:
             matrix = source.fill([(rows.start * d, height * d)]).reshape(height, d)
-            return self._converted(matrix if columns is None else matrix.take(columns, axis=1))
-        wanted = np.arange(d) if columns is None else columns
-        return self._converted(source.fill(_column_spans(wanted, n, rows)).reshape(len(wanted), height).T)
+            matrix = matrix if columns is None else matrix.take(columns, axis=1)
+        return matrix.astype(self.dtype, copy=False)
 
     def blocks(self, max_bytes: int, columns: IndexArray | None = None) -> Iterator[Block]:
         """By columns: some of them at a time, long ones in pieces."""
@@ -69,7 +81,7 @@ class FlatFile(Storage):
             return
         wanted = np.arange(self.shape[1]) if columns is None else columns
         height = max(1, min(self.shape[0], max_bytes // self.entry_bytes))
-        width = max(1, max_bytes // max(self.entry_bytes * self.shape[0], 1))
+        width = max(1, max_bytes // (self.entry_bytes * self.shape[0]))
         with self.opened() as source:
             for left in range(0, len(wanted), width):
                 part = slice(left, min(left + width, len(wanted)))
@@ -77,12 +89,9 @@ class FlatFile(Storage):
                     rows = slice(start, stop)
                     yield Block(rows, part, self.read(source, rows, wanted[part]))
 
-    def _converted(self, matrix: Any) -> Any:
-        return matrix.astype(self.dtype, copy=False)
-
 
 def _column_spans(columns: IndexArray, n: int, rows: slice) -> list[tuple[int, int]]:
-    """Start and length, in entries, of what is contiguous: neighbouring columns where all rows are wanted."""
+    """Start and length, in entries, of what is contiguous: neighboring columns where all rows are wanted."""
     height = rows.stop - rows.start
     runs = np.split(columns, np.flatnonzero(np.diff(columns) != 1) + 1) if height == n else columns[:, None]
     return [(int(run[0]) * n + rows.start, len(run) * height) for run in runs if len(run)]
@@ -116,18 +125,15 @@ class _Reader:
         while done < len(view):  # a read may deliver less than asked for
             count = self.file.readinto(view[done:])
             if not count:
-                raise truncated(self.storage.label, position + len(view), position + done)
+                raise _truncated(self.storage.label, position + len(view), position + done)
             done += count
 
 
-def read_header(path: Path, file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether by columns, and dtype of an array in the format of NumPy; the file is then at its first entry."""
-    try:
-        return _HEADERS[np.lib.format.read_magic(file)](file)
-    except (ValueError, KeyError) as error:
-        raise ValueError(
-            f"{path} has no array that NumPy could read: {error}. Write it again with numpy.save."
-        ) from error
+def _truncated(label: str, needed: int, found: int) -> ValueError:
+    return ValueError(
+        f"{label} is truncated: its data need {needed} bytes ({format_bytes(needed)}), the file has {found}. "
+        "Write or copy it again."
+    )
 
 
 def open_npy(path: Path) -> FlatFile:
@@ -168,3 +174,95 @@ def why_not_flat(array: Any) -> str | None:
             "the part with numpy.save."
         )
     return None
+
+
+# Archives -------------------------------------------------------------------------------------------------
+
+
+class NpzFile(Storage):
+    """The one matrix in a ``.npz`` file, dense, or sparse as SciPy writes it; read as a whole, so best small."""
+
+    reads_whole_runs = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state = FileState.of(path)
+        n_stored = None
+        try:
+            headers = archive_headers(path)
+            if {"format", "shape", "data"} <= set(headers):
+                with np.load(path) as file:
+                    shape = tuple(int(size) for size in file["shape"])
+                check_sparse_shape(str(path), shape)
+                n_stored, raw = math.prod(headers["data"][0]), headers["data"][1]
+            else:
+                self.name, (shape, raw) = _only_array(path, headers)
+        except (*_ZIP_ERRORS, KeyError) as error:
+            raise ValueError(f"{path} is no .npz file that can be read: {error}. Write or copy it again.") from error
+        super().__init__(str(path), shape, raw, n_stored=n_stored)
+
+    @property
+    def least_bytes(self) -> int:
+        """All of it, and a copy while it is converted."""
+        return 2 * self.nbytes
+
+    def runs(self, max_bytes: int) -> IndexArray:
+        """One: the file is read as a whole anyway."""
+        return np.array([0, self.shape[0]])
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The matrix."""
+        self.state.check()
+        try:
+            matrix = self._load()
+        except (*_ZIP_ERRORS, ValueError) as error:
+            raise RuntimeError(f"{self.label} cannot be read: {error}. Write or copy it again.") from error
+        self.count(self.nbytes)
+        yield matrix
+
+    def _load(self) -> Any:
+        if self.is_sparse:
+            return sp.csr_array(sparse_array("X", sp.load_npz(self.path))).astype(self.dtype, copy=False)
+        with np.load(self.path) as file:
+            return file[self.name].astype(self.dtype, copy=False)
+
+    def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
+        return source[rows] if columns is None else source[rows][:, columns]
+
+
+def read_archive(path: Path) -> dict[str, Any]:
+    """All arrays of a ``.npz`` file by name; pickles are refused, and more than the memory holds before it is read."""
+    archive_headers(path)
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def archive_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape and dtype of every array in the file, without reading them; refuses what they cannot be."""
+    found = {}
+    n_bytes = 0
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            with archive.open(member) as file:
+                shape, _, raw = read_header(path, file)
+                claimed, stored = math.prod(shape) * raw.itemsize, member.file_size - file.tell()
+            if claimed != stored and not raw.hasobject:  # pickles, which NumPy refuses
+                raise ValueError(
+                    f"{path} is damaged: its array {name!r} should have {claimed} bytes by its shape, but has "
+                    f"{stored}. Write or copy it again."
+                )
+            found[name] = (shape, raw)
+            n_bytes += claimed
+    check_fits(f"{path}, unpacked,", n_bytes)
+    return found
+
+
+def _only_array(path: Path, headers: dict[str, Any]) -> tuple[str, Any]:
+    if len(headers) != 1:
+        listed = ", ".join(repr(name) for name in headers) or "none"
+        raise ValueError(
+            f"{path} must hold one array or one sparse matrix of SciPy, but it has these arrays: {listed}."
+        )
+    return next(iter(headers.items()))
