@@ -22,7 +22,7 @@ from dask_support import (
     targets_of,
 )
 from groupowl.designs import DaskDesign
-from groupowl.designs.dask import dask_design, tasks
+from groupowl.designs.dask import dask_design
 from support import make_case
 
 LOSSES = ["squared", "multinomial"]
@@ -98,7 +98,7 @@ def test_no_product_is_computed_twice(loss, fit_intercept, way, monkeypatch):
     made, matmul = [], DaskDesign.matmul
     with (
         counted_products(monkeypatch, D) as products,
-        counted(monkeypatch, tasks, "block_product", "block_correlations") as calls,
+        counted(monkeypatch, dask_design, "block_product", "block_correlations") as calls,
         monkeypatch.context() as patch,
     ):
         patch.setattr(DaskDesign, "matmul", lambda self, *a: made.append(self.n_features) or matmul(self, *a))

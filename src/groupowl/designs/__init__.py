@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
-from .._dask import is_dask
+from .._dask import encode_labels_of_blocks, is_dask, row_chunks, row_wise
 from .._lazy import attributes
 from .base import Design, LocalDesign, PassCounter, Sum, WrappedDesign, check_overflow, check_underflow
 from .columns import Columns, DenseColumns, GramCache, SparseColumns
@@ -21,7 +21,6 @@ from .standardized import StandardizedDesign, column_deviations, standardize
 
 if TYPE_CHECKING:
     from .dask import DaskDesign
-    from .dask.chunked import encode_labels_of_blocks, row_chunks, row_wise
     from .disk import Storage, is_stored
     from .disk.memmap_design import MemmapDesign
 
@@ -63,7 +62,6 @@ __all__ = [
 # Data elsewhere than in memory have modules that are imported when such data come.
 _NAMES_OF = {
     "dask": ("DaskDesign",),
-    "dask.chunked": ("encode_labels_of_blocks", "row_chunks", "row_wise"),
     "disk": ("is_stored",),
     "disk.memmap_design": ("MemmapDesign",),
 }

@@ -1,12 +1,13 @@
-"""Sample-space arrays in blocks of rows on a Dask cluster, and the task graphs that sum over them.
+"""Sample-space arrays in blocks of rows on Dask, and the task graphs that sum over them.
 
-One task does for a block all that a journey asks of it: arrays that nothing keeps live only inside that task.
+One task does for a block all that a journey asks of it: arrays that nothing keeps live only inside that task. A graph
+of ``dask.delayed`` functions, one task for each, takes more than twice as long.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -20,6 +21,8 @@ from ..base import Sum
 
 # Partial sums are added up on the workers, so many at a time: the client receives one.
 _FAN_IN = 8
+# Errors that Dask raises when it has lost a cluster, or gives up on one.
+_LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "KilledWorker", "ClosedClientError")
 
 
 @dataclass(eq=False)
@@ -58,7 +61,7 @@ class Blocks:
 
     def keep(self, graph: Mapping[Any, Any], parts: list[Any]) -> None:
         """Take what the workers have, and let go of what it was made of."""
-        self.parts, self.graph = parts, {key: graph[key] for key in parts}
+        self.parts, self.graph = parts, graph
         self.function, self.samples, self.constants = None, (), {}
 
     def chosen(self, blocks: Sequence[int]) -> Blocks:
@@ -89,6 +92,24 @@ class Total:
     samples: tuple[Blocks, ...]
 
 
+def blocks_of(array: Any) -> Blocks:
+    """A Dask array in chunks of rows; where every block is made from nothing but a few tasks of its own, as recipes."""
+    import dask
+    from dask.core import istask
+    from dask.optimization import cull
+
+    if not _futures(array.__dask_graph__()):  # optimizing forgets arrays that are on the workers
+        (array,) = dask.optimize(array)
+    graph = dict(array.__dask_graph__())
+    keys = [block.key for block in array.to_delayed(optimize_graph=False).ravel()]
+    is_fleeting = any(map(istask, graph.values()))
+    if all(map(istask, graph.values())):  # no data to carry along
+        recipes = [Recipe(cull(graph, [key])[0], key) for key in keys]
+        if sum(len(recipe.graph) for recipe in recipes) <= len(graph):  # no task of several blocks
+            return Blocks(list(recipes), is_fleeting=is_fleeting)
+    return Blocks(keys, graph, is_fleeting=is_fleeting)
+
+
 def summed(*sums: Sum) -> list[Any]:
     """Sums over samples in one task graph, which also keeps the arrays that they are over.
 
@@ -102,29 +123,22 @@ def summed(*sums: Sum) -> list[Any]:
         journey.add_total(total)
         if journey.reads_fleeting:
             journey.run_totals()
-    return journey.run(journey.add(sums, handles))
+    return journey.run([journey.add(sums, handles)])[0]
 
 
 def fetched(handle: Blocks) -> list[Any]:
     """The blocks of an array in this process."""
-    graph, parts = graph_of(handle)
-    return _computed(graph, [], parts)[1]
-
-
-def graph_of(handle: Blocks) -> tuple[Mapping[Any, Any], list[Any]]:
-    """The task graph of an array, and the keys of its blocks, which are those of a Dask array of one column."""
-    copy = Blocks(function=_same, samples=(handle,))
     journey = _Journey()
-    journey.add((), [copy])
-    return journey.graph, journey.parts[copy]
+    return journey.run(journey.tasks("fetch", [(list, journey.copied(handle))]))[0]
 
 
-def persisted(handle: Blocks) -> Blocks:
-    """The same blocks, on the workers from now on."""
-    assert handle.parts is not None
-    kept = Blocks()
-    kept.keep(_computed(handle.graph, handle.parts, [])[0], handle.parts)
-    return kept
+def exported(handle: Blocks, chunks: Any) -> Any:
+    """The Dask array of a sample-space array with numbers in double precision, computed when it is asked for."""
+    import dask.array as da
+
+    journey = _Journey()
+    parts = journey.copied(handle)
+    return da.Array(journey.graph, parts[0][0], chunks, dtype=np.float64)
 
 
 class _Journey:
@@ -133,7 +147,8 @@ class _Journey:
     def __init__(self) -> None:
         self.graph: dict[Any, Any] = {}
         self.parts: dict[Blocks, list[Any]] = {}  # keys of the arrays that this journey will have kept
-        self.totals: dict[Total, Any] = {}  # their keys, or their values where they are known
+        self.totals: dict[Total, Any] = {}  # their keys
+        self.values: dict[Total, Any] = {}  # of totals that are known
         self.reads_fleeting = False
 
     def add_total(self, total: Total) -> None:
@@ -141,29 +156,53 @@ class _Journey:
         made_of_X = [handle for handle in self._order(total.samples) if handle.reads_X]
         self.totals[total] = self.add([(total.function, *total.samples)], made_of_X)
 
+    def copied(self, handle: Blocks) -> list[Any]:
+        """A stage that computes an array and does not change what is known of it; the keys of its blocks."""
+        copy = Blocks(function=_same, samples=(handle,))
+        self.add((), [copy])
+        return self.parts.pop(copy)
+
     def add(self, sums: Sequence[Sum], handles: Iterable[Blocks]) -> Any:
         """A stage that keeps arrays and computes sums; the key of the sums, which are one list."""
         keep = [handle for handle in dict.fromkeys(handles) if self._is_lazy(handle) and not handle.is_fleeting]
         order = self._order([*keep, *(handle for _, *samples in sums for handle in samples)])
-        lazy = [self._is_lazy(handle) for handle in order]
         self.reads_fleeting |= any(handle.is_fleeting for handle in order)
+        position = {handle: i for i, handle in enumerate(order)}
+        program = _Program(
+            [self._step(handle, position) if self._is_lazy(handle) else None for handle in order],
+            [position[handle] for handle in keep],
+            [(function, [position[handle] for handle in samples]) for function, *samples in sums],
+        )
         # Functions and their arguments are a task of their own: they travel once to each worker, not with each block.
-        program, totals = _new_key("share"), list(self.totals.values())
-        self.graph[program] = (_same, _Program(order, lazy, keep, sums, list(self.totals)))
-        leaves = [self._parts_of(handle) for handle, is_lazy in zip(order, lazy, strict=True) if not is_lazy]
-        visits = self._tasks("visit", ((_visited, program, totals, *block) for block in zip(*leaves, strict=True)))
+        (program_key,) = self.tasks("share", [(_same, program)])
+        totals = list(self.totals.values())
+        leaves = [self._parts_of(handle) for handle in order if not self._is_lazy(handle)]
+        visits = self.tasks("visit", ((_visited, program_key, totals, *block) for block in zip(*leaves, strict=True)))
         for k, handle in enumerate(keep):
-            self.parts[handle] = self._tasks("keep", ((_taken, visit, k) for visit in visits))
+            self.parts[handle] = self.tasks("keep", ((_taken, visit, k) for visit in visits))
         # Sums are taken out of the results as well: what is kept must not travel with them.
-        parts = self._tasks("sum", ((_taken, visit, len(keep)) for visit in visits))
+        parts = self.tasks("sum", ((_taken, visit, len(keep)) for visit in visits))
         while len(parts) > 1:
             groups = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
-            parts = self._tasks("add", ((_added_up, group) for group in groups))
+            parts = self.tasks("add", ((_added_up, group) for group in groups))
         return parts[0]
 
-    def _tasks(self, name: str, tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
+    def _step(self, handle: Blocks, position: Mapping[Blocks, int]) -> tuple[Any, ...]:
+        """How a program computes a block: function, positions of its arguments, constants, numbers of totals."""
+        numbers = {total: number for number, total in enumerate(self.totals)}
+        constants, totals = {}, {}
+        for name, value in handle.constants.items():
+            if not isinstance(value, Total):
+                constants[name] = value
+            elif value in self.values:
+                constants[name] = self.values[value]
+            else:
+                totals[name] = numbers[value]
+        return handle.function, [position[other] for other in handle.samples], constants, totals
+
+    def tasks(self, name: str, tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
         """One task for each block, or for several of them; their keys are those of a Dask array of one column."""
-        name, keys = _new_key(name), []
+        name, keys = f"{name}-{uuid4().hex}", []
         for i, task in enumerate(tasks):
             keys.append((name, i, 0))
             self.graph[keys[-1]] = task
@@ -171,19 +210,15 @@ class _Journey:
 
     def run_totals(self) -> None:
         """Compute all so far, and go on from the values."""
-        values = self._run(list(self.totals.values()))
-        self.totals = {total: _Known(value) for total, value in zip(self.totals, values, strict=True)}
-        self.graph, self.reads_fleeting = {}, False
+        found = self.run(list(self.totals.values()))
+        self.values |= {total: value for total, (value,) in zip(self.totals, found, strict=True)}
+        self.totals, self.graph, self.reads_fleeting = {}, {}, False
 
-    def run(self, wanted: Any) -> Any:
-        """Compute all, for one value."""
-        return self._run([wanted])[0]
-
-    def _run(self, wanted: list[Any]) -> list[Any]:
+    def run(self, wanted: list[Any]) -> list[Any]:
         """Values of these keys; arrays that are kept go to their handles."""
-        kept, values = _computed(self.graph, [key for parts in self.parts.values() for key in parts], wanted)
-        for handle, parts in self.parts.items():
-            handle.keep(kept, parts)
+        kept, values = _computed(self.graph, list(self.parts.values()), wanted)
+        for (handle, parts), graph in zip(self.parts.items(), kept, strict=True):
+            handle.keep(graph, parts)
         self.parts = {}
         return values
 
@@ -199,36 +234,30 @@ class _Journey:
 
     def _order(self, handles: Iterable[Blocks]) -> list[Blocks]:
         """These arrays and all that they are made of as far as the workers do not have it, in order of computation."""
-        found: dict[Blocks, None] = {}
-
-        def visit(handle: Blocks) -> None:
-            if handle not in found:
-                for other in handle.samples if self._is_lazy(handle) else ():
-                    visit(other)
-                found[handle] = None
-
-        for handle in handles:
-            visit(handle)
-        return list(found)
-
-
-def _new_key(name: str) -> str:
-    return f"{name}-{uuid4().hex}"
+        return _ordered(handles, lambda handle: handle.samples if self._is_lazy(handle) else ())
 
 
 def _totals(handles: Iterable[Blocks]) -> list[Total]:
     """All totals that these arrays need, each after those that it needs itself."""
-    found: dict[Total, None] = {}
-    seen: set[Blocks] = set()
+
+    def totals_of(handle: Blocks) -> list[Total]:
+        return [value for value in handle.constants.values() if isinstance(value, Total)]
+
+    def needed(handle: Blocks) -> Iterable[Blocks]:
+        return (*handle.samples, *(other for total in totals_of(handle) for other in total.samples))
+
+    return list(dict.fromkeys(total for handle in _ordered(handles, needed) for total in totals_of(handle)))
+
+
+def _ordered(handles: Iterable[Blocks], needed: Callable[[Blocks], Iterable[Blocks]]) -> list[Blocks]:
+    """These arrays and all that they need, each after what it needs itself."""
+    found: dict[Blocks, None] = {}
 
     def visit(handle: Blocks) -> None:
-        if handle in seen:
-            return
-        seen.add(handle)
-        needed = [value for value in handle.constants.values() if isinstance(value, Total)]
-        for other in (*handle.samples, *(other for total in needed for other in total.samples)):
-            visit(other)
-        found.update(dict.fromkeys(needed))
+        if handle not in found:
+            for other in needed(handle):
+                visit(other)
+            found[handle] = None
 
     for handle in handles:
         visit(handle)
@@ -238,70 +267,43 @@ def _totals(handles: Iterable[Blocks]) -> list[Total]:
 # What runs on the workers -------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class _Program:
     """What a task does with a block: compute arrays one after the other, return some of them, and sums."""
 
-    def __init__(
-        self, order: list[Blocks], lazy: list[bool], keep: list[Blocks], sums: Sequence[Sum], totals: list[Total]
-    ) -> None:
-        position = {handle: i for i, handle in enumerate(order)}
-        number = {total: i for i, total in enumerate(totals)}
-        self.steps = [
-            _Step(handle, [position[other] for other in handle.samples], number) if is_lazy else None
-            for handle, is_lazy in zip(order, lazy, strict=True)
-        ]
-        self.kept = [position[handle] for handle in keep]
-        self.sums = [(function, [position[handle] for handle in samples]) for function, *samples in sums]
-
-    def run(self, totals: list[Any], given: Iterator[Any]) -> tuple[Any, ...]:
-        """Arrays that are kept, and the sums."""
-        values: list[Any] = []
-        for step in self.steps:
-            values.append(next(given) if step is None else step.run(totals, values))
-        sums = [function(*(values[i] for i in inputs)) for function, inputs in self.sums]
-        return (*(values[i] for i in self.kept), sums)
+    steps: list[tuple[Any, ...] | None]  # None for an array that is given
+    kept: list[int]
+    sums: list[tuple[Callable[..., Any], list[int]]]
 
 
-class _Step:
-    """One array of a program."""
-
-    def __init__(self, handle: Blocks, inputs: list[int], number: dict[Total, int]) -> None:
-        assert handle.function is not None
-        self.function, self.inputs = handle.function, inputs
-        self.constants = {name: value for name, value in handle.constants.items() if not isinstance(value, Total)}
-        self.totals = {name: number[value] for name, value in handle.constants.items() if isinstance(value, Total)}
-
-    def run(self, totals: list[Any], values: list[Any]) -> Any:
-        found = {name: totals[i] for name, i in self.totals.items()}
-        return self.function(*(values[i] for i in self.inputs), **self.constants, **found)
-
-
-class _Known:
-    """The value of a total in a task graph, which Dask must not take for anything else."""
-
-    def __init__(self, value: list[Any]) -> None:
-        self.value = value
+@np.errstate(all="ignore")  # non-finite values are looked for, not warned about
+def _visited(program: _Program, totals: list[Any], *given: Any) -> tuple[Any, ...]:
+    """Arrays that are kept, and the sums; totals are sums, each the only one of a list."""
+    blocks = iter(given)
+    values: list[Any] = []
+    for step in program.steps:
+        if step is None:
+            block = next(blocks)
+            values.append(block.make() if isinstance(block, Recipe) else block)
+        else:
+            function, inputs, constants, numbers = step
+            known = {name: totals[number][0] for name, number in numbers.items()}
+            values.append(function(*(values[i] for i in inputs), **constants, **known))
+    sums = [function(*(values[i] for i in inputs)) for function, inputs in program.sums]
+    return (*(values[i] for i in program.kept), sums)
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-def _visited(program: _Program, totals: list[Any], *given: Any) -> tuple[Any, ...]:
-    """Totals are sums, each the only one of a list."""
-    values = [(total.value if isinstance(total, _Known) else total)[0] for total in totals]
-    made = (block.make() if isinstance(block, Recipe) else block for block in given)
-    with np.errstate(all="ignore"):  # non-finite values are looked for, not warned about
-        return program.run(values, made)
-
-
 def _taken(result: tuple[Any, ...], k: int) -> Any:
     return result[k]
 
 
+@np.errstate(all="ignore")
 def _added_up(parts: list[list[Any]]) -> list[Any]:
-    with np.errstate(all="ignore"):
-        return [reduce(_plus, values) for values in zip(*parts, strict=True)]
+    return [reduce(_plus, values) for values in zip(*parts, strict=True)]
 
 
 def _plus(first: Any, second: Any) -> Any:
@@ -312,64 +314,28 @@ def _plus(first: Any, second: Any) -> Any:
 
 # Where Dask computes ------------------------------------------------------------------------------------
 
-# Errors that Dask raises when it has lost a cluster, or gives up on one.
-_LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "KilledWorker", "ClosedClientError")
 
-
-class _Collection:
-    """Some keys of a task graph, as Dask asks of a collection."""
-
-    def __init__(self, graph: Mapping[Any, Any], keys: list[Any]) -> None:
-        self.graph, self.keys = graph, keys
-
-    def __dask_graph__(self) -> Mapping[Any, Any]:
-        return self.graph
-
-    def __dask_keys__(self) -> list[Any]:
-        return self.keys
-
-    def __dask_tokenize__(self) -> str:
-        """Another one each time: Dask would read all that is in the graph to find one that says what it is."""
-        return uuid4().hex
-
-    def __dask_postcompute__(self) -> tuple[Any, tuple[()]]:
-        return list, ()
-
-    def __dask_postpersist__(self) -> tuple[Any, tuple[()]]:
-        return self._rebuilt, ()
-
-    def _rebuilt(self, graph: Mapping[Any, Any], *, rename: Any = None) -> _Collection:
-        return _Collection(graph, self.keys)
-
-    @staticmethod
-    def __dask_optimize__(graph: Any, keys: Any, **settings: Any) -> Any:
-        return graph
-
-    @staticmethod
-    def __dask_scheduler__(*args: Any, **settings: Any) -> Any:
-        """Threads, where neither a cluster nor the settings of Dask say otherwise."""
-        from dask.threaded import get
-
-        return get(*args, **settings)
-
-
-def _computed(graph: Mapping[Any, Any], keep: list[Any], wanted: list[Any]) -> tuple[Mapping[Any, Any], list[Any]]:
-    """What Dask computes in one task graph: keys that stay on the workers, with what it knows of them; values."""
+def _computed(graph: dict[Any, Any], keep: list[list[Any]], wanted: list[Any]) -> tuple[list[Any], list[Any]]:
+    """What Dask computes in one task graph: arrays that stay on the workers, as graphs of their own, and values."""
     import dask
+    import dask.array as da
+    from dask.delayed import Delayed
 
+    arrays = [da.Array(graph, keys[0][0], ((np.nan,) * len(keys), (np.nan,)), dtype=np.float64) for keys in keep]
+    values = [Delayed(key, graph) for key in wanted]
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")  # targets as users gave them
-            if not keep:
-                return {}, computed(_Collection(graph, wanted))
-            kept = dask.persist(_Collection(graph, [*keep, *wanted]))[0].graph
-            values = computed(_Collection({key: kept[key] for key in wanted}, wanted)) if wanted else []
-            return kept, values
+            if len(arrays) + len(values) > 1:
+                kept = dask.persist(*arrays, *values, optimize_graph=False)
+                arrays, values = kept[: len(arrays)], kept[len(arrays) :]
+            return [dict(array.dask) for array in arrays], [computed(value) for value in values]
     except Exception as error:
-        if _needs_lost_cluster(graph):
+        kind = type(error)
+        if any(future.client.status != "running" for future in _futures(graph)):
             reason = "this process is no longer connected to it"
-        elif _is_loss_of_cluster(error):
-            reason = f"{type(error).__name__}: {error}"
+        elif kind.__name__ in _LOST and kind.__module__.startswith(("distributed", "concurrent", "asyncio")):
+            reason = f"{kind.__name__}: {error}"
         else:
             raise
         raise ConnectionError(
@@ -379,12 +345,6 @@ def _computed(graph: Mapping[Any, Any], keep: list[Any], wanted: list[Any]) -> t
         ) from error
 
 
-def _is_loss_of_cluster(error: Exception) -> bool:
-    kind = type(error)
-    return kind.__name__ in _LOST and kind.__module__.startswith(("distributed", "concurrent", "asyncio"))
-
-
-def _needs_lost_cluster(graph: Mapping[Any, Any]) -> bool:
-    """Whether some of it is on workers that this process is no longer connected to."""
-    clients = (getattr(node, "client", None) for node in graph.values())  # of futures
-    return any(client is not None and client.status != "running" for client in clients)
+def _futures(graph: Mapping[Any, Any]) -> list[Any]:
+    """What a task graph has on the workers of a cluster."""
+    return [node for node in graph.values() if hasattr(node, "client") and hasattr(node, "status")]

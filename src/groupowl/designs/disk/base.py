@@ -200,9 +200,23 @@ class Storage(ABC):
                 rows = slice(int(start), int(stop))
                 yield Block(rows, slice(0, width), self.read(source, rows, columns))
 
+    def block_shape(self, max_bytes: int, n_columns: int) -> tuple[int, int] | None:
+        """Rows and columns of pieces that are read well, where these are not bands of rows."""
+        return None
+
     def blocks(self, max_bytes: int, columns: IndexArray | None = None) -> Iterator[Block]:
         """All or the given columns in the order of storage: bands of rows, or columns, or parts of them."""
-        return self.bands(max_bytes, columns)
+        wanted = np.arange(self.shape[1]) if columns is None else columns
+        shape = self.block_shape(max_bytes, len(wanted))
+        if shape is None:
+            yield from self.bands(max_bytes, columns)
+            return
+        n, (height, width) = self.shape[0], shape
+        with self.opened() as source:
+            for left, right in pairwise([*range(0, len(wanted), width), len(wanted)]):
+                for start, stop in pairwise([*range(0, n, height), n]):
+                    rows, part = slice(start, stop), slice(left, right)
+                    yield Block(rows, part, self.read(source, rows, wanted[part]))
 
     def read_rows(self, rows: slice, columns: IndexArray | None = None) -> Any:
         """Some consecutive rows."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from ..._text import listed
 from ..._typing import IndexArray
-from .base import Block, FileState, Storage, merged_cuts
+from .base import FileState, Storage, merged_cuts
 
 #: Separates the path of a file from the name of an array inside.
 INSIDE = "::"
@@ -79,6 +78,8 @@ class ChunkedArray(Storage):
         """Rows of the chunks that hold the columns."""
         if columns is None:
             return self._read_piece(source, rows, slice(0, self.shape[1]))
+        if len(columns) and np.array_equal(columns, np.arange(columns[0], columns[0] + len(columns))):
+            return self._read_piece(source, rows, slice(int(columns[0]), int(columns[-1]) + 1))
         matrix = np.empty((rows.stop - rows.start, len(columns)), dtype=self.dtype)
         step = self.chunks[1]
         for number in np.unique(columns // step):
@@ -100,19 +101,12 @@ class ChunkedArray(Storage):
         step = super().rows_within(max_bytes)
         return step - step % self.chunks[0] if step >= self.chunks[0] else step
 
-    def blocks(self, max_bytes: int, columns: IndexArray | None = None) -> Iterator[Block]:
-        """Rows of chunks where these fit; else some chunks of a row at a time, so that each is read once."""
-        n, d = self.shape
+    def block_shape(self, max_bytes: int, n_columns: int) -> tuple[int, int] | None:
+        """Where a row of chunks does not fit: some chunks of it at a time, so that each is read once."""
         height, step = self.chunks
-        if columns is not None or height * d * self.entry_bytes <= max_bytes:
-            yield from self.bands(max_bytes, columns)
-            return
-        width = max(step, max_bytes // (height * self.entry_bytes) // step * step)
-        with self.opened() as source:
-            for left, right in pairwise([*range(0, d, width), d]):
-                for start, stop in pairwise([*range(0, n, height), n]):
-                    rows, part = slice(start, stop), slice(left, right)
-                    yield Block(rows, part, self._read_piece(source, rows, part))
+        if n_columns < self.shape[1] or height * n_columns * self.entry_bytes <= max_bytes:
+            return None
+        return height, max(step, max_bytes // (height * self.entry_bytes) // step * step)
 
 
 def _column_names(array: Any, label: str) -> list[str] | None:
@@ -276,19 +270,16 @@ class ParquetTable(Storage):
             start, stop = (int(cut) - rows.start for cut in self.groups[number : number + 2])
             inside = slice(max(-start, 0), min(stop, len(matrix)) - start)
             target = matrix[max(start, 0) : stop]
-            for part, table in self._tables(source, number, names):
-                for name, column in zip(names[part], target[:, part].T, strict=True):
-                    column[:] = table.column(name).to_numpy()[inside]
+            # Some columns at a time: Arrow takes several times the memory of what it reads.
+            height = stop - start
+            width = max(1, _READ_BYTES // max(height * self.raw.itemsize, 1))
+            for left in range(0, len(names), width):
+                some = names[left : left + width]
+                table = source.read_row_group(number, columns=some, use_threads=False)
+                self.count(height * len(some) * self.raw.itemsize)
+                for j, name in enumerate(some, left):
+                    target[:, j] = table.column(name).to_numpy()[inside]
         return matrix
-
-    def _tables(self, source: Any, number: int, names: list[str]) -> Iterator[tuple[slice, Any]]:
-        """Some columns of a group of rows at a time: Arrow takes several times the memory of what it reads."""
-        height = int(self.groups[number + 1] - self.groups[number])
-        width = max(1, _READ_BYTES // max(height * self.raw.itemsize, 1))
-        for left in range(0, len(names), width):
-            part = slice(left, left + width)
-            yield part, source.read_row_group(number, columns=names[part], use_threads=False)
-            self.count(height * len(names[part]) * self.raw.itemsize)
 
 
 def _parquet_dtype(path: Path, fields: list[Any]) -> Any:

@@ -143,27 +143,21 @@ class MemmapDesign(LocalDesign):
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
         """``X B + 1 offset^T``; with few non-zero rows of ``B``, by their columns, which are kept."""
         support = np.flatnonzero(nonzero_rows(B))
-        columns = self._columns(support)
         Z = np.zeros((self.n_samples, B.shape[1]))
-        if len(support) and self._keeps(columns):
-            self.charge(len(support))
-            self._add_products(Z, columns, B[support], kept=True)
-        elif len(support) and self.X.by_columns:  # only those are read
-            self.charge(len(support))
-            self._add_products(Z, columns, B[support], kept=False)
-        elif len(support):
-            self.charge(self.n_features)
-            self._add_products(Z, self._chosen, B, kept=False)
+        if len(support):
+            columns = self._columns(support)
+            kept = self._keeps(columns)
+            only_support = kept or self.X.by_columns
+            B = B[support] if only_support else B
+            self.charge(len(B))
+            for rows, part, block in self._store.blocks(columns if only_support else self._chosen, kept=kept):
+                Z[rows] += block.matmul(B[part])
         return Z if offset is None else Z + offset
 
     def _keeps(self, columns: IndexArray) -> bool:
         """Whether these columns are in memory, if need be after reading them."""
         few = self._chosen is not None or len(columns) <= _MOST_KEPT * self.n_features
-        return self._store.cache.has(columns) or (few and self._store.keep(columns))
-
-    def _add_products(self, Z: FloatArray, columns: IndexArray | None, B: FloatArray, *, kept: bool) -> None:
-        for rows, part, block in self._store.blocks(columns, kept=kept):
-            Z[rows] += block.matmul(B[part])
+        return bool(np.all(self._store.cache.owner[columns] >= 0)) or (few and self._store.keep(columns))
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T``, one pass; in memory where only some columns are left, and they fit."""
@@ -193,9 +187,11 @@ class MemmapDesign(LocalDesign):
         return moments if self._chosen is None else moments.restrict(self._chosen)
 
     def column_means(self, w: Handle) -> FloatArray:
+        """Weighted means, from the first pass."""
         return self._moments(w).mean
 
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
+        """Weighted norms about ``center``, from the first pass."""
         return self._moments(w).norms(center)
 
     def restrict(self, columns: IndexArray) -> MemmapDesign:

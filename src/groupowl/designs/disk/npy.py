@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import scipy.sparse as sp
 
 from ..._checks import sparse_array
 from ..._typing import IndexArray
-from .base import Block, FileState, Storage
+from .base import FileState, Storage
 from .memory import check_fits, check_sparse_shape, format_bytes
 
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -74,20 +73,12 @@ class FlatFile(Storage):
             matrix = matrix if columns is None else matrix.take(columns, axis=1)
         return matrix.astype(self.dtype, copy=False)
 
-    def blocks(self, max_bytes: int, columns: IndexArray | None = None) -> Iterator[Block]:
+    def block_shape(self, max_bytes: int, n_columns: int) -> tuple[int, int] | None:
         """By columns: some of them at a time, long ones in pieces."""
         if not self.by_columns:
-            yield from self.bands(max_bytes, columns)
-            return
-        wanted = np.arange(self.shape[1]) if columns is None else columns
+            return None
         height = max(1, min(self.shape[0], max_bytes // self.entry_bytes))
-        width = max(1, max_bytes // (self.entry_bytes * self.shape[0]))
-        with self.opened() as source:
-            for left in range(0, len(wanted), width):
-                part = slice(left, min(left + width, len(wanted)))
-                for start, stop in pairwise([*range(0, self.shape[0], height), self.shape[0]]):
-                    rows = slice(start, stop)
-                    yield Block(rows, part, self.read(source, rows, wanted[part]))
+        return height, max(1, max_bytes // (self.entry_bytes * self.shape[0]))
 
 
 def _column_spans(columns: IndexArray, n: int, rows: slice) -> list[tuple[int, int]]:

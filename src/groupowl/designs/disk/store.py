@@ -220,10 +220,6 @@ class ColumnCache:
             return sum(int(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes) for m in self.matrices)
         return sum(int(matrix.nbytes) for matrix in self.matrices)
 
-    def has(self, columns: IndexArray) -> bool:
-        """Whether all these columns are there."""
-        return bool(np.all(self.owner[columns] >= 0))
-
     def keep(self, columns: IndexArray, max_bytes: int, buffer: int) -> bool:
         """Have these columns, at most so many bytes in all; others go where there is no room for both."""
         wanted = np.unique(columns)
