@@ -98,12 +98,12 @@ def blocks_of(array: Any) -> Blocks:
     from dask.core import istask
     from dask.optimization import cull
 
-    if not _futures(array.__dask_graph__()):  # optimizing forgets arrays that are on the workers
-        (array,) = dask.optimize(array)
     graph = dict(array.__dask_graph__())
     keys = [block.key for block in array.to_delayed(optimize_graph=False).ravel()]
     is_fleeting = any(map(istask, graph.values()))
-    if all(map(istask, graph.values())):  # no data to carry along
+    if all(map(istask, graph.values())):  # no data to carry along, and no arrays that are on the workers
+        (array,) = dask.optimize(array)
+        graph = dict(array.__dask_graph__())
         recipes = [Recipe(cull(graph, [key])[0], key) for key in keys]
         if sum(len(recipe.graph) for recipe in recipes) <= len(graph):  # no task of several blocks
             return Blocks(list(recipes), is_fleeting=is_fleeting)
