@@ -49,7 +49,7 @@ COMMON = 20  # columns that many samples have, in sparse data
 PLANTED = 6
 SEED = 0
 # Functions of a block that are products with X, or read it as a whole.
-PRODUCTS = ("_block_product", "_block_correlations", "_block_gram", "_block_moments", "_block_columns")
+PRODUCTS = ("block_product", "block_correlations", "block_gram", "checked_moments", "block_columns")
 LOSSES = ("squared", "multinomial")
 # What the calculation for a large cluster assumes and cannot measure here.
 PAPER = {"n": 1e9, "d": 1e5, "q": 5, "workers": 100, "rows_per_block": 1e6, "bandwidth": 1e9}

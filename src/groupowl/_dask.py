@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ._checks import numeric_array, rectangular_array, refuse_mask
-from .inputs import check_labels, classes_of, distinct_labels, feature_names, one_hot
+from ._checks import numeric_array, refuse_mask
 
 # How long a cluster may be without workers, and where Dask's configuration says otherwise.
 _PATIENCE = "300 s"
@@ -40,7 +38,8 @@ def as_row_chunks(
     if is_dask(values) and not is_frame and not isinstance(values, da.Array):
         kind = f"{type(values).__module__.partition('.')[0]} {type(values).__name__}"
         raise TypeError(f"{name} must be a Dask array or data frame, got a {kind}. Convert it first.")
-    names = feature_names(values) or None
+    columns = list(getattr(values, "columns", []))
+    names = columns if columns and all(isinstance(column, str) for column in columns) else None
     if not is_dask(values):
         values = da.from_array(convert(name, values), chunks=-1)
     elif is_frame:
@@ -60,59 +59,6 @@ def as_row_chunks(
         )
         values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
     return values, names
-
-
-def row_chunks(name: str, values: Any) -> tuple[Any, list[str] | None]:
-    """The same for targets or weights of one or two dimensions, which may be text."""
-    array, names = as_row_chunks(name, values, rectangular_array)
-    if array.ndim not in (1, 2):
-        raise ValueError(f"{name} must have one or two dimensions, got an array of shape {array.shape}.")
-    return array, names
-
-
-def row_wise(function: Callable[..., Any], array: Any, dtype: Any, width: int | None) -> Any:
-    """Apply a row-wise function to a local array, or to a Dask array when it is needed.
-
-    The result has so many columns; None means one dimension.
-    """
-    if not is_dask(array):
-        return function(array)
-    if width is None:
-        return array.map_blocks(function, dtype=dtype, drop_axis=1)
-    return array.map_blocks(function, dtype=dtype, chunks=(array.chunks[0], (width,)))
-
-
-def encode_labels_of_blocks(y: Any, sample_weight: Any = None) -> tuple[Any, Any]:
-    """Classes, sorted, and one-hot targets as a Dask array, for labels on a cluster: one pass over the labels.
-
-    A class whose samples all have weight zero is not there.
-    """
-    import dask
-
-    labels, _ = row_chunks("y", y)
-    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-    if labels.ndim != 1:
-        raise ValueError(f"y must be one label per sample, got an array of shape {labels.shape}.")
-    arrays = [labels]
-    if sample_weight is not None:
-        weight, _ = row_chunks("sample_weight", sample_weight)
-        if weight.shape != labels.shape:
-            raise ValueError(f"sample_weight must have shape {labels.shape}, got {weight.shape}.")
-        arrays.append(weight.rechunk(labels.chunks))
-    find, merge = (dask.delayed(function, pure=False) for function in (_labels_of_block, _merged_labels))
-    blocks = zip(*(array.to_delayed() for array in arrays), strict=True)
-    classes = classes_of(computed(merge([find(*block) for block in blocks])))
-    encode, chunks = partial(one_hot, classes=classes), (labels.chunks[0], (len(classes),))
-    return classes, labels.map_blocks(encode, dtype=np.float64, new_axis=1, chunks=chunks)
-
-
-def _labels_of_block(labels: Any, weight: Any = None) -> Any:
-    labels = check_labels(labels)
-    return distinct_labels(labels if weight is None else labels[np.asarray(weight) > 0])
-
-
-def _merged_labels(parts: list[Any]) -> Any:
-    return distinct_labels(np.concatenate(parts))
 
 
 # Clusters -----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
-from .._dask import encode_labels_of_blocks, is_dask, row_chunks, row_wise
+from .._dask import is_dask
 from .._lazy import attributes
 from .base import Design, LocalDesign, PassCounter, Sum, WrappedDesign, check_overflow, check_underflow
 from .columns import Columns, DenseColumns, GramCache, SparseColumns
@@ -20,7 +20,7 @@ from .sparse import SparseDesign
 from .standardized import StandardizedDesign, column_deviations, standardize
 
 if TYPE_CHECKING:
-    from .dask import DaskDesign
+    from .dask import DaskDesign, encode_labels_of_blocks, row_chunks, row_wise
     from .disk import Storage, is_stored
     from .disk.memmap_design import MemmapDesign
 
@@ -48,6 +48,7 @@ __all__ = [
     "check_underflow",
     "column_deviations",
     "encode_labels_of_blocks",
+    "far_design",
     "is_dask",
     "is_stored",
     "open_matrix",
@@ -61,7 +62,7 @@ __all__ = [
 
 # Data elsewhere than in memory have modules that are imported when such data come.
 _NAMES_OF = {
-    "dask": ("DaskDesign",),
+    "dask": ("DaskDesign", "encode_labels_of_blocks", "row_chunks", "row_wise"),
     "disk": ("is_stored",),
     "disk.memmap_design": ("MemmapDesign",),
 }
@@ -85,21 +86,27 @@ def as_design(X: Any) -> Design:
         return _dense_design(X)
     if sp.issparse(X):
         return _sparse_design(X)
-    return _far_design(X)
+    design = far_design(X)
+    return _dense_design(X) if design is None else design
 
 
-def _far_design(X: Any) -> Design:
-    """The design of what may be elsewhere: on a cluster, or on disk."""
+def far_design(X: Any) -> Design | None:
+    """The design of data that are elsewhere than in memory, on a cluster or on disk, or of a design; None for others.
+
+    Matrices on disk that are small are read into memory, and small memory maps are as good as there.
+    """
     from .dask import DaskDesign
     from .disk import default_max_memory, is_stored, why_not_flat
     from .disk.memmap_design import MemmapDesign
 
+    if isinstance(X, Design):
+        return X
     if is_dask(X):
         return DaskDesign(X)
     if isinstance(X, np.memmap):  # which joblib hands to its workers: usually small
         small = X.nbytes * _SMALL_SHARE <= default_max_memory()
-        return _dense_design(X) if small or X.ndim != 2 or why_not_flat(X) is not None else MemmapDesign(X)
-    return open_matrix(X) if is_stored(X) else _dense_design(X)
+        return None if small or X.ndim != 2 or why_not_flat(X) is not None else MemmapDesign(X)
+    return open_matrix(X) if is_stored(X) else None
 
 
 def open_matrix(source: Any, max_memory: Any = None) -> Design:

@@ -12,6 +12,19 @@ from .._typing import FloatArray, IndexArray
 from .base import LocalDesign
 
 
+def merged_means(
+    mean: FloatArray, rest: FloatArray, other_mean: FloatArray, other_rest: FloatArray, share: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Means of two sets of samples together, what rounding took off them, and the distance between those of the sets.
+
+    ``share`` is the other set's part of the weight; a negative one takes it off. This is the update of Chan, Golub and
+    LeVeque: squares about the new means are those of both sets about their own, and what the means differ by.
+    """
+    distance = (other_mean - mean) + (other_rest - rest)
+    mean, rest = two_sum(mean, rest + share * distance)
+    return mean, rest, distance
+
+
 @dataclass(frozen=True, eq=False)
 class ColumnMoments:
     """Means and centered squares of the columns of some samples; ``a + b`` are those of both sets of samples.
@@ -36,13 +49,11 @@ class ColumnMoments:
 
     def __add__(self, other: ColumnMoments) -> ColumnMoments:
         large, small = (self, other) if self.total_weight >= other.total_weight else (other, self)
-        total = large.total_weight + small.total_weight
         if small.total_weight == 0.0:
             return large
-        # The update of Chan, Golub and LeVeque: squares about two means, and what the means differ by.
+        total = large.total_weight + small.total_weight
         share = small.total_weight / total
-        distance = (small.mean - large.mean) + (small.rest - large.rest)
-        mean, rest = two_sum(large.mean, large.rest + share * distance)
+        mean, rest, distance = merged_means(large.mean, large.rest, small.mean, small.rest, share)
         squares = large.squares + small.squares + share * large.total_weight * distance * distance
         return ColumnMoments(total, mean, rest, squares)
 
