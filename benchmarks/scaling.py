@@ -37,8 +37,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import groupowl as go
-from groupowl.designs import DaskDesign, DenseDesign, SparseDesign, as_design, blocks
-from groupowl.designs import distributed as dask_blocks
+from groupowl.designs import DaskDesign, DenseDesign, SparseDesign, as_design
+from groupowl.designs.dask import blocks, dask_design
 from groupowl.losses import resolve_loss
 
 OUT = Path("docs/measured")
@@ -49,7 +49,7 @@ COMMON = 20  # columns that many samples have, in sparse data
 PLANTED = 6
 SEED = 0
 # Functions of a block that are products with X, or read it as a whole.
-PRODUCTS = ("_block_product", "_block_correlations", "_block_gram", "_block_moments", "_block_columns")
+PRODUCTS = ("block_product", "block_correlations", "block_gram", "checked_moments", "block_columns")
 LOSSES = ("squared", "multinomial")
 # What the calculation for a large cluster assumes and cannot measure here.
 PAPER = {"n": 1e9, "d": 1e5, "q": 5, "workers": 100, "rows_per_block": 1e6, "bandwidth": 1e9}
@@ -380,9 +380,9 @@ def cluster(workers: int) -> Iterator[Any]:
 def install_stopwatch() -> None:
     """On a worker: count the seconds of functions of blocks that are products."""
     watch = Stopwatch()
-    dask_blocks.stopwatch = watch
+    dask_design.stopwatch = watch
     for name in PRODUCTS:
-        setattr(dask_blocks, name, watch.wrapped(getattr(dask_blocks, name)))
+        setattr(dask_design, name, watch.wrapped(getattr(dask_design, name)))
 
 
 def traffic(client: Any) -> tuple[int, int, float]:
@@ -397,7 +397,7 @@ def traffic(client: Any) -> tuple[int, int, float]:
 
 def sent_and_busy(dask_worker: Any) -> tuple[list[tuple[str, int]], float]:
     log = [(entry["who"], entry["total"]) for entry in dask_worker.transfer_outgoing_log]
-    return log, dask_blocks.stopwatch.seconds
+    return log, dask_design.stopwatch.seconds
 
 
 def ready(client: Any, *collections: Any) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from groupowl.designs import DaskDesign, blocks
+from groupowl.designs import DaskDesign
+from groupowl.designs.dask import blocks
 
 
 def row_chunks(A, sizes):

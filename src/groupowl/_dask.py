@@ -25,21 +25,26 @@ def is_dask(values: Any) -> bool:
     return hasattr(values, "__dask_graph__") and type(values).__module__.startswith(("dask.", "dask_expr."))
 
 
-def as_row_chunks(name: str, values: Any) -> tuple[Any, list[str] | None]:
-    """A Dask array of known shape in chunks of rows, and the names of its columns, if it has any."""
+def as_row_chunks(
+    name: str, values: Any, convert: Callable[[str, Any], Any] = numeric_array
+) -> tuple[Any, list[str] | None]:
+    """A Dask array of known shape in chunks of rows, and the names of its columns, if it has any.
+
+    Local data are converted to an array first.
+    """
     import dask.array as da
 
-    names: list[str] | None = None
-    if is_dask(values) and not isinstance(values, da.Array):
-        if not hasattr(type(values), "to_dask_array"):
-            kind = f"{type(values).__module__.partition('.')[0]} {type(values).__name__}"
-            raise TypeError(f"{name} must be a Dask array or data frame, got a {kind}. Convert it first.")
-        columns = list(getattr(values, "columns", []))
-        names = columns if columns and all(isinstance(column, str) for column in columns) else None
+    is_frame = hasattr(type(values), "to_dask_array")
+    if is_dask(values) and not is_frame and not isinstance(values, da.Array):
+        kind = f"{type(values).__module__.partition('.')[0]} {type(values).__name__}"
+        raise TypeError(f"{name} must be a Dask array or data frame, got a {kind}. Convert it first.")
+    columns = list(getattr(values, "columns", []))
+    names = columns if columns and all(isinstance(column, str) for column in columns) else None
+    if not is_dask(values):
+        values = da.from_array(convert(name, values), chunks=-1)
+    elif is_frame:
         await_workers()
         values = values.to_dask_array(lengths=True)
-    elif not is_dask(values):
-        values = da.from_array(numeric_array(name, values), chunks=-1)
     refuse_mask(name, values._meta)
     if any(np.isnan(length) for length in values.shape):
         await_workers()

@@ -40,9 +40,9 @@ def test_blocks_add_up(make, cuts):
     found = moments_of_blocks(make(A), w, cuts)
     mean = (w * A).sum(axis=0) / w.sum()
     assert found.total_weight == pytest.approx(w.sum(), rel=1e-14)
-    np.testing.assert_allclose(found.means, mean, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-14, atol=1e-15)
     deviation = np.sqrt((w * (A - mean) ** 2).sum(axis=0))
-    np.testing.assert_allclose(found.norms(found.means), deviation, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(found.norms(found.mean), deviation, rtol=1e-11, atol=1e-13)
     for center in (None, np.linspace(-3.0, 5.0, 6)):
         expected = np.sqrt((w * (A - (0.0 if center is None else center)) ** 2).sum(axis=0))
         np.testing.assert_allclose(found.norms(center), expected, rtol=1e-13)
@@ -55,9 +55,9 @@ def test_constant_columns_are_exact(make):
     A = np.tile(constants, (1000, 1))
     w = np.random.default_rng(0).uniform(0.1, 1.0, (1000, 1))
     found = moments_of_blocks(make(A), w, np.arange(7, 1000, 7))
-    np.testing.assert_array_equal(found.means, constants)
+    np.testing.assert_array_equal(found.mean, constants)
     assert not found.squares.any()
-    assert not found.norms(found.means).any()
+    assert not found.norms(found.mean).any()
 
 
 def test_many_blocks_keep_a_small_spread_on_a_large_offset():
@@ -65,8 +65,8 @@ def test_many_blocks_keep_a_small_spread_on_a_large_offset():
     w = np.full((5000, 1), 1 / 5000)
     found = moments_of_blocks(A, w, np.arange(1, 5000))
     spread = np.ptp(A) / 2
-    assert found.norms(found.means)[0] == pytest.approx(spread, rel=1e-3)
-    assert found.means[0] - 1e8 == pytest.approx(spread, abs=2e-8)
+    assert found.norms(found.mean)[0] == pytest.approx(spread, rel=1e-3)
+    assert found.mean[0] - 1e8 == pytest.approx(spread, abs=2e-8)
 
 
 def test_blocks_without_samples_change_nothing():
@@ -74,7 +74,7 @@ def test_blocks_without_samples_change_nothing():
     empty = block_moments(as_design(np.ones((1, 6))).rows(np.zeros(0, dtype=np.intp)), w[:0])
     whole = block_moments(as_design(A), w)
     for found in (empty + whole, whole + empty):
-        np.testing.assert_array_equal(found.means, whole.means)
+        np.testing.assert_array_equal(found.mean, whole.mean)
         np.testing.assert_array_equal(found.squares, whole.squares)
     assert (empty + empty).total_weight == 0.0
 
@@ -84,5 +84,5 @@ def test_columns_side_by_side():
     whole = block_moments(as_design(A), w)
     parts = [block_moments(as_design(A[:, columns]), w) for columns in (slice(0, 2), slice(2, 6))]
     found = ColumnMoments.side_by_side(parts)
-    np.testing.assert_allclose(found.means, whole.means, rtol=1e-14)
+    np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-14)
     np.testing.assert_allclose(found.norms(), whole.norms(), rtol=1e-14)

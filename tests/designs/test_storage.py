@@ -15,8 +15,8 @@ import zarr
 
 import groupowl as go
 from groupowl.designs import DenseDesign, MemmapDesign, SparseDesign, as_design, open_matrix
-from groupowl.designs.storage import ChosenRows, FlatFile, RowBlocks, format_bytes, open_storage, parse_memory
-from groupowl.designs.storage.memory import machine_memory
+from groupowl.designs.disk import ChosenRows, FlatFile, RowBlocks, format_bytes, open_storage, parse_memory
+from groupowl.designs.disk.memory import machine_memory
 from storage_support import (
     STORAGES,
     column_names,
@@ -126,7 +126,7 @@ def test_a_pass_reads_every_byte_once(kind):
 
 @pytest.mark.parametrize("kind", ["hdf5 float32 chunks", "zarr", "folder of parquet", "folder of sparse npz"])
 def test_what_is_compressed_together_is_read_once(kind, monkeypatch):
-    monkeypatch.setattr("groupowl.designs.storage.base._GAP_BYTES", 1)  # rows here are too short to be read alone
+    monkeypatch.setattr("groupowl.designs.disk.base._GAP_BYTES", 1)  # rows here are too short to be read alone
     storage = open_storage(STORAGES[kind](make_table()))
     rows = np.arange(0, N, 3)
     storage.take_rows(rows)
@@ -546,14 +546,14 @@ def test_small_matrices_are_read_into_memory(kind):
 
 @pytest.mark.parametrize("kind", STORAGES)
 def test_large_matrices_stay_on_disk(kind, monkeypatch):
-    monkeypatch.setattr("groupowl.designs.storage.memory.machine_memory", lambda: 8 * 4 * 1000)
-    monkeypatch.setattr("groupowl.designs.store.Store.reserve", lambda *args: None)
+    monkeypatch.setattr("groupowl.designs.disk.memory.machine_memory", lambda: 8 * 4 * 1000)
+    monkeypatch.setattr("groupowl.designs.disk.store.Store.reserve", lambda *args: None)
     source = STORAGES[kind](make_table())
     if "npz" in kind or "parquet" in kind or "zarr" in kind or "hdf5" in kind:  # pieces of these are larger than that
-        monkeypatch.setattr("groupowl.designs.storage.base.Storage.least_bytes", 1)
-        monkeypatch.setattr("groupowl.designs.storage.NpzFile.least_bytes", 1)
-        monkeypatch.setattr("groupowl.designs.storage.ParquetTable.least_bytes", 1)
-        monkeypatch.setattr("groupowl.designs.storage.folder.RowBlocks.least_bytes", 1)
+        monkeypatch.setattr("groupowl.designs.disk.base.Storage.least_bytes", 1)
+        monkeypatch.setattr("groupowl.designs.disk.NpzFile.least_bytes", 1)
+        monkeypatch.setattr("groupowl.designs.disk.ParquetTable.least_bytes", 1)
+        monkeypatch.setattr("groupowl.designs.disk.RowBlocks.least_bytes", 1)
     assert isinstance(as_design(source), MemmapDesign)
     assert not isinstance(open_matrix(source, max_memory="1MB"), MemmapDesign)
 
@@ -566,7 +566,7 @@ def test_maps_that_are_small_are_not_copied():
 
 
 def test_large_maps_that_are_not_contiguous_are_used_as_they_are(monkeypatch):
-    monkeypatch.setattr("groupowl.designs.storage.default_max_memory", lambda: 800)
+    monkeypatch.setattr("groupowl.designs.disk.default_max_memory", lambda: 800)
     assert type(as_design(memory_map(make_table())[::2])) is DenseDesign
 
 
@@ -642,5 +642,5 @@ def test_memory_of_the_machine_respects_control_groups(tmp_path):
 
 
 def test_a_quarter_of_the_machine_by_default(monkeypatch):
-    monkeypatch.setattr("groupowl.designs.storage.memory.machine_memory", lambda: 4000)
+    monkeypatch.setattr("groupowl.designs.disk.memory.machine_memory", lambda: 4000)
     assert parse_memory(None) == 1000

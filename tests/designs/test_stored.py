@@ -33,9 +33,9 @@ LARGE_FIT = Path(__file__).parents[1] / "long" / "large_file.py"
 def _small_blocks(request, monkeypatch):
     """Several pieces per pass, although the tables are small."""
     if "real_sizes" not in request.keywords:
-        monkeypatch.setattr("groupowl.designs.store._LARGEST_BUFFER", 3000)
-        monkeypatch.setattr("groupowl.designs.storage.columns._GATHER_BYTES", 1000)
-        monkeypatch.setattr("groupowl.designs.store.Store.batch_bytes", 3000)
+        monkeypatch.setattr("groupowl.designs.disk.store._LARGEST_BUFFER", 3000)
+        monkeypatch.setattr("groupowl.designs.disk.store._GATHER_BYTES", 1000)
+        monkeypatch.setattr("groupowl.designs.disk.store.Store.batch_bytes", 3000)
 
 
 def make_data(loss="squared", sparse=False):
@@ -246,7 +246,7 @@ def test_a_product_with_nothing_reads_nothing():
 def small_memory(monkeypatch, columns, copies=0):
     """Room for so many columns, and for copies in double precision."""
     room = columns * N * 8 + 4 * 8 * N * copies
-    monkeypatch.setattr("groupowl.designs.store.Store.available", room)
+    monkeypatch.setattr("groupowl.designs.disk.store.Store.available", room)
 
 
 @pytest.mark.parametrize("kind", ["npy C float64", "npy F float64", "folder of npy", "hdf5"])

@@ -21,7 +21,7 @@ import distributed
 import groupowl as go
 from dask_support import planted, random_rows, row_chunks, targets_of
 from groupowl.designs import DaskDesign
-from groupowl.designs import distributed as dask_design
+from groupowl.designs.dask import dask_design
 from support import make_case
 
 LOSSES = ["squared", "multinomial"]

@@ -11,7 +11,7 @@ import pytest
 
 from dask_support import COLLECTIONS
 from groupowl.designs import DaskDesign, standardize
-from groupowl.designs.blocks import Blocks
+from groupowl.designs.dask.blocks import Blocks
 
 
 def load_contract():

@@ -21,7 +21,8 @@ from dask_support import (
     row_chunks,
     targets_of,
 )
-from groupowl.designs import DaskDesign, distributed, tasks
+from groupowl.designs import DaskDesign
+from groupowl.designs.dask import dask_design
 from support import make_case
 
 LOSSES = ["squared", "multinomial"]
@@ -92,12 +93,12 @@ def test_products_with_all_of_X(loss, monkeypatch):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_no_product_is_computed_twice(loss, fit_intercept, way, monkeypatch):
     """Every product with all of X visits every block once, also where several task graphs need its result."""
-    monkeypatch.setattr(distributed, "_EXPECTED_STEPS", way)
+    monkeypatch.setattr(dask_design, "_EXPECTED_STEPS", way)
     case = small_case(loss, fit_intercept=fit_intercept)
     made, matmul = [], DaskDesign.matmul
     with (
         counted_products(monkeypatch, D) as products,
-        counted(monkeypatch, tasks, "block_product", "block_correlations") as calls,
+        counted(monkeypatch, dask_design, "block_product", "block_correlations") as calls,
         monkeypatch.context() as patch,
     ):
         patch.setattr(DaskDesign, "matmul", lambda self, *a: made.append(self.n_features) or matmul(self, *a))
@@ -197,11 +198,11 @@ def test_statistics_take_one_pass():
 
 def test_columns_move_once_and_targets_too(monkeypatch):
     """Targets and weights that were brought near stay there for later rounds."""
-    monkeypatch.setattr(distributed, "_EXPECTED_STEPS", 1_000_000)
+    monkeypatch.setattr(dask_design, "_EXPECTED_STEPS", 1_000_000)
     case = small_case("multinomial", fraction=0.02)
-    fetched, gathered = distributed.fetched, []
+    fetched, gathered = dask_design.fetched, []
     monkeypatch.setattr(
-        distributed, "fetched", lambda handle: gathered.append(handle.function is None) or fetched(handle)
+        dask_design, "fetched", lambda handle: gathered.append(handle.function is None) or fetched(handle)
     )
     solve(case, computed_rows(case.X), solver=go.WorkingSet(first_size=2, compress=False))
     assert gathered.count(True) == 2

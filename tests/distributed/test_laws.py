@@ -13,7 +13,8 @@ import pytest
 
 import groupowl as go
 from dask_support import COLLECTIONS, column_chunks, computed_rows, frame, row_chunks, sparse_rows, without_warning
-from groupowl.designs import DaskDesign, distributed
+from groupowl.designs import DaskDesign
+from groupowl.designs.dask import dask_design
 from support import make_case
 
 LOSSES = ["squared", "multinomial"]
@@ -24,7 +25,7 @@ N, D = 90, 14
 
 @pytest.fixture(params=WAYS)
 def way(request, monkeypatch):
-    monkeypatch.setattr(distributed, "_EXPECTED_STEPS", WAYS[request.param])
+    monkeypatch.setattr(dask_design, "_EXPECTED_STEPS", WAYS[request.param])
     return request.param
 
 
@@ -73,7 +74,7 @@ def test_both_ways_of_inner_solves(make, loss, fit_intercept, weighted, way):
 def test_the_ways_are_different_ways(monkeypatch):
     case, ways = case_of(4, "multinomial"), {}
     for name, steps in WAYS.items():
-        monkeypatch.setattr(distributed, "_EXPECTED_STEPS", steps)
+        monkeypatch.setattr(dask_design, "_EXPECTED_STEPS", steps)
         near = []
         brought = DaskDesign.brought_near
         with monkeypatch.context() as patch:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import zarr
 
 from groupowl.designs import as_design
-from groupowl.designs.storage import memory
+from groupowl.designs.disk import memory
 from groupowl.estimators import GroupOWLRegressor
 from groupowl.storage import load, save
 from groupowl.tables import TableError, read_sheet

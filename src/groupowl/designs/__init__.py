@@ -21,10 +21,9 @@ from .standardized import StandardizedDesign, column_deviations, standardize
 from .statistics import SufficientStatistics
 
 if TYPE_CHECKING:
-    from .chunked import encode_labels_of_blocks, row_chunks, row_wise
-    from .distributed import DaskDesign
-    from .storage import Storage, is_stored
-    from .stored import MemmapDesign
+    from .dask import DaskDesign, encode_labels_of_blocks, row_chunks, row_wise
+    from .disk import Storage, is_stored
+    from .disk.memmap_design import MemmapDesign
 
 __all__ = [
     "Basis",
@@ -56,6 +55,7 @@ __all__ = [
     "column_deviations",
     "compress_qr",
     "encode_labels_of_blocks",
+    "far_design",
     "is_dask",
     "is_stored",
     "largest_square",
@@ -70,10 +70,9 @@ __all__ = [
 
 # Data elsewhere than in memory have modules that are imported when such data come.
 _NAMES_OF = {
-    "chunked": ("encode_labels_of_blocks", "row_chunks", "row_wise"),
-    "distributed": ("DaskDesign",),
-    "storage": ("is_stored",),
-    "stored": ("MemmapDesign",),
+    "dask": ("DaskDesign", "encode_labels_of_blocks", "row_chunks", "row_wise"),
+    "disk": ("is_stored",),
+    "disk.memmap_design": ("MemmapDesign",),
 }
 
 if not TYPE_CHECKING:
@@ -97,22 +96,27 @@ def as_design(X: Any) -> Design:
         return _sparse_design(X)
     if isinstance(X, SufficientStatistics):
         return StatisticsDesign(X)
-    return _far_design(X)
+    design = far_design(X)
+    return _dense_design(X) if design is None else design
 
 
-def _far_design(X: Any) -> Design:
-    """The design of what may be elsewhere: on a cluster, or on disk."""
-    from .distributed import DaskDesign
-    from .storage import default_max_memory, is_stored
-    from .storage.flat import why_not_flat
-    from .stored import MemmapDesign
+def far_design(X: Any) -> Design | None:
+    """The design of data that are elsewhere than in memory, on a cluster or on disk, or of a design; None for others.
 
+    Matrices on disk that are small are read into memory, and small memory maps are as good as there.
+    """
+    from .dask import DaskDesign
+    from .disk import default_max_memory, is_stored, why_not_flat
+    from .disk.memmap_design import MemmapDesign
+
+    if isinstance(X, Design):
+        return X
     if is_dask(X):
         return DaskDesign(X)
     if isinstance(X, np.memmap):  # which joblib hands to its workers: usually small
         small = X.nbytes * _SMALL_SHARE <= default_max_memory()
-        return _dense_design(X) if small or X.ndim != 2 or why_not_flat(X) is not None else MemmapDesign(X)
-    return open_matrix(X) if is_stored(X) else _dense_design(X)
+        return None if small or X.ndim != 2 or why_not_flat(X) is not None else MemmapDesign(X)
+    return open_matrix(X) if is_stored(X) else None
 
 
 def open_matrix(source: Any, max_memory: Any = None) -> Design:
@@ -120,11 +124,11 @@ def open_matrix(source: Any, max_memory: Any = None) -> Design:
 
     See :class:`MemmapDesign` for what the source may be. The design has ``feature_names`` where the source has names.
     """
-    from .storage import open_storage, parse_memory
-    from .stored import MemmapDesign
+    from .disk import open_storage, parse_memory
+    from .disk.memmap_design import MemmapDesign
 
     storage = open_storage(source)
-    if storage.column_bytes * storage.shape[1] * _SMALL_SHARE > parse_memory(max_memory):
+    if storage.memory_bytes * _SMALL_SHARE > parse_memory(max_memory):
         return MemmapDesign(storage, max_memory)
     return _in_memory(storage)
 

@@ -1,4 +1,4 @@
-"""Weighted means and centred squares of columns, block by block: what one pass can tell of X alone."""
+"""Weighted means and centered squares of columns, block by block: what one pass can tell of X alone."""
 
 from __future__ import annotations
 
@@ -7,14 +7,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._typing import FloatArray
+from .._typing import FloatArray, IndexArray
 from ..norm.kernels import two_sum
 from .base import LocalDesign
 
 
+def merged_means(
+    mean: FloatArray, rest: FloatArray, other_mean: FloatArray, other_rest: FloatArray, share: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Means of two sets of samples together, what rounding took off them, and the distance between those of the sets.
+
+    ``share`` is the other set's part of the weight; a negative one takes it off. This is the update of Chan, Golub and
+    LeVeque: squares about the new means are those of both sets about their own, and what the means differ by.
+    """
+    distance = (other_mean - mean) + (other_rest - rest)
+    mean, rest = two_sum(mean, rest + share * distance)
+    return mean, rest, distance
+
+
 @dataclass(frozen=True, eq=False)
 class ColumnMoments:
-    """Means and centred squares of the columns of some samples; ``a + b`` are those of both sets of samples.
+    """Means and centered squares of the columns of some samples; ``a + b`` are those of both sets of samples.
 
     Attributes
     ----------
@@ -36,13 +49,11 @@ class ColumnMoments:
 
     def __add__(self, other: ColumnMoments) -> ColumnMoments:
         large, small = (self, other) if self.total_weight >= other.total_weight else (other, self)
-        total = large.total_weight + small.total_weight
         if small.total_weight == 0.0:
             return large
-        # The update of Chan, Golub and LeVeque: squares about two means, and what the means differ by.
+        total = large.total_weight + small.total_weight
         share = small.total_weight / total
-        distance = (small.mean - large.mean) + (small.rest - large.rest)
-        mean, rest = two_sum(large.mean, large.rest + share * distance)
+        mean, rest, distance = merged_means(large.mean, large.rest, small.mean, small.rest, share)
         squares = large.squares + small.squares + share * large.total_weight * distance * distance
         return ColumnMoments(total, mean, rest, squares)
 
@@ -50,10 +61,9 @@ class ColumnMoments:
         """The same for weights times a factor."""
         return ColumnMoments(factor * self.total_weight, self.mean, self.rest, factor * self.squares)
 
-    @property
-    def means(self) -> FloatArray:
-        """Weighted mean of each column."""
-        return self.mean
+    def restrict(self, columns: IndexArray) -> ColumnMoments:
+        """Moments of some columns."""
+        return ColumnMoments(self.total_weight, self.mean[columns], self.rest[columns], self.squares[columns])
 
     def norms(self, center: FloatArray | None = None) -> FloatArray:
         """``sqrt(sum_i w_i (x_ij - center_j)^2)`` of each column; ``center`` is 0 by default."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._files import fresh_folder, standing
-from ..designs.storage.npz import read_archive
+from ..designs.disk.npy import read_archive
 from ..versions import installed_version
 
 #: Goes up whenever earlier versions cannot read what is written.

@@ -17,10 +17,9 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from .._checks import IMPUTE, sparse_array
 from .._text import listed
 from ..designs import MemmapDesign, open_matrix
-from ..designs.storage import open_storage
-from ..designs.storage.chunked import INSIDE
-from ..designs.storage.memory import check_fits, check_sparse_shape, most_columns, too_many_columns
-from ..designs.storage.npz import read_archive
+from ..designs.disk import INSIDE, open_storage
+from ..designs.disk.memory import check_fits, check_sparse_shape, most_columns, too_many_columns
+from ..designs.disk.npy import read_archive
 from .arff import read_arff
 from .delimited import format_suffix, open_bytes, read_delimited
 from .names import NumberedNames, check_names, own_names

@@ -3,30 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._checks import NO_WEIGHT, REAL_KINDS, check_data_shape, numeric_array
-from .._dask import as_row_chunks, is_dask
-from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import nonzero_rows
-from . import tasks
-from .base import Design, PassCounter, Sum
-from .blocks import Blocks, Total, fetched, graph_of, summed
-from .chunked import blocks_of, present_blocks, what_else
-from .factors import NO_SAMPLES, CompressedData
-from .moments import ColumnMoments
-from .statistics import SufficientStatistics
-from .tasks import Place
+from ..._checks import (
+    IMPUTE,
+    NO_WEIGHT,
+    REAL_KINDS,
+    check_data_shape,
+    check_finite,
+    check_sample_weight,
+    check_targets,
+    numeric_array,
+    sparse_array,
+)
+from ..._dask import as_row_chunks, is_dask
+from ..._typing import FloatArray, Handle, IndexArray
+from ...norm.kernels import nonzero_rows
+from ..base import Design, LocalDesign, PassCounter, Sum
+from ..dense import DenseDesign, dense_storage
+from ..factors import NO_SAMPLES, CompressedData
+from ..moments import ColumnMoments, block_moments
+from ..sparse import SparseDesign
+from ..statistics import SufficientStatistics
+from .blocks import Blocks, Total, blocks_of, exported, fetched, summed
 
 # A task graph takes as long as so many floating-point operations, and as moving so many bytes.
 _JOURNEY = 1e8
 _JOURNEY_BYTES = 1 << 18
 # Inner steps that a working set is expected to need, for the choice between moving its columns and stepping far away.
 _EXPECTED_STEPS = 100
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a block is among the chunks of X, and how many rows it has."""
+
+    number: int
+    size: int
 
 
 class DaskDesign(Design):
@@ -70,28 +89,28 @@ class DaskDesign(Design):
         array, names = as_row_chunks("X", X)
         check_data_shape(array.shape)
         if array.dtype.kind not in REAL_KINDS:
-            raise TypeError(f"X must hold real numbers, {what_else(X, array)}. Convert it first.")
-        dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        blocks, places = present_blocks(array)
-        self._set(blocks, places, int(array.shape[1]), dtype, PassCounter(), 1.0 / array.shape[1])
+            raise TypeError(f"X must hold real numbers, {_what_else(X, array)}. Convert it first.")
+        blocks = blocks_of(array)
+        if not blocks.is_fleeting:  # local arrays would travel to the workers in every pass
+            blocks = blocks_of(array.persist())
+        self.places = [Place(number, int(size)) for number, size in enumerate(array.chunks[0]) if size]
+        self.X = blocks.chosen([place.number for place in self.places])
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+        self.dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+        self.passes = PassCounter()
+        self.unit = 1.0 / self.n_features
         self.feature_names = names
-
-    def _set(
-        self, X: Blocks, places: list[Place], n_features: int, dtype: Any, passes: PassCounter, unit: float
-    ) -> None:
-        self.X = X
-        self.places = places
-        self.shape = (sum(place.size for place in places), n_features)
-        self.dtype = dtype
-        self.passes = passes
-        self.unit = unit
         self._moments: tuple[Blocks, ColumnMoments] | None = None
         self._density = 1.0
 
     def _like(self, X: Blocks, places: list[Place], n_features: int) -> DaskDesign:
-        other = object.__new__(DaskDesign)
-        other._set(X, places, n_features, self.dtype, self.passes, self.unit)
-        other._density = self._density
+        """The same with other blocks."""
+        other = copy(self)
+        other.X = X
+        other.places = places
+        other.shape = (sum(place.size for place in places), n_features)
+        other.feature_names = None
+        other._moments = None
         return other
 
     @property
@@ -107,9 +126,9 @@ class DaskDesign(Design):
         self.charge(len(support))
         shift = np.zeros(B.shape[1]) if offset is None else offset
         if len(support) == 0:
-            return self.map(tasks.constant_rows, self._numbered, row=shift)
+            return self.map(constant_rows, self._numbered, row=shift)
         constants = {"support": support, "rows": B[support], "offset": shift}
-        return Blocks(function=tasks.block_product, samples=(self.X,), constants=constants, reads_X=True)
+        return Blocks(function=block_product, samples=(self.X,), constants=constants, reads_X=True)
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T``, added up on the workers."""
@@ -118,7 +137,7 @@ class DaskDesign(Design):
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
         """``X^T T`` and sums over samples in one task graph."""
         self.charge(self.n_features)
-        C, *values = summed((tasks.block_correlations, self.X, T), *sums)
+        C, *values = summed((block_correlations, self.X, T), *sums)
         return C, values
 
     # Sample space -----------------------------------------------------------------------------------
@@ -127,7 +146,7 @@ class DaskDesign(Design):
         """Adopt an array: a Dask array with as many rows as X, or a local one, which is sent to the workers."""
         if isinstance(values, Blocks):
             return values
-        return self.map(tasks.in_double_precision, self._row_blocks("the array of samples", values))
+        return self.map(_in_double_precision, self._row_blocks("the array of samples", values))
 
     def _row_blocks(self, name: str, values: Any, ndim: tuple[int, ...] = (2,)) -> Blocks:
         """An array as users give it, in the blocks of X."""
@@ -179,30 +198,30 @@ class DaskDesign(Design):
         total_weight: float | None = None,
     ) -> tuple[Design, Handle, Handle]:
         """Targets and weights on the workers, checked block by block."""
-        Y = self.map(partial(tasks.checked_targets, check=check), self._row_blocks("Y", Y, (1, 2)), self._numbered)
+        Y = self.map(partial(checked_targets, check=check), self._row_blocks("Y", Y, (1, 2)), self._numbered)
         if sample_weight is None:
-            w = self.map(tasks.unit_weights, Y)
+            w = self.map(constant_rows, self._numbered, row=np.ones(1))
         else:
-            w = self.map(tasks.checked_weights, self._row_blocks("sample_weight", sample_weight, (1,)), self._numbered)
-        total, counts, _ = summed((np.sum, w), (tasks.count_present, w), (tasks.widths, Y))
+            w = self.map(checked_weights, self._row_blocks("sample_weight", sample_weight, (1,)), self._numbered)
+        total, counts, _ = summed((np.sum, w), (count_present, w), (widths, Y))
         if not total > 0.0:
             raise ValueError(NO_WEIGHT)
         design = self
         if counts != [place.size for place in self.places]:
             design, Y, w = self._without_absent(counts, Y, w)
         if total_weight is not None:
-            w = self.map(tasks.scaled, w, factor=total_weight / total)
+            w = self.map(partial(np.multiply, total_weight / total), w)
         return design, Y, w
 
     def _without_absent(self, counts: list[int], Y: Blocks, w: Blocks) -> tuple[DaskDesign, Blocks, Blocks]:
         """Samples of positive weight, so many in each block; blocks without any are not there."""
         blocks = [i for i, count in enumerate(counts) if count]
         X, Y, w = (handle.chosen(blocks) for handle in (self.X, Y, w))
-        present = self.map(tasks.is_present, w)
-        X = Blocks(function=tasks.block_rows, samples=(X, present), is_fleeting=True)
+        X = Blocks(function=block_rows, samples=(X, w), is_fleeting=True)
         design = self._like(X, [Place(self.places[i].number, counts[i]) for i in blocks], self.n_features)
         design.unit = self.unit * design.n_samples / self.n_samples
-        return design, self.map(tasks.masked, Y, present), self.map(tasks.masked, w, present)
+        Y, w = (self.map(block_rows, handle, w) for handle in (Y, w))
+        return design, Y, w
 
     @property
     def _numbered(self) -> Blocks:
@@ -217,13 +236,10 @@ class DaskDesign(Design):
 
     def exported(self, samples: Handle, width: int | None = None) -> Any:
         """A dask.array, which Dask computes when it is asked to if the width is known."""
-        import dask.array as da
-
         if width is None:
-            width = summed((tasks.widths, samples))[0][0]
-        graph, parts = graph_of(self.map(tasks.in_double_precision, samples))
+            width = summed((widths, samples))[0][0]
         chunks = tuple(place.size for place in self.places), (width,)
-        return da.Array(graph, parts[0][0], chunks, dtype=np.float64)
+        return exported(self.map(_in_double_precision, samples), chunks)
 
     # Columns and rows -------------------------------------------------------------------------------
 
@@ -231,15 +247,15 @@ class DaskDesign(Design):
         """Of all columns in one pass, which also looks for what is not finite."""
         if self._moments is None or self._moments[0] is not w:
             self.charge(self.n_features)
-            moments = partial(tasks.checked_moments, n_features=self.n_features)
-            found, work = summed((moments, self.X, w, self._numbered), (tasks.block_work, self.X))
+            moments = partial(checked_moments, n_features=self.n_features)
+            found, work = summed((moments, self.X, w, self._numbered))[0]
             self._density = min(1.0, work / max(1, self.n_samples * self.n_features))
             self._moments = w, found
         return self._moments[1]
 
     def column_means(self, w: Handle) -> FloatArray:
         """Weighted means, from one pass that serves norms too."""
-        return self._column_moments(w).means
+        return self._column_moments(w).mean
 
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
         """Weighted norms about ``center``, from one pass that serves means too."""
@@ -249,14 +265,14 @@ class DaskDesign(Design):
         """Copies of some columns, kept on the workers; X itself if it is there already and all are asked for."""
         if not self.X.is_fleeting and np.array_equal(columns, np.arange(self.n_features)):
             return self._like(self.X, self.places, self.n_features)
-        X = Blocks(function=tasks.block_columns, samples=(self.X,), constants={"columns": columns}, reads_X=True)
+        X = Blocks(function=block_columns, samples=(self.X,), constants={"columns": columns}, reads_X=True)
         return self._like(X, self.places, len(columns))
 
     def largest_row(
         self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
     ) -> float:
         """Largest over the blocks."""
-        largest = partial(tasks.block_largest_row, constant=constant, mean=mean, scale=scale)
+        largest = partial(block_largest_row, constant=constant, mean=mean, scale=scale)
         return float(max(summed((largest, self.X, w))[0]))
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
@@ -268,7 +284,7 @@ class DaskDesign(Design):
     ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """All in one task graph."""
         self.charge(len(left) if right is left else len(left) + len(right))
-        product = partial(tasks.block_gram, left=left, right=None if right is left else right)
+        product = partial(block_gram, left=left, right=None if right is left else right)
         products, left_sums, right_sums, total = summed((product, self.X, w))[0]
         return products, left_sums, right_sums, float(total)
 
@@ -282,9 +298,9 @@ class DaskDesign(Design):
         moved_there = _EXPECTED_STEPS * (16 * len(columns) * n_tasks + _JOURNEY_BYTES)
         if moved_here > moved_there:
             return None
-        parts = fetched(self.map(tasks.block_columns, self.X, columns=columns))
+        parts = fetched(self.map(block_columns, self.X, columns=columns))
         is_sparse = any(sp.issparse(part) for part in parts)
-        near = tasks.local_design(sp.vstack(parts, format="csr") if is_sparse else np.concatenate(parts))
+        near = local_design(sp.vstack(parts, format="csr") if is_sparse else np.concatenate(parts))
         near.passes, near.unit = self.passes, self.unit
         return near
 
@@ -293,18 +309,15 @@ class DaskDesign(Design):
         if exact:
             return None
         self.charge(self.n_features)
-        return self.statistics(Y, w).compress(center)
-
-    def statistics(self, Y: Handle, w: Handle) -> SufficientStatistics:
-        """Sufficient statistics of all samples, in one pass."""
-        return summed((tasks.block_statistics, self.X, Y, w))[0]
+        statistics: SufficientStatistics = summed((block_statistics, self.X, Y, w))[0]
+        return statistics.compress(center)
 
     def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
         """All parts in one task graph; of each block the workers make statistics of every part that it has."""
         self.charge(self.n_features)
         kind = np.int8 if n_parts < 128 else np.int32  # one byte per sample travels to the workers
         labels = self._row_blocks("the parts", np.asarray(parts, dtype=kind)[:, None])
-        of_parts = partial(tasks.block_statistics_of_parts, n_parts=n_parts)
+        of_parts = partial(statistics_of_parts, n_parts=n_parts)
         found = summed((of_parts, self.X, Y, w, labels))[0].content
         if any(part is None for part in found):
             raise ValueError(NO_SAMPLES)
@@ -315,3 +328,129 @@ _NO_SINGLE_SAMPLES = (
     "a Dask collection does not give out single samples: solver='spgd' draws batches of them, and folds of "
     "cross-validation for classes or with a scorer index them. Use solver='auto', or data in memory."
 )
+
+
+_in_double_precision = partial(np.asarray, dtype=np.float64)
+
+
+def _what_else(X: Any, array: Any) -> str:
+    """What a collection has instead of numbers, for a message."""
+    kinds = dict(getattr(X, "dtypes", {}))
+    others = [f"{name!r} ({dtype})" for name, dtype in kinds.items() if getattr(dtype, "kind", "O") not in REAL_KINDS]
+    if not others:
+        return f"got a Dask array of dtype {array.dtype}"
+    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+    return f"but its columns {', '.join(others[:5])}{more} do not"
+
+
+# What workers do with a block of rows, each a function of local arrays -----------------------------------
+
+
+def local_design(block: Any) -> LocalDesign:
+    """The design of one block; sparse arrays of other packages become SciPy's."""
+    block = block.to_scipy_sparse() if hasattr(block, "to_scipy_sparse") else block
+    if sp.issparse(block):
+        return SparseDesign(sparse_array("X", block), unit=0.0)
+    return DenseDesign(dense_storage(np.asarray(block)), unit=0.0)
+
+
+def block_rows(block: Any, weight: FloatArray) -> Any:
+    """Rows of positive weight."""
+    present = weight[:, 0] > 0.0
+    return block if present.all() else local_design(block).X[np.flatnonzero(present)]
+
+
+def block_columns(block: Any, columns: IndexArray) -> Any:
+    """Some columns."""
+    restricted: Any = local_design(block).restrict(columns)
+    return restricted.X
+
+
+def block_product(block: Any, support: IndexArray, rows: FloatArray, offset: FloatArray) -> FloatArray:
+    """``X B + 1 offset^T`` from the non-zero rows of ``B``."""
+    return np.asfortranarray(local_design(block).restrict(support).matmul(rows, offset))  # as checked_targets says
+
+
+def constant_rows(place: Place, row: FloatArray) -> FloatArray:
+    """The same row for every sample."""
+    return np.asfortranarray(np.tile(row, (place.size, 1)))
+
+
+def block_correlations(block: Any, T: FloatArray) -> FloatArray:
+    """``X^T T``."""
+    return local_design(block).rmatmul(T)
+
+
+def block_gram(block: Any, w: FloatArray, left: IndexArray, right: IndexArray | None) -> tuple[Any, ...]:
+    """Products of columns, and sums to center them with; ``right`` is ``left`` if None."""
+    return local_design(block).gram_and_sums(left, left if right is None else right, w)
+
+
+def block_largest_row(block: Any, w: FloatArray, **arguments: Any) -> list[float]:
+    """Largest norm of a row, in a list: sums of these are lists of all blocks."""
+    return [local_design(block).largest_row(w, **arguments)]
+
+
+def checked_moments(block: Any, w: FloatArray, place: Place, n_features: int) -> tuple[ColumnMoments, float]:
+    """Moments of the columns of a block that has its shape and only finite entries; operations of a product with it."""
+    if np.shape(block) != (len(w), n_features):
+        raise ValueError(
+            f"block {place.number} of X has shape {np.shape(block)}, but its chunks say {(place.size, n_features)}. "
+            "Give Dask the right chunks, for example by map_blocks(..., chunks=), or let X.compute_chunk_sizes() find "
+            "them."
+        )
+    design = local_design(block)
+    moments = block_moments(design, w)
+    if not np.isfinite(moments.squares.sum()):
+        check_finite(f"X in block {place.number}", design.X, remedy=IMPUTE)
+    return moments, design.density * design.n_samples * design.n_features
+
+
+def block_statistics(block: Any, Y: FloatArray, w: FloatArray) -> SufficientStatistics:
+    """Sufficient statistics."""
+    return SufficientStatistics.from_arrays(local_design(block).X, Y, w[:, 0])
+
+
+@dataclass(frozen=True)
+class PartStatistics:
+    """Sufficient statistics of parts of the samples, None where a part has none so far."""
+
+    content: list[Any]
+
+    def __add__(self, other: PartStatistics) -> PartStatistics:
+        pairs = zip(self.content, other.content, strict=True)
+        return PartStatistics([b if a is None else a if b is None else a + b for a, b in pairs])
+
+
+def statistics_of_parts(block: Any, Y: FloatArray, w: FloatArray, labels: Any, n_parts: int) -> PartStatistics:
+    """Sufficient statistics of each part, by the labels of the samples."""
+    X, found = local_design(block).X, []
+    for part in range(n_parts):
+        rows = np.flatnonzero(labels[:, 0] == part)
+        found.append(block_statistics(X[rows], Y[rows], w[rows]) if len(rows) else None)
+    return PartStatistics(found)
+
+
+def checked_targets(block: Any, place: Place, check: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Targets that pass the checks of the loss; messages name the block."""
+    where = f" in block {place.number}"
+    Y = check_targets(block, place.size, where)
+    try:
+        return np.asfortranarray(check(Y))  # by tasks: sums over tasks are then sums of long vectors
+    except ValueError as error:
+        raise ValueError(f"{error} (Y{where})") from error
+
+
+def checked_weights(block: Any, place: Place) -> FloatArray:
+    """Sample weights as a column; messages name the block."""
+    return check_sample_weight(block, place.size, f" in block {place.number}")[:, None]
+
+
+def count_present(w: FloatArray) -> list[int]:
+    """Samples of positive weight, in a list."""
+    return [int(np.count_nonzero(w))]
+
+
+def widths(values: FloatArray) -> list[int]:
+    """Number of columns, in a list."""
+    return [values.shape[1]]

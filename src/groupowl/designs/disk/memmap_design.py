@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import nonzero_rows
-from .base import LocalDesign, PassCounter
-from .columns import SPARSE_SLOWDOWN, Columns, DenseColumns
-from .factors import CompressedData, compress_blocks
-from .statistics import SufficientStatistics, statistics_of_parts
-from .storage import ChosenRows, Storage, open_storage, parse_memory
+from ..._typing import FloatArray, Handle, IndexArray
+from ...norm.kernels import nonzero_rows
+from ..base import LocalDesign, PassCounter
+from ..columns import SPARSE_SLOWDOWN, Columns, DenseColumns
+from ..factors import CompressedData, compress_blocks
+from ..moments import ColumnMoments
+from ..statistics import SufficientStatistics, statistics_of_parts
+from . import ChosenRows, Storage, open_storage, parse_memory
 from .store import Store, as_local
 
-# Copies in double precision that centring, scaling and inner solves make of the columns of a working set.
+# Copies in double precision that centering, scaling and inner solves make of the columns of a working set.
 _COLUMN_COPIES = 4
 # Matrices of one number per pair of features that compression has at its worst moment, by moments and by QR.
 _GRAM_COPIES, _QR_COPIES = 10, 20
@@ -143,27 +144,21 @@ class MemmapDesign(LocalDesign):
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
         """``X B + 1 offset^T``; with few non-zero rows of ``B``, by their columns, which are kept."""
         support = np.flatnonzero(nonzero_rows(B))
-        columns = self._columns(support)
         Z = np.zeros((self.n_samples, B.shape[1]))
-        if len(support) and self._keeps(columns):
-            self.charge(len(support))
-            self._add_products(Z, columns, B[support], kept=True)
-        elif len(support) and self.X.by_columns:  # only those are read
-            self.charge(len(support))
-            self._add_products(Z, columns, B[support], kept=False)
-        elif len(support):
-            self.charge(self.n_features)
-            self._add_products(Z, self._chosen, B, kept=False)
+        if len(support):
+            columns = self._columns(support)
+            kept = self._keeps(columns)
+            only_support = kept or self.X.by_columns
+            B = B[support] if only_support else B
+            self.charge(len(B))
+            for rows, part, block in self._store.blocks(columns if only_support else self._chosen, kept=kept):
+                Z[rows] += block.matmul(B[part])
         return Z if offset is None else Z + offset
 
     def _keeps(self, columns: IndexArray) -> bool:
         """Whether these columns are in memory, if need be after reading them."""
         few = self._chosen is not None or len(columns) <= _MOST_KEPT * self.n_features
-        return self._store.cache.has(columns) or (few and self._store.keep(columns))
-
-    def _add_products(self, Z: FloatArray, columns: IndexArray | None, B: FloatArray, *, kept: bool) -> None:
-        for rows, part, block in self._store.blocks(columns, kept=kept):
-            Z[rows] += block.matmul(B[part])
+        return bool(np.all(self._store.cache.owner[columns] >= 0)) or (few and self._store.keep(columns))
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T``, one pass; in memory where only some columns are left, and they fit."""
@@ -178,7 +173,7 @@ class MemmapDesign(LocalDesign):
         return self._store.blocks(self._chosen, kept=kept)
 
     def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
-        """Squared norms of the rows, after centring and scaling; one pass."""
+        """Squared norms of the rows, after centering and scaling; one pass."""
         squares = np.zeros(self.n_samples)
         for rows, part, block in self._own_blocks():
             parts = (None if each is None else each[part] for each in (mean, scale))
@@ -187,21 +182,18 @@ class MemmapDesign(LocalDesign):
 
     # Columns ----------------------------------------------------------------------------------------
 
+    def _moments(self, w: Handle) -> ColumnMoments:
+        """Of all columns from one pass, which is kept."""
+        moments = self._store.moments_for(w)
+        return moments if self._chosen is None else moments.restrict(self._chosen)
+
     def column_means(self, w: Handle) -> FloatArray:
         """Weighted means, from the first pass."""
-        return self._own(self._store.moments_for(w).means)
+        return self._moments(w).mean
 
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
         """Weighted norms about ``center``, from the first pass."""
-        moments = self._store.moments_for(w)
-        if self._chosen is not None and center is not None:
-            whole = np.zeros(self.X.shape[1])
-            whole[self._chosen] = center
-            center = whole
-        return self._own(moments.norms(center))
-
-    def _own(self, values: FloatArray) -> FloatArray:
-        return values if self._chosen is None else values[self._chosen]
+        return self._moments(w).norms(center)
 
     def restrict(self, columns: IndexArray) -> MemmapDesign:
         """The same file with these columns; they are kept in memory where they fit."""
@@ -258,7 +250,7 @@ class MemmapDesign(LocalDesign):
     def rows(self, rows: IndexArray) -> LocalDesign:
         """These rows: in memory if they fit, else as a view of the file."""
         unit = self.unit * len(rows) / self.n_samples
-        if len(rows) * self._store.row_bytes > self._store.batch_bytes:
+        if len(rows) * self.X.memory_bytes > self.n_samples * self._store.batch_bytes:
             store = Store(ChosenRows(self.X, rows), self._store.max_memory, self._store.used, self._store.names)
             store.n_tasks = self._store.n_tasks
             return self._view(store, self._chosen, self.passes, unit)
@@ -272,7 +264,7 @@ class MemmapDesign(LocalDesign):
         return np.concatenate([rng.permutation(np.arange(cuts[number], cuts[number + 1])) for number in numbers])
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
-        """Few samples with the same squared loss, by one pass, or two for a QR factorisation; None if too large."""
+        """Few samples with the same squared loss, by one pass, or two for a QR factorization; None if too large."""
         copies = _QR_COPIES if exact else _GRAM_COPIES
         if copies * 8 * self.n_features**2 > self._store.available:
             return None

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._checks import IMPUTE, count_message
-from .._typing import FloatArray, IndexArray
-from ..norm.kernels import EPS
-from .base import LocalDesign, PassCounter
-from .dense import DenseDesign
-from .moments import ColumnMoments, block_moments
-from .sparse import SparseDesign
-from .storage import Storage, format_bytes
-from .storage.columns import ColumnCache
+from ..._checks import IMPUTE, count_message
+from ..._typing import FloatArray, IndexArray
+from ...norm.kernels import EPS
+from ..base import LocalDesign, PassCounter
+from ..dense import DenseDesign
+from ..moments import ColumnMoments, block_moments
+from ..sparse import SparseDesign
+from .base import Block, Storage, merged_cuts
+from .memory import format_bytes
 
 # A pass reads pieces of this part of max_memory, at most so many bytes.
 _BUFFER_SHARE = 16
@@ -34,6 +34,8 @@ _KEPT_MOMENTS = 2
 _BATCH_SHARE = 4
 # Samples that are drawn from so many runs of rows come from whole runs, read at once.
 _FEW_RUNS = 2
+# Rows of kept columns that are gathered at a time: so many that a product with them costs more than its call.
+_GATHER_BYTES = 1 << 20
 
 
 class Store:
@@ -102,12 +104,6 @@ class Store:
         return max(self.max_memory - 2 * piece - self.sample_bytes - _OVERHEAD, 0)
 
     @property
-    def row_bytes(self) -> float:
-        """Memory of a row, on average."""
-        n, d = self.storage.shape
-        return self.storage.column_bytes * d / max(n, 1)
-
-    @property
     def batch_bytes(self) -> int:
         """Memory for a selection of rows."""
         return max(self.buffer, self.available // _BATCH_SHARE)
@@ -174,7 +170,7 @@ class Store:
     @cached_property
     def runs(self) -> IndexArray:
         """Where rows are cut into runs that are read together."""
-        return self.storage.runs(self.buffer)
+        return merged_cuts(self.storage.runs(self.buffer), self.storage.rows_within(self.buffer))
 
     def take_rows(self, rows: IndexArray) -> Any:
         """Some rows; where they come from few runs of rows, these are read whole, and the last one is kept."""
@@ -190,10 +186,8 @@ class Store:
             here = np.flatnonzero(numbers == number)
             pieces.append(self._run(int(number))[rows[here] - cuts[number]])
             places.append(here)
-        if len(pieces) == 1:
-            return pieces[0]
-        whole = sp.vstack(pieces, format="csr") if self.storage.is_sparse else np.concatenate(pieces)
-        return whole[np.argsort(np.concatenate(places))]
+        whole = self.storage.stacked(pieces)
+        return whole if len(pieces) == 1 else whole[np.argsort(np.concatenate(places))]
 
     def _run(self, number: int) -> Any:
         if self.held is None or self.held[0] != number:
@@ -201,6 +195,72 @@ class Store:
             start, stop = (int(cut) for cut in self.runs[number : number + 2])
             self.held = (number, self.storage.read_rows(slice(start, stop)))
         return self.held[1]
+
+
+class ColumnCache:
+    """Columns that were read and are kept in memory, in the precision they have on disk.
+
+    They are arrays of all rows, one for each time that columns were read.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.matrices: list[Any] = []
+        self.owner = np.full(self.storage.shape[1], -1, dtype=np.intp)  # which matrix has the column
+        self.position = np.zeros(self.storage.shape[1], dtype=np.intp)  # and where
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use."""
+        if self.storage.is_sparse:
+            return sum(int(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes) for m in self.matrices)
+        return sum(int(matrix.nbytes) for matrix in self.matrices)
+
+    def keep(self, columns: IndexArray, max_bytes: int, buffer: int) -> bool:
+        """Have these columns, at most so many bytes in all; others go where there is no room for both."""
+        wanted = np.unique(columns)
+        new = wanted[self.owner[wanted] < 0]
+        if self.nbytes + len(new) * self.storage.column_bytes > max_bytes:
+            if len(wanted) * self.storage.column_bytes > max_bytes:
+                return False
+            self.clear()
+            new = wanted
+        if len(new):
+            matrix = self.storage.read_columns(new, buffer)
+            self.owner[new] = len(self.matrices)
+            self.position[new] = np.arange(len(new))
+            self.matrices.append(matrix)
+        return True
+
+    def gather(self, rows: slice, columns: IndexArray) -> Any:
+        """Some rows of these columns: an array stored by columns, or a CSR array."""
+        owners = self.owner[columns]
+        places = [np.flatnonzero(owners == number) for number in np.unique(owners)]
+        if self.storage.is_sparse:
+            pieces = [sp.csr_array((rows.stop - rows.start, 0), dtype=self.storage.dtype)]
+            for here in places:
+                pieces.append(self.matrices[owners[here[0]]][rows][:, self.position[columns[here]]])
+            whole = sp.hstack(pieces, format="csr")
+            return whole[:, np.argsort(np.concatenate(places))] if len(places) > 1 else whole
+        At = np.empty((len(columns), rows.stop - rows.start), dtype=self.storage.dtype)
+        for here in places:
+            At[here] = self.matrices[owners[here[0]]].T[self.position[columns[here]], rows]
+        return At.T
+
+    def bands(self, max_bytes: int, columns: IndexArray) -> Iterator[Block]:
+        """These columns, some rows at a time."""
+        width = len(columns) * self.storage.dtype.itemsize
+        step = max(1, min(max_bytes, _GATHER_BYTES) // max(width, 1))
+        for start in range(0, self.storage.shape[0], step):
+            rows = slice(start, min(start + step, self.storage.shape[0]))
+            yield Block(rows, slice(0, len(columns)), self.gather(rows, columns))
+
+    #: Kept columns have no order of their own.
+    blocks = bands
 
 
 def as_local(matrix: Any, passes: PassCounter | None = None, unit: float = 0.0) -> LocalDesign:

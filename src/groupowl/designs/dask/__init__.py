@@ -1,0 +1,69 @@
+"""Data in blocks of rows on Dask, where X and sample space stay; and targets and labels as users give them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..._checks import rectangular_array
+from ..._dask import as_row_chunks, computed, is_dask
+from ...inputs import check_labels, classes_of, distinct_labels, one_hot
+from .dask_design import DaskDesign
+
+__all__ = ["DaskDesign", "encode_labels_of_blocks", "row_chunks", "row_wise"]
+
+
+def row_chunks(name: str, values: Any) -> tuple[Any, list[str] | None]:
+    """A Dask array of one or two dimensions, of numbers or text, and the names of its columns, if it has any."""
+    array, names = as_row_chunks(name, values, rectangular_array)
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} must have one or two dimensions, got an array of shape {array.shape}.")
+    return array, names
+
+
+def row_wise(function: Callable[..., Any], array: Any, dtype: Any, width: int | None) -> Any:
+    """Apply a row-wise function to a local array, or to a Dask array when it is needed.
+
+    The result has so many columns; None means one dimension.
+    """
+    if not is_dask(array):
+        return function(array)
+    if width is None:
+        return array.map_blocks(function, dtype=dtype, drop_axis=1)
+    return array.map_blocks(function, dtype=dtype, chunks=(array.chunks[0], (width,)))
+
+
+def encode_labels_of_blocks(y: Any, sample_weight: Any = None) -> tuple[Any, Any]:
+    """Classes, sorted, and one-hot targets as a Dask array, for labels on a cluster: one pass over the labels.
+
+    A class whose samples all have weight zero is not there.
+    """
+    import dask
+
+    labels, _ = row_chunks("y", y)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.ndim != 1:
+        raise ValueError(f"y must be one label per sample, got an array of shape {labels.shape}.")
+    arrays = [labels]
+    if sample_weight is not None:
+        weight, _ = row_chunks("sample_weight", sample_weight)
+        if weight.shape != labels.shape:
+            raise ValueError(f"sample_weight must have shape {labels.shape}, got {weight.shape}.")
+        arrays.append(weight.rechunk(labels.chunks))
+    find, merge = (dask.delayed(function, pure=False) for function in (_labels_of_block, _merged_labels))
+    blocks = zip(*(array.to_delayed() for array in arrays), strict=True)
+    classes = classes_of(computed(merge([find(*block) for block in blocks])))
+    encode, chunks = partial(one_hot, classes=classes), (labels.chunks[0], (len(classes),))
+    return classes, labels.map_blocks(encode, dtype=np.float64, new_axis=1, chunks=chunks)
+
+
+def _labels_of_block(labels: Any, weight: Any = None) -> Any:
+    labels = check_labels(labels)
+    return distinct_labels(labels if weight is None else labels[np.asarray(weight) > 0])
+
+
+def _merged_labels(parts: list[Any]) -> Any:
+    return distinct_labels(np.concatenate(parts))

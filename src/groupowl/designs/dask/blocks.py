@@ -1,0 +1,350 @@
+"""Sample-space arrays in blocks of rows on Dask, and the task graphs that sum over them.
+
+One task does for a block all that a journey asks of it: arrays that nothing keeps live only inside that task. A graph
+of ``dask.delayed`` functions, one task for each, takes more than twice as long.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from ..._dask import computed
+from ..._typing import FloatArray
+from ..base import Sum
+
+# Partial sums are added up on the workers, so many at a time: the client receives one.
+_FAN_IN = 8
+# Errors that Dask raises when it has lost a cluster, or gives up on one.
+_LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "KilledWorker", "ClosedClientError")
+
+
+@dataclass(eq=False)
+class Blocks:
+    """A sample-space array in blocks of rows: on the workers, or a function of others until a sum over it keeps it.
+
+    Attributes
+    ----------
+    parts : list or None
+        One for each block: a key of ``graph``, the block itself, or a :class:`Recipe` for it. None while there is a
+        function instead.
+    graph : mapping
+        The task graph of the keys.
+    function : callable or None
+        Computes a block from the blocks of other arrays.
+    samples : tuple of Blocks
+        Those arrays.
+    constants : dict
+        Further arguments of the function; a :class:`Total` stands for its value.
+    is_fleeting : bool
+        Dask computes the blocks at every use, and nothing keeps them: X, unless it was persisted.
+    reads_X : bool
+        Costs a pass over X: kept rather than computed twice.
+    local : ndarray or None
+        All of it in this process, where it was asked for.
+    """
+
+    parts: list[Any] | None = None
+    graph: Mapping[Any, Any] = field(default_factory=dict)
+    function: Callable[..., Any] | None = None
+    samples: tuple[Blocks, ...] = ()
+    constants: dict[str, Any] = field(default_factory=dict)
+    is_fleeting: bool = False
+    reads_X: bool = False
+    local: FloatArray | None = None
+
+    def keep(self, graph: Mapping[Any, Any], parts: list[Any]) -> None:
+        """Take what the workers have, and let go of what it was made of."""
+        self.parts, self.graph = parts, graph
+        self.function, self.samples, self.constants = None, (), {}
+
+    def chosen(self, blocks: Sequence[int]) -> Blocks:
+        """Some of the blocks of an array that is not a function of others."""
+        assert self.parts is not None
+        return Blocks([self.parts[i] for i in blocks], self.graph, is_fleeting=self.is_fleeting)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A block that is made in the task that uses it: it neither waits in memory nor moves to another worker."""
+
+    graph: Mapping[Any, Any]
+    key: Any
+
+    def make(self) -> Any:
+        """Compute the block."""
+        import dask
+
+        return dask.get(self.graph, self.key)
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """A sum over samples that stays on the workers, for functions of each block."""
+
+    function: Callable[..., Any]
+    samples: tuple[Blocks, ...]
+
+
+def blocks_of(array: Any) -> Blocks:
+    """A Dask array in chunks of rows; where every block is made from nothing but a few tasks of its own, as recipes."""
+    import dask
+    from dask.core import istask
+    from dask.optimization import cull
+
+    graph = dict(array.__dask_graph__())
+    keys = [block.key for block in array.to_delayed(optimize_graph=False).ravel()]
+    is_fleeting = any(map(istask, graph.values()))
+    if all(map(istask, graph.values())):  # no data to carry along, and no arrays that are on the workers
+        (array,) = dask.optimize(array)
+        graph = dict(array.__dask_graph__())
+        recipes = [Recipe(cull(graph, [key])[0], key) for key in keys]
+        if sum(len(recipe.graph) for recipe in recipes) <= len(graph):  # no task of several blocks
+            return Blocks(list(recipes), is_fleeting=is_fleeting)
+    return Blocks(keys, graph, is_fleeting=is_fleeting)
+
+
+def summed(*sums: Sum) -> list[Any]:
+    """Sums over samples in one task graph, which also keeps the arrays that they are over.
+
+    Functions return what ``+`` adds up, block after block, or tuples of that. Where a sum needs a :class:`Total`, all
+    blocks are visited once for it and once more after it. Those that Dask computes at every use would wait in memory,
+    all of them, from the first visit to the second: instead each visit has a graph of its own.
+    """
+    journey = _Journey()
+    handles = [handle for _, *samples in sums for handle in samples]
+    for total in _totals(handles):
+        journey.add_total(total)
+        if journey.reads_fleeting:
+            journey.run_totals()
+    return journey.run([journey.add(sums, handles)])[0]
+
+
+def fetched(handle: Blocks) -> list[Any]:
+    """The blocks of an array in this process."""
+    journey = _Journey()
+    return journey.run(journey.tasks("fetch", [(list, journey.copied(handle))]))[0]
+
+
+def exported(handle: Blocks, chunks: Any) -> Any:
+    """The Dask array of a sample-space array with numbers in double precision, computed when it is asked for."""
+    import dask.array as da
+
+    journey = _Journey()
+    parts = journey.copied(handle)
+    return da.Array(journey.graph, parts[0][0], chunks, dtype=np.float64)
+
+
+class _Journey:
+    """One task graph, made stage by stage; a stage visits every block once."""
+
+    def __init__(self) -> None:
+        self.graph: dict[Any, Any] = {}
+        self.parts: dict[Blocks, list[Any]] = {}  # keys of the arrays that this journey will have kept
+        self.totals: dict[Total, Any] = {}  # their keys
+        self.values: dict[Total, Any] = {}  # of totals that are known
+        self.reads_fleeting = False
+
+    def add_total(self, total: Total) -> None:
+        """A stage for a total, which keeps what it reads of X on the way for the stages to come."""
+        made_of_X = [handle for handle in self._order(total.samples) if handle.reads_X]
+        self.totals[total] = self.add([(total.function, *total.samples)], made_of_X)
+
+    def copied(self, handle: Blocks) -> list[Any]:
+        """A stage that computes an array and does not change what is known of it; the keys of its blocks."""
+        copy = Blocks(function=_same, samples=(handle,))
+        self.add((), [copy])
+        return self.parts.pop(copy)
+
+    def add(self, sums: Sequence[Sum], handles: Iterable[Blocks]) -> Any:
+        """A stage that keeps arrays and computes sums; the key of the sums, which are one list."""
+        keep = [handle for handle in dict.fromkeys(handles) if self._is_lazy(handle) and not handle.is_fleeting]
+        order = self._order([*keep, *(handle for _, *samples in sums for handle in samples)])
+        self.reads_fleeting |= any(handle.is_fleeting for handle in order)
+        position = {handle: i for i, handle in enumerate(order)}
+        program = _Program(
+            [self._step(handle, position) if self._is_lazy(handle) else None for handle in order],
+            [position[handle] for handle in keep],
+            [(function, [position[handle] for handle in samples]) for function, *samples in sums],
+        )
+        # Functions and their arguments are a task of their own: they travel once to each worker, not with each block.
+        (program_key,) = self.tasks("share", [(_same, program)])
+        totals = list(self.totals.values())
+        leaves = [self._parts_of(handle) for handle in order if not self._is_lazy(handle)]
+        visits = self.tasks("visit", ((_visited, program_key, totals, *block) for block in zip(*leaves, strict=True)))
+        for k, handle in enumerate(keep):
+            self.parts[handle] = self.tasks("keep", ((_taken, visit, k) for visit in visits))
+        # Sums are taken out of the results as well: what is kept must not travel with them.
+        parts = self.tasks("sum", ((_taken, visit, len(keep)) for visit in visits))
+        while len(parts) > 1:
+            groups = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
+            parts = self.tasks("add", ((_added_up, group) for group in groups))
+        return parts[0]
+
+    def _step(self, handle: Blocks, position: Mapping[Blocks, int]) -> tuple[Any, ...]:
+        """How a program computes a block: function, positions of its arguments, constants, numbers of totals."""
+        numbers = {total: number for number, total in enumerate(self.totals)}
+        constants, totals = {}, {}
+        for name, value in handle.constants.items():
+            if not isinstance(value, Total):
+                constants[name] = value
+            elif value in self.values:
+                constants[name] = self.values[value]
+            else:
+                totals[name] = numbers[value]
+        return handle.function, [position[other] for other in handle.samples], constants, totals
+
+    def tasks(self, name: str, tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """One task for each block, or for several of them; their keys are those of a Dask array of one column."""
+        name, keys = f"{name}-{uuid4().hex}", []
+        for i, task in enumerate(tasks):
+            keys.append((name, i, 0))
+            self.graph[keys[-1]] = task
+        return keys
+
+    def run_totals(self) -> None:
+        """Compute all so far, and go on from the values."""
+        found = self.run(list(self.totals.values()))
+        self.values |= {total: value for total, (value,) in zip(self.totals, found, strict=True)}
+        self.totals, self.graph, self.reads_fleeting = {}, {}, False
+
+    def run(self, wanted: list[Any]) -> list[Any]:
+        """Values of these keys; arrays that are kept go to their handles."""
+        kept, values = _computed(self.graph, list(self.parts.values()), wanted)
+        for (handle, parts), graph in zip(self.parts.items(), kept, strict=True):
+            handle.keep(graph, parts)
+        self.parts = {}
+        return values
+
+    def _parts_of(self, handle: Blocks) -> list[Any]:
+        if handle in self.parts:
+            return self.parts[handle]
+        assert handle.parts is not None
+        self.graph.update(handle.graph)
+        return handle.parts
+
+    def _is_lazy(self, handle: Blocks) -> bool:
+        return handle.parts is None and handle not in self.parts
+
+    def _order(self, handles: Iterable[Blocks]) -> list[Blocks]:
+        """These arrays and all that they are made of as far as the workers do not have it, in order of computation."""
+        return _ordered(handles, lambda handle: handle.samples if self._is_lazy(handle) else ())
+
+
+def _totals(handles: Iterable[Blocks]) -> list[Total]:
+    """All totals that these arrays need, each after those that it needs itself."""
+
+    def totals_of(handle: Blocks) -> list[Total]:
+        return [value for value in handle.constants.values() if isinstance(value, Total)]
+
+    def needed(handle: Blocks) -> Iterable[Blocks]:
+        return (*handle.samples, *(other for total in totals_of(handle) for other in total.samples))
+
+    return list(dict.fromkeys(total for handle in _ordered(handles, needed) for total in totals_of(handle)))
+
+
+def _ordered(handles: Iterable[Blocks], needed: Callable[[Blocks], Iterable[Blocks]]) -> list[Blocks]:
+    """These arrays and all that they need, each after what it needs itself."""
+    found: dict[Blocks, None] = {}
+
+    def visit(handle: Blocks) -> None:
+        if handle not in found:
+            for other in needed(handle):
+                visit(other)
+            found[handle] = None
+
+    for handle in handles:
+        visit(handle)
+    return list(found)
+
+
+# What runs on the workers -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Program:
+    """What a task does with a block: compute arrays one after the other, return some of them, and sums."""
+
+    steps: list[tuple[Any, ...] | None]  # None for an array that is given
+    kept: list[int]
+    sums: list[tuple[Callable[..., Any], list[int]]]
+
+
+@np.errstate(all="ignore")  # non-finite values are looked for, not warned about
+def _visited(program: _Program, totals: list[Any], *given: Any) -> tuple[Any, ...]:
+    """Arrays that are kept, and the sums; totals are sums, each the only one of a list."""
+    blocks = iter(given)
+    values: list[Any] = []
+    for step in program.steps:
+        if step is None:
+            block = next(blocks)
+            values.append(block.make() if isinstance(block, Recipe) else block)
+        else:
+            function, inputs, constants, numbers = step
+            known = {name: totals[number][0] for name, number in numbers.items()}
+            values.append(function(*(values[i] for i in inputs), **constants, **known))
+    sums = [function(*(values[i] for i in inputs)) for function, inputs in program.sums]
+    return (*(values[i] for i in program.kept), sums)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _taken(result: tuple[Any, ...], k: int) -> Any:
+    return result[k]
+
+
+@np.errstate(all="ignore")
+def _added_up(parts: list[list[Any]]) -> list[Any]:
+    return [reduce(_plus, values) for values in zip(*parts, strict=True)]
+
+
+def _plus(first: Any, second: Any) -> Any:
+    if isinstance(first, tuple):
+        return tuple(a + b for a, b in zip(first, second, strict=True))
+    return first + second
+
+
+# Where Dask computes ------------------------------------------------------------------------------------
+
+
+def _computed(graph: dict[Any, Any], keep: list[list[Any]], wanted: list[Any]) -> tuple[list[Any], list[Any]]:
+    """What Dask computes in one task graph: arrays that stay on the workers, as graphs of their own, and values."""
+    import dask
+    import dask.array as da
+    from dask.delayed import Delayed
+
+    arrays = [da.Array(graph, keys[0][0], ((np.nan,) * len(keys), (np.nan,)), dtype=np.float64) for keys in keep]
+    values = [Delayed(key, graph) for key in wanted]
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")  # targets as users gave them
+            if len(arrays) + len(values) > 1:
+                kept = dask.persist(*arrays, *values, optimize_graph=False)
+                arrays, values = kept[: len(arrays)], kept[len(arrays) :]
+            return [dict(array.dask) for array in arrays], [computed(value) for value in values]
+    except Exception as error:
+        kind = type(error)
+        if any(future.client.status != "running" for future in _futures(graph)):
+            reason = "this process is no longer connected to it"
+        elif kind.__name__ in _LOST and kind.__module__.startswith(("distributed", "concurrent", "asyncio")):
+            reason = f"{kind.__name__}: {error}"
+        else:
+            raise
+        raise ConnectionError(
+            f"the Dask cluster was lost in the middle of the computation ({reason}). Start another one and continue "
+            "from the last coefficients: a callback gets them by progress.coefficients(), solve(..., B_init=) takes "
+            "them."
+        ) from error
+
+
+def _futures(graph: Mapping[Any, Any]) -> list[Any]:
+    """What a task graph has on the workers of a cluster."""
+    return [node for node in graph.values() if hasattr(node, "client") and hasattr(node, "status")]

@@ -1,0 +1,110 @@
+"""Matrices on disk, all read in pieces of bounded size, never through a memory map; and how sources become storages."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .base import Block, ChosenRows, RowBlocks, Storage
+from .containers import INSIDE, ChunkedArray, ParquetTable, open_hdf5, open_hdf5_dataset, open_zarr, open_zarr_array
+from .memory import default_max_memory, format_bytes, parse_memory
+from .npy import FlatFile, NpzFile, open_memmap, open_npy, why_not_flat
+
+__all__ = [
+    "INSIDE",
+    "Block",
+    "ChosenRows",
+    "ChunkedArray",
+    "FlatFile",
+    "NpzFile",
+    "ParquetTable",
+    "RowBlocks",
+    "Storage",
+    "default_max_memory",
+    "format_bytes",
+    "is_stored",
+    "open_storage",
+    "parse_memory",
+    "why_not_flat",
+]
+
+#: Files that hold one matrix, alone or as a block of rows in a folder.
+_BLOCKS = {".npy": open_npy, ".npz": NpzFile, ".parquet": ParquetTable}
+_HDF5 = (".h5", ".hdf5", ".hdf")
+_OPEN_OBJECTS = {"h5py": open_hdf5_dataset, "zarr": open_zarr_array}
+
+
+def is_stored(X: Any) -> bool:
+    """Whether X is a path, or an object whose numbers are on disk: a memory map, an HDF5 dataset, a Zarr array."""
+    return isinstance(X, str | os.PathLike | np.memmap) or _library(X) in _OPEN_OBJECTS
+
+
+def _library(X: Any) -> str:
+    return type(X).__module__.partition(".")[0]
+
+
+def open_storage(source: Any) -> Storage:
+    """The storage behind a path or an object; refuses what has no rows."""
+    storage = _open(source)
+    if storage.shape[0] == 0:
+        raise ValueError(f"{storage.label} has no rows: its shape is {storage.shape}.")
+    return storage
+
+
+def _open(source: Any) -> Storage:
+    if isinstance(source, Storage):
+        return source
+    if isinstance(source, np.memmap):
+        return open_memmap(source)
+    if isinstance(source, str | os.PathLike):
+        return _open_path(os.fspath(source))
+    if is_stored(source) and hasattr(source, "chunks"):
+        return _OPEN_OBJECTS[_library(source)](source)
+    advice = " It is in memory already: pass it as it is." if isinstance(source, np.ndarray) else ""
+    raise TypeError(
+        "source, a matrix on disk, must be a path, a memory map, an HDF5 dataset or a Zarr array, got "
+        f"{type(source).__name__}.{advice}"
+    )
+
+
+def _open_path(text: str) -> Storage:
+    place, _, inside = text.partition(INSIDE)
+    path = Path(place)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    suffix = path.suffix.lower()
+    if suffix in _HDF5:
+        return open_hdf5(path, inside)
+    if suffix == ".zarr" or (path / "zarr.json").exists() or (path / ".zarray").exists():
+        return open_zarr(path, inside)
+    if inside:
+        raise ValueError(f"{text!r} names an array inside a file, which only HDF5 files and Zarr stores have.")
+    if path.is_dir():
+        return _open_folder(path)
+    if suffix not in _BLOCKS:
+        known = ", ".join([*_BLOCKS, *_HDF5, ".zarr"])
+        raise ValueError(f"{path} has the unknown extension {suffix!r}. Known: {known}, or a folder of row blocks.")
+    return _BLOCKS[suffix](path)
+
+
+def _open_folder(path: Path) -> RowBlocks:
+    """All files of a folder, in the natural order of their names: 2 before 10. Names with . or _ in front are left."""
+    files = sorted((file for file in path.iterdir() if file.name[0] not in "._"), key=lambda file: _natural(file.name))
+    known = ", ".join(_BLOCKS)
+    if not files:
+        raise ValueError(f"{path} is an empty folder: it must hold blocks of rows ({known}).")
+    for file in files:
+        if file.suffix.lower() not in _BLOCKS or not file.is_file():
+            raise ValueError(
+                f"{path} holds {file.name!r}, which is no block of rows: those end in {known}. Move it elsewhere."
+            )
+    return RowBlocks(str(path), [_BLOCKS[file.suffix.lower()](file) for file in files])
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """Key that sorts numbers inside names by their value."""
+    return [(0, int(piece), "") if piece.isdigit() else (1, 0, piece) for piece in re.split(r"(\d+)", name)]

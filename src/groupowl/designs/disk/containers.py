@@ -1,0 +1,295 @@
+"""Files of other libraries: HDF5 datasets and Zarr arrays, which are cut into chunks, and Parquet tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..._text import listed
+from ..._typing import IndexArray
+from .base import FileState, Storage, merged_cuts
+
+#: Separates the path of a file from the name of an array inside.
+INSIDE = "::"
+# Bytes of a Parquet file that are decoded at a time.
+_READ_BYTES = 1 << 22
+# What pandas calls an index that it had to store.
+_INDEX_PREFIX = "__index_level_"
+
+
+def _import(package: str, path: Path) -> Any:
+    try:
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        name = package.partition(".")[0]
+        raise ImportError(f"{path} needs {name}, which is not installed: pip install groupowl[io].") from error
+
+
+# Arrays in chunks -----------------------------------------------------------------------------------------
+
+
+class ChunkedArray(Storage):
+    """A two-dimensional array that is cut into chunks, each of which is read as a whole.
+
+    Parameters
+    ----------
+    label : str
+    opener : callable
+        Makes a context in which the array can be indexed.
+    state : FileState or None
+        Of the file or folder behind it; None where there is neither, so that only another shape or dtype is noticed.
+    """
+
+    reads_whole_runs = True
+
+    def __init__(self, label: str, opener: Callable[[], AbstractContextManager[Any]], state: FileState | None) -> None:
+        self.opener = opener
+        self.state = state
+        with opener() as array:
+            super().__init__(label, array.shape, array.dtype, _column_names(array, label))
+            chunks = array.chunks or (1, self.shape[1])
+        self.chunks = tuple(min(max(size, 1), max(length, 1)) for size, length in zip(chunks, self.shape, strict=True))
+
+    @property
+    def least_bytes(self) -> int:
+        """A chunk."""
+        return self.chunks[0] * self.chunks[1] * self.entry_bytes
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The array, if it is the one that was found."""
+        if self.state is not None:
+            self.state.check()
+        with self.opener() as array:
+            if tuple(array.shape) != self.shape or array.dtype != self.raw:
+                raise RuntimeError(
+                    f"{self.label} changed while it was in use: from shape {self.shape} and dtype {self.raw} to "
+                    f"{tuple(array.shape)} and {array.dtype}. Fit again once nothing writes to it."
+                )
+            yield array
+
+    def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
+        """Rows of the chunks that hold the columns."""
+        if columns is None:
+            return self._read_piece(source, rows, slice(0, self.shape[1]))
+        if len(columns) and np.array_equal(columns, np.arange(columns[0], columns[0] + len(columns))):
+            return self._read_piece(source, rows, slice(int(columns[0]), int(columns[-1]) + 1))
+        matrix = np.empty((rows.stop - rows.start, len(columns)), dtype=self.dtype)
+        step = self.chunks[1]
+        for number in np.unique(columns // step):
+            chunk = slice(int(number) * step, min((int(number) + 1) * step, self.shape[1]))
+            here = np.flatnonzero(columns // step == number)
+            matrix[:, here] = self._read_piece(source, rows, chunk)[:, columns[here] - chunk.start]
+        return matrix
+
+    def _read_piece(self, source: Any, rows: slice, columns: slice) -> Any:
+        try:
+            piece = np.asarray(source[rows, columns])
+        except Exception as error:  # of any kind: what codecs and file systems raise
+            raise RuntimeError(f"{self.place(rows)} cannot be read: {error}. Write or copy it again.") from error
+        self.count(piece.nbytes)
+        return piece.astype(self.dtype, copy=False)
+
+    def rows_within(self, max_bytes: int) -> int:
+        """Whole chunks, as far as a row of them fits."""
+        step = super().rows_within(max_bytes)
+        return step - step % self.chunks[0] if step >= self.chunks[0] else step
+
+    def block_shape(self, max_bytes: int, n_columns: int) -> tuple[int, int] | None:
+        """Where a row of chunks does not fit: some chunks of it at a time, so that each is read once."""
+        height, step = self.chunks
+        if n_columns < self.shape[1] or height * n_columns * self.entry_bytes <= max_bytes:
+            return None
+        return height, max(step, max_bytes // (height * self.entry_bytes) // step * step)
+
+
+def _column_names(array: Any, label: str) -> list[str] | None:
+    """Names of the columns, from the attribute ``columns``."""
+    names = array.attrs.get("columns")
+    if names is None:
+        return None
+    names = [name.decode() if isinstance(name, bytes) else str(name) for name in names]
+    if len(array.shape) != 2 or len(names) != array.shape[1]:
+        raise ValueError(
+            f"{label}: its attribute 'columns' has {len(names)} names for an array of shape {array.shape}."
+        )
+    return names
+
+
+def open_hdf5_dataset(dataset: Any) -> ChunkedArray:
+    """A dataset that is open already; it must stay open."""
+    label = f"{dataset.file.filename}{INSIDE}{dataset.name}"
+
+    def opener() -> AbstractContextManager[Any]:
+        if not dataset:
+            raise RuntimeError(f"{label} was closed while it was in use. Keep the file open, or pass its path.")
+        return nullcontext(dataset)
+
+    path = Path(dataset.file.filename)
+    is_read_only = dataset.file.mode == "r" and path.is_file()  # else this process itself may write what it had before
+    return ChunkedArray(label, opener, FileState.of(path) if is_read_only else None)
+
+
+def open_hdf5(path: Path, inside: str) -> ChunkedArray:
+    """A dataset of a file, opened for each pass; without a name the only matrix in the file."""
+    h5py = _import("h5py", path)
+    state = FileState.of(path)
+    arrays: dict[str, Any] = {}
+    try:
+        with h5py.File(path, "r") as file:
+            file.visititems(lambda name, item: arrays.update({f"/{name}": item}))
+            matrices = [name for name, item in arrays.items() if _is_matrix(item, h5py.Dataset)]
+            name = inside or _only_matrix(path, matrices)
+            if name not in file or not isinstance(file[name], h5py.Dataset):
+                raise _no_array(path, name, matrices)
+    except OSError as error:
+        raise ValueError(f"{path} is no HDF5 file that can be read: {error}. Write or copy it again.") from error
+    return ChunkedArray(f"{path}{INSIDE}{name}", partial(_opened_dataset, path, name), state)
+
+
+@contextmanager
+def _opened_dataset(path: Path, name: str) -> Iterator[Any]:
+    with _import("h5py", path).File(path, "r") as file:
+        yield file[name]
+
+
+def open_zarr_array(array: Any) -> ChunkedArray:
+    """An array that is open already, in a folder, a zip archive, or a store whose changes cannot be noticed."""
+    root, archive = (getattr(array.store, name, None) for name in ("root", "path"))
+    state = None
+    if isinstance(root, Path) and root.is_dir():
+        state = FileState.of(root / array.path)
+    elif isinstance(archive, Path) and archive.is_file():
+        state = FileState.of(archive)
+    return ChunkedArray(f"Zarr array {array.store_path}", lambda: nullcontext(array), state)
+
+
+def open_zarr(path: Path, inside: str) -> ChunkedArray:
+    """An array in a folder; without a name the only matrix in it."""
+    zarr = _import("zarr", path)
+    try:
+        node = zarr.open(str(path), mode="r")
+    except Exception as error:
+        raise ValueError(f"{path} is no Zarr store that can be read: {error}. Write or copy it again.") from error
+    arrays = {} if isinstance(node, zarr.Array) else dict(node.members(max_depth=None))
+    matrices = sorted(name for name, item in arrays.items() if _is_matrix(item, zarr.Array))
+    name = inside.strip("/")
+    if not name and not isinstance(node, zarr.Array):
+        name = _only_matrix(path, matrices)
+    if name and not isinstance(arrays.get(name), zarr.Array):
+        raise _no_array(path, name, matrices)
+    label = f"{path}{INSIDE}{name}" if name else str(path)
+    return ChunkedArray(label, partial(_opened_array, path, name), FileState.of(path / name))
+
+
+@contextmanager
+def _opened_array(path: Path, name: str) -> Iterator[Any]:
+    yield _import("zarr", path).open_array(str(path), mode="r", path=name or None)
+
+
+def _is_matrix(item: Any, kind: type) -> bool:
+    return isinstance(item, kind) and len(item.shape) == 2  # type: ignore[attr-defined]
+
+
+def _only_matrix(path: Path, found: list[str]) -> str:
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise ValueError(f"{path} has no two-dimensional array.")
+    raise ValueError(
+        f"{path} has {len(found)} two-dimensional arrays: {listed(found)}. "
+        f"Name one of them, for example '{path}{INSIDE}{found[0]}'."
+    )
+
+
+def _no_array(path: Path, name: str, found: list[str]) -> ValueError:
+    there = f"It has {listed(found)}" if found else "It has no two-dimensional array that could be named"
+    return ValueError(f"{path} has no array {name!r}. {there}.")
+
+
+# Parquet --------------------------------------------------------------------------------------------------
+
+
+class ParquetTable(Storage):
+    """The columns of a Parquet file, all numeric; missing values become NaN."""
+
+    reads_whole_runs = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state = FileState.of(path)
+        self.label = str(path)
+        with self._file(ValueError, "is no Parquet file that can be read") as file:
+            metadata = file.metadata
+            heights = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+            fields = [field for field in file.schema_arrow if not field.name.startswith(_INDEX_PREFIX)]
+        self.groups = np.cumsum([0, *heights])
+        self.names = [field.name for field in fields]
+        super().__init__(str(path), (int(self.groups[-1]), len(fields)), _parquet_dtype(path, fields), self.names)
+
+    @property
+    def least_bytes(self) -> int:
+        """The largest group of rows."""
+        return int(np.diff(self.groups).max(initial=0)) * self.shape[1] * self.raw.itemsize
+
+    def cuts(self, max_bytes: int) -> IndexArray:
+        """Groups of rows, small ones together."""
+        return merged_cuts(np.unique(self.groups), self.rows_within(max_bytes))
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The file."""
+        self.state.check()
+        with self._file(RuntimeError, "cannot be read") as file:
+            yield file
+
+    @contextmanager
+    def _file(self, kind: type[Exception], trouble: str) -> Iterator[Any]:
+        """The open file; errors of Arrow come with its name, which they lack."""
+        arrow = _import("pyarrow", self.path)
+        parquet = _import("pyarrow.parquet", self.path)
+        try:
+            with parquet.ParquetFile(self.path, memory_map=False, pre_buffer=False) as file:
+                yield file
+        except (arrow.ArrowException, OSError) as error:
+            words = " ".join(str(error).split()).rstrip(".")
+            raise kind(f"{self.label} {trouble}: {words}. Write or copy it again.") from error
+
+    def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
+        """Rows of the groups that hold them."""
+        names = self.names if columns is None else [self.names[j] for j in columns]
+        matrix = np.empty((rows.stop - rows.start, len(names)), dtype=self.dtype, order="F")
+        first, last = np.searchsorted(self.groups, [rows.start, rows.stop - 1], side="right") - 1
+        for number in range(first, last + 1):
+            start, stop = (int(cut) - rows.start for cut in self.groups[number : number + 2])
+            inside = slice(max(-start, 0), min(stop, len(matrix)) - start)
+            target = matrix[max(start, 0) : stop]
+            # Some columns at a time: Arrow takes several times the memory of what it reads.
+            height = stop - start
+            width = max(1, _READ_BYTES // max(height * self.raw.itemsize, 1))
+            for left in range(0, len(names), width):
+                some = names[left : left + width]
+                table = source.read_row_group(number, columns=some, use_threads=False)
+                self.count(height * len(some) * self.raw.itemsize)
+                for j, name in enumerate(some, left):
+                    target[:, j] = table.column(name).to_numpy()[inside]
+        return matrix
+
+
+def _parquet_dtype(path: Path, fields: list[Any]) -> Any:
+    """float32 if all columns are, else float64; text and other columns that are not numbers are refused."""
+    types = _import("pyarrow", path).types
+    for field in fields:
+        numeric = types.is_floating(field.type) or types.is_integer(field.type) or types.is_boolean(field.type)
+        if not numeric:
+            raise TypeError(
+                f"{path} must hold numbers, but column {field.name!r} is of type {field.type}. "
+                "Encode text or categories as numbers first, or drop the column."
+            )
+    return np.float32 if all(types.is_float32(field.type) for field in fields) else np.float64

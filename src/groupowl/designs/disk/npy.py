@@ -1,0 +1,259 @@
+"""Formats of NumPy: arrays contiguous in a file, ``.npy`` or what a memory map shows, and ``.npz`` archives."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._checks import sparse_array
+from ..._typing import IndexArray
+from .base import FileState, Storage
+from .memory import check_fits, check_sparse_shape, format_bytes
+
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_ZIP_ERRORS = (zipfile.BadZipFile, OSError, EOFError, zlib.error)
+
+
+def read_header(path: Path, file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether by columns, and dtype of an array in the format of NumPy; the file is then at its first entry."""
+    try:
+        return _HEADERS[np.lib.format.read_magic(file)](file)
+    except (ValueError, KeyError) as error:
+        raise ValueError(
+            f"{path} has no array that NumPy could read: {error}. Write it again with numpy.save."
+        ) from error
+
+
+# Contiguous arrays ----------------------------------------------------------------------------------------
+
+
+class FlatFile(Storage):
+    """A contiguous array in a file, by rows or by columns, that begins after ``offset`` bytes."""
+
+    def __init__(self, path: Path, offset: int, shape: tuple[int, ...], raw: Any, by_columns: bool) -> None:
+        super().__init__(str(path), shape, raw)
+        self.path = path
+        self.offset = offset
+        self.by_columns = by_columns
+        self.state = FileState.of(path)
+        if self.state.size < offset + self.nbytes:
+            raise _truncated(self.label, offset + self.nbytes, self.state.size)
+
+    @property
+    def least_bytes(self) -> int:
+        """A row; of columns, single entries."""
+        return self.entry_bytes if self.by_columns else super().least_bytes
+
+    @contextmanager
+    def opened(self) -> Iterator[_Reader]:
+        """The file with a buffer that all reads share."""
+        self.state.check()
+        with open(self.path, "rb", buffering=0) as file:
+            yield _Reader(self, file)
+
+    def read(self, source: _Reader, rows: slice, columns: IndexArray | None) -> Any:
+        """Rows into the buffer, from which columns are taken; by columns, only those asked for are read."""
+        n, d = self.shape
+        height = rows.stop - rows.start
+        if self.by_columns:
+            wanted = np.arange(d) if columns is None else columns
+            matrix = source.fill(_column_spans(wanted, n, rows)).reshape(len(wanted), height).T
+        else:
+            matrix = source.fill([(rows.start * d, height * d)]).reshape(height, d)
+            matrix = matrix if columns is None else matrix.take(columns, axis=1)
+        return matrix.astype(self.dtype, copy=False)
+
+    def block_shape(self, max_bytes: int, n_columns: int) -> tuple[int, int] | None:
+        """By columns: some of them at a time, long ones in pieces."""
+        if not self.by_columns:
+            return None
+        height = max(1, min(self.shape[0], max_bytes // self.entry_bytes))
+        return height, max(1, max_bytes // (self.entry_bytes * self.shape[0]))
+
+
+def _column_spans(columns: IndexArray, n: int, rows: slice) -> list[tuple[int, int]]:
+    """Start and length, in entries, of what is contiguous: neighboring columns where all rows are wanted."""
+    height = rows.stop - rows.start
+    runs = np.split(columns, np.flatnonzero(np.diff(columns) != 1) + 1) if height == n else columns[:, None]
+    return [(int(run[0]) * n + rows.start, len(run) * height) for run in runs if len(run)]
+
+
+class _Reader:
+    """An open file and the one buffer that is filled again and again."""
+
+    def __init__(self, storage: FlatFile, file: FileIO) -> None:
+        self.storage = storage
+        self.file = file
+        self.buffer = np.empty(0, dtype=storage.raw)
+
+    def fill(self, spans: list[tuple[int, int]]) -> Any:
+        """Entries of all spans, one after the other."""
+        total = sum(length for _, length in spans)
+        if len(self.buffer) < total:
+            self.buffer = np.empty(total, dtype=self.storage.raw)
+        filled = 0
+        for start, length in spans:
+            self._read(start, self.buffer[filled : filled + length])
+            filled += length
+        self.storage.count(total * self.storage.raw.itemsize)
+        return self.buffer[:total]
+
+    def _read(self, start: int, target: Any) -> None:
+        position = self.storage.offset + start * self.storage.raw.itemsize
+        view = memoryview(target.view(np.uint8))
+        self.file.seek(position)
+        done = 0
+        while done < len(view):  # a read may deliver less than asked for
+            count = self.file.readinto(view[done:])
+            if not count:
+                raise _truncated(self.storage.label, position + len(view), position + done)
+            done += count
+
+
+def _truncated(label: str, needed: int, found: int) -> ValueError:
+    return ValueError(
+        f"{label} is truncated: its data need {needed} bytes ({format_bytes(needed)}), the file has {found}. "
+        "Write or copy it again."
+    )
+
+
+def open_npy(path: Path) -> FlatFile:
+    """The array of a ``.npy`` file."""
+    with open(path, "rb") as file:
+        shape, by_columns, raw = read_header(path, file)
+        offset = file.tell()
+    return FlatFile(path, offset, shape, raw, by_columns and len(shape) == 2 and min(shape) > 1)
+
+
+def open_memmap(array: Any) -> FlatFile:
+    """The part of a file that a memory map shows, if it is contiguous there."""
+    trouble = why_not_flat(array)
+    if trouble is not None:
+        raise ValueError(trouble)
+    whole = array
+    while not isinstance(whole, mmap.mmap):
+        whole = whole.base
+    address = np.frombuffer(whole, dtype=np.uint8).__array_interface__["data"][0]
+    start = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # of the map in its file, as NumPy chooses it
+    offset = start + array.__array_interface__["data"][0] - address
+    return FlatFile(Path(array.filename), offset, array.shape, array.dtype, not array.flags.c_contiguous)
+
+
+def why_not_flat(array: Any) -> str | None:
+    """Why a memory map cannot be read from its file, and what to do; None if it can."""
+    if getattr(array, "_mmap", None) is None or array.filename is None:
+        return "X is a memory map without a file: it was computed from one. Pass the map itself, or a path."
+    if array.mode == "c":
+        return (
+            "X is a memory map in mode 'c', whose changes are not in the file. Open it with mode 'r', or save the "
+            "changes with numpy.save."
+        )
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        return (
+            f"X is a part of a memory map that is not contiguous in its file (shape {array.shape}, strides "
+            f"{array.strides}). Pass whole rows of a row-major map or whole columns of a column-major one, or save "
+            "the part with numpy.save."
+        )
+    return None
+
+
+# Archives -------------------------------------------------------------------------------------------------
+
+
+class NpzFile(Storage):
+    """The one matrix in a ``.npz`` file, dense, or sparse as SciPy writes it; read as a whole, so best small."""
+
+    reads_whole_runs = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state = FileState.of(path)
+        n_stored = None
+        try:
+            headers = archive_headers(path)
+            if {"format", "shape", "data"} <= set(headers):
+                with np.load(path) as file:
+                    shape = tuple(int(size) for size in file["shape"])
+                check_sparse_shape(str(path), shape)
+                n_stored, raw = math.prod(headers["data"][0]), headers["data"][1]
+            else:
+                self.name, (shape, raw) = _only_array(path, headers)
+        except (*_ZIP_ERRORS, KeyError) as error:
+            raise ValueError(f"{path} is no .npz file that can be read: {error}. Write or copy it again.") from error
+        super().__init__(str(path), shape, raw, n_stored=n_stored)
+
+    @property
+    def least_bytes(self) -> int:
+        """All of it, and a copy while it is converted."""
+        return 2 * self.nbytes
+
+    def runs(self, max_bytes: int) -> IndexArray:
+        """One: the file is read as a whole anyway."""
+        return np.array([0, self.shape[0]])
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The matrix."""
+        self.state.check()
+        try:
+            matrix = self._load()
+        except (*_ZIP_ERRORS, ValueError) as error:
+            raise RuntimeError(f"{self.label} cannot be read: {error}. Write or copy it again.") from error
+        self.count(self.nbytes)
+        yield matrix
+
+    def _load(self) -> Any:
+        if self.is_sparse:
+            return sp.csr_array(sparse_array("X", sp.load_npz(self.path))).astype(self.dtype, copy=False)
+        with np.load(self.path) as file:
+            return file[self.name].astype(self.dtype, copy=False)
+
+    def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
+        return source[rows] if columns is None else source[rows][:, columns]
+
+
+def read_archive(path: Path) -> dict[str, Any]:
+    """All arrays of a ``.npz`` file by name; pickles are refused, and more than the memory holds before it is read."""
+    archive_headers(path)
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def archive_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape and dtype of every array in the file, without reading them; refuses what they cannot be."""
+    found = {}
+    n_bytes = 0
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            with archive.open(member) as file:
+                shape, _, raw = read_header(path, file)
+                claimed, stored = math.prod(shape) * raw.itemsize, member.file_size - file.tell()
+            if claimed != stored and not raw.hasobject:  # pickles, which NumPy refuses
+                raise ValueError(
+                    f"{path} is damaged: its array {name!r} should have {claimed} bytes by its shape, but has "
+                    f"{stored}. Write or copy it again."
+                )
+            found[name] = (shape, raw)
+            n_bytes += claimed
+    check_fits(f"{path}, unpacked,", n_bytes)
+    return found
+
+
+def _only_array(path: Path, headers: dict[str, Any]) -> tuple[str, Any]:
+    if len(headers) != 1:
+        listed = ", ".join(repr(name) for name in headers) or "none"
+        raise ValueError(
+            f"{path} must hold one array or one sparse matrix of SciPy, but it has these arrays: {listed}."
+        )
+    return next(iter(headers.items()))
