@@ -33,10 +33,10 @@ LAYERS = [
     {"solvers"},
     {"model"},
     {"progress"},
-    {"relaxing"},
+    {"relaxation"},
     {"path"},
-    {"selection"},
-    {"estimators"},
+    {"model_selection"},
+    {"estimators", "selection"},
     {"persistence"},
     {"groupowl"},
     {"tables"},
@@ -137,9 +137,9 @@ def foreign_complaints(item):
     allowed = ONLY_PACKAGES.get(item.unit)
     if allowed is not None and package not in allowed and package not in sys.stdlib_module_names:
         return [f"{item.where}: {item.unit} may import only {sorted(allowed)}, not {package}."]
-    is_below = LEVEL[item.unit] < LEVEL["estimators"]
+    is_below = LEVEL[item.unit] < LEVEL["model_selection"]
     if package == "sklearn" and is_below and item.target.split(".")[1:2] != ["exceptions"]:
-        return [f"{item.where}: {item.unit} lies below the estimators and may import only sklearn.exceptions."]
+        return [f"{item.where}: {item.unit} lies below model_selection and may import only sklearn.exceptions."]
     return []
 
 

@@ -18,7 +18,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, train_te
 import groupowl as go
 from cli_support import columns_of, make_data, write_csv
 from groupowl.cli import options
-from groupowl.selection import CRITERIA, FOLD_RULES
+from groupowl.model_selection import CRITERIA, FOLD_RULES
 from groupowl.tables import FORMATS, TASKS
 
 TARGETS = ("--targets", "y1,y2", "--drop", "id,house,w")

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
-from ..estimators.summary import is_at_edge
+from ..estimators.fit_summary import is_at_edge
 from ..tables import Table
 from ..tables.errors import listed
 

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from .._text import printable
-from ..estimators.summary import unequal_norms_text
+from ..estimators.fit_summary import unequal_norms_text
 from .messages import print_paths, say
 from .options import TalkOptions
 from .outcome import Outcome

@@ -24,13 +24,13 @@ from ..gram import SufficientStatistics
 from ..inputs import feature_names, resolve_columns
 from ..model import Model, build_model
 from ..progress import progress_callback
-from ..relaxing import relaxed_coefficients
+from ..relaxation import relaxed_coefficients
 from ..screening import Rule, resolve_rule
 from ..solvers import Solver, SolveResult, resolve_solver
-from .certificate import FitCertificate, feature_states
-from .data import FitData, checked_matrix, summarised_data, target_array
+from .fit_certificate import FitCertificate, feature_states
+from .fit_data import FitData, checked_matrix, summarised_data, target_array
+from .fit_summary import summary_text
 from .frames import coefficient_frame
-from .summary import summary_text
 from .verification import FitCheck, Verification
 
 

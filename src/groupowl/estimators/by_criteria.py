@@ -6,8 +6,8 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..model import Model
+from ..model_selection import Candidate, Evidence, Fitting, Likelihood, criterion_path, relaxed_candidates
 from ..path import PathFit
-from ..selection import Candidate, Evidence, Fitting, Likelihood, criterion_path, relaxed_candidates
 from .searching import Job, Searched, full_paths
 
 

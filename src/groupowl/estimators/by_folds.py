@@ -14,8 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._typing import FloatArray, IndexArray
 from ..designs import as_design
 from ..model import Model
-from ..path import PathFit
-from ..selection import (
+from ..model_selection import (
     Fitting,
     Fold,
     FoldResult,
@@ -35,6 +34,7 @@ from ..selection import (
     statistics_pay,
     with_statistics,
 )
+from ..path import PathFit
 from .scorers import ScorerScore
 from .searching import Job, Searched, full_paths
 

@@ -24,8 +24,8 @@ from .._typing import FloatArray
 from ..compression import is_compressible
 from ..designs import as_design, column_deviations
 from ..model import Model
+from ..model_selection import Candidate, mean_squared_error
 from ..problem import Certificate, Problem
-from ..selection import Candidate, mean_squared_error
 from ..solvers import WorkingSet
 
 #: Relative difference of two computations of the same number that does not depend on a solve.

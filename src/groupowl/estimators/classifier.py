@@ -17,7 +17,7 @@ from .._checks import check_weight_range, finite_number, positive_sample_weight,
 from .._typing import FloatArray
 from ..designs import encode_labels_of_blocks, row_wise
 from ..inputs import check_labels, encode_labels, plain_labels
-from .data import FitData, target_array
+from .fit_data import FitData, target_array
 from .single import SingleFit
 
 

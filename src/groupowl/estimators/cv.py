@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .choosing import CrossValidatedFit
 from .classifier import ClassifierMethods, GroupOWLClassifier
+from .cv_base import CrossValidatedFit
 from .regressor import GroupOWLRegressor, RegressorMethods
 
 

@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 from .._checks import finite_matrix, positive_sample_weight, refuse_mask
 from .._typing import FloatArray
 from ..inputs import feature_names
-from .data import FitData, target_array
+from .fit_data import FitData, target_array
 from .single import SingleFit
 
 

@@ -16,9 +16,9 @@ from sklearn.metrics import get_scorer
 from .._frames import take_rows
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
-from ..selection import Candidate
+from ..model_selection import Candidate
 from .base import GroupOWLBase
-from .data import FitData
+from .fit_data import FitData
 from .searching import Job
 
 # Names of scores that the loss of a model gives itself, classes that a fold does not have included.

@@ -11,12 +11,12 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._typing import FloatArray
 from ..model import Model
+from ..model_selection import Fitting
 from ..path import PathFit
-from ..path.fitting import MAX_DEVIANCE
+from ..path.continuation import MAX_DEVIANCE
 from ..progress import progress_callback
-from ..selection import Fitting
 from .base import GroupOWLBase, Settings
-from .data import FitData
+from .fit_data import FitData
 
 
 @dataclass(frozen=True, eq=False)

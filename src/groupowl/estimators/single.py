@@ -10,7 +10,7 @@ from .._typing import FloatArray
 from ..model import Model, warn_unless_bounded
 from ..solvers import warn_unless_converged
 from .base import GroupOWLBase
-from .data import FitData
+from .fit_data import FitData
 
 
 class SingleFit(GroupOWLBase):

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from .._typing import FloatArray
-from ..selection import Fold, check_folds
+from ..model_selection import Fold, check_folds
 
 # Folds by default, where there are so many samples (of each class).
 _DEFAULT_FOLDS = 5

@@ -13,7 +13,7 @@ from .._text import printable
 from .._typing import FloatArray
 from ..inputs import resolve_columns
 from ..model import Model
-from ..relaxing import relaxed_coefficients
+from ..relaxation import relaxed_coefficients
 from ..screening import extended_rule, safe_rows
 from ..solvers import SolveResult
 from .claims import (
@@ -29,7 +29,7 @@ from .claims import (
 )
 
 if TYPE_CHECKING:
-    from .data import FitData
+    from .fit_data import FitData
 
 # Accuracy of the dual bound, relative to tol, where that of the coefficients themselves does not suffice.
 _SHARPER = 0.1

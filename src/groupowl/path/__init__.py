@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .fitting import PathFit, PathPoint, fit_path
-from .group_owl import group_owl_path, resolve_alphas
-from .result import PathResult
+from .continuation import PathFit, PathPoint, fit_path
+from .path import group_owl_path, resolve_alphas
+from .path_result import PathResult
 from .solving import solve_path
 
 __all__ = ["PathFit", "PathPoint", "PathResult", "fit_path", "group_owl_path", "resolve_alphas", "solve_path"]

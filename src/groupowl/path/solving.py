@@ -18,7 +18,7 @@ from ..solvers import (
     warn_unless_converged,
 )
 from ..weights import resolve_weights
-from .fitting import StopRequest, short_of_tolerance, warm_started
+from .continuation import StopRequest, short_of_tolerance, warm_started
 
 
 def solve_path(

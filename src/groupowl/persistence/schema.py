@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..path.result import REASONS
+from ..path.path_result import REASONS
 from ..solvers.result import STATUSES
 from .classes import ESTIMATORS, RECORDS, belongs_to, fitted_attributes, public_fields
 

@@ -6,8 +6,8 @@ import shlex
 
 import numpy as np
 
-from ..estimators.certificate import PROVED_ZERO
-from ..selection import CRITERIA
+from ..estimators.fit_certificate import PROVED_ZERO
+from ..model_selection import CRITERIA
 from ..versions import installed_versions
 from .features import SHOWN_ROWS, Column, feature_table_html
 from .markup import count, figure, listed, number, paragraph, section, table, text

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from .candidates import Candidate, Fitting, TrainingRows, TrainingStatistics, relaxed_candidates
 from .criteria import CRITERIA, EBIC_GAMMA, Evidence, Likelihood, criterion_path
+from .fold_statistics import FoldStatistics, fold_statistics, statistics_pay, with_statistics
 from .folds import Fold, are_complements, check_folds
+from .loss_scores import LossScore, Score, StatisticsScore, mean_squared_error
 from .rules import FOLD_RULES, choose, mean_scores, standard_errors
-from .scoring import LossScore, Score, StatisticsScore, mean_squared_error
-from .searching import FoldResult, FoldTask, run_fold
-from .statistics import FoldStatistics, fold_statistics, statistics_pay, with_statistics
+from .search import FoldResult, FoldTask, run_fold
 
 __all__ = [
     "CRITERIA",

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .._typing import FloatArray
+from ..model_selection import CRITERIA, Fold, choose, mean_scores, standard_errors
 from ..path import PathFit, PathPoint, resolve_alphas
-from ..path.fitting import MAX_DEVIANCE
-from ..selection import CRITERIA, Fold, choose, mean_scores, standard_errors
+from ..path.continuation import MAX_DEVIANCE
 from .by_criteria import judged
 from .by_folds import FOLD_TOL
 from .claims import (

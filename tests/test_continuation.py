@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from groupowl.model import build_model
+from groupowl.model_selection import following
+from groupowl.model_selection.following import Follower
 from groupowl.screening import resolve_rule
-from groupowl.selection import following
-from groupowl.selection.following import Follower
 from groupowl.solvers import WorkingSet
 
 TOL = 1e-4

@@ -22,17 +22,17 @@ from ..designs import Design
 from ..gram import SufficientStatistics
 from ..inputs import plain_labels
 from ..model import Model, warn_unless_bounded
+from ..model_selection import CRITERIA, FOLD_RULES, Fitting, Fold, FoldStatistics
 from ..path import PathResult, resolve_alphas
-from ..path.fitting import short_of_tolerance
-from ..selection import CRITERIA, FOLD_RULES, Fitting, Fold, FoldStatistics
+from ..path.continuation import short_of_tolerance
 from ..solvers import History, SolveResult, warn_unless_converged
 from ..weights import is_list_of_sequences, resolve_weights
 from .base import GroupOWLBase, Settings
 from .by_criteria import search_criteria
 from .by_folds import search_folds
-from .data import FitData
+from .fit_data import FitData
 from .scorers import resolve_scorer, takes_sample_weight
-from .search_check import SearchCheck
+from .search_verification import SearchCheck
 from .searching import Job, Searched, sequence_labels
 from .splits import make_folds
 from .verification import FitCheck, Verification

@@ -9,8 +9,7 @@ import scipy.sparse as sp
 import groupowl as go
 from groupowl.designs import as_design
 from groupowl.model import build_model
-from groupowl.screening import resolve_rule
-from groupowl.selection import (
+from groupowl.model_selection import (
     Candidate,
     Fitting,
     LossScore,
@@ -22,6 +21,7 @@ from groupowl.selection import (
     statistics_pay,
     with_statistics,
 )
+from groupowl.screening import resolve_rule
 from groupowl.solvers import WorkingSet
 
 N, D, Q = 120, 6, 2

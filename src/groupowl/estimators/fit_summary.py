@@ -9,7 +9,7 @@ import numpy as np
 
 from .._text import printable
 from ..solvers.result import ending_text
-from .certificate import STATES, UNPENALIZED, counts_text
+from .fit_certificate import STATES, UNPENALIZED, counts_text
 from .frames import coefficient_norms, strongest_first
 
 _SHOWN = 25

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .._typing import FloatArray, IndexArray
 from .candidates import Fitting, Training
-from .scoring import Score
+from .loss_scores import Score
 
 
 @dataclass(frozen=True, eq=False)

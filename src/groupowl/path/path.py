@@ -29,8 +29,8 @@ from ..model import Model, build_model, warn_unless_bounded
 from ..progress import combined, progress_callback
 from ..screening import resolve_rule
 from ..solvers import Callback, check_callback, resolve_solver, warn_unless_converged
-from .fitting import MAX_DEVIANCE, fit_path, short_of_tolerance
-from .result import PathResult
+from .continuation import MAX_DEVIANCE, fit_path, short_of_tolerance
+from .path_result import PathResult
 
 #: More fits than anybody waits for: the number is a slip, and their grid alone might not fit into the memory.
 MOST_ALPHAS = 1_000_000

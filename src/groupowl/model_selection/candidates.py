@@ -14,7 +14,7 @@ from ..designs import Design
 from ..gram import SufficientStatistics
 from ..model import Model, build_model
 from ..path import PathFit, fit_path
-from ..relaxing import relaxed_coefficients
+from ..relaxation import relaxed_coefficients
 from ..screening import Rule
 from ..solvers import Callback, Solver
 from .following import Follower

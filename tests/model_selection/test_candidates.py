@@ -7,8 +7,8 @@ import pytest
 from sklearn.metrics import log_loss
 
 from groupowl.designs import as_design
+from groupowl.model_selection import Candidate, Fitting, LossScore, TrainingRows
 from groupowl.screening import resolve_rule
-from groupowl.selection import Candidate, Fitting, LossScore, TrainingRows
 from groupowl.solvers import WorkingSet
 
 FITTING = Fitting(

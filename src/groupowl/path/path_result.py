@@ -13,7 +13,7 @@ from .._kernels import unit_norms
 from .._typing import FloatArray, IndexArray
 from ..inputs import coefficient_columns, import_pandas
 from ..model import Model
-from .fitting import PathFit, PathPoint
+from .continuation import PathFit, PathPoint
 
 # Rows of the table that a path is printed as.
 _SHOWN = 8
