@@ -33,7 +33,6 @@ LAYERS = [
     {"solvers"},
     {"model"},
     {"progress"},
-    {"relaxation"},
     {"path"},
     {"model_selection"},
     {"estimators", "selection"},

@@ -18,7 +18,7 @@ from groupowl.estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupO
 from groupowl.estimators.cv_base import _continued
 from groupowl.path import group_owl_path
 
-FOLD_TOL = "groupowl.estimators.by_folds.FOLD_TOL"
+FOLD_TOL = "groupowl.model_selection.search.FOLD_TOL"
 ESTIMATORS = {"regression": GroupOWLRegressorCV, "classification": GroupOWLClassifierCV}
 
 

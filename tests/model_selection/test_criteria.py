@@ -7,7 +7,7 @@ from math import comb, log, pi
 import numpy as np
 import pytest
 
-from groupowl.model_selection import Evidence, Likelihood, criterion_path
+from groupowl.model_selection.criteria import Likelihood, criterion_path
 
 
 def squared(n=20.0, q=3, d=10):
@@ -53,7 +53,7 @@ def test_unpenalized_features_are_free():
 
 
 def test_the_prices():
-    likelihood, fit = squared(n=20.0, d=10), Evidence(0.3, 7, 4)
+    likelihood, fit = squared(n=20.0, d=10), (0.3, 7, 4)
     deviance = likelihood.deviance(0.3)
     values = {name: criterion_path(name, likelihood, [fit])[0] - deviance for name in ("aic", "bic", "ebic")}
     assert values["aic"] == pytest.approx(14.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import groupowl as go
 from estimator_support import regression_data
 from groupowl._text import printable
-from groupowl.estimators.fit_certificate import NOT_PROVED, PROVED_ZERO
+from groupowl.estimators.fit_summary import NOT_PROVED, PROVED_ZERO
 from groupowl.report import payload, render_report, write_report
 from groupowl.report.features import SHOWN_ROWS
 from groupowl.report.markup import decimals_of, fixed, number

@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from .._checks import IMPUTE
 from ..estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
 from ..path import PathResult, group_owl_path
-from ..path.path import MOST_ALPHAS
+from ..path.continuation import MOST_ALPHAS
 from ..solvers import Progress
 from ..tables import Table
 from ..weights import resolve_weights

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..estimators.frames import strongest_first
+from ..estimators.fit_summary import strongest_first
 from ..path import PathResult
 from ..tables import Reading, Table
 from ..tables.errors import counted

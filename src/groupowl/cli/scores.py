@@ -12,8 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._kernels import EPS
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
-from ..model_selection import Fold
-from ..model_selection.folds import check_folds
+from ..model_selection import Fold, check_folds
 from ..tables import Table
 from .estimating import single_estimator
 

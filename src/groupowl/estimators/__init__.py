@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .classifier import GroupOWLClassifier
 from .cv import GroupOWLClassifierCV, GroupOWLRegressorCV
-from .fit_certificate import FeatureStatus, FitCertificate
+from .fit_summary import FeatureStatus, FitCertificate
 from .regressor import GroupOWLRegressor
 from .verification import Verification
 

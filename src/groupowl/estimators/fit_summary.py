@@ -1,19 +1,234 @@
-"""One page about a fit."""
+"""What a fit says of its features: what is proved of each, a data frame of coefficients, one page of text."""
 
 from __future__ import annotations
 
 import numbers
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .._checks import position_in
+from .._kernels import nonzero_rows
 from .._text import printable
-from ..solvers.result import ending_text
-from .fit_certificate import STATES, UNPENALIZED, counts_text
-from .frames import coefficient_norms, strongest_first
+from .._typing import FloatArray, IndexArray
+from ..inputs import coefficient_columns, import_pandas
+from ..solvers import result as results
 
-_SHOWN = 25
+SELECTED = "selected"
+PROVED_ZERO = "proved zero"
+NOT_PROVED = "zero, not proved"
+UNPENALIZED = "unpenalized"
+#: Zero because the column varies by no more than rounding: nothing is proved about what it would do.
+AS_CONSTANT = "treated as constant"
+#: Zero because unpenalized columns explain all of the column but rounding.
+AS_EXPLAINED = "explained by unpenalized"
+#: Columns that the problem was solved without.
+LEFT_OUT = (AS_CONSTANT, AS_EXPLAINED)
+#: All that a feature can be.
+STATES = (SELECTED, PROVED_ZERO, NOT_PROVED, UNPENALIZED, *LEFT_OUT)
+
+# Features in a table of certificates, and in the summary.
+_SHOWN = 20
+_SHOWN_IN_SUMMARY = 25
 _LONGEST_NAME = 40
+
+
+def feature_states(estimator: Any) -> tuple[Any, FloatArray]:
+    """State of each feature in the penalized fit, and the gap of the certificate that proved it zero (else NaN)."""
+    result = estimator.solve_result_
+    coef = np.atleast_2d(estimator._penalized_coefficients()[0])
+    states = np.full(estimator.n_features_in_, NOT_PROVED, dtype=object)
+    states[result.screened_at >= 0] = PROVED_ZERO
+    states[nonzero_rows(coef.T)] = SELECTED
+    states[estimator.unpenalized_] = UNPENALIZED
+    states[result.screened_at == results.AS_CONSTANT] = AS_CONSTANT
+    states[result.screened_at == results.AS_EXPLAINED] = AS_EXPLAINED
+    gaps = np.full(len(states), np.nan)
+    proved = np.flatnonzero(states == PROVED_ZERO)
+    gaps[proved] = result.history.gap[result.screened_at[proved]]
+    return states, gaps
+
+
+@dataclass(frozen=True)
+class FeatureStatus:
+    """What is proved about one feature.
+
+    Attributes
+    ----------
+    feature : str or int
+        Its name, or its index where features have no names.
+    state : {"selected", "proved zero", "zero, not proved", "unpenalized", "treated as constant", \
+            "explained by unpenalized"}
+        Selected: its coefficients are not zero. Proved zero: no solution of the problem has it. Treated as constant:
+        its column varies by no more than rounding beside its mean. Explained by unpenalized: so does what unpenalized
+        columns leave of it. In these two cases the problem was solved, and everything else proved, without it.
+    gap : float or None
+        Duality gap of the certificate that proved it zero; None for other states.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> status = go.GroupOWLRegressor(0.5).fit(data.X, data.Y).certificate()[7]
+    >>> status.feature, status.state, status.gap is None
+    (7, 'proved zero', False)
+    """
+
+    feature: Any
+    state: str
+    gap: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FitCertificate:
+    """What a fit proves: of its objective, and of each feature.
+
+    Iterates over :class:`FeatureStatus`, in the order of the columns of X; an index gives one of them.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of its class.
+    alpha : float
+        Strength of the penalty.
+    objective : float
+        Objective of the penalized fit.
+    gap : float
+        Proved bound on ``objective - minimum``.
+    converged : bool
+        Whether the gap meets the tolerance.
+    features, states : ndarray of shape (n_features,)
+        Names or indices, and what is proved.
+    gaps : ndarray of shape (n_features,)
+        Gap of the certificate that proved a feature zero; NaN for other states.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> certificate = go.GroupOWLRegressor(0.5).fit(data.X, data.Y).certificate()
+    >>> certificate.converged, certificate[0].state
+    (True, 'proved zero')
+    >>> sum(status.state == "proved zero" for status in certificate)
+    28
+    """
+
+    estimator: str
+    alpha: float
+    objective: float
+    gap: float
+    converged: bool
+    features: Any
+    states: Any
+    gaps: FloatArray
+
+    @classmethod
+    def of(cls, estimator: Any) -> FitCertificate:
+        """The certificate of a fitted estimator."""
+        result = estimator.solve_result_
+        return cls(
+            type(estimator).__name__,
+            estimator.alpha_,
+            result.primal,
+            result.gap,
+            result.converged,
+            estimator._feature_labels(),
+            *feature_states(estimator),
+        )
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __getitem__(self, index: int) -> FeatureStatus:
+        j = position_in("the certificate", index, len(self), "features")
+        feature, gap = self.features[j], float(self.gaps[j])
+        plain = feature.item() if isinstance(feature, np.generic) else feature
+        return FeatureStatus(plain, self.states[j], None if np.isnan(gap) else gap)
+
+    def __iter__(self) -> Iterator[FeatureStatus]:
+        return (self[j] for j in range(len(self)))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many features are in each state; the states of columns that are left out only where there are any."""
+        found = Counter(self.states)
+        return {state: found[state] for state in STATES if found[state] or state not in LEFT_OUT}
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with the columns feature, state and gap."""
+        pandas = import_pandas("FitCertificate.to_frame()")
+        return pandas.DataFrame({"feature": self.features, "state": self.states, "gap": self.gaps})
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{self.estimator} at alpha {self.alpha:.6g}: {len(self)} features",
+            f"  objective {self.objective:.10g}, proved within {self.gap:.3g} of the minimum"
+            + ("" if self.converged else " (not converged)"),
+            "  " + counts_text(self.counts),
+            *self._table(),
+        ]
+        return "\n".join(lines)
+
+    def _table(self) -> list[str]:
+        shown = [self[j] for j in np.argsort([STATES.index(state) for state in self.states], kind="stable")[:_SHOWN]]
+        names = [printable(item.feature) for item in shown]
+        width = max(map(len, names), default=0)
+        lines = [
+            f"    {name:<{width}}  {item.state}" + (f" (gap {item.gap:.2g})" if item.gap is not None else "")
+            for name, item in zip(names, shown, strict=True)
+        ]
+        if (more := len(self) - len(shown)) > 0:
+            lines.append(f"    ... {more} more: iterate over it, or to_frame()")
+        return lines
+
+
+def counts_text(counts: dict[str, int]) -> str:
+    """Numbers of features by state, in words; states that do not occur are left out, but for the first two."""
+    parts = [f"{counts[SELECTED]} selected", f"{counts[PROVED_ZERO]} proved zero"]
+    if counts[NOT_PROVED]:
+        parts.append(f"{counts[NOT_PROVED]} zero but not proved")
+    parts += [f"{counts[state]} {state}" for state in (UNPENALIZED, *LEFT_OUT) if counts.get(state)]
+    return ", ".join(parts)
+
+
+def coefficient_frame(estimator: Any, *, sort: bool) -> Any:
+    """Data frame with a row for each feature of a fitted estimator."""
+    pandas = import_pandas("coef_frame()")
+    coef = np.atleast_2d(estimator.coef_)
+    named = getattr(estimator, "classes_", getattr(estimator, "target_names_", None))
+    columns = dict(zip(coefficient_columns(len(coef), named), coef, strict=True))
+    frame = pandas.DataFrame(
+        {
+            "feature": estimator._feature_labels(),
+            "cluster": estimator.clusters_,
+            "norm": coefficient_norms(coef),
+            "state": feature_states(estimator)[0],
+            **columns,
+        }
+    )
+    if not sort:
+        return frame
+    return frame.iloc[strongest_first(estimator)].reset_index(drop=True)
+
+
+def coefficient_norms(coef: Any) -> FloatArray:
+    """Norm of each feature's coefficients, in double precision; a row of ``coef`` is a target."""
+    return np.sqrt(np.sum(np.square(coef, dtype=np.float64), axis=0))
+
+
+def strongest_first(estimator: Any) -> IndexArray:
+    """All features as the penalty ranks them: by cluster, then unpenalized ones in the model, then those that are zero.
+
+    Equals keep the order of the columns. Norms of ``coef_`` would not do: the penalty may have seen another scale.
+    """
+    clusters = estimator.clusters_
+    after_all_clusters = clusters.max(initial=0) + 1
+    rank = np.where(clusters > 0, clusters, after_all_clusters)
+    rank[~estimator.get_support()] = after_all_clusters + 1
+    return np.argsort(rank, kind="stable")
 
 
 def summary_text(estimator: Any) -> str:
@@ -23,7 +238,7 @@ def summary_text(estimator: Any) -> str:
 
 def _head(estimator: Any) -> list[str]:
     result = estimator.solve_result_
-    states = estimator._states()[0]
+    states = feature_states(estimator)[0]
     coef = np.atleast_2d(estimator.coef_)
     classes = getattr(estimator, "classes_", None)
     kind = f"{len(coef)} target{'s' if len(coef) > 1 else ''}" if classes is None else f"{len(classes)} classes"
@@ -37,7 +252,7 @@ def _head(estimator: Any) -> list[str]:
         f"  data       {estimator.n_features_in_} features, {kind}, {', '.join(options)}",
         f"  penalty    alpha {estimator.alpha_:.6g}, weights {_weights_text(estimator)}",
         f"  objective  {result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
-        f"  solve      {ending_text(result)}",
+        f"  solve      {results.ending_text(result)}",
         f"  features   {counts_text({state: int(np.sum(states == state)) for state in STATES})}",
         f"  clusters   {n_clusters}",
     ]
@@ -57,8 +272,8 @@ def _table(estimator: Any) -> list[str]:
     if len(support) == 0:
         return ["  No feature is selected. A smaller alpha selects some."]
     norms = coefficient_norms(np.atleast_2d(estimator.coef_))
-    states, labels = estimator._states()[0], estimator._feature_labels()
-    shown = strongest_first(estimator)[: min(len(support), _SHOWN)].tolist()
+    states, labels = feature_states(estimator)[0], estimator._feature_labels()
+    shown = strongest_first(estimator)[: min(len(support), _SHOWN_IN_SUMMARY)].tolist()
     names = [printable(labels[j])[:_LONGEST_NAME] for j in shown]
     width = max(len("feature"), *(len(name) for name in names))
     lines = [f"  {'feature':<{width}}  {'cluster':>7}  {'norm':>10}"]

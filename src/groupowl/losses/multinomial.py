@@ -29,6 +29,8 @@ class MultinomialLoss:
     name: ClassVar[str] = "multinomial"
     curvature: ClassVar[float] = 0.5  # largest eigenvalue of diag(p) - p p^T, by Gershgorin
     centers_targets: ClassVar[bool] = False
+    is_quadratic: ClassVar[bool] = False
+    has_classes: ClassVar[bool] = True
 
     def check_targets(self, Y: FloatArray) -> FloatArray:
         """Rows must be probabilities over at least two classes; they are normalised exactly."""
@@ -149,6 +151,20 @@ class MultinomialLoss:
     def cancelling_size(self, Z: FloatArray, w: FloatArray) -> float:
         """``sum_i w_i max_k |z_ik|``: differences of predictors carry their rounding."""
         return float(np.sum(w * np.abs(Z).max(axis=1, keepdims=True)))
+
+    def score(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        """Minus the mean log-loss, probabilities clipped as scikit-learn clips them; the weights sum to 1."""
+        odds = np.exp(Z - Z.max(axis=1, keepdims=True))
+        probabilities = odds / odds.sum(axis=1, keepdims=True)
+        return float(np.sum(w * Y * np.log(np.clip(probabilities, EPS, 1.0 - EPS))))
+
+    def deviance(self, loss: float, n_samples: float, n_tasks: int, null_loss: float) -> float:
+        """Minus twice the log-likelihood at a loss per unit of sample weight."""
+        return 2.0 * n_samples * loss
+
+    def parameters_per_feature(self, n_tasks: int) -> int:
+        """One coefficient less than classes: the softmax does not see their mean."""
+        return n_tasks - 1
 
 
 def _value(odds: FloatArray, sums: FloatArray, below_top: FloatArray, w: FloatArray) -> float:

@@ -7,7 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._kernels import EPS
 from .._typing import FloatArray
+
+_SMALLEST = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,8 @@ class SquaredLoss:
     name: ClassVar[str] = "squared"
     curvature: ClassVar[float] = 1.0
     centers_targets: ClassVar[bool] = True
+    is_quadratic: ClassVar[bool] = True
+    has_classes: ClassVar[bool] = False
 
     def check_targets(self, Y: FloatArray) -> FloatArray:
         """Any finite targets will do."""
@@ -88,3 +93,20 @@ class SquaredLoss:
     def cancelling_size(self, Z: FloatArray, w: FloatArray) -> float:
         """Zero: the value is a sum of squares."""
         return 0.0
+
+    def score(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        """Minus the mean squared error over samples and tasks; the weights sum to 1."""
+        return -float(np.sum(w * (Y - Z) ** 2)) / Y.shape[1]
+
+    def deviance(self, loss: float, n_samples: float, n_tasks: int, null_loss: float) -> float:
+        """Minus twice the log-likelihood at a loss per unit of sample weight.
+
+        Errors are normal with one variance for all tasks, estimated from the residuals. What rounding leaves of a
+        perfect fit counts as its variance.
+        """
+        variance = 2.0 * max(loss, EPS * null_loss, _SMALLEST) / n_tasks
+        return float(n_samples * n_tasks * (np.log(2.0 * np.pi * variance) + 1.0))
+
+    def parameters_per_feature(self, n_tasks: int) -> int:
+        """One coefficient for each task."""
+        return n_tasks

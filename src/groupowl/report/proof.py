@@ -6,7 +6,7 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..estimators import FitCertificate
-from ..estimators.fit_certificate import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED
+from ..estimators.fit_summary import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED
 from .markup import count, figure, listed, number, paragraph, section, table
 from .subject import Subject
 

@@ -6,7 +6,7 @@ import shlex
 
 import numpy as np
 
-from ..estimators.fit_certificate import PROVED_ZERO
+from ..estimators.fit_summary import PROVED_ZERO
 from ..model_selection import CRITERIA
 from ..versions import installed_versions
 from .features import SHOWN_ROWS, Column, feature_table_html
