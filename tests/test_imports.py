@@ -24,8 +24,8 @@ LAYERS = {
     "problem": ["problem"],
     "screening": ["screening"],
     "solvers": ["solvers"],
-    "paths": ["model", "progress", "relaxing", "path"],
-    "models": ["selection", "estimators"],
+    "paths": ["model", "progress", "path"],
+    "models": ["model_selection", "selection", "estimators"],
     "public names": ["storage", "groupowl"],
     "programs": ["tables", "plotting", "report", "cli", "__main__"],
 }
@@ -121,9 +121,9 @@ def foreign_complaints(item):
     allowed = ONLY_PACKAGES.get(item.unit)
     if allowed is not None and package not in allowed and package not in sys.stdlib_module_names:
         return [f"{item.where}: {item.unit} may import only {sorted(allowed)}, not {package}."]
-    is_below = LEVEL[item.unit] < LEVEL["estimators"]
+    is_below = LEVEL[item.unit] < LEVEL[LAYERS["models"][0]]
     if package == "sklearn" and is_below and item.target.split(".")[1:2] != ["exceptions"]:
-        return [f"{item.where}: {item.unit} lies below the estimators and may import only sklearn.exceptions."]
+        return [f"{item.where}: {item.unit} lies below the models and may import only sklearn.exceptions."]
     return []
 
 

@@ -1,4 +1,4 @@
-"""Data as users of paths and estimators give them: names of features, labels of classes, unpenalised columns."""
+"""Data as users of paths and estimators give them: names of features, labels of classes, unpenalized columns."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ._checks import rectangular_array, refuse_mask
-from ._text import listed
 from ._typing import FloatArray, IndexArray
+
+_SHOWN = 5
 
 
 def feature_names(X: Any) -> list[str] | None:
@@ -128,28 +129,26 @@ def resolve_columns(argument: str, columns: Any, n_features: int, names: Iterabl
 
 
 def _column_index(argument: str, item: Any, n_features: int, known: list[str] | None) -> int:
-    if isinstance(item, str):
-        return _named_column(argument, item, known)
-    if isinstance(item, bool) or not isinstance(item, int | np.integer):
-        raise TypeError(
-            f"{argument} must hold names or indices of columns, got {item!r} of type {type(item).__name__}."
-        )
-    if not -n_features <= item < n_features:
-        raise ValueError(f"{argument} has the index {item!r}, but X has {n_features} columns.")
-    return int(item) % n_features
-
-
-def _named_column(argument: str, name: str, known: list[str] | None) -> int:
+    if not isinstance(item, str):
+        if isinstance(item, bool) or not isinstance(item, int | np.integer):
+            raise TypeError(
+                f"{argument} must hold names or indices of columns, got {item!r} of type {type(item).__name__}."
+            )
+        if not -n_features <= item < n_features:
+            raise ValueError(f"{argument} has the index {item!r}, but X has {n_features} columns.")
+        return int(item) % n_features
     if known is None:
         raise ValueError(
-            f"{argument} has the name {name!r}, but X has no column names. Give X as a data frame, or an index."
+            f"{argument} has the name {item!r}, but X has no column names. Give X as a data frame, or an index."
         )
-    found = [j for j, other in enumerate(known) if other == name]
+    found = [j for j, name in enumerate(known) if name == item]
     if not found:
-        raise ValueError(f"{argument} has the name {name!r}, which is no column of X. Columns: {listed(known)}.")
+        listed = ", ".join(repr(name) for name in known[:_SHOWN])
+        more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+        raise ValueError(f"{argument} has the name {item!r}, which is no column of X. Columns: {listed}{more}.")
     if len(found) > 1:
         raise ValueError(
-            f"{argument} has the name {name!r}, which {len(found)} columns of X have: {found}. Rename them, or give "
+            f"{argument} has the name {item!r}, which {len(found)} columns of X have: {found}. Rename them, or give "
             "the index of the one that is meant."
         )
     return found[0]

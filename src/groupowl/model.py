@@ -6,23 +6,42 @@ The objective is ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
 from ._checks import finite_matrix, finite_number, finite_vector
 from ._typing import FloatArray, IndexArray
-from .designs import SufficientStatistics, as_design
+from .designs import Columns, SufficientStatistics, as_design
+from .norm.kernels import EPS
 from .problem import LATER, Problem, Residual, build_problem
 from .solvers import Sequence, Solver
+from .solvers.continuation import needs_exactness
 from .weights import check_strengths, resolve_weights
 
 # "auto" is this fraction of the smallest alpha that selects nothing.
 _AUTO_FRACTION = 0.1
 _SHOWN = 5
+# Ridge of the multinomial fit, relative to the mean curvature of the null model.
+_RIDGE = 1e-6
+# The ridge decides where a tenth of it moves the predictors by more than this, relatively.
+_DECIDES_RTOL = 1e-2
+# More entries than this are not copied to a dense matrix; the Gram matrix of the columns does, less exactly.
+_MOST_ENTRIES = 1 << 24
+_NEWTON_STEPS = 100
+# Ridge relative to the largest curvature; directions that are flat do not move.
+_FLAT_RTOL = 1e-12
+_MOST_HALVINGS = 40
+# Larger Newton systems are not formed, nor those that cost more operations; conjugate gradients do.
+_LARGEST_SYSTEM = 2000
+_MOST_WORK = 4e9
+# Squared Newton decrement, relative to the loss, at which the minimum is reached.
+_DECREMENT_RTOL = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,29 +53,27 @@ class Model:
     problem : Problem
         Data and loss; the sample weights sum to 1.
     weights : ndarray of shape (n_penalized,)
-        Weight sequence of the penalised features.
+        Weight sequence of the penalized features.
     unpenalized : ndarray of int
-        Columns that are not penalised.
+        Columns that are not penalized.
+    small : Problem or None
+        The same problem on sufficient statistics that are known already, so that no solve has to make them.
     """
 
     problem: Problem
     weights: FloatArray
     unpenalized: IndexArray
+    small: Problem | None = None
 
     @cached_property
     def sequence_weights(self) -> FloatArray:
-        """The weights with one more for each unpenalised column, whose row of the problem is zero and pays nothing."""
+        """The weights with one more for each unpenalized column, whose row of the problem is zero and pays nothing."""
         return np.concatenate([self.weights, np.full(len(self.unpenalized), self.weights[-1])])
 
     @cached_property
     def null_residual(self) -> Residual:
         """What the model without features leaves unexplained: a pass over the data."""
         return self.problem.residual(self.problem.null_coefficients())
-
-    @property
-    def known_residual(self) -> Residual | None:
-        """:attr:`null_residual` if it was needed already."""
-        return vars(self).get("null_residual")
 
     @cached_property
     def alpha_max(self) -> float:
@@ -70,7 +87,7 @@ class Model:
 
     @property
     def null_loss(self) -> float:
-        """Loss of the model without penalised features."""
+        """Loss of the model without penalized features."""
         return self.problem.null_loss
 
     def resolve_alpha(self, alpha: Any) -> float:
@@ -113,13 +130,29 @@ class Model:
 
     def sequence(self, solver: Solver, *, tol: float, n_solves: int = 1, start: FloatArray | None = None) -> Sequence:
         """Solves that follow each other; each takes :attr:`sequence_weights` and an alpha."""
-        first = self.problem.null_coefficients() if start is None else start
-        known = self.known_residual if start is None else None
-        return Sequence(self.problem, solver, first, tol=tol, n_solves=n_solves, residual=known)
+        known = None
+        if start is None:
+            start = self.problem.null_coefficients()
+            known = vars(self).get("null_residual")  # if it was needed already
+        small = None if needs_exactness(tol) else self.small  # whose rounding might forbid the proof asked for
+        if small is not None:
+            content: Any = solver
+            solver = replace(content, compress=False)
+        sequence = Sequence(self.problem, solver, start, tol=tol, n_solves=n_solves, residual=known)
+        if small is not None:
+            sequence.adopt_statistics(small)
+        return sequence
+
+    def with_statistics(self, small: Problem) -> Model:
+        """The same model with its problem on statistics, and what is known of it already."""
+        model = replace(self, small=small)
+        known = ("null_residual", "alpha_max")
+        vars(model).update({name: vars(self)[name] for name in known if name in vars(self)})
+        return model
 
 
 def warn_unless_bounded(model: Model) -> None:
-    """Warn the caller's caller of unpenalised columns whose coefficients have no finite optimum."""
+    """Warn the caller's caller of unpenalized columns whose coefficients have no finite optimum."""
     if model.problem.unpenalized.has_minimum:
         return
     columns = ", ".join(str(j) for j in model.unpenalized[:_SHOWN]) + ", ..." * (len(model.unpenalized) > _SHOWN)
@@ -165,3 +198,155 @@ def build_model(
         n_samples=problem.samples.count,
     )
     return Model(problem, sequence, free)
+
+
+# Coefficients of the selected features without the penalty -------------------------------------------------
+
+
+def relaxed_coefficients(
+    model: Model, support: IndexArray, *, judge: bool = True
+) -> tuple[FloatArray, FloatArray, bool]:
+    """Fit the features of the support without penalty.
+
+    Squared loss: least squares, of minimum norm where columns are collinear. Multinomial: Newton's method with a ridge
+    of 1e-6 of the mean curvature, because separated classes have no finite solution.
+
+    Parameters
+    ----------
+    model : Model
+        Data and loss.
+    support : ndarray of int
+        Features to fit; unpenalized ones are always fitted.
+    judge : bool, default=True
+        Whether to find out if the ridge decides, which takes another fit.
+
+    Returns
+    -------
+    B : ndarray of shape (n_features, n_targets)
+        Coefficients on the scale of the input.
+    intercept : ndarray of shape (n_targets,)
+        Zeros where the model has none.
+    ridge_decides : bool
+        Whether the coefficients depend on the ridge: without it there is no finite solution, or hardly one.
+    """
+    problem = model.problem
+    loss: Any = problem.loss
+    rows = np.setdiff1d(support, model.unpenalized)
+    with np.errstate(all="ignore"):
+        if loss.is_quadratic:
+            coefficients = problem.null_coefficients()
+            if len(rows):
+                coefficients[rows] = _least_squares(problem, rows)
+            return *problem.to_input(coefficients), False
+        coefficients, ridge_decides = _RidgedFit(problem, rows).solve(judge)
+        return *problem.to_input(coefficients), ridge_decides
+
+
+def _least_squares(problem: Problem, rows: IndexArray) -> FloatArray:
+    """Minimum-norm least squares on the columns of some rows."""
+    columns = problem.columns(rows)
+    if columns is None or problem.design.n_samples * len(rows) > _MOST_ENTRIES:
+        pulls = problem.descent(problem.predictor(problem.null_coefficients()))[rows]
+        return _minimum_norm_solution(problem.gram(rows), pulls)
+    root = np.sqrt(problem.samples.w)
+    A = columns.dense(np.arange(len(rows))).T * root
+    solution: FloatArray = np.linalg.lstsq(A, root * problem.samples.Y, rcond=None)[0]
+    return solution
+
+
+def _minimum_norm_solution(G: FloatArray, C: FloatArray) -> FloatArray:
+    values, vectors = eigh(G)
+    present = values > len(G) * EPS * values[-1]
+    chosen = vectors[:, present]
+    solution: FloatArray = chosen @ ((chosen.T @ C) / values[present, None])
+    return solution
+
+
+class _RidgedFit:
+    """A loss plus a small ridge on some rows; the unpenalized block pays none."""
+
+    def __init__(self, problem: Problem, rows: IndexArray) -> None:
+        columns = problem.columns(rows)
+        if columns is None:
+            raise NotImplementedError("relaxed=True needs the samples in this process. Fit with relaxed=False.")
+        self.problem = problem
+        self.loss = problem.loss
+        self.rows = problem.row_index(rows)
+        self.columns: Columns = columns
+        self.samples = problem.samples.Y, problem.samples.w
+        self.is_ridged = np.arange(len(self.rows)) < len(rows)
+
+    def solve(self, judge: bool) -> tuple[FloatArray, bool]:
+        """Coefficients of the whole problem, and whether the ridge decides them, if that is to be judged."""
+        coefficients = self.problem.null_coefficients()
+        if len(self.rows) == self.problem.unpenalized.n_rows:
+            return coefficients, False
+        start = coefficients[self.rows]
+        ridge = _RIDGE * float(np.mean(self._diagonal(self._dual_point(start))[self.is_ridged]))
+        V = self._minimum(start, ridge)
+        coefficients[self.rows] = V
+        if not judge:
+            return coefficients, False
+        freer = self._minimum(V, 0.1 * ridge)
+        moved = np.linalg.norm(self.columns.predict(freer - V))
+        return coefficients, bool(moved > _DECIDES_RTOL * np.linalg.norm(self.columns.predict(V)))
+
+    def _dual_point(self, V: FloatArray) -> FloatArray:
+        return self.loss.dual_point(self.columns.predict(V), *self.samples)
+
+    def _diagonal(self, theta: FloatArray) -> FloatArray:
+        """Second derivative along each row, mean over tasks."""
+        return self.columns.norms(self.loss.curvatures(theta, *self.samples)) ** 2
+
+    def _value(self, V: FloatArray, ridge: FloatArray) -> float:
+        return self.loss.value(self.columns.predict(V), *self.samples) + 0.5 * float(np.sum(ridge * V * V))
+
+    def _minimum(self, V: FloatArray, ridge_size: float) -> FloatArray:
+        """Newton's method; steps are halved until they keep a part of what their direction promises."""
+        ridge = np.where(self.is_ridged, ridge_size, 0.0)[:, None]
+        value = self._value(V, ridge)
+        for _ in range(_NEWTON_STEPS):
+            theta = self._dual_point(V)
+            descent = self.columns.correlate(theta) - ridge * V
+            is_small = descent.size <= _LARGEST_SYSTEM and float(descent.size) ** 2 * len(theta) <= _MOST_WORK
+            move = (self._direct_solution if is_small else self._iterative_solution)(theta, descent, ridge)
+            decrease = float(np.vdot(descent, move))
+            if not decrease > _DECREMENT_RTOL * value:
+                break
+            for length in 0.5 ** np.arange(_MOST_HALVINGS):
+                trial = self._value(V + length * move, ridge)
+                if trial <= value - 1e-4 * length * decrease:
+                    break
+            else:
+                break
+            V, value = V + length * move, trial
+        return self.loss.canonical(V)
+
+    @cached_property
+    def _dense(self) -> FloatArray:
+        return np.ascontiguousarray(self.columns.dense(np.arange(len(self.rows))).T)
+
+    def _direct_solution(self, theta: FloatArray, descent: FloatArray, ridge: FloatArray) -> FloatArray:
+        """From the Hessian itself, with a trace of a ridge in its flat directions."""
+        H = self.loss.curvature_along(theta, *self.samples, self._dense)
+        shift = np.repeat(ridge[:, 0], descent.shape[1]) + _FLAT_RTOL * float(np.diagonal(H).max(initial=0.0))
+        H[np.diag_indices(len(H))] += np.where(shift > 0.0, shift, 1.0)
+        solution = np.asarray(np.linalg.solve(H, descent.ravel()), dtype=np.float64)
+        return self.loss.canonical(solution.reshape(descent.shape))
+
+    def _iterative_solution(self, theta: FloatArray, descent: FloatArray, ridge: FloatArray) -> FloatArray:
+        """Conjugate gradients: the softmax does not see the mean over classes, so the Hessian is singular."""
+
+        def product(v: FloatArray) -> FloatArray:
+            D = v.reshape(descent.shape)
+            change = theta - self.loss.moved_along_tangent(theta, *self.samples, self.columns.predict(D))
+            return (self.columns.correlate(change) + ridge * D).ravel()
+
+        diagonal = np.repeat(self._diagonal(theta)[:, None] + ridge, descent.shape[1], axis=1).ravel()
+        diagonal[diagonal == 0.0] = 1.0
+        shape = (descent.size, descent.size)
+        hessian = LinearOperator(shape, matvec=product, dtype=np.float64)
+        scaling = LinearOperator(shape, matvec=lambda v: v / diagonal, dtype=np.float64)
+        move, _ = cg(hessian, descent.ravel(), rtol=1e-6, maxiter=10 * descent.size, M=scaling)
+        solution: FloatArray = move.reshape(descent.shape)
+        return solution

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import groupowl as go
 from estimator_support import labelled_data, regression_data
-from groupowl.estimators.claims import Claim
+from groupowl.estimators.verification import Claim
 
 
 def data_of(kind):

@@ -15,10 +15,10 @@ from sklearn.preprocessing import StandardScaler
 
 import groupowl as go
 from groupowl.estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
-from groupowl.estimators.choosing import _continued
+from groupowl.estimators.cv_base import _continued
 from groupowl.path import group_owl_path
 
-FOLD_TOL = "groupowl.estimators.by_folds.FOLD_TOL"
+FOLD_TOL = "groupowl.model_selection.search.FOLD_TOL"
 ESTIMATORS = {"regression": GroupOWLRegressorCV, "classification": GroupOWLClassifierCV}
 
 
@@ -160,7 +160,7 @@ def test_statistics_of_folds_change_nothing_but_the_time(monkeypatch):
         calls.append(len(X))
         return original(X, Y, sample_weight)
 
-    monkeypatch.setattr("groupowl.selection.statistics.SufficientStatistics.from_arrays", counted)
+    monkeypatch.setattr("groupowl.designs.statistics.SufficientStatistics.from_arrays", counted)
     model = GroupOWLRegressorCV(alphas=10, eps=0.01, standardize=True)
     by_statistics = clone(model).fit(X, Y)
     assert calls == [60] * 5  # every sample once, and no Gram matrix of all of them

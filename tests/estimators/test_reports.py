@@ -15,8 +15,7 @@ from groupowl.estimators import (
     GroupOWLRegressor,
     GroupOWLRegressorCV,
 )
-from groupowl.estimators.frames import strongest_first
-from groupowl.estimators.summary import edge_of_grid_text, summary_text
+from groupowl.estimators.fit_summary import edge_of_grid_text, strongest_first, summary_text
 
 STATES = {"selected", "proved zero", "zero, not proved", "unpenalized"}
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import groupowl as go
 from estimator_support import regression_data
 from groupowl._text import printable
-from groupowl.estimators.certificate import NOT_PROVED, PROVED_ZERO
+from groupowl.estimators.fit_summary import NOT_PROVED, PROVED_ZERO
 from groupowl.report import payload, render_report, write_report
 from groupowl.report.payload import SHOWN_ROWS, decimals_of, fixed, number
 from report_support import HOSTILE, Page, classified, contents_of, cross_validated, full_path, names_of, sparse_data

@@ -26,11 +26,9 @@ from .._text import counted, listed
 from .._typing import IndexArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
 from ..estimators import GroupOWLClassifier
-from ..estimators.frames import coefficient_norms, strongest_first
-from ..estimators.summary import is_at_edge
+from ..estimators.fit_summary import coefficient_norms, is_at_edge, strongest_first
+from ..model_selection import Fold, check_folds
 from ..path import PathResult
-from ..selection import Fold
-from ..selection.folds import check_folds
 from ..tables import Reading, Table
 
 Scores = dict[str, tuple[float, float]]

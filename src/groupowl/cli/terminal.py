@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .._text import printable
-from ..estimators.summary import unequal_norms_text
+from ..estimators.fit_summary import unequal_norms_text
 from .commands import TalkOptions
 from .messages import duration, print_paths, say
 from .outcome import Outcome

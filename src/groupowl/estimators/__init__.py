@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .certificate import FeatureStatus, FitCertificate
 from .classifier import GroupOWLClassifier
 from .cv import GroupOWLClassifierCV, GroupOWLRegressorCV
+from .fit_summary import FeatureStatus, FitCertificate
 from .regressor import GroupOWLRegressor
 from .verification import Verification
 

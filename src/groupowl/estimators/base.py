@@ -8,40 +8,27 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import as_generator, finite_number, positive_integer, positive_sample_weight, truth_value
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..designs import DaskDesign, Design, SufficientStatistics, row_chunks
 from ..inputs import feature_names, resolve_columns
-from ..model import Model, build_model
+from ..model import Model, relaxed_coefficients, warn_unless_bounded
+from ..model_selection import Fitting
 from ..norm.kernels import nonzero_rows
 from ..progress import progress_callback
-from ..relaxing import relaxed_coefficients
-from ..screening import Rule, resolve_rule
-from ..solvers import Sequence, Solver, SolveResult, resolve_solver
-from .certificate import FitCertificate, feature_states
-from .data import FitData, checked_matrix, summarised_data, target_array
-from .frames import coefficient_frame
-from .summary import summary_text
+from ..screening import resolve_rule
+from ..solvers import SolveResult, resolve_solver, warn_unless_converged
+from .fit_data import FitData, checked_matrix, summarized_data, target_array
+from .fit_summary import FitCertificate, coefficient_frame, summary_text
 from .verification import FitCheck, Verification
-
-
-@dataclass(frozen=True, eq=False)
-class Settings:
-    """Parameters of an estimator that say how to solve, after all checks."""
-
-    solver: Solver
-    rule: Rule | None
-    tol: float
-    max_iter: int
-    rng: np.random.Generator
 
 
 class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -61,84 +48,81 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
     # Fitting ----------------------------------------------------------------------------------------
 
-    def _settings(self) -> Settings:
-        """Check the parameters that do not depend on data."""
+    def _settings(self) -> Fitting:
+        """How to fit, after a check of the parameters that do not depend on data."""
         for name in ("fit_intercept", "standardize", "relaxed", "warm_start"):
             truth_value(name, getattr(self, name, False))
-        return Settings(
-            resolve_solver(self.solver),
-            resolve_rule(self.screening),
-            finite_number("tol", self.tol, above=0.0),
-            positive_integer("max_iter", self.max_iter),
-            as_generator(self.random_state),
+        return Fitting(
+            loss=self._loss,
+            fit_intercept=bool(self.fit_intercept),
+            standardize=bool(self.standardize),
+            unpenalized=np.zeros(0, dtype=np.intp),  # until the columns are known
+            solver=resolve_solver(self.solver),
+            rule=resolve_rule(self.screening),
+            tol=finite_number("tol", self.tol, above=0.0),
+            max_iter=positive_integer("max_iter", self.max_iter),
+            relaxed=bool(self.relaxed),
+            rng=as_generator(self.random_state),
         )
 
     def _validate_fit(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True) -> FitData:
         """Check the data of a fit and change nothing; with ``reset=False`` they must be like those of the fit."""
         if isinstance(X, SufficientStatistics):
-            if self._loss != "squared":
+            if is_classifier(self):
                 raise ValueError(f"X: {type(self).__name__} needs the samples themselves, not SufficientStatistics.")
-            return summarised_data(self, X, y, sample_weight, reset=reset)
+            return summarized_data(self, X, y, sample_weight, reset=reset)
         checked, names = checked_matrix(self, X, reset=reset)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None. Use fit(X, y).")
         n_samples, n_features = checked.shape
-        if isinstance(checked, DaskDesign):
-            return self._distributed_data(checked, names, y, sample_weight, reset=reset)
-        weight = None if sample_weight is None else positive_sample_weight(sample_weight, n_samples)
-        named = feature_names(y)
-        Y, classes, is_flat, weight = self._encode_targets(target_array(y, n_samples), named, weight)
-        unpenalized = self._unpenalized_columns(n_features, names, reset)
-        target_names = None if named is None or classes is not None else np.asarray(named, dtype=object)
-        return FitData(checked, Y, weight, names, unpenalized, classes, is_flat, target_names)
-
-    def _unpenalized_columns(self, n_features: int, names: Any, reset: bool) -> IndexArray:
-        return resolve_columns("unpenalized", self.unpenalized, n_features, names) if reset else self.unpenalized_
-
-    def _distributed_data(self, X: DaskDesign, names: Any, y: Any, sample_weight: Any, *, reset: bool) -> FitData:
-        """Data on a cluster, whose entries are checked there, block by block."""
-        array, named = row_chunks("y", y)
-        weight = None if sample_weight is None else row_chunks("sample_weight", sample_weight)[0]
-        Y, classes, is_flat, weight = self._encode_distributed_targets(array, weight)
-        unpenalized = self._unpenalized_columns(X.n_features, names, reset)
-        target_names = None if named is None or classes is not None else np.asarray(named, dtype=object)
-        return FitData(X, Y, weight, names, unpenalized, classes, is_flat, target_names)
+        is_distributed = isinstance(checked, DaskDesign)
+        weight = sample_weight
+        if is_distributed:  # whose entries are checked there, block by block
+            array, named = row_chunks("y", y)
+            if weight is not None:
+                weight = row_chunks("sample_weight", weight)[0]
+            Y, classes, is_flat, weight = self._encode_distributed_targets(array, weight)
+        else:
+            named = feature_names(y)
+            if weight is not None:
+                weight = positive_sample_weight(weight, n_samples)
+            Y, classes, is_flat, weight = self._encode_targets(target_array(y, n_samples), named, weight)
+        columns = resolve_columns("unpenalized", self.unpenalized, n_features, names) if reset else self.unpenalized_
+        return FitData(
+            checked,
+            Y,
+            n_samples,
+            n_features,
+            n_targets=Y.shape[1],
+            sample_weight=weight,
+            unpenalized=columns,
+            is_flat=is_flat,
+            dtype=np.dtype(np.float32 if checked.dtype == np.float32 else np.float64),
+            names=names,
+            target_names=None if named is None or classes is not None else np.asarray(named, dtype=object),
+            classes=classes,
+            is_distributed=is_distributed,
+        )
 
     def _build_model(self, data: FitData, weights: Any = None) -> Model:
         """Everything of the fit but alpha; ``weights`` is the parameter of this name by default."""
-        return build_model(
-            data.X,
-            data.Y,
-            loss=self._loss,
-            weights=self.weights if weights is None else weights,
-            fit_intercept=bool(self.fit_intercept),
-            standardize=bool(self.standardize),
-            sample_weight=data.sample_weight,
-            unpenalized=data.unpenalized,
-        )
+        fitting = replace(self._settings(), unpenalized=data.unpenalized)
+        return fitting.model(data.X, data.Y, self.weights if weights is None else weights, data.sample_weight)
 
     def _solve(
-        self,
-        model: Model,
-        alpha: float,
-        settings: Settings,
-        start: FloatArray | None = None,
-        *,
-        sequence: Sequence | None = None,
-        what: str = "",
+        self, model: Model, alpha: float, fitting: Fitting, start: FloatArray | None = None, *, what: str = ""
     ) -> SolveResult:
         """One solve, with a line of progress, about ``what``, if the user asked for it."""
-        sequence = sequence or model.sequence(settings.solver, tol=settings.tol, start=start)
-        goal = settings.tol * model.null_loss
+        goal = fitting.tol * model.null_loss
         line = progress_callback(self.verbose, goal=goal, what=what or type(self).__name__)
         try:
-            return sequence.solve(
+            return model.sequence(fitting.solver, tol=fitting.tol, start=start).solve(
                 model.sequence_weights,
                 alpha,
-                rule=settings.rule,
-                max_iter=settings.max_iter,
+                rule=fitting.rule,
+                max_iter=fitting.max_iter,
                 callback=line,
-                rng=settings.rng,
+                rng=fitting.rng,
                 dtype=model.dtype,
             )
         finally:
@@ -147,15 +131,8 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
     def _store(self, data: FitData, model: Model, result: SolveResult, alpha: float, **more: Any) -> Self:
         """Replace all fitted attributes at once; ``more`` are those that only some estimators have."""
-        fitted = self._fitted_attributes(data, model, result, alpha) | more
-        kept = {name: value for name, value in vars(self).items() if not _is_fitted_attribute(name)}
-        self.__dict__ = kept | fitted
-        return self
-
-    def _fitted_attributes(self, data: FitData, model: Model, result: SolveResult, alpha: float) -> dict[str, Any]:
         coef, intercept = self._public_coefficients(result.B, result.intercept, data)
         fitted: dict[str, Any] = {
-            "n_features_in_": data.n_features,
             "alpha_": alpha,
             "weights_": model.weights,
             "unpenalized_": model.unpenalized,
@@ -167,29 +144,21 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             "screened_fraction_": 1.0 - len(result.active) / data.n_features,
             "solve_result_": replace(result, _theta=None),  # which would keep the data in memory
         }
-        if data.names is not None:
-            fitted["feature_names_in_"] = data.names
-        if data.target_names is not None:
-            fitted["target_names_"] = data.target_names
-        if data.classes is not None:
-            fitted["classes_"] = data.classes
         if self.relaxed:
-            relaxed = self._relaxed_coefficients(data, model, result)
+            B, offset, ridge_decides = relaxed_coefficients(model, result.support)
+            if ridge_decides:
+                warnings.warn(
+                    f"relaxed=True: without penalty the {len(result.support)} selected features fit the classes "
+                    "(almost) perfectly, and the size of the coefficients is decided by a ridge of 1e-6 of the mean "
+                    "curvature. Raise alpha, or use relaxed=False.",
+                    UserWarning,
+                    stacklevel=3,
+                )
             fitted |= {"penalized_coef_": coef, "penalized_intercept_": intercept}
-            fitted["coef_"], fitted["intercept_"] = relaxed
-        return fitted
-
-    def _relaxed_coefficients(self, data: FitData, model: Model, result: SolveResult) -> tuple[Any, Any]:
-        B, intercept, ridge_decides = relaxed_coefficients(model, result.support)
-        if ridge_decides:
-            warnings.warn(
-                f"relaxed=True: without penalty the {len(result.support)} selected features fit the classes (almost) "
-                "perfectly, and the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature. "
-                "Raise alpha, or use relaxed=False.",
-                UserWarning,
-                stacklevel=5,
-            )
-        return self._public_coefficients(B, intercept, data)
+            fitted["coef_"], fitted["intercept_"] = self._public_coefficients(B, offset, data)
+        kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
+        self.__dict__ = kept | data.labels() | fitted | more
+        return self
 
     # What was fitted --------------------------------------------------------------------------------
 
@@ -227,7 +196,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         return self._feature_labels()[self.get_support(indices=True)]
 
     def get_support(self, indices: bool = False) -> BoolArray | IndexArray:
-        """Features with a coefficient that is not zero, unpenalised ones included.
+        """Features with a coefficient that is not zero, unpenalized ones included.
 
         ``sklearn.feature_selection.SelectFromModel(estimator, threshold=1e-12)`` keeps the same features; its default
         threshold, the mean of the coefficients' norms, drops small ones.
@@ -253,13 +222,13 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         ----------
         sort : bool, default=False
             Whether to list the strongest first in place of the order of the columns of X: by cluster, which is by
-            falling norm in the scale that the penalty sees, then unpenalised features, then those that are zero; equals
+            falling norm in the scale that the penalty sees, then unpenalized features, then those that are zero; equals
             in the order of the columns.
 
         Returns
         -------
         pandas.DataFrame
-            ``feature``, ``cluster`` (0: not selected, or unpenalised), ``norm`` of the coefficients shown, ``state``
+            ``feature``, ``cluster`` (0: not selected, or unpenalized), ``norm`` of the coefficients shown, ``state``
             as in :meth:`certificate`, and the coefficients: ``coef``, or a column ``coef_<target or class>`` for
             each where there are more.
         """
@@ -282,7 +251,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
         Objective, duality gap and KKT residual are computed for the fitted coefficients on the full problem, without
         anything that the fit stored, and compared with what it says, and so are status, weights, clusters and
-        ``solve_result_``. Of a relaxed fit the penalised coefficients are certified, and those that predictions use
+        ``solve_result_``. Of a relaxed fit the penalized coefficients are certified, and those that predictions use
         are fitted again. Numbers may differ by rounding, of the coefficients and of the data. ``dual_gap_`` must be the
         gap that the coefficients prove, or that the same solve proves again, or one that another solve confirms.
         How the fit came about is not checked: history, passes and seconds.
@@ -305,13 +274,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         check_is_fitted(self)
         data = self._data_again(X, y, sample_weight)
         with np.errstate(all="ignore"):
-            return FitCheck(self._quiet(), data, self._build_model(data)).verification()
-
-    def _quiet(self) -> Self:
-        """The same estimator, without lines of progress."""
-        quiet = copy(self)
-        quiet.verbose = 0
-        return quiet
+            return FitCheck(copy(self).set_params(verbose=0), data, self._build_model(data)).verification()
 
     def _data_again(self, X: Any, y: Any, sample_weight: Any) -> FitData:
         """Data that can be those of the fit."""
@@ -333,9 +296,50 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         check_is_fitted(self)
         print(summary_text(self))
 
-    def _states(self) -> Any:
-        return feature_states(self)
 
+class SingleFit(GroupOWLBase):
+    """``fit`` of the estimators that take one alpha."""
 
-def _is_fitted_attribute(name: str) -> bool:
-    return name.endswith("_") and not name.startswith("_")
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, data frame, sparse matrix or design of shape (n_samples, n_features), or SufficientStatistics
+            Data. float32 stays float32, sparse data stay sparse. A matrix on disk (see
+            :class:`groupowl.MemmapDesign`), or a Dask array or data frame. Statistics, for regression, stand for ``y``
+            and ``sample_weight`` too.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets, or one label per sample for classification.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights; 2 is the same as the sample twice, 0 as no sample. Weight sequences that depend on the
+            number of samples ("gaussian", functions) count rows.
+
+        Returns
+        -------
+        self
+            The fitted estimator. A fit that fails or is interrupted leaves an earlier one as it was.
+
+        Warns
+        -----
+        ConvergenceWarning
+            When the duality gap stays above ``tol`` times the loss of the null model, or coefficients of unpenalized
+            columns have no finite optimum because these tell classes apart.
+        """
+        fitting = self._settings()
+        data = self._validate_fit(X, y, sample_weight)
+        model = self._build_model(data)
+        warn_unless_bounded(model)
+        alpha = model.resolve_alpha(self.alpha)
+        result = self._solve(model, alpha, fitting, self._start(data, model))
+        warn_unless_converged(result, fitting.tol * model.null_loss, fitting.tol, fitting.max_iter)
+        return self._store(data, model, result, alpha)
+
+    def _start(self, data: FitData, model: Model) -> FloatArray | None:
+        """Coefficients of the last fit, if the user wants them and they belong to data like these."""
+        last = getattr(self, "solve_result_", None)
+        if not self.warm_start or last is None or last.B.shape != (data.n_features, data.n_targets):
+            return None
+        if data.classes is not None and not np.array_equal(data.classes, self.classes_):
+            return None
+        return model.start(last.B.T, last.intercept)

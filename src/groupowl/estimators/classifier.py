@@ -17,14 +17,15 @@ from .._checks import check_weight_range, finite_number, positive_sample_weight,
 from .._typing import FloatArray
 from ..designs import encode_labels_of_blocks, row_wise
 from ..inputs import check_labels, encode_labels, plain_labels
-from .data import FitData, target_array
-from .single import SingleFit
+from .base import SingleFit
+from .fit_data import FitData, target_array
 
 
 class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no types
     """What classification adds to :class:`~groupowl.estimators.base.GroupOWLBase`."""
 
     _loss: ClassVar[str] = "multinomial"
+    _own_score: ClassVar[str] = "neg_log_loss"
 
     def _encode_targets(
         self, y: Any, names: Any, weight: FloatArray | None
@@ -76,7 +77,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         Returns
         -------
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            Unnormalised logarithms of the probabilities; for two classes the logarithm of the odds of the second.
+            Unnormalized logarithms of the probabilities; for two classes the logarithm of the odds of the second.
         """
         scores = self._decision(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -186,7 +187,7 @@ def class_factors(class_weight: Any, classes: Any, Y: FloatArray, weight: FloatA
 class GroupOWLClassifier(ClassifierMethods, SingleFit):
     """Multinomial logistic regression that selects features for all classes together.
 
-    Minimises, over ``B`` of shape (n_features, n_classes) and the intercept ``b0``,
+    Minimizes, over ``B`` of shape (n_features, n_classes) and the intercept ``b0``,
 
         ``1/W sum_i w_i [log sum_k exp(z_ik) - z_{i,y_i}] + alpha sum_j weights_j ||B_[j],:||_2``
 
@@ -201,15 +202,15 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         that is 0); the value used is ``alpha_``.
     weights : str, array-like of shape (n_features,) or callable, default="oscar"
         Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
-        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
+        as it is (one weight per penalized feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
         "gaussian" and functions, are rows of X with a positive weight, however large that is.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is never penalised.
+        Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False
         Whether the penalty sees columns divided by their weighted standard deviation; ``coef_`` is on the scale of X.
         Columns without variation get zero coefficients.
     unpenalized : list of str or int, default=None
-        Columns that are always in the model and not penalised, by name or index.
+        Columns that are always in the model and not penalized, by name or index.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
         "auto" is for everyone; see :func:`groupowl.solve`.
     screening : {"safe", "paper", "none"}, default="safe"
@@ -224,7 +225,7 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         same to ``tol``.
     relaxed : bool, default=False
         Whether to fit the selected features again without penalty (with a ridge of 1e-6 of the mean curvature, and a
-        warning where it decides). Certificates are about the penalised fit, which is kept in ``penalized_coef_`` and
+        warning where it decides). Certificates are about the penalized fit, which is kept in ``penalized_coef_`` and
         ``penalized_intercept_``.
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
@@ -250,11 +251,11 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         Weight sequence used.
     clusters_ : ndarray of int of shape (n_features,)
         Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
-        falling norm; 0 for features that are not selected or not penalised.
+        falling norm; 0 for features that are not selected or not penalized.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
-        Columns that are not penalised.
+        Columns that are not penalized.
     dual_gap_ : float
         Proved bound on the distance of the objective from its minimum, in the units of the objective above.
     n_iter_ : int
@@ -262,14 +263,14 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     screened_fraction_ : float
         Fraction of the features that are proved to be zero.
     solve_result_ : SolveResult
-        The penalised fit, relaxed or not: coefficients of all classes in double precision, certificate and history; its
+        The penalized fit, relaxed or not: coefficients of all classes in double precision, certificate and history; its
         ``theta`` is not kept.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, where X had names.
     penalized_coef_, penalized_intercept_ : ndarray
-        The penalised fit, with ``relaxed=True`` only.
+        The penalized fit, with ``relaxed=True`` only.
 
     See Also
     --------

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from .choosing import CrossValidatedFit
 from .classifier import ClassifierMethods, GroupOWLClassifier
+from .cv_base import CrossValidatedFit
 from .regressor import GroupOWLRegressor, RegressorMethods
 
 
 class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     """Multi-task regression whose alpha is chosen by cross-validation or an information criterion.
 
-    The model is that of :class:`~groupowl.GroupOWLRegressor`: it minimises, over ``B`` of shape
+    The model is that of :class:`~groupowl.GroupOWLRegressor`: it minimizes, over ``B`` of shape
     (n_features, n_targets) and the intercept ``b0``,
 
         ``1/(2 W) sum_i w_i ||y_i - x_i^T B - b0||^2 + alpha sum_j weights_j ||B_[j],:||_2``
@@ -23,7 +23,7 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
         Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
-        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
+        as it is (one weight per penalized feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
         "gaussian" and functions, are rows of X with a positive weight, however large that is; folds use the sequence of
         all data. Of a list of sequences, each with an alpha grid of its own, the one with the best score (or criterion)
         is taken.
@@ -47,12 +47,12 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     n_jobs : int or None, default=None
         Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is never penalised.
+        Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False
         Whether the penalty sees columns divided by their weighted standard deviation, that of the training samples in
         each fold; ``coef_`` is on the scale of X.
     unpenalized : list of str or int, default=None
-        Columns that are always in the model and not penalised, by name or index.
+        Columns that are always in the model and not penalized, by name or index.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
         "auto" is for everyone; see :func:`groupowl.solve`.
     screening : {"safe", "paper", "none"}, default="safe"
@@ -64,7 +64,7 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         Most proximal steps of each fit.
     relaxed : bool, default=False
         Whether to fit the selected features again without penalty, in the folds that are scored too. Certificates are
-        about the penalised fit, which is kept in ``penalized_coef_`` and ``penalized_intercept_``.
+        about the penalized fit, which is kept in ``penalized_coef_`` and ``penalized_intercept_``.
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
@@ -105,11 +105,11 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         ``coef_`` as a sparse array.
     clusters_ : ndarray of int of shape (n_features,)
         Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
-        falling norm; 0 for features that are not selected or not penalised.
+        falling norm; 0 for features that are not selected or not penalized.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
-        Columns that are not penalised.
+        Columns that are not penalized.
     dual_gap_ : float
         Proved bound on the distance of the objective at ``alpha_`` from its minimum.
     n_iter_ : int
@@ -117,7 +117,7 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     screened_fraction_ : float
         Fraction of the features that are proved to be zero.
     solve_result_ : SolveResult
-        The penalised fit at ``alpha_``, relaxed or not: coefficients in double precision, certificate and history. That
+        The penalized fit at ``alpha_``, relaxed or not: coefficients in double precision, certificate and history. That
         fit goes on beyond ``tol`` for some more digits; both parts count in ``n_iter_`` and are in the history.
     n_features_in_ : int
         Number of features.
@@ -126,7 +126,7 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     target_names_ : ndarray of str
         Names of the targets, where y was a data frame.
     penalized_coef_, penalized_intercept_ : ndarray
-        The penalised fit, with ``relaxed=True`` only.
+        The penalized fit, with ``relaxed=True`` only.
 
     See Also
     --------
@@ -136,12 +136,12 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     Notes
     -----
     One grid of alphas is made from all data and followed in every fold, each fit from the one before; whatever is
-    learnt from data, such as standard deviations, is learnt from the training samples.
+    learned from data, such as standard deviations, is learned from the training samples.
     Where there are many more samples than features, one pass over the data makes the statistics of all folds, and those
     of training sets come from them by subtraction.
 
     Degrees of freedom of the criteria: a cluster of m features counts ``m (q - 1) + 1`` for q targets;
-    intercepts and directions of the unpenalised features (their rank) count q each, and so do selected features of a
+    intercepts and directions of the unpenalized features (their rank) count q each, and so do selected features of a
     relaxed fit.
     Errors are normal with one variance for all targets, estimated from the residuals of each fit.
 
@@ -199,7 +199,7 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
 class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     """Multinomial classification whose alpha is chosen by cross-validation or an information criterion.
 
-    The model is that of :class:`~groupowl.GroupOWLClassifier`: it minimises, over ``B`` of shape
+    The model is that of :class:`~groupowl.GroupOWLClassifier`: it minimizes, over ``B`` of shape
     (n_features, n_classes) and the intercept ``b0``,
 
         ``1/W sum_i w_i [log sum_k exp(z_ik) - z_{i,y_i}] + alpha sum_j weights_j ||B_[j],:||_2``
@@ -210,7 +210,7 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
         Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
-        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
+        as it is (one weight per penalized feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
         "gaussian" and functions, are rows of X with a positive weight, however large that is; folds use the sequence of
         all data. Of a list of sequences, each with an alpha grid of its own, the one with the best score (or criterion)
         is taken.
@@ -235,12 +235,12 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     n_jobs : int or None, default=None
         Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is never penalised.
+        Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False
         Whether the penalty sees columns divided by their weighted standard deviation, that of the training samples in
         each fold; ``coef_`` is on the scale of X.
     unpenalized : list of str or int, default=None
-        Columns that are always in the model and not penalised, by name or index.
+        Columns that are always in the model and not penalized, by name or index.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
         "auto" is for everyone; see :func:`groupowl.solve`.
     screening : {"safe", "paper", "none"}, default="safe"
@@ -252,7 +252,7 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         Most proximal steps of each fit.
     relaxed : bool, default=False
         Whether to fit the selected features again without penalty, in the folds that are scored too. Certificates are
-        about the penalised fit, which is kept in ``penalized_coef_`` and ``penalized_intercept_``.
+        about the penalized fit, which is kept in ``penalized_coef_`` and ``penalized_intercept_``.
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
@@ -298,11 +298,11 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         ``coef_`` as a sparse array.
     clusters_ : ndarray of int of shape (n_features,)
         Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
-        falling norm; 0 for features that are not selected or not penalised.
+        falling norm; 0 for features that are not selected or not penalized.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
-        Columns that are not penalised.
+        Columns that are not penalized.
     dual_gap_ : float
         Proved bound on the distance of the objective at ``alpha_`` from its minimum.
     n_iter_ : int
@@ -310,14 +310,14 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     screened_fraction_ : float
         Fraction of the features that are proved to be zero.
     solve_result_ : SolveResult
-        The penalised fit at ``alpha_``, relaxed or not: coefficients in double precision, certificate and history. That
+        The penalized fit at ``alpha_``, relaxed or not: coefficients in double precision, certificate and history. That
         fit goes on beyond ``tol`` for some more digits; both parts count in ``n_iter_`` and are in the history.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, where X had names.
     penalized_coef_, penalized_intercept_ : ndarray
-        The penalised fit, with ``relaxed=True`` only.
+        The penalized fit, with ``relaxed=True`` only.
 
     See Also
     --------
@@ -327,12 +327,12 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     Notes
     -----
     One grid of alphas is made from all data and followed in every fold, each fit from the one before; whatever is
-    learnt from data, such as standard deviations, is learnt from the training samples.
+    learned from data, such as standard deviations, is learned from the training samples.
     A class that a training set does not have gets probability zero there; the log-loss takes probabilities below
     2.2e-16 as 2.2e-16, so that it is finite.
 
     Degrees of freedom of the criteria: a cluster of m features counts ``m (q - 1) + 1`` for q = n_classes - 1;
-    intercepts and directions of the unpenalised features (their rank) count q each, and so do selected features of a
+    intercepts and directions of the unpenalized features (their rank) count q each, and so do selected features of a
     relaxed fit.
     The likelihood is that of the sample weights of the fit, class weights included.
 

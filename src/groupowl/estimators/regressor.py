@@ -11,14 +11,15 @@ from sklearn.metrics import r2_score
 from .._checks import finite_matrix, positive_sample_weight, refuse_mask
 from .._typing import FloatArray
 from ..inputs import feature_names
-from .data import FitData, target_array
-from .single import SingleFit
+from .base import SingleFit
+from .fit_data import FitData, target_array
 
 
 class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no types
     """What regression adds to :class:`~groupowl.estimators.base.GroupOWLBase`."""
 
     _loss: ClassVar[str] = "squared"
+    _own_score: ClassVar[str] = "neg_mean_squared_error"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -116,7 +117,7 @@ def _advice_on_labels(values: Any) -> str:
 class GroupOWLRegressor(RegressorMethods, SingleFit):
     """Linear regression for one or many targets that selects features for all of them together.
 
-    Minimises, over ``B`` of shape (n_features, n_targets) and the intercept ``b0``,
+    Minimizes, over ``B`` of shape (n_features, n_targets) and the intercept ``b0``,
 
         ``1/(2 W) sum_i w_i ||y_i - x_i^T B - b0||^2 + alpha sum_j weights_j ||B_[j],:||_2``
 
@@ -130,15 +131,15 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
         that is 0); the value used is ``alpha_``.
     weights : str, array-like of shape (n_features,) or callable, default="oscar"
         Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
-        as it is (one weight per penalised feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
+        as it is (one weight per penalized feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
         "gaussian" and functions, are rows of X with a positive weight, however large that is.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is never penalised.
+        Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False
         Whether the penalty sees columns divided by their weighted standard deviation; ``coef_`` is on the scale of X.
         Columns without variation get zero coefficients.
     unpenalized : list of str or int, default=None
-        Columns that are always in the model and not penalised, by name or index.
+        Columns that are always in the model and not penalized, by name or index.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
         "auto" is for everyone; see :func:`groupowl.solve`.
     screening : {"safe", "paper", "none"}, default="safe"
@@ -153,7 +154,7 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
         ``tol``.
     relaxed : bool, default=False
         Whether to fit the selected features again without penalty: least squares of minimum norm. Certificates are
-        about the penalised fit, which is kept in ``penalized_coef_`` and ``penalized_intercept_``.
+        about the penalized fit, which is kept in ``penalized_coef_`` and ``penalized_intercept_``.
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
@@ -173,11 +174,11 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
         Weight sequence used.
     clusters_ : ndarray of int of shape (n_features,)
         Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
-        falling norm; 0 for features that are not selected or not penalised.
+        falling norm; 0 for features that are not selected or not penalized.
     selected_features_ : ndarray
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
-        Columns that are not penalised.
+        Columns that are not penalized.
     dual_gap_ : float
         Proved bound on the distance of the objective from its minimum, in the units of the objective above.
     n_iter_ : int
@@ -185,7 +186,7 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
     screened_fraction_ : float
         Fraction of the features that are proved to be zero.
     solve_result_ : SolveResult
-        The penalised fit, relaxed or not: coefficients in double precision, certificate and history; its ``theta`` is
+        The penalized fit, relaxed or not: coefficients in double precision, certificate and history; its ``theta`` is
         not kept.
     n_features_in_ : int
         Number of features.
@@ -194,7 +195,7 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
     target_names_ : ndarray of str
         Names of the targets, where y was a data frame.
     penalized_coef_, penalized_intercept_ : ndarray
-        The penalised fit, with ``relaxed=True`` only.
+        The penalized fit, with ``relaxed=True`` only.
 
     See Also
     --------

@@ -2,39 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
 from .._text import printable
 from .._typing import FloatArray
+from ..designs import as_design, column_deviations
 from ..inputs import resolve_columns
-from ..model import Model
-from ..norm.kernels import EPS, nonzero_rows, row_norms
-from ..relaxing import relaxed_coefficients
-from ..screening import extended_rule, safe_rows
-from ..solvers import SolveResult
-from .claims import (
-    RTOL,
-    Claim,
-    Finding,
-    ObjectiveOfData,
-    Solution,
-    alpha_allowance,
-    cluster_numbers,
-    findings,
-    real_number,
+from ..model import Model, relaxed_coefficients
+from ..model_selection.criteria import mean_squared_error
+from ..norm.kernels import (
+    CLUSTER_RTOL,
+    CONSTANT_RTOL,
+    EPS,
+    cluster_labels,
+    exceeds_rounding,
+    nonzero_rows,
+    owl_gauge,
+    owl_value,
+    row_norms,
 )
+from ..path import Solution
+from ..problem import published
+from ..screening import extended_rule, safe_rows
+from ..solvers import SolveResult, WorkingSet
+from .fit_data import FitData
 
-if TYPE_CHECKING:
-    from .data import FitData
-
-# Accuracy of the dual bound, relative to tol, where that of the coefficients themselves does not suffice.
+#: Relative difference of two computations of the same number that does not depend on a solve.
+RTOL = 1e-9
+#: Relative difference of two computations of a tolerance, from the loss of the null model.
+GOAL_RTOL = 1e-6
+# Rounding errors of coefficients, in units of their precision, that change what is proved.
+_ROUNDINGS = 4.0
+# Bounds on the rounding of Gram matrices are so much larger than that is, where columns are nearly collinear.
+_GRAM_CAUTION = 100.0
+# Accuracy of a dual bound relative to the gap that it is to confirm.
 _SHARPER = 0.1
+# Relative difference of two computations of a gap by the same steps.
+_GAP_RTOL = 1e-3
 # Relative accuracy of coefficients without penalty: least squares, and Newton's method with its ridge.
-_RELAXED_RTOL = {"squared": 1e-6, "multinomial": 1e-4}
+_LEAST_SQUARES_RTOL = 1e-6
+_NEWTON_RTOL = 1e-4
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was checked, in words."""
+
+    holds: bool
+    text: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,17 +122,242 @@ class Verification:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """A number or an array of the fit, and the same from the data.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in the fit.
+    claimed, found : number, str or array-like
+        As the fit says, and from the data.
+    allowance : float or ndarray, default=0.0
+        Difference that rounding, or the accuracy that was asked for, allows.
+    """
+
+    name: str
+    claimed: Any
+    found: Any
+    allowance: Any = 0.0
+
+    def complaint(self) -> str | None:
+        """How the two differ, or None where they agree."""
+        claimed, found = np.asarray(self.claimed), np.asarray(self.found)
+        if claimed.shape != found.shape:
+            return f"{self.name} has shape {claimed.shape}, but {found.shape} from the data"
+        if found.dtype.kind in "biuf":
+            if claimed.dtype.kind not in "biuf":
+                return f"{self.name} is {self.claimed!r}, which is not a number"
+            claimed, found = claimed.astype(np.float64), found.astype(np.float64)
+            with np.errstate(all="ignore"):
+                agree = np.abs(claimed - found) <= self.allowance
+            agree |= (claimed == found) | (np.isnan(claimed) & np.isnan(found))
+        else:
+            agree = claimed == found
+        if np.all(agree):
+            return None
+        wrong = np.argwhere(~np.atleast_1d(agree))
+        at = tuple(wrong[0]) if claimed.ndim else ()
+        place = f"[{', '.join(map(str, at))}]" if at else ""
+        more = f" ({len(wrong)} entries differ)" if len(wrong) > 1 else ""
+        return f"{self.name}{place} is {_shown(claimed[at])}, but {_shown(found[at])} from the data{more}"
+
+
+def findings(claims: Iterable[Claim], what: str = "as computed again") -> list[Finding]:
+    """A finding for each claim that is wrong, and one for all others."""
+    checked = [(claim.name, claim.complaint()) for claim in claims]
+    wrong = [Finding(False, text) for _, text in checked if text is not None]
+    right = dict.fromkeys(name.partition(".")[0] for name, text in checked if text is None)
+    return [*wrong, *([Finding(True, f"{what}: {', '.join(right)}")] if right else [])]
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.10g}" if isinstance(value, Real) else repr(value.item() if hasattr(value, "item") else value)
+
+
+def real_number(value: Any) -> float:
+    """A number as a float; NaN for anything else that a changed file may hold."""
+    return float(value) if isinstance(value, Real) else np.nan
+
+
+class ObjectiveOfData:
+    """The documented objective, term by term, from the data as they were given.
+
+    ``standardize`` says whether the penalty sees columns divided by their standard deviation.
+    """
+
+    def __init__(self, data: FitData, model: Model, standardize: bool) -> None:
+        self.data = data
+        self.model = model
+        self.penalized = np.delete(np.arange(data.n_features), model.unpenalized)
+        if data.is_summarized:
+            self.mean = data.X.x_mean
+            deviation = np.sqrt(np.diagonal(data.X.gram) / data.X.total_weight)
+        else:
+            check = model.problem.loss.check_targets
+            self.design, self.Y, self.w = as_design(data.X).adopt(data.Y, data.sample_weight, check, 1.0)
+            self.mean = self.design.column_means(self.w)
+            deviation = column_deviations(self.design, self.w, self.mean)
+        is_scaled = exceeds_rounding(deviation, self.mean) & standardize
+        self.scale = np.where(is_scaled, deviation, 1.0)[self.penalized]
+
+    def loss(self, B: FloatArray, intercept: FloatArray) -> float:
+        """Mean loss of the samples."""
+        if self.data.is_summarized:
+            return 0.5 * self.data.n_targets * mean_squared_error(self.data.X, Solution.of(B, intercept))
+        Z = self.design.matmul(B, intercept)
+        return float(self.design.reduce(self.model.problem.loss.value, Z, self.Y, self.w))
+
+    def penalty(self, alpha: float, B: FloatArray) -> float:
+        """The Group OWL norm, in the scale that is penalized."""
+        return alpha * owl_value(row_norms(B[self.penalized]) * self.scale, self.model.weights)
+
+
+class SolutionCheck:
+    """Coefficients at one alpha, on the scale of the input and finite, and what the data say of them.
+
+    ``dtype`` is the precision that they were rounded to.
+    """
+
+    def __init__(self, terms: ObjectiveOfData, alpha: float, B: FloatArray, intercept: FloatArray, dtype: Any) -> None:
+        self.model = terms.model
+        self.alpha = alpha
+        offset = np.abs(terms.mean) @ np.abs(B)  # of the columns, which the unpenalized ones have no other norm for
+        self.shift = float(np.linalg.norm(intercept) + np.linalg.norm(offset))
+        self.problem = self.model.problem.with_lam(alpha * self.model.sequence_weights)
+        self.coefficients = self.problem.from_input(B, intercept)
+        self.certificate = self.problem.certify(self.coefficients)
+        self.lower = self.certificate.primal - self.certificate.gap  # of the minimum, whatever the coefficients
+        self.dtype = dtype
+        self.loss = terms.loss(B, intercept)
+        value = self.loss + terms.penalty(alpha, B)
+        self.objective = value if np.isfinite(value) else np.inf
+
+    @cached_property
+    def allowance(self) -> float:
+        """What rounding changes in objective and dual value.
+
+        Coefficients are rounded to their precision, targets that vary by no more than rounding count as constant, and
+        the Gram matrix that may have stood for the data has errors of its own.
+        """
+        problem, residual = self.problem, self.certificate.residual
+        if residual is None:  # nothing is known of coefficients that overflow
+            return 0.0
+        unit = _ROUNDINGS * float(np.finfo(self.dtype).eps)
+        targets = problem.samples
+        varies = problem.design.reduce(_squares, targets.Y) > 0.0  # the problem has zeros for targets that do not
+        taken_as_constant = CONSTANT_RTOL * float(np.linalg.norm(np.where(varies, 0.0, targets.center)))
+        moved = unit * (residual.reach + self.shift) + taken_as_constant
+        # The loss changes with the predictor as fast as the norm of its gradient says, and a little more by curvature.
+        penalty = unit * problem.penalty_value(self.coefficients)
+        curvature = problem.loss.curvature
+        slope = min(residual.norm, np.sqrt(2.0 * curvature * self.model.null_loss))  # of a fit it is not larger
+        products = 2.0 * problem.product_error * residual.reach**2  # where statistics stand for the data
+        public = published(problem, self.coefficients, self.certificate, self.dtype)
+        rounded = abs(public.excess) + public.rounding
+        loss = moved * (slope + curvature * moved) + unit * residual.cancelling + products + self._gram_rounding
+        return float(penalty + loss + rounded)
+
+    @cached_property
+    def _gram_rounding(self) -> float:
+        """What rounding changes in an objective that was computed from the Gram matrix of the centered columns."""
+        problem = self.problem
+        if not problem.is_compressible:
+            return 0.0
+        size = problem.samples.norm + float(problem.norms @ row_norms(self.coefficients[: problem.n_rows]))
+        return 4.0 * (problem.n_rows + 8) * EPS * size * size
+
+    @property
+    def rounding(self) -> float:
+        """The most that a fit can have added to the difference of objective and dual value for rounding errors."""
+        return 4.0 * self.certificate.rounding + self.allowance + _GRAM_CAUTION * self._gram_rounding
+
+    def gap(self, stated: Any, again: Callable[[], Any]) -> tuple[float, float]:
+        """The gap that a fit can have stated, as near to what it has as that may be, and what may be between them.
+
+        The dual point of the coefficients themselves proves one gap. A fit may have had a better one: then the same
+        solve by the same steps, ``again``, has it too. If those steps differ, on another machine or with data in
+        another form, anything is right that a solve of its own confirms.
+        """
+        claimed, allowance = real_number(stated.gap), self.allowance
+        own = max(self.objective - self.lower, 0.0)
+        if abs(claimed - own) <= _GAP_RTOL * own + allowance:
+            return own, _GAP_RTOL * own + allowance
+        if claimed < 0.0:
+            return own, 0.0
+        other = again()
+        if other.n_iter == stated.n_iter and abs(other.primal - real_number(stated.primal)) <= allowance:
+            return other.gap, _GAP_RTOL * other.gap + allowance
+        largest = max(own, other.gap)
+        if not claimed < largest:
+            return largest, _GAP_RTOL * largest + self.rounding
+        proved = self.objective - max(self.lower, other.primal - other.gap)
+        if proved > claimed + allowance:
+            proved = min(proved, self.objective - self.sharper_bound(_SHARPER * claimed))
+        return max(proved, claimed), allowance
+
+    def sharper_bound(self, goal: float, max_iter: int = 10_000) -> float:
+        """A lower bound on the minimum from a solve of its own, without screening, that starts at the coefficients.
+
+        The dual point of good coefficients may be worse than theirs: the fit may have proved more with another one.
+        """
+        tol = max(goal / self.model.null_loss, EPS) if self.model.null_loss > 0.0 else EPS
+        start = self.problem.loss.canonical(self.coefficients)
+        sequence = self.model.sequence(WorkingSet(), tol=tol, start=start)
+        result = sequence.solve(self.model.sequence_weights, self.alpha, rule=None, max_iter=max_iter)
+        return result.primal - result.gap
+
+    def status(self, stated: Any, tol: float) -> str:
+        """The status that the stated gap allows."""
+        goal = tol * self.model.null_loss
+        gap = real_number(stated.gap)
+        if stated.status == "converged":  # which a null model without loss counts as
+            return "converged" if gap <= goal * (1.0 + GOAL_RTOL) or goal == 0.0 else "not converged"
+        known = stated.status in ("max_iter", "callback", "stalled", "precision")
+        return str(stated.status) if known and not gap < goal * (1.0 - GOAL_RTOL) else "converged"
+
+
+def cluster_numbers(model: Model, B: FloatArray, stated: Any) -> Any:
+    """Numbers of the clusters of coefficients; where rounding decides what is equal, as they are stated."""
+    norms = row_norms(model.problem.from_input(B.astype(np.float64), None)[: model.problem.n_rows])
+    if B.dtype != np.float64 and _could_be_clusters(norms, np.asarray(stated), 8.0 * float(np.finfo(B.dtype).eps)):
+        return stated
+    for change in (1e-5, -1e-5):
+        labels = cluster_labels(norms, CLUSTER_RTOL * (1.0 + change))
+        if np.array_equal(labels, stated):
+            return labels
+    return cluster_labels(norms)
+
+
+def _could_be_clusters(norms: FloatArray, labels: Any, rtol: float) -> bool:
+    """Whether labels are those of falling norms which are equal within a cluster, up to a rounding of the norms."""
+    if labels.shape != norms.shape or labels.dtype.kind not in "iu" or not np.array_equal(labels > 0, norms > 0.0):
+        return False
+    clusters = [norms[labels == number] for number in range(1, int(labels.max(initial=0)) + 1)]
+    if any(len(members) == 0 for members in clusters):
+        return False
+    largest = np.array([members.max() for members in clusters])
+    smallest = np.array([members.min() for members in clusters])
+    are_equal = np.all(largest <= (1.0 + rtol) * smallest)
+    return bool(are_equal and np.all(largest[1:] <= (1.0 + rtol) * smallest[:-1]))
+
+
+def alpha_allowance(model: Model, alpha: float) -> float:
+    """Difference of two computations of an alpha that may be a share of the smallest one that selects nothing."""
+    problem = model.problem
+    rounding = 16 * EPS * np.sqrt(problem.design.n_samples) * model.null_residual.norm * problem.rounding_norms
+    return RTOL * abs(alpha) + owl_gauge(rounding, model.sequence_weights)
+
+
+def _squares(Y: FloatArray) -> FloatArray:
+    return np.einsum("ik,ik->k", Y, Y)
+
+
 class FitCheck:
     """The numbers of a verification, each computed once.
 
-    Parameters
-    ----------
-    estimator : GroupOWLBase
-        The fitted estimator, whose claims are checked.
-    data : FitData
-        The data of the fit.
-    model : Model
-        What the parameters ask for on these data.
+    ``model`` is what the parameters of the fitted estimator ask for on the data.
     """
 
     def __init__(self, estimator: Any, data: FitData, model: Model) -> None:
@@ -123,41 +369,35 @@ class FitCheck:
         if not 0.0 < self.alpha < np.inf:
             raise ValueError(f"alpha_ is {estimator.alpha_!r}, which is not a positive number. Fit again.")
         coef, intercept = estimator._penalized_coefficients()
-        self.B, self.intercept = estimator._inner_coefficients(coef, intercept)
-        expected = (data.n_features, data.n_targets)
-        if self.B.shape != expected or self.intercept.shape != expected[1:]:
-            raise ValueError(
-                f"coef_ has shape {np.shape(coef)} and intercept_ {np.shape(intercept)}, which do not belong to "
-                f"{expected[0]} features and {expected[1]} targets. Fit again."
-            )
+        B, offset = estimator._inner_coefficients(coef, intercept)
+        d, q = data.n_features, data.n_targets
+        advice = f"which do not belong to {d} features and {q} targets. Fit again."
+        if B.shape != (d, q) or offset.shape != (q,):
+            raise ValueError(f"coef_ has shape {np.shape(coef)} and intercept_ {np.shape(intercept)}, {advice}")
         shapes = [np.shape(value) for value in (self.stated.B, self.stated.intercept, self.stated.screened_at)]
-        if shapes != [expected, expected[1:], expected[:1]]:
-            raise ValueError(
-                f"solve_result_ has B, intercept and screened_at of the shapes {shapes}, which do not belong to "
-                f"{expected[0]} features and {expected[1]} targets. Fit again."
-            )
-        self.dtype = np.asarray(coef).dtype
-        self.is_finite = bool(np.isfinite(self.B).all() and np.isfinite(self.intercept).all())
-        self.goal = float(estimator.tol) * model.null_loss
-        self.terms = ObjectiveOfData(estimator, data, model)
-        if self.is_finite:
-            B, offset = self.B, self.intercept
-        else:  # nothing is known of them
-            B, offset = np.zeros(expected), np.zeros(expected[1])
-        self.solution = Solution(self.terms, self.alpha, B, offset, dtype=self.dtype)
+        if shapes != [(d, q), (q,), (d,)]:
+            raise ValueError(f"solve_result_ has B, intercept and screened_at of the shapes {shapes}, {advice}")
+        self.is_nonzero = nonzero_rows(B)
+        self.is_finite = bool(np.isfinite(B).all() and np.isfinite(offset).all())
+        if not self.is_finite:  # nothing is known of them
+            B, offset = np.zeros((d, q)), np.zeros(q)
+        self.terms = ObjectiveOfData(data, model, bool(estimator.standardize))
+        self.solution = SolutionCheck(self.terms, self.alpha, B, offset, np.asarray(coef).dtype)
         self.objective = self.solution.objective if self.is_finite else np.inf
+        self.goal = float(estimator.tol) * model.null_loss
 
-    def verification(self, more: tuple[Finding, ...] = ()) -> Verification:
-        """All numbers, and what they mean; ``more`` was found elsewhere."""
-        lower, allowance = self.solution.lower, self.solution.allowance
-        if self.is_finite and not self.objective - lower <= self.goal + allowance:
-            bound = self.solution.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1))
+    def verification(self) -> Verification:
+        """All numbers, and what they mean."""
+        solution = self.solution
+        lower, reached = solution.lower, self.goal + solution.allowance
+        if self.is_finite and not self.objective - lower <= reached:
+            bound = solution.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1))
             lower = max(lower, bound)
-            if not self.objective - lower <= self.goal + allowance:  # the fit's own steps may know a better dual point
+            if not self.objective - lower <= reached:  # the fit's own steps may know a better dual point
                 lower = max(lower, self._solved_again.primal - self._solved_again.gap)
         gap = max(self.objective - lower, 0.0)
-        claimed = self.stated.screened_at >= 0
-        claimed[self.model.unpenalized] = False
+        is_claimed_zero = self.stated.screened_at >= 0
+        is_claimed_zero[self.model.unpenalized] = False
         return Verification(
             objective=self.objective,
             claimed_objective=real_number(self.stated.primal),
@@ -166,19 +406,16 @@ class FitCheck:
             goal=self.goal,
             kkt_residual=self._kkt_residual(),
             alpha=self.alpha,
-            n_claimed_zero=int(claimed.sum()),
-            n_proved_again=int(np.sum(claimed & self._proved_zero())),
+            n_claimed_zero=int(is_claimed_zero.sum()),
+            n_proved_again=int(np.sum(is_claimed_zero & self._proved_zero())),
             findings=(
                 self._alpha_finding(),
                 self._objective_finding(),
                 self._gap_finding(gap),
-                self._zeros_finding(claimed),
-                *findings(self._claims()),
-                *more,
+                self._zeros_finding(is_claimed_zero),
+                *findings([*self._coefficient_claims(), *self._solution_claims()]),
             ),
         )
-
-    # Numbers ----------------------------------------------------------------------------------------
 
     @cached_property
     def _solved_again(self) -> SolveResult:
@@ -200,12 +437,10 @@ class FitCheck:
 
     def _proved_zero(self) -> Any:
         problem, certificate = self.solution.problem, self.solution.certificate
-        everything = np.arange(problem.n_rows)
-        proved = np.zeros(len(everything), dtype=bool)
-        if not (self.is_finite and np.isfinite(certificate.gap)):  # nothing is
-            return proved
-        proved[:] = True
-        proved[safe_rows(problem, certificate, everything, extended_rule)] = False
+        is_known = self.is_finite and np.isfinite(certificate.gap)
+        proved = np.full(problem.n_rows, is_known)
+        if is_known:
+            proved[safe_rows(problem, certificate, np.arange(problem.n_rows), extended_rule)] = False
         return proved
 
     # Findings ---------------------------------------------------------------------------------------
@@ -231,68 +466,63 @@ class FitCheck:
 
     def _gap_finding(self, gap: float) -> Finding:
         allowance = self.solution.allowance + self.solution.certificate.rounding
-        holds = bool(gap <= self.goal + allowance)
         bound = f"tol * null loss = {self.goal:.3g}"
         if gap > self.goal:
             bound += f" and {allowance:.3g} for rounding"
-        if holds:
+        if gap <= self.goal + allowance:
             return Finding(True, f"duality gap {gap:.3g}, at most {bound}: nothing is better by more than this")
         return Finding(False, f"duality gap {gap:.3g}, above {bound}: these coefficients are not proved optimal")
 
-    def _zeros_finding(self, claimed: Any) -> Finding:
-        wrong = np.flatnonzero(claimed & nonzero_rows(self.B))
+    def _zeros_finding(self, is_claimed_zero: Any) -> Finding:
+        wrong = np.flatnonzero(is_claimed_zero & self.is_nonzero)
         if len(wrong) == 0:
-            return Finding(True, f"the {int(claimed.sum())} features claimed proved zero have zero coefficients")
-        labels: FloatArray = self.estimator._feature_labels()
-        listed = ", ".join(printable(labels[j]) for j in wrong[:5])
+            n_claimed = int(is_claimed_zero.sum())
+            return Finding(True, f"the {n_claimed} features claimed proved zero have zero coefficients")
+        listed = ", ".join(printable(label) for label in self.estimator._feature_labels()[wrong[:5]])
         return Finding(False, f"{len(wrong)} features claimed proved zero have coefficients that are not: {listed}")
 
-    # What else the fit says ---------------------------------------------------------------------------
-
-    def _claims(self) -> list[Claim]:
-        fit, stated, names = self.estimator, self.stated, getattr(self.estimator, "feature_names_in_", None)
-        free = resolve_columns("unpenalized", fit.unpenalized, self.data.n_features, names)
+    def _solution_claims(self) -> list[Claim]:
+        """What else the fit says; nothing is known of coefficients that are not finite."""
+        fit, stated, solution = self.estimator, self.stated, self.solution
         claims = [
-            Claim("weights_", fit.weights_, self.model.weights, RTOL * self.model.weights),
-            Claim("unpenalized_", fit.unpenalized_, free),
-            *self._coefficient_claims(),
             Claim("n_iter_", fit.n_iter_, stated.n_iter),
             Claim("solve_result_.active", stated.active, np.flatnonzero(stated.screened_at < 0)),
             Claim("screened_fraction_", fit.screened_fraction_, 1.0 - len(stated.active) / self.data.n_features),
         ]
-        if self.is_finite:
-            claims += self._solution_claims()
-        return claims
-
-    def _solution_claims(self) -> list[Claim]:
-        fit, stated, solution = self.estimator, self.stated, self.solution
-        gap = real_number(fit.dual_gap_)
+        if not self.is_finite:
+            return claims
+        gap, primal, dual = (real_number(value) for value in (fit.dual_gap_, stated.primal, stated.dual))
+        # The dual value nearest to the stated one that gap and objective allow: gaps contain bounds on rounding.
+        nearest = min(max(dual, primal - gap), primal) if np.isfinite(dual) else primal - gap
         clusters = cluster_numbers(self.model, stated.B, fit.clusters_)  # ties need all digits
         stated_gap = solution.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again)
         return [
+            *claims,
             Claim("clusters_", fit.clusters_, clusters),
             Claim("solve_result_.clusters", stated.clusters, clusters),
             Claim("dual_gap_", fit.dual_gap_, *stated_gap),
             Claim("solve_result_.gap", stated.gap, gap),
-            Claim("solve_result_.dual", stated.dual, self._nearest_dual(gap), solution.rounding),
+            Claim("solve_result_.dual", stated.dual, nearest, solution.rounding),
             Claim("status", stated.status, solution.status(stated, float(fit.tol))),
         ]
 
-    def _nearest_dual(self, gap: float) -> float:
-        """The dual value nearest to the stated one that gap and objective allow: gaps contain bounds on rounding."""
-        primal, dual = real_number(self.stated.primal), real_number(self.stated.dual)
-        return min(max(dual, primal - gap), primal) if np.isfinite(dual) else primal - gap
-
     def _coefficient_claims(self) -> list[Claim]:
-        """The penalised coefficients are those of the solve; a relaxed fit has others, without penalty, beside them."""
-        fit, stated = self.estimator, self.stated
+        """The penalized coefficients are those of the solve; a relaxed fit has others, without penalty, beside them."""
+        fit, stated, names = self.estimator, self.stated, getattr(self.estimator, "feature_names_in_", None)
+        unpenalized = resolve_columns("unpenalized", fit.unpenalized, self.data.n_features, names)
         is_relaxed = "penalized_coef_" in vars(fit)
-        claims = self._compared("penalized_" if is_relaxed else "", stated.B, stated.intercept, 4.0 * EPS)
+        claims = [
+            Claim("weights_", fit.weights_, self.model.weights, RTOL * self.model.weights),
+            Claim("unpenalized_", fit.unpenalized_, unpenalized),
+            *self._compared("penalized_" if is_relaxed else "", stated.B, stated.intercept, 4.0 * EPS),
+        ]
         if bool(fit.relaxed) != is_relaxed:
             claims.append(Claim("relaxed", bool(fit.relaxed), is_relaxed))
         elif is_relaxed:
+            loss: Any = self.model.problem.loss
             B, intercept, _ = relaxed_coefficients(self.model, stated.support, judge=False)
-            claims += self._compared("", B, intercept, _RELAXED_RTOL[self.model.problem.loss.name])
+            rtol = _LEAST_SQUARES_RTOL if loss.is_quadratic else _NEWTON_RTOL
+            claims += self._compared("", B, intercept, rtol)
         return claims
 
     def _compared(self, prefix: str, B: FloatArray, intercept: FloatArray, rtol: float) -> list[Claim]:
@@ -300,7 +530,7 @@ class FitCheck:
         found, offset = self.estimator._public_coefficients(B, intercept, self.data)
         names = f"{prefix}coef_", f"{prefix}intercept_"
         coef, stated = (getattr(self.estimator, name) for name in names)
-        unit = rtol + 4.0 * float(np.finfo(self.dtype).eps)
+        unit = rtol + 4.0 * float(np.finfo(self.solution.dtype).eps)
         shift = np.abs(self.terms.mean) @ np.abs(B)  # the intercept takes it up
         reach = np.abs(intercept).max() + np.abs(self.model.problem.samples.center).max() + shift.max()
         sizes = np.abs(B).max() * (np.atleast_2d(found) != 0.0)

@@ -25,6 +25,8 @@ class Loss(ABC):
     #: Whether the second derivatives are 1 everywhere: the loss is a quadratic, Gram matrices and sufficient statistics
     #: stand for the samples, and centering X and Y removes the intercept.
     is_quadratic: ClassVar[bool] = False
+    #: Whether targets are classes, one column each.
+    has_classes: ClassVar[bool] = False
 
     @abstractmethod
     def check_targets(self, Y: FloatArray) -> FloatArray:
@@ -67,7 +69,7 @@ class Loss(ABC):
         """
         return 2.0 * n_samples * loss
 
-    def parameters_of_a_feature(self, n_tasks: int) -> int:
+    def parameters_per_feature(self, n_tasks: int) -> int:
         """Parameters that a feature has in a model without penalty."""
         return n_tasks
 

@@ -29,6 +29,7 @@ class MultinomialLoss(Loss):
 
     name: ClassVar[str] = "multinomial"
     curvature: ClassVar[float] = 0.5  # largest eigenvalue of diag(p) - p p^T, by Gershgorin
+    has_classes: ClassVar[bool] = True
 
     def check_targets(self, Y: FloatArray) -> FloatArray:
         """Rows must be probabilities over at least two classes; they are normalized exactly."""
@@ -135,7 +136,13 @@ class MultinomialLoss(Loss):
         logs = np.log(np.maximum(target_means, _TINY_FREQUENCY))
         return logs - logs.mean()
 
-    def parameters_of_a_feature(self, n_tasks: int) -> int:
+    def score(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        """Minus the mean log-loss, probabilities clipped as scikit-learn clips them."""
+        odds = np.exp(Z - Z.max(axis=1, keepdims=True))
+        probabilities = odds / odds.sum(axis=1, keepdims=True)
+        return float(np.sum(w * Y * np.log(np.clip(probabilities, EPS, 1.0 - EPS)))) / float(w.sum())
+
+    def parameters_per_feature(self, n_tasks: int) -> int:
         """One less than classes: the softmax does not see a constant."""
         return n_tasks - 1
 

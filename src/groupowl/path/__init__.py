@@ -1,19 +1,21 @@
-"""Many strengths of one penalty on the same data."""
+"""Many alphas on the same data: warm starts, proved interpolation, coefficient paths."""
 
 from __future__ import annotations
 
-from .fitting import PathFit, PathPoint, fit_path, path_through_fit
-from .group_owl import group_owl_path, resolve_alphas
-from .result import PathResult
-from .solving import solve_path
+from .continuation import fit_path, resolve_alphas
+from .path import group_owl_path, solve_path
+from .path_result import PathPoint, PathResult, Solution
+
+#: Former name of what :func:`fit_path` returns.
+PathFit = PathResult
 
 __all__ = [
     "PathFit",
     "PathPoint",
     "PathResult",
+    "Solution",
     "fit_path",
     "group_owl_path",
-    "path_through_fit",
     "resolve_alphas",
     "solve_path",
 ]

@@ -13,9 +13,9 @@ import numpy as np
 
 from .._files import write_file
 from .._text import printable
-from ..estimators.certificate import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED
+from ..estimators.fit_summary import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED
+from ..model_selection import CRITERIA
 from ..plotting.style import CHOSEN, COLOURS
-from ..selection import CRITERIA
 from ..versions import installed_versions
 from .contents import ReportContents, Subject
 from .payload import SHOWN_ROWS, as_json, choice_payload, feature_columns, feature_payload, fixed, number, path_payload

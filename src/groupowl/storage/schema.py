@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..path.result import REASONS
+from ..path.path_result import REASONS
 from ..solvers.solve_result import STATUSES
 from .codec import ESTIMATORS, Damage, belongs_to, fitted_attributes, public_fields
 

@@ -1,4 +1,4 @@
-"""The public path function: from data as users give them to a path."""
+"""The public path functions: from data as users give them to a coefficient path."""
 
 from __future__ import annotations
 
@@ -10,29 +10,26 @@ import numpy as np
 from .._checks import (
     as_float_array,
     as_generator,
-    check_finite,
     check_sample_weight,
     check_targets,
     finite_number,
-    number_in,
+    finite_vector,
     numeric_array,
     positive_integer,
     rectangular_array,
     truth_value,
 )
-from .._typing import FloatArray
 from ..designs import DaskDesign, Design, SufficientStatistics, as_design, encode_labels_of_blocks, row_chunks
 from ..inputs import encode_labels, feature_names, resolve_columns
 from ..losses import resolve_loss
-from ..model import Model, build_model, warn_unless_bounded
+from ..model import build_model, warn_unless_bounded
+from ..problem import LATER, build_problem
 from ..progress import combined, progress_callback
 from ..screening import resolve_rule
-from ..solvers import Callback, check_callback, resolve_solver, warn_unless_converged
-from .fitting import MAX_DEVIANCE, fit_path, short_of_tolerance
-from .result import PathResult
-
-#: More fits than anybody waits for: the number is a slip, and their grid alone might not fit into the memory.
-MOST_ALPHAS = 1_000_000
+from ..solvers import Callback, Sequence, SolveResult, check_callback, resolve_solver, warn_unless_converged
+from ..weights import resolve_weights
+from .continuation import MAX_DEVIANCE, StopRequest, fit_path, resolve_alphas, short_of_tolerance
+from .path_result import PathResult
 
 
 def group_owl_path(
@@ -76,7 +73,7 @@ def group_owl_path(
     loss : {"squared", "multinomial"} or Loss, default="squared"
         ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
     weights : str, array-like or callable, default="oscar"
-        Weight sequence: a name ("oscar", "linear", "constant", "bh", "gaussian", "chi"), one weight for each penalised
+        Weight sequence: a name ("oscar", "linear", "constant", "bh", "gaussian", "chi"), one weight for each penalized
         feature, or a function ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian" and functions, are rows
         of X with a positive weight, however large that is.
     alphas : int or array-like, default=100
@@ -86,19 +83,19 @@ def group_owl_path(
     eps : float, default=1e-3
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is never penalised.
+        Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False
         Whether to divide columns by their weighted standard deviation, implicitly; coefficients are on the scale of X.
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights w; 2 is the same as the sample twice, 0 as no sample.
     unpenalized : list of str or int, or mask, default=None
-        Columns that are not penalised, by name, by index or as a mask.
+        Columns that are not penalized, by name, by index or as a mask.
     tol : float, default=1e-6
-        Each solve ends when its duality gap is at most ``tol`` times the loss of the model without penalised features.
+        Each solve ends when its duality gap is at most ``tol`` times the loss of the model without penalized features.
     max_iter : int, default=10000
         Most proximal steps of each solve.
     max_features : int, default=None
-        The path ends before the first alpha that selects more penalised features; that alpha is left out.
+        The path ends before the first alpha that selects more penalized features; that alpha is left out.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
         "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
     screening : {"safe", "paper", "none"}, default="safe"
@@ -155,7 +152,7 @@ def group_owl_path(
     goal = tol * model.null_loss
     line = progress_callback(verbose, goal=goal, what="group_owl_path", n_alphas=len(grid))
     try:
-        fit = fit_path(
+        path = fit_path(
             model,
             grid,
             solver=resolved,
@@ -167,47 +164,79 @@ def group_owl_path(
             max_features=limit,
             max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
             callback=combined(line, callback),
-            dtype=np.float32 if getattr(design, "dtype", None) == np.float32 else np.float64,
+            dtype=model.dtype,
         )
     finally:
         if line is not None:
             line.close()
-    if short := short_of_tolerance(fit.points, len(fit.points), "alphas"):
+    if short := short_of_tolerance(path.points, len(path), "alphas"):
         warn_unless_converged(short[0], goal, tol, max_iter, prefix=short[1])
-    target_names = feature_names(y) if classes is None else None
-    return PathResult.from_fit(fit, model, feature_names=names, classes=classes, target_names=target_names)
+    return path.labeled(names, feature_names(y) if classes is None else None, classes)
 
 
-def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
-    """Falling alphas from their number, or from an array in any order."""
-    fraction = number_in("eps", eps, "(0, 1)")
-    if isinstance(alphas, numbers.Integral):
-        count = positive_integer("alphas", alphas)
-        if count > MOST_ALPHAS:
-            raise ValueError(f"alphas must be at most {MOST_ALPHAS}, got {alphas!r}: each of them is a fit.")
-        return model.alpha_grid(count, fraction)
-    if isinstance(alphas, str) or np.ndim(alphas) == 0:
-        raise TypeError(
-            f"alphas must be an integer, how many, or an array of positive numbers, got {alphas!r}. "
-            "Use a list for a single alpha, for example [0.1]."
-        )
-    values = as_float_array("alphas", alphas, ndim=(1,))
-    check_finite("alphas", values, remedy="Every alpha must be a finite number.")
-    if len(values) == 0 or values.min() <= 0.0:
-        shown = "none" if len(values) == 0 else f"{values.min():g}"
-        raise ValueError(f"alphas must be at least one positive number, got {shown}.")
-    model.check_alphas("alphas", values)
-    return np.unique(values)[::-1]
+def solve_path(
+    X: Any,
+    Y: Any,
+    weights: Any,
+    *,
+    strengths: Any,
+    loss: Any = "squared",
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+    solver: Any = "auto",
+    screening: str = "safe",
+    tol: float = 1e-6,
+    max_iter: int = 10_000,
+    random_state: Any = None,
+    callback: Callback | None = None,
+) -> list[SolveResult]:
+    """Solve with ``lam = strength * weights`` for each strength, from the largest down, warm-started.
+
+    Parameters are those of :func:`groupowl.solve`, in its scaling: the loss is a sum over samples. Coefficients,
+    residuals, the Gram matrix of working sets and, for squared loss with more samples than features, the sufficient
+    statistics carry over from one strength to the next. A callback that returns True ends the path there; strengths
+    that fall short of ``tol`` are named in one ConvergenceWarning.
+    """
+    check_callback(callback)
+    resolved, rule = resolve_solver(solver), resolve_rule(screening)
+    tol, max_iter = finite_number("tol", tol, above=0.0), positive_integer("max_iter", max_iter)
+    problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    shape = resolve_weights(
+        weights, n_features=problem.n_rows, n_tasks=problem.samples.n_tasks, n_samples=problem.design.n_samples
+    )
+    remedy = "Strengths are positive numbers, largest first, for example lam_max(...) * np.geomspace(1, 0.01, 100)."
+    factors = finite_vector("strengths", strengths, np.size(strengths), remedy=remedy)
+    if len(factors) == 0 or factors.min() <= 0.0 or np.any(np.diff(factors) > 0):
+        raise ValueError(f"strengths must be positive and must not increase, got {strengths!r}. {remedy}")
+    sequence = Sequence(problem, resolved, problem.null_coefficients(), tol=tol, n_solves=len(factors))
+    stop = None if callback is None else StopRequest(callback)
+    settings = {"rule": rule, "max_iter": max_iter, "rng": as_generator(random_state), "callback": stop}
+    results: list[SolveResult] = []
+    for i, factor in enumerate(factors.tolist()):
+        results.append(sequence.solve(shape, factor, alpha_index=i, **settings))
+        if stop is not None and stop.wanted:
+            break
+    if short := short_of_tolerance(results, len(factors), "strengths"):
+        warn_unless_converged(short[0], tol * problem.null_loss, tol, max_iter, prefix=short[1])
+    return results
 
 
 def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any, Any]:
     """Numeric targets and, for classes, their labels."""
+    resolved = resolve_loss(loss)
+    has_classes = getattr(resolved, "has_classes", False)  # a loss of users has none unless it says so
     if isinstance(design, DaskDesign):
-        return _targets_of_blocks(y, loss, sample_weight)
+        values, names = row_chunks("y", y)
+        if not has_classes:
+            return values, None
+        if values.ndim == 2 and values.shape[1] > 1:  # class probabilities
+            return values, np.arange(values.shape[1]) if names is None else np.asarray(names)
+        classes, Y = encode_labels_of_blocks(values, sample_weight)
+        return Y, classes
     if y is None or hasattr(y, "toarray"):
         numeric_array("y", y)  # which refuses it, with the remedy
     values = rectangular_array("y", y)
-    if resolve_loss(loss).name != "multinomial":
+    if not has_classes:
         if values.dtype.kind in "OUS":
             raise TypeError(
                 f"y holds labels (dtype {values.dtype}), but loss={loss!r} needs numbers. "
@@ -215,13 +244,13 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
             )
         return check_targets(y, design.n_samples, argument="y"), None
     if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fiub":
-        columns = feature_names(y)
+        names = feature_names(y)
         Y = check_targets(y, design.n_samples, argument="y")
         try:
-            resolve_loss(loss).check_targets(Y)
+            resolved.check_targets(Y)
         except ValueError as error:
             raise ValueError(f"y: {error}") from error
-        return Y, np.arange(values.shape[1]) if columns is None else np.asarray(columns)
+        return Y, np.arange(values.shape[1]) if names is None else np.asarray(names)
     if values.dtype.kind == "f" and np.any(np.isfinite(values) & (values != np.round(values))):
         raise ValueError(
             "y holds fractions, but loss='multinomial' needs labels, or class probabilities of shape "
@@ -231,17 +260,6 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
         raise ValueError(f"X and y must have one row per sample: X has {design.n_samples} rows, y has {len(values)}.")
     weight = None if sample_weight is None else check_sample_weight(sample_weight, design.n_samples)
     classes, Y = encode_labels(y, weight)
-    return Y, classes
-
-
-def _targets_of_blocks(y: Any, loss: Any, sample_weight: Any) -> tuple[Any, Any]:
-    """The same on a cluster: columns are class probabilities, one column is labels."""
-    array, names = row_chunks("y", y)
-    if resolve_loss(loss).name != "multinomial":
-        return array, None
-    if array.ndim == 2 and array.shape[1] > 1:
-        return array, np.arange(array.shape[1]) if names is None else np.asarray(names)
-    classes, Y = encode_labels_of_blocks(array, sample_weight)
     return Y, classes
 
 

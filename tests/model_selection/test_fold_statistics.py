@@ -9,19 +9,11 @@ import scipy.sparse as sp
 import groupowl as go
 from groupowl.designs import as_design
 from groupowl.model import build_model
+from groupowl.model_selection.criteria import LossScore, StatisticsScore
+from groupowl.model_selection.folds import check_folds, fold_statistics, statistics_pay, with_statistics
+from groupowl.model_selection.search import Fitting, TrainingSet
+from groupowl.path import Solution
 from groupowl.screening import resolve_rule
-from groupowl.selection import (
-    Candidate,
-    Fitting,
-    LossScore,
-    StatisticsScore,
-    TrainingRows,
-    TrainingStatistics,
-    check_folds,
-    fold_statistics,
-    statistics_pay,
-    with_statistics,
-)
 from groupowl.solvers import WorkingSet
 
 N, D, Q = 120, 6, 2
@@ -66,15 +58,15 @@ def test_fits_and_scores_from_statistics_are_those_from_data(fit_intercept, stan
     alphas = model.alpha_max * np.geomspace(1.0, 1e-2, 5)
     statistics, design = fold_statistics(X, Y, weight, folds), as_design(X)
     for fold, part, training in zip(folds, statistics.parts, statistics.trainings, strict=True):
-        rows = TrainingRows(design, Y, weight, fold.train).fit(fitting, model.weights, alphas, 0)
-        from_statistics = TrainingStatistics(training).fit(fitting, model.weights, alphas, 0)
-        for one, other in zip(rows.candidates, from_statistics.candidates, strict=True):
+        solutions, _ = TrainingSet(design, Y, weight, fold.train).fit(fitting, model.weights, alphas, 0)
+        from_statistics, _ = TrainingSet(training).fit(fitting, model.weights, alphas, 0)
+        for one, other in zip(solutions, from_statistics, strict=True):
             # Predictions for training samples are within sqrt(2 gap) of the best ones in mean square, for either fit.
             difference = X @ (one.coef(D) - other.coef(D)) + (one.intercept - other.intercept)
             error = np.average((difference[fold.train] ** 2).sum(axis=1), weights=weight[fold.train])
             assert np.sqrt(error) <= 2.0 * np.sqrt(2.0 * fitting.tol * np.average((Y**2).sum(axis=1)))
         score, from_part = LossScore("squared", design, Y, weight, fold.test), StatisticsScore(part)
-        arguments = rows.candidates, alphas, model.weights
+        arguments = solutions, alphas, model.weights
         np.testing.assert_allclose(from_part(*arguments), score(*arguments), rtol=1e-9)
 
 
@@ -153,14 +145,14 @@ def test_when_statistics_pay():
 
 
 def test_scores_from_statistics_for_any_coefficients():
-    """Also for candidates that were fitted to nothing."""
+    """Also for solutions that were fitted to nothing."""
     X, Y, weight = make_data()
     rng = np.random.default_rng(5)
     part = go.SufficientStatistics.from_arrays(X, Y, weight)
-    candidate = Candidate(np.array([1, 4]), rng.standard_normal((2, Q)), rng.standard_normal(Q))
-    errors = (Y - X @ candidate.coef(D) - candidate.intercept) ** 2
+    solution = Solution(np.array([1, 4]), rng.standard_normal((2, Q)), rng.standard_normal(Q))
+    errors = (Y - X @ solution.coef(D) - solution.intercept) ** 2
     by_hand = np.average(errors.mean(axis=1), weights=weight)
-    assert StatisticsScore(part)([candidate], np.ones(1), np.ones(D))[0] == pytest.approx(-by_hand, rel=1e-12)
+    assert StatisticsScore(part)([solution], np.ones(1), np.ones(D))[0] == pytest.approx(-by_hand, rel=1e-12)
 
 
 @pytest.mark.parametrize("heavy", [1e17, 1e30])

@@ -7,12 +7,11 @@ from math import comb, log, pi
 import numpy as np
 import pytest
 
-from groupowl.losses import LOSSES
-from groupowl.selection import Evidence, Likelihood, criterion_path
+from groupowl.model_selection.criteria import Likelihood, criterion_path
 
 
 def squared(n=20.0, q=3, d=10):
-    return Likelihood(LOSSES["squared"], n_samples=n, n_columns=q, n_penalized=d, null_loss=1.0)
+    return Likelihood("squared", n_samples=n, n_columns=q, n_penalized=d, null_loss=1.0)
 
 
 def test_squared_deviance_is_that_of_the_normal_likelihood():
@@ -24,7 +23,7 @@ def test_squared_deviance_is_that_of_the_normal_likelihood():
 
 
 def test_multinomial_deviance_is_twice_the_total_log_loss():
-    assert Likelihood(LOSSES["multinomial"], 30.0, 4, 10, 1.0).deviance(0.5) == pytest.approx(30.0)
+    assert Likelihood("multinomial", 30.0, 4, 10, 1.0).deviance(0.5) == pytest.approx(30.0)
 
 
 def test_a_perfect_fit_has_a_finite_deviance():
@@ -41,7 +40,7 @@ def test_a_perfect_fit_has_a_finite_deviance():
     ],
 )
 def test_a_cluster_shares_one_norm(loss, n_columns, expected):
-    likelihood = Likelihood(LOSSES[loss], 20.0, n_columns, 10, 1.0)
+    likelihood = Likelihood(loss, 20.0, n_columns, 10, 1.0)
     assert likelihood.shrunken_freedom(np.array([1, 2, 1]), 0, True) == expected
 
 
@@ -54,7 +53,7 @@ def test_unpenalized_features_are_free():
 
 
 def test_the_prices():
-    likelihood, fit = squared(n=20.0, d=10), Evidence(0.3, 7, 4)
+    likelihood, fit = squared(n=20.0, d=10), (0.3, 7, 4)
     deviance = likelihood.deviance(0.3)
     values = {name: criterion_path(name, likelihood, [fit])[0] - deviance for name in ("aic", "bic", "ebic")}
     assert values["aic"] == pytest.approx(14.0)

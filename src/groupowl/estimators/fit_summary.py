@@ -1,7 +1,8 @@
-"""What a fit proves about each feature."""
+"""What a fit says of its features: what is proved of each, a data frame of coefficients, one page of text."""
 
 from __future__ import annotations
 
+import numbers
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ import numpy as np
 
 from .._checks import position_in
 from .._text import printable
-from .._typing import FloatArray
-from ..inputs import import_pandas
+from .._typing import FloatArray, IndexArray
+from ..inputs import coefficient_columns, import_pandas
 from ..norm.kernels import nonzero_rows
 from ..solvers import solve_result as results
 
@@ -29,11 +30,14 @@ LEFT_OUT = (AS_CONSTANT, AS_EXPLAINED)
 #: All that a feature can be.
 STATES = (SELECTED, PROVED_ZERO, NOT_PROVED, UNPENALIZED, *LEFT_OUT)
 
+# Features in a table of certificates, and in the summary.
 _SHOWN = 20
+_SHOWN_IN_SUMMARY = 25
+_LONGEST_NAME = 40
 
 
 def feature_states(estimator: Any) -> tuple[Any, FloatArray]:
-    """State of each feature in the penalised fit, and the gap of the certificate that proved it zero (else NaN)."""
+    """State of each feature in the penalized fit, and the gap of the certificate that proved it zero (else NaN)."""
     result = estimator.solve_result_
     coef = np.atleast_2d(estimator._penalized_coefficients()[0])
     states = np.full(estimator.n_features_in_, NOT_PROVED, dtype=object)
@@ -91,7 +95,7 @@ class FitCertificate:
     alpha : float
         Strength of the penalty.
     objective : float
-        Objective of the penalised fit.
+        Objective of the penalized fit.
     gap : float
         Proved bound on ``objective - minimum``.
     converged : bool
@@ -188,3 +192,124 @@ def counts_text(counts: dict[str, int]) -> str:
         parts.append(f"{counts[NOT_PROVED]} zero but not proved")
     parts += [f"{counts[state]} {state}" for state in (UNPENALIZED, *LEFT_OUT) if counts.get(state)]
     return ", ".join(parts)
+
+
+def coefficient_frame(estimator: Any, *, sort: bool) -> Any:
+    """Data frame with a row for each feature of a fitted estimator."""
+    pandas = import_pandas("coef_frame()")
+    coef = np.atleast_2d(estimator.coef_)
+    named = getattr(estimator, "classes_", getattr(estimator, "target_names_", None))
+    columns = dict(zip(coefficient_columns(len(coef), named), coef, strict=True))
+    frame = pandas.DataFrame(
+        {
+            "feature": estimator._feature_labels(),
+            "cluster": estimator.clusters_,
+            "norm": coefficient_norms(coef),
+            "state": feature_states(estimator)[0],
+            **columns,
+        }
+    )
+    if not sort:
+        return frame
+    return frame.iloc[strongest_first(estimator)].reset_index(drop=True)
+
+
+def coefficient_norms(coef: Any) -> FloatArray:
+    """Norm of each feature's coefficients, in double precision; a row of ``coef`` is a target."""
+    return np.sqrt(np.sum(np.square(coef, dtype=np.float64), axis=0))
+
+
+def strongest_first(estimator: Any) -> IndexArray:
+    """All features as the penalty ranks them: by cluster, then unpenalized ones in the model, then those that are zero.
+
+    Equals keep the order of the columns. Norms of ``coef_`` would not do: the penalty may have seen another scale.
+    """
+    clusters = estimator.clusters_
+    after_all_clusters = clusters.max(initial=0) + 1
+    rank = np.where(clusters > 0, clusters, after_all_clusters)
+    rank[~estimator.get_support()] = after_all_clusters + 1
+    return np.argsort(rank, kind="stable")
+
+
+def summary_text(estimator: Any) -> str:
+    """The text that ``summary()`` prints."""
+    return "\n".join([type(estimator).__name__, *_head(estimator), "", *_table(estimator), *_notes(estimator)])
+
+
+def _head(estimator: Any) -> list[str]:
+    result = estimator.solve_result_
+    states = feature_states(estimator)[0]
+    coef = np.atleast_2d(estimator.coef_)
+    classes = getattr(estimator, "classes_", None)
+    kind = f"{len(coef)} target{'s' if len(coef) > 1 else ''}" if classes is None else f"{len(classes)} classes"
+    options = [
+        "with intercept" if estimator.fit_intercept else "without intercept",
+        *(["standardized"] if estimator.standardize else []),
+        *(["relaxed"] if estimator.relaxed else []),
+    ]
+    n_clusters = int(estimator.clusters_.max(initial=0))
+    return [
+        f"  data       {estimator.n_features_in_} features, {kind}, {', '.join(options)}",
+        f"  penalty    alpha {estimator.alpha_:.6g}, weights {_weights_text(estimator)}",
+        f"  objective  {result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
+        f"  solve      {results.ending_text(result)}",
+        f"  features   {counts_text({state: int(np.sum(states == state)) for state in STATES})}",
+        f"  clusters   {n_clusters}",
+    ]
+
+
+def _weights_text(estimator: Any) -> str:
+    spec = estimator.weights
+    if isinstance(spec, str):
+        return repr(spec)
+    first, last = estimator.weights_[0], estimator.weights_[-1]
+    return f"from {first:.4g} down to {last:.4g}"
+
+
+def _table(estimator: Any) -> list[str]:
+    """Features in the model, strongest first, as many as fit a page."""
+    support = estimator.get_support(indices=True)
+    if len(support) == 0:
+        return ["  No feature is selected. A smaller alpha selects some."]
+    norms = coefficient_norms(np.atleast_2d(estimator.coef_))
+    states, labels = feature_states(estimator)[0], estimator._feature_labels()
+    shown = strongest_first(estimator)[: min(len(support), _SHOWN_IN_SUMMARY)].tolist()
+    names = [printable(labels[j])[:_LONGEST_NAME] for j in shown]
+    width = max(len("feature"), *(len(name) for name in names))
+    lines = [f"  {'feature':<{width}}  {'cluster':>7}  {'norm':>10}"]
+    for j, name in zip(shown, names, strict=True):
+        cluster = "-" if states[j] == UNPENALIZED else str(estimator.clusters_[j])
+        lines.append(f"  {name:<{width}}  {cluster:>7}  {norms[j]:>10.4g}")
+    if (more := len(support) - len(shown)) > 0:
+        lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
+    return lines
+
+
+def _notes(estimator: Any) -> list[str]:
+    notes = [f"  {text}" for text in (unequal_norms_text(estimator), edge_of_grid_text(estimator)) if text]
+    return ["", *notes] if notes else []
+
+
+def unequal_norms_text(estimator: Any) -> str:
+    """Why norms in the table neither fall nor are equal in a cluster, where the penalty has seen others."""
+    if not estimator.clusters_.any() or not (estimator.standardize or estimator.relaxed):
+        return ""
+    shown, ranked = ("of the relaxed fit", "penalised norm") if estimator.relaxed else ("per unit of a feature", "norm")
+    scale = " per standard deviation" if estimator.standardize else ""
+    return f"Norms are {shown}; the order is that of clusters, by {ranked}{scale}, equal in each."
+
+
+def edge_of_grid_text(estimator: Any) -> str:
+    """That a longer grid would go on, where the best alpha is at its end; empty otherwise."""
+    if not is_at_edge(estimator):
+        return ""
+    return f"The best alpha is the smallest one tried; an eps below {estimator.eps:g} would look further."
+
+
+def is_at_edge(estimator: Any) -> bool:
+    """Whether the chosen alpha is the last of a grid of our own that nothing has cut short."""
+    made = getattr(estimator, "alphas", None)
+    if not isinstance(made, numbers.Integral) or made == 1 or estimator.path_.alpha_max == 0.0:
+        return False
+    at_end = estimator.best_index_ == len(estimator.alphas_) - 1
+    return bool(at_end and estimator.path_.stopped_because == "end")

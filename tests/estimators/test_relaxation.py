@@ -5,11 +5,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-import groupowl.relaxing as relaxing
+import groupowl.model as relaxing
 from estimator_support import labelled_data, regression_data
 from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor
-from groupowl.model import build_model
-from groupowl.relaxing import relaxed_coefficients
+from groupowl.model import build_model, relaxed_coefficients
 
 
 @pytest.mark.parametrize("standardize", [False, True])

@@ -14,7 +14,7 @@ from .._checks import IMPUTE, check_finite, checked_sparse, count_message, recta
 from .._frames import column_names, complain_of_dates, complain_of_entries, list_columns, repeated_name
 from .._text import printable
 from .._typing import IndexArray
-from ..designs import DaskDesign, Design, MemmapDesign, SufficientStatistics, as_design, is_dask, is_stored
+from ..designs import Design, MemmapDesign, SufficientStatistics, as_design, is_dask, is_stored
 from ..inputs import resolve_columns
 
 _MATRIX_CHECKS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
@@ -30,59 +30,51 @@ class FitData:
         float32 or float64.
     Y : ndarray or dask.array of shape (n_samples, n_targets), or None
         Targets; one-hot rows for classes. Statistics have theirs.
+    n_samples, n_features, n_targets : int
+        Sizes of X and Y, or of the data behind statistics.
     sample_weight : ndarray or dask.array of shape (n_samples,), or None
         With the weights of classes multiplied in.
-    names : ndarray of str or None
-        Names of the features, where they have names.
     unpenalized : ndarray of int
-        Columns that are not penalised.
-    classes : ndarray or None
-        Labels that the columns of Y stand for.
+        Columns that are not penalized.
     is_flat : bool
         Whether y was one-dimensional.
+    dtype : dtype
+        Precision of the fitted coefficients, whatever a design keeps its entries in.
+    names : ndarray of str or None
+        Names of the features, where they have names.
     target_names : ndarray of str or None
         Names of the columns of y, where it was a frame.
+    classes : ndarray or None
+        Labels that the columns of Y stand for.
+    is_summarized, is_distributed : bool
+        Whether the samples are known by their statistics only, or are on a cluster.
     """
 
     X: Any
     Y: Any
+    n_samples: int
+    n_features: int
+    n_targets: int
     sample_weight: Any
-    names: Any
     unpenalized: IndexArray
-    classes: Any
     is_flat: bool
-    target_names: Any
+    dtype: Any
+    names: Any = None
+    target_names: Any = None
+    classes: Any = None
+    is_summarized: bool = False
+    is_distributed: bool = False
 
-    @property
-    def n_samples(self) -> int:
-        """Number of samples."""
-        return self.X.n_samples if self.is_summarised else int(self.X.shape[0])
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.X.n_features if self.is_summarised else int(self.X.shape[1])
-
-    @property
-    def n_targets(self) -> int:
-        """Number of columns of Y."""
-        return self.X.n_tasks if self.is_summarised else int(self.Y.shape[1])
-
-    @property
-    def is_summarised(self) -> bool:
-        """Whether the samples are known by their statistics only."""
-        return isinstance(self.X, SufficientStatistics)
-
-    @property
-    def is_distributed(self) -> bool:
-        """Whether the samples are on a cluster."""
-        return isinstance(self.X, DaskDesign)
-
-    @property
-    def dtype(self) -> Any:
-        """Precision of the fitted coefficients."""
-        is_single = not self.is_summarised and self.X.dtype == np.float32
-        return np.dtype(np.float32 if is_single else np.float64)  # whatever a design keeps its entries in
+    def labels(self) -> dict[str, Any]:
+        """Fitted attributes that say what features and targets are called."""
+        labels: dict[str, Any] = {"n_features_in_": self.n_features}
+        if self.names is not None:
+            labels["feature_names_in_"] = self.names
+        if self.target_names is not None:
+            labels["target_names_"] = self.target_names
+        if self.classes is not None:
+            labels["classes_"] = self.classes
+        return labels
 
 
 def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
@@ -136,7 +128,7 @@ def check_same_features(estimator: Any, n_features: int, names: Any) -> None:
     raise ValueError(f"The feature names of X should match those that {kind} was fitted with, but {what}.")
 
 
-def summarised_data(estimator: Any, X: SufficientStatistics, y: Any, sample_weight: Any, *, reset: bool) -> FitData:
+def summarized_data(estimator: Any, X: SufficientStatistics, y: Any, sample_weight: Any, *, reset: bool) -> FitData:
     """Statistics as the data of a fit; one target is taken as a one-dimensional y."""
     for name, value in (("y", y), ("sample_weight", sample_weight)):
         if value is not None:
@@ -144,7 +136,8 @@ def summarised_data(estimator: Any, X: SufficientStatistics, y: Any, sample_weig
     if not reset:
         check_same_features(estimator, X.n_features, None)
     unpenalized = resolve_columns("unpenalized", estimator.unpenalized, X.n_features, None)
-    return FitData(X, None, None, None, unpenalized, None, X.n_tasks == 1, None)
+    sizes = (X.n_samples, X.n_features, X.n_tasks)
+    return FitData(X, None, *sizes, None, unpenalized, X.n_tasks == 1, np.dtype(np.float64), is_summarized=True)
 
 
 def _check_kind(X: Any) -> None:

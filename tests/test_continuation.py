@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from groupowl.model import build_model
+from groupowl.path.continuation import Follower
 from groupowl.screening import resolve_rule
-from groupowl.selection import following
-from groupowl.selection.following import Follower
 from groupowl.solvers import WorkingSet
 
 TOL = 1e-4
@@ -25,8 +24,8 @@ def make_model(loss="squared", n=40, d=6, q=2, seed=0, **settings):
 
 
 def follower_of(model):
-    sequence = model.sequence(WorkingSet(), tol=TOL, n_solves=50)
-    return Follower(model, sequence, TOL * model.null_loss, resolve_rule("safe"), 10_000)
+    settings = {"solver": WorkingSet(), "rule": resolve_rule("safe"), "tol": TOL, "max_iter": 10_000}
+    return Follower(model, model.alpha_grid(60, 1e-3), rng=np.random.default_rng(0), **settings)
 
 
 CASES = [("squared", 1), ("squared", 3), ("multinomial", 2), ("multinomial", 3)]
@@ -37,13 +36,15 @@ CASES = [("squared", 1), ("squared", 3), ("multinomial", 2), ("multinomial", 3)]
 def test_every_step_meets_the_tolerance_by_a_certificate_of_its_own(loss, q, d):
     model = make_model(loss, q=q, d=d)
     alphas, follower = model.alpha_grid(60, 1e-3), follower_of(model)
-    steps = follower.follow(alphas, np.random.default_rng(0))
+    solutions = follower.follow()
     assert len(follower.solved) < 0.8 * len(alphas)
-    assert all(step.is_proved for step in steps)
-    for alpha, step in zip(alphas, steps, strict=True):
+    assert follower.n_short == 0
+    for alpha, solution in zip(alphas, solutions, strict=True):
         problem = model.problem.with_lam(alpha * model.sequence_weights)
         # Its own dual point is not the one that proved it, and may prove a little less.
-        assert problem.certify(problem.from_input(step.B, step.intercept)).gap <= 3.0 * TOL * model.null_loss
+        assert (
+            problem.certify(problem.from_input(solution.coef(d), solution.intercept)).gap <= 3.0 * TOL * model.null_loss
+        )
 
 
 @pytest.mark.parametrize("q", [1, 3])
@@ -86,16 +87,15 @@ def test_other_losses_have_no_bend():
 
 
 def test_whole_lines_are_taken_without_certificates(monkeypatch):
-    taken, original = [], following.Follower._take_all_from_line
+    taken, original = [], Follower._take_line
 
     def noted(self, first, last):
         found = original(self, first, last)
         taken.append(last - first - 1 if found else 0)
         return found
 
-    monkeypatch.setattr(following.Follower, "_take_all_from_line", noted)
-    model = make_model()
-    follower_of(model).follow(model.alpha_grid(60, 1e-3), np.random.default_rng(0))
+    monkeypatch.setattr(Follower, "_take_line", noted)
+    follower_of(make_model()).follow()
     assert sum(taken) > 30
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from groupowl.selection import check_folds
-from groupowl.selection.folds import are_complements, are_partition
+from groupowl.model_selection import check_folds
+from groupowl.model_selection.folds import are_complements, are_partition
 
 ONES = np.ones(4)
 

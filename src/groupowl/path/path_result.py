@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, overload
 
 import numpy as np
 
-from .._checks import finite_number, position_in
+from .._checks import finite_number, position_in, positive_integer
 from .._typing import FloatArray, IndexArray
 from ..inputs import coefficient_columns, import_pandas
 from ..model import Model
-from ..norm.kernels import row_norms
-from .fitting import PathFit, PathPoint
+from ..norm.kernels import nonzero_rows, row_norms
 
 # Rows of the table that a path is printed as.
 _SHOWN = 8
@@ -24,6 +24,106 @@ REASONS = {
     "max_features": "ended early: the next alpha selects more than max_features",
     "callback": "ended early by the callback",
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Coefficients at one alpha by their non-zero rows, on the scale of X as it was given.
+
+    Attributes
+    ----------
+    support : ndarray of int
+        Features whose coefficients are not all zero, ascending.
+    rows : ndarray of shape (len(support), n_columns)
+        Their coefficients: a column for each target, or for each class.
+    intercept : ndarray of shape (n_columns,)
+        Zeros without intercept.
+    """
+
+    support: IndexArray
+    rows: FloatArray
+    intercept: FloatArray
+
+    @classmethod
+    def of(cls, B: FloatArray, intercept: FloatArray) -> Solution:
+        """The non-zero rows of a matrix."""
+        support = np.flatnonzero(nonzero_rows(B))
+        return Solution(support, B[support], intercept)
+
+    def coef(self, n_features: int) -> FloatArray:
+        """All coefficients, dense, of shape (n_features, n_columns)."""
+        least = int(self.support.max(initial=-1)) + 1
+        d = positive_integer("n_features", n_features, minimum=least)
+        B = np.zeros((d, self.rows.shape[1]), dtype=self.rows.dtype)
+        B[self.support] = self.rows
+        return B
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PathPoint(Solution):
+    """The solution at one alpha: its non-zero rows, and what is proved about it.
+
+    Attributes
+    ----------
+    alpha : float
+        Strength of the penalty.
+    support : ndarray of int
+        Features whose coefficients are not all zero, ascending; unpenalized ones are among them.
+    rows : ndarray of shape (len(support), n_columns)
+        Their coefficients on the scale of X as it was given: a column for each target, or for each class.
+    intercept : ndarray of shape (n_columns,)
+        One for each column of ``rows``; zeros without intercept.
+    clusters : ndarray of int of shape (len(support),)
+        Features of equal norm share a number, from 1 by falling norm; 0 for unpenalized features.
+    primal, gap : float
+        Objective, and the proved bound on its distance from the minimum.
+    loss : float
+        The part of the objective that is not penalty.
+    deviance_ratio : float
+        Share of the null model's loss that is explained, ``1 - loss / null_loss``; 1 where there is nothing to explain.
+    n_iter : int
+        Proximal steps taken.
+    n_passes : float
+        Products with X, in units of one product with all columns.
+    seconds : float
+        Time of the solve.
+    status : {"converged", "max_iter", "callback", "stalled", "precision"}
+        Why the solve stopped.
+    n_selected : int
+        Penalized features in the support.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> point = go.group_owl_path(data.X, data.Y, alphas=5, eps=0.1)[2]
+    >>> point.status, point.n_selected, point.rows.shape
+    ('converged', 2, (2, 2))
+    """
+
+    alpha: float
+    clusters: IndexArray
+    primal: float
+    gap: float
+    loss: float
+    deviance_ratio: float
+    n_iter: int
+    n_passes: float
+    seconds: float
+    status: str
+    n_selected: int
+
+    def __repr__(self) -> str:
+        return (
+            f"PathPoint(alpha {self.alpha:.4g}: {self.n_selected} features selected, "
+            f"{100 * self.deviance_ratio:.1f} % of the deviance explained, gap {self.gap:.3g}, {self.status})"
+        )
+
+
+def _per_point(name: str, doc: str) -> Any:
+    """A property of a path that has one entry for each of its points."""
+    entry = attrgetter(name)
+    return property(lambda path: np.array(list(map(entry, path.points))), doc=doc)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,7 +153,7 @@ class PathResult:
     alpha_max : float
         Smallest alpha that selects nothing.
     null_loss : float
-        Loss of the model without penalised features; tolerances are relative to it.
+        Loss of the model without penalized features; tolerances are relative to it.
     stopped_because : {"end", "deviance", "max_features", "callback"}
         Why there are no more alphas: there were none; the deviance is explained; the next alpha selects more than
         ``max_features`` and is not part of the path; the callback asked for it.
@@ -91,24 +191,28 @@ class PathResult:
     target_names: Any = None
 
     @classmethod
-    def from_fit(
-        cls, fit: PathFit, model: Model, *, feature_names: Any = None, classes: Any = None, target_names: Any = None
-    ) -> PathResult:
-        """The path that a fit has found for a model."""
+    def of(cls, model: Model, points: Iterable[PathPoint], stopped_because: str) -> PathResult:
+        """Solutions of a model; names follow by :meth:`labeled`."""
         problem = model.problem
         return cls(
-            points=tuple(fit.points),
+            points=tuple(points),
             weights=model.weights,
             n_features=problem.n_rows,
             loss=problem.loss.name,
             fit_intercept=bool(problem.fit_intercept),
             alpha_max=model.alpha_max,
             null_loss=model.null_loss,
-            stopped_because=fit.stopped_because,
+            stopped_because=stopped_because,
             unpenalized=model.unpenalized,
-            feature_names=_text_array(feature_names),
+        )
+
+    def labeled(self, feature_names: Any, target_names: Any, classes: Any) -> PathResult:
+        """The same path with names of its features and targets, or classes; None where there are none."""
+        return replace(
+            self,
+            feature_names=None if feature_names is None else np.asarray(feature_names, dtype=str),
+            target_names=None if target_names is None else np.asarray(target_names, dtype=str),
             classes=classes,
-            target_names=_text_array(target_names),
         )
 
     # Points -----------------------------------------------------------------------------------------
@@ -136,53 +240,15 @@ class PathResult:
 
     # Numbers per alpha ------------------------------------------------------------------------------
 
-    def _per_point(self, name: str) -> Any:
-        return np.array([getattr(point, name) for point in self.points])
-
-    @property
-    def alphas(self) -> FloatArray:
-        """Alphas that were solved, falling, of shape (n_alphas,)."""
-        return self._per_point("alpha")
-
-    @property
-    def dual_gaps(self) -> FloatArray:
-        """Proved bounds on objective minus minimum."""
-        return self._per_point("gap")
-
-    @property
-    def n_iters(self) -> IndexArray:
-        """Proximal steps taken."""
-        return self._per_point("n_iter")
-
-    @property
-    def n_passes(self) -> FloatArray:
-        """Products with X, in units of one product with all columns."""
-        return self._per_point("n_passes")
-
-    @property
-    def n_selected(self) -> IndexArray:
-        """Penalised features that are not zero."""
-        return self._per_point("n_selected")
-
-    @property
-    def losses(self) -> FloatArray:
-        """Values of the loss, without penalty."""
-        return self._per_point("loss")
-
-    @property
-    def deviance_ratio(self) -> FloatArray:
-        """Shares of the null model's loss that are explained."""
-        return self._per_point("deviance_ratio")
-
-    @property
-    def seconds(self) -> FloatArray:
-        """Wall times of the solves."""
-        return self._per_point("seconds")
-
-    @property
-    def statuses(self) -> Any:
-        """Why each solve stopped: "converged", or what came before that."""
-        return self._per_point("status")
+    alphas = _per_point("alpha", "Alphas that were solved, falling, of shape (n_alphas,).")
+    dual_gaps = _per_point("gap", "Proved bounds on objective minus minimum.")
+    n_iters = _per_point("n_iter", "Proximal steps taken.")
+    n_passes = _per_point("n_passes", "Products with X, in units of one product with all columns.")
+    n_selected = _per_point("n_selected", "Penalized features that are not zero.")
+    losses = _per_point("loss", "Values of the loss, without penalty.")
+    deviance_ratio = _per_point("deviance_ratio", "Shares of the null model's loss that are explained.")
+    seconds = _per_point("seconds", "Wall times of the solves.")
+    statuses = _per_point("status", 'Why each solve stopped: "converged", or what came before that.')
 
     # Coefficients -----------------------------------------------------------------------------------
 
@@ -209,8 +275,8 @@ class PathResult:
     def clusters(self) -> IndexArray:
         """Cluster of each feature, of shape (n_features, n_alphas).
 
-        Rows of equal norm, in the scale that is penalised, share a number, from 1 by falling norm; 0 for features that
-        are zero or unpenalised.
+        Rows of equal norm, in the scale that is penalized, share a number, from 1 by falling norm; 0 for features that
+        are zero or unpenalized.
         """
         clusters = np.zeros((self.n_features, len(self)), dtype=np.intp)
         for i, point in enumerate(self.points):
@@ -231,8 +297,7 @@ class PathResult:
             The solution itself where ``alpha`` is one of ``alphas``; in between the two neighbours are interpolated
             linearly, which is near the solution there and certified by nothing.
         """
-        parts = [(share, self._as_public(point.coef(self.n_features))) for share, point in self._neighbours(alpha)]
-        return _mix(parts)
+        return self._at(alpha, lambda point: self._as_public(point.coef(self.n_features)))
 
     def intercept_at(self, alpha: float) -> FloatArray:
         """Intercepts at any alpha between the smallest and the largest of the path, of shape (n_targets,).
@@ -247,10 +312,10 @@ class PathResult:
         ndarray of shape (n_targets,)
             As for :meth:`coef_at`.
         """
-        return _mix([(share, self._intercept(point)) for share, point in self._neighbours(alpha)])
+        return self._at(alpha, self._intercept)
 
-    def _neighbours(self, alpha: Any) -> list[tuple[float, PathPoint]]:
-        """The point at ``alpha``, or those on both sides with their shares."""
+    def _at(self, alpha: Any, value: Callable[[PathPoint], FloatArray]) -> FloatArray:
+        """A value at one of the alphas, or on the line between its values on both sides."""
         wanted, alphas = finite_number("alpha", alpha), self.alphas
         if not alphas[-1] <= wanted <= alphas[0]:
             raise ValueError(
@@ -259,9 +324,10 @@ class PathResult:
             )
         i = int(np.searchsorted(-alphas, -wanted))  # the first that is not larger
         if alphas[i] == wanted:
-            return [(1.0, self.points[i])]
+            return value(self.points[i]).copy()
         share = float((alphas[i - 1] - wanted) / (alphas[i - 1] - alphas[i]))
-        return [(1.0 - share, self.points[i - 1]), (share, self.points[i])]
+        between: FloatArray = (1.0 - share) * value(self.points[i - 1]) + share * value(self.points[i])
+        return between
 
     @property
     def _is_binary(self) -> bool:
@@ -317,16 +383,3 @@ class PathResult:
                 f"{100 * point.deviance_ratio:>9.1f}%{point.gap:>10.1e}  {point.status}"
             )
         return "\n".join([*lines, REASONS[self.stopped_because]])
-
-
-def _mix(parts: list[tuple[float, FloatArray]]) -> FloatArray:
-    """Sum of arrays by their shares; a single one as it is."""
-    if len(parts) == 1:
-        return parts[0][1].copy()
-    (share, one), (other_share, other) = parts
-    mixed: FloatArray = share * one + other_share * other
-    return mixed
-
-
-def _text_array(names: Any) -> Any:
-    return None if names is None else np.asarray(names, dtype=str)

@@ -1,0 +1,291 @@
+"""Solutions along falling alphas, each from the one before: all of them solved, or as many as a proof needs."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence as Items
+from typing import Any
+
+import numpy as np
+
+from .._checks import as_float_array, check_finite, number_in, positive_integer
+from .._typing import FloatArray
+from ..model import Model
+from ..norm.kernels import nonzero_rows
+from ..problem import Certificate, Problem
+from ..screening import Rule
+from ..solvers import Callback, Progress, Sequence, Solver, SolveResult
+from ..solvers.continuation import scale_of
+from .path_result import PathPoint, PathResult, Solution
+
+#: A path ends where this share of the deviance is explained.
+MAX_DEVIANCE = 0.999
+#: More fits than anybody waits for: the number is a slip, and their grid alone might not fit into the memory.
+MOST_ALPHAS = 1_000_000
+# Alphas from one solve to the next where solutions in between are interpolated, at first and at most.
+_FIRST_STRIDE = 4
+_LONGEST_STRIDE = 16
+
+
+def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
+    """Falling alphas from their number, or from an array in any order."""
+    fraction = number_in("eps", eps, "(0, 1)")
+    if isinstance(alphas, numbers.Integral):
+        count = positive_integer("alphas", alphas)
+        if count > MOST_ALPHAS:
+            raise ValueError(f"alphas must be at most {MOST_ALPHAS}, got {alphas!r}: each of them is a fit.")
+        return model.alpha_grid(count, fraction)
+    if isinstance(alphas, str) or np.ndim(alphas) == 0:
+        raise TypeError(
+            f"alphas must be an integer, how many, or an array of positive numbers, got {alphas!r}. "
+            "Use a list for a single alpha, for example [0.1]."
+        )
+    values = as_float_array("alphas", alphas, ndim=(1,))
+    check_finite("alphas", values, remedy="Every alpha must be a finite number.")
+    if len(values) == 0 or values.min() <= 0.0:
+        shown = "none" if len(values) == 0 else f"{values.min():g}"
+        raise ValueError(f"alphas must be at least one positive number, got {shown}.")
+    model.check_alphas("alphas", values)
+    return np.unique(values)[::-1]
+
+
+def fit_path(
+    model: Model,
+    alphas: Any,
+    *,
+    solver: Solver,
+    rule: Rule | None,
+    tol: float,
+    max_iter: int,
+    rng: np.random.Generator | None = None,
+    start: FloatArray | None = None,
+    max_features: int | None = None,
+    max_deviance: float | None = MAX_DEVIANCE,
+    callback: Callback | None = None,
+    dtype: Any = np.float64,
+) -> PathResult:
+    """Solve for each alpha, from the first to the last, each from the solution before it.
+
+    Parameters
+    ----------
+    model : Model
+    alphas : array-like of shape (n_alphas,)
+        Positive and falling.
+    solver, rule : Solver, Rule or None
+        Resolved already.
+    tol, max_iter : float, int
+        Of each solve.
+    rng : Generator, default=None
+        For stochastic solvers.
+    start : ndarray, default=None
+        Coefficients of the problem to start the first solve from; the model without features by default.
+    max_features : int, default=None
+        The path ends before the first alpha that selects more; that alpha is not among the points.
+    max_deviance : float, default=0.999
+        The path ends with the first alpha that explains at least this share of the deviance; None follows all alphas.
+    callback : callable, default=None
+        Called after each certificate. Returning True ends the path there: the point that is being solved is the last,
+        as far as it has come.
+    dtype : dtype, default=float64
+        Of rows and intercepts.
+
+    Returns
+    -------
+    PathResult
+    """
+    sequence = model.sequence(solver, tol=tol, n_solves=len(alphas), start=start)
+    stop = None if callback is None else StopRequest(callback)
+    points: list[PathPoint] = []
+    reason = "end"
+    for i, alpha in enumerate(np.asarray(alphas).tolist()):
+        result = sequence.solve(
+            model.sequence_weights,
+            alpha,
+            alpha_index=i,
+            rule=rule,
+            max_iter=max_iter,
+            callback=stop,
+            rng=rng,
+            dtype=dtype,
+        )
+        point = _point(model, alpha, result, sequence)
+        if max_features is not None and point.n_selected > max_features:
+            if not points:
+                raise ValueError(
+                    f"max_features={max_features}, but the first alpha, {alpha:g}, selects {point.n_selected} "
+                    "features already. Begin with a larger alpha, or raise max_features."
+                )
+            reason = "max_features"
+            break
+        points.append(point)
+        if max_deviance is not None and point.deviance_ratio >= max_deviance:
+            reason = "deviance"
+            break
+        if stop is not None and stop.wanted:
+            reason = "callback"
+            break
+    return PathResult.of(model, points, reason)
+
+
+def _point(model: Model, alpha: float, result: SolveResult, sequence: Sequence) -> PathPoint:
+    if sequence.residual is not None:
+        loss = sequence.residual.loss
+    else:
+        penalized = model.problem.with_lam(alpha * model.sequence_weights)
+        loss = result.primal - penalized.penalty_value(sequence.B)
+    support = result.support
+    return PathPoint(
+        alpha=alpha,
+        support=support,
+        rows=result.B[support],
+        intercept=result.intercept,
+        clusters=result.clusters[support],
+        primal=result.primal,
+        gap=result.gap,
+        loss=loss,
+        deviance_ratio=1.0 - loss / model.null_loss if model.null_loss > 0.0 else 1.0,
+        n_iter=result.n_iter,
+        n_passes=result.n_passes,
+        seconds=result.seconds,
+        status=result.status,
+        n_selected=int(np.count_nonzero(~np.isin(support, model.unpenalized))),
+    )
+
+
+class StopRequest:
+    """A callback that remembers that the user's asked to stop: the solve may end by itself at the same certificate."""
+
+    def __init__(self, callback: Callback) -> None:
+        self.callback = callback
+        self.wanted = False
+
+    def __call__(self, progress: Progress) -> bool:
+        """Pass the certificate on."""
+        self.wanted = bool(self.callback(progress))
+        return self.wanted
+
+
+def short_of_tolerance(outcomes: Items[Any], n_wanted: int, what: str) -> tuple[Any, str] | None:
+    """The first outcome that falls short of the tolerance, and how a warning about all of them begins."""
+    short = [i for i, outcome in enumerate(outcomes) if outcome.status not in ("converged", "callback")]
+    if not short:
+        return None
+    prefix = f"{len(short)} of {n_wanted} {what} fell short of tol, the first at index {short[0]}. "
+    return outcomes[short[0]], prefix
+
+
+class Follower:
+    """Follows falling alphas on a model, for scores: what is proved to be good enough is not solved.
+
+    Only some alphas are solved. On the line between two solutions coefficients are often as good as a solve would
+    make them: their duality gap says so for the price of one certificate, or, for quadratic losses, the certificates
+    of the two ends say so for the whole line. Where the gap is above the goal, the alpha is solved after all, lines
+    become shorter, and the next solves lie closer together. Other losses bend their lines: a parabola through one more
+    solution is closer.
+
+    Attributes
+    ----------
+    solved : list of int
+        Alphas that were solved.
+    n_short : int
+        How many of these fell short of the tolerance.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        alphas: FloatArray,
+        *,
+        solver: Solver,
+        rule: Rule | None,
+        tol: float,
+        max_iter: int,
+        rng: Any,
+    ) -> None:
+        loss: Any = model.problem.loss
+        self.model = model
+        self.alphas = alphas.tolist()
+        self.sequence = model.sequence(solver, tol=tol, n_solves=len(alphas))
+        self.settings = {"rule": rule, "max_iter": max_iter, "rng": rng}
+        self.goal = tol * model.null_loss
+        self.is_straight = loss.is_quadratic
+        self.positions = np.array(list(map(scale_of(model.problem), self.alphas)))  # along lines
+        self.solved: list[int] = []
+        self.n_short = 0
+        self.proofs: dict[int, tuple[Problem, Certificate]] = {}  # of alphas whose lines are not all drawn yet
+        self.coefficients: list[Any] = [None] * len(alphas)  # in the scale of the problem
+        self.solutions: list[Any] = [None] * len(alphas)
+
+    def follow(self) -> list[Solution]:
+        """A solution for each alpha."""
+        self._solve(0)
+        last, stride = 0, _FIRST_STRIDE
+        while last < len(self.alphas) - 1:
+            first, last = last, min(last + stride, len(self.alphas) - 1)
+            self._solve(last)
+            stride = min(2 * stride, _LONGEST_STRIDE) if self._fill(first, last) else max(stride // 2, 1)
+            self.proofs = {last: self.proofs[last]}
+        return self.solutions
+
+    def _solve(self, i: int) -> None:
+        result = self.sequence.solve(self.model.sequence_weights, self.alphas[i], **self.settings)
+        assert self.sequence.source is not None
+        assert self.sequence.certificate is not None
+        self.coefficients[i] = self.sequence.B
+        self.proofs[i] = self.sequence.source, self.sequence.certificate
+        self.solutions[i] = Solution.of(result.B, result.intercept)
+        self.solved.append(i)
+        self.n_short += not result.converged
+
+    def _fill(self, first: int, last: int) -> bool:
+        """Solutions between two that are there, the middle one first; whether all of them lie on the line."""
+        if last - first < 2 or self._take_line(first, last):
+            return True
+        middle = (first + last) // 2
+        is_on_line = self._take_point(first, middle, last)
+        if not is_on_line:
+            with self.sequence.aside(self.coefficients[middle]):
+                self._solve(middle)
+        halves = [self._fill(first, middle), self._fill(middle, last)]
+        return is_on_line and all(halves)
+
+    @np.errstate(all="ignore")  # what is not finite is no proof
+    def _take_line(self, first: int, last: int) -> bool:
+        """Take all coefficients on the line between two solutions if those alone prove that their gaps allow it."""
+        (problem, start), (other, end) = self.proofs[first], self.proofs[last]
+        if not self.is_straight or problem.design is not other.design:
+            return False
+        t = self.positions
+        shares = (t[first + 1 : last] - t[first]) / (t[last] - t[first])
+        bend = problem.interpolation_excess(start, end, self.alphas[last] / self.alphas[first])
+        gaps = (1.0 - shares) * start.gap + shares * end.gap + shares * (1.0 - shares) * bend
+        if not np.all(gaps <= self.goal):
+            return False
+        for i in range(first + 1, last):
+            self.coefficients[i] = self._between(first, i, last)
+            self.solutions[i] = Solution.of(*self.model.problem.to_input(self.coefficients[i]))
+        return True
+
+    @np.errstate(all="ignore")
+    def _take_point(self, first: int, i: int, last: int) -> bool:
+        """Take the coefficients on the line between two solutions if their own gap allows it."""
+        B = self.coefficients[i] = self._between(first, i, last)
+        problem = self.sequence.small.with_lam(self.alphas[i] * self.model.sequence_weights)
+        certificate = problem.certify(B)
+        if not certificate.gap <= self.goal:
+            return False
+        self.proofs[i] = problem, certificate
+        self.solutions[i] = Solution.of(*self.model.problem.to_input(B))
+        return True
+
+    def _between(self, first: int, i: int, last: int) -> FloatArray:
+        """Coefficients on the line between two solutions, or on a parabola through one before them as well."""
+        t, (start, end) = self.positions, (self.coefficients[first], self.coefficients[last])
+        line: FloatArray = start + (t[i] - t[first]) / (t[last] - t[first]) * (end - start)
+        before = None if self.is_straight else max((k for k in self.solved if k < first), default=None)
+        if before is None:
+            return line
+        slopes = (end - start) / (t[last] - t[first]), (start - self.coefficients[before]) / (t[first] - t[before])
+        bend = (slopes[0] - slopes[1]) * ((t[i] - t[first]) * (t[i] - t[last]) / (t[last] - t[before]))
+        bend[~(nonzero_rows(start) & nonzero_rows(end))] = 0.0  # a row that begins between them has no parabola
+        return line + bend
