@@ -21,7 +21,7 @@ from cli_support import columns_of, make_data, write_csv
 from groupowl.cli import commands as options
 from groupowl.cli import fit_command
 from groupowl.designs import DenseDesign, SufficientStatistics
-from groupowl.selection import CRITERIA, FOLD_RULES
+from groupowl.model_selection import CRITERIA, FOLD_RULES
 from groupowl.solvers import Run, sequence
 from groupowl.tables import FORMATS, TASKS
 
