@@ -8,8 +8,7 @@ import pytest
 import groupowl as go
 from groupowl.model import Model, build_model
 from groupowl.problem import problem_of_statistics
-from groupowl.screening import resolve_rule
-from groupowl.solvers import resolve_solver
+from groupowl.solvers import check_settings
 
 TOL = 1e-9
 
@@ -24,10 +23,7 @@ def make_data():
 
 
 def solve(model, alpha):
-    sequence = model.sequence(resolve_solver("auto"), tol=TOL)
-    return sequence.solve(
-        model.sequence_weights, alpha, rule=resolve_rule("safe"), max_iter=1000, callback=None, rng=None
-    )
+    return model.continuation(check_settings("auto", "safe", TOL, 1000)).solve(model.sequence_weights, alpha)
 
 
 @pytest.mark.parametrize("standardize", [False, True])
@@ -55,10 +51,8 @@ def test_rounding_of_statistics_is_not_forgotten():
     statistics = go.SufficientStatistics.from_arrays(X, Y, weight)
     problem = problem_of_statistics(statistics, fit_intercept=True)
     model = Model(problem, go.weights.oscar(20), np.zeros(0, dtype=np.intp))
-    sequence = model.sequence(resolve_solver("auto"), tol=1e-12)
-    result = sequence.solve(
-        model.sequence_weights, 0.1 * model.alpha_max, rule=None, max_iter=1000, callback=None, rng=None
-    )
+    solves = model.continuation(check_settings("auto", "none", 1e-12, 1000))
+    result = solves.solve(model.sequence_weights, 0.1 * model.alpha_max)
     assert result.status == "precision"
     assert result.gap > 1e-12 * model.null_loss
 

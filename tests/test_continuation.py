@@ -9,8 +9,7 @@ import pytest
 
 from groupowl.model import build_model
 from groupowl.path.continuation import Follower
-from groupowl.screening import resolve_rule
-from groupowl.solvers import WorkingSet
+from groupowl.solvers import WorkingSet, check_settings
 
 TOL = 1e-4
 
@@ -24,8 +23,11 @@ def make_model(loss="squared", n=40, d=6, q=2, seed=0, **settings):
 
 
 def follower_of(model):
-    settings = {"solver": WorkingSet(), "rule": resolve_rule("safe"), "tol": TOL, "max_iter": 10_000}
-    return Follower(model, model.alpha_grid(60, 1e-3), rng=np.random.default_rng(0), **settings)
+    return Follower(model, model.alpha_grid(60, 1e-3), settings_of("safe", TOL))
+
+
+def settings_of(screening, tol, callback=None):
+    return check_settings(WorkingSet(), screening, tol, 10_000, callback, random_state=0)
 
 
 CASES = [("squared", 1), ("squared", 3), ("multinomial", 2), ("multinomial", 3)]
@@ -53,31 +55,31 @@ def test_the_bend_bounds_the_distance_from_the_minimum_on_the_line(q, seed):
     """Far apart, so that patterns differ; the minimum in between is bounded from below by an accurate solve."""
     model = make_model(q=q, d=12, seed=seed)
     weights, top = model.sequence_weights, model.alpha_max
-    sequence = model.sequence(WorkingSet(), tol=1e-10, n_solves=1)
+    solves = model.continuation(settings_of("none", 1e-10))
     ends = []
     for alpha in (0.6 * top, 0.05 * top):
-        sequence.solve(weights, alpha, rule=None, max_iter=10_000)
-        ends.append((alpha, sequence.B, sequence.source, sequence.certificate))
+        solves.solve(weights, alpha)
+        ends.append((alpha, solves.B, solves.source, solves.certificate))
     (a0, B0, problem, start), (a1, B1, _, end) = ends
     bend = problem.interpolation_excess(start, end, a1 / a0)
     for s in (0.1, 0.5, 0.8):
         between = model.problem.with_lam(((1.0 - s) * a0 + s * a1) * weights)
-        sequence.solve(weights, (1.0 - s) * a0 + s * a1, rule=None, max_iter=10_000)
+        solves.solve(weights, (1.0 - s) * a0 + s * a1)
         primal = between.certify((1.0 - s) * B0 + s * B1).primal
         bound = (1.0 - s) * start.gap + s * end.gap + s * (1.0 - s) * bend
-        assert primal - sequence.certificate.primal <= bound + 1e-12 * primal
+        assert primal - solves.certificate.primal <= bound + 1e-12 * primal
         assert bound < 0.5 * model.null_loss  # and says something
 
 
 def test_a_line_with_one_pattern_does_not_bend():
     """One task: solutions are linear in alpha, and the bound knows it."""
     model = make_model(q=1, d=4, seed=1)
-    sequence = model.sequence(WorkingSet(), tol=1e-12, n_solves=1)
+    solves = model.continuation(settings_of("none", 1e-12))
     proofs = []
     for alpha in (0.011 * model.alpha_max, 0.01 * model.alpha_max):
-        sequence.solve(model.sequence_weights, alpha, rule=None, max_iter=10_000)
-        proofs.append(sequence.certificate)
-    assert abs(sequence.source.interpolation_excess(*proofs, 10 / 11)) < 1e-8 * model.null_loss
+        solves.solve(model.sequence_weights, alpha)
+        proofs.append(solves.certificate)
+    assert abs(solves.source.interpolation_excess(*proofs, 10 / 11)) < 1e-8 * model.null_loss
 
 
 def test_other_losses_have_no_bend():
@@ -104,18 +106,20 @@ def test_whole_lines_are_taken_without_certificates(monkeypatch):
 def test_a_solve_aside_leaves_no_trace(loss, fails):
     """The next solve starts where it would have started, whether the one in between ends or is interrupted."""
     model = make_model(loss, d=30)
-    weights, settings = model.sequence_weights, {"rule": resolve_rule("safe"), "max_iter": 10_000}
-    plain, other = (model.sequence(WorkingSet(), tol=TOL, n_solves=4) for _ in range(2))
-    for sequence in (plain, other):
+    weights, settings = model.sequence_weights, settings_of("safe", TOL)
+    plain, other = (model.continuation(settings, n_solves=4) for _ in range(2))
+    for solves in (plain, other):
         for share in (0.5, 0.4):
-            sequence.solve(weights, share * model.alpha_max, **settings)
+            solves.solve(weights, share * model.alpha_max)
     start, before = model.problem.null_coefficients(), dict(vars(other))
     with pytest.raises(KeyboardInterrupt) if fails else nullcontext(), other.aside(start):
         assert other.B is start
-        other.solve(weights, 0.01 * model.alpha_max, callback=interrupt if fails else None, **settings)
+        other.settings = settings_of("safe", TOL, interrupt if fails else None)
+        other.solve(weights, 0.01 * model.alpha_max)
         assert other.B is not start
-    assert {name for name, value in vars(other).items() if value is not before[name]} <= {"_pulls"}
-    wanted, found = (sequence.solve(weights, 0.3 * model.alpha_max, **settings) for sequence in (plain, other))
+    assert {name for name, value in vars(other).items() if value is not before[name]} <= {"_null", "settings"}
+    other.settings = settings
+    wanted, found = (solves.solve(weights, 0.3 * model.alpha_max) for solves in (plain, other))
     np.testing.assert_array_equal(found.B, wanted.B)
     assert found.n_iter == wanted.n_iter
 

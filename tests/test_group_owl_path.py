@@ -13,8 +13,7 @@ from sklearn.linear_model import MultiTaskLasso
 import groupowl as go
 from groupowl.model import build_model
 from groupowl.path import PathPoint, PathResult, fit_path, group_owl_path
-from groupowl.screening import resolve_rule
-from groupowl.solvers import resolve_solver
+from groupowl.solvers import check_settings
 from support import make_case
 
 KINDS = [
@@ -210,8 +209,8 @@ def test_a_model_follows_all_alphas_where_no_deviance_ends_it():
     case = case_of(fit_intercept=True)
     model = build_model(case.X, case.Y)
     grid = model.alpha_grid(30, 1e-5)
-    settings = {"solver": resolve_solver("auto"), "rule": resolve_rule("safe"), "tol": 1e-6, "max_iter": 10_000}
-    whole, part = fit_path(model, grid, **settings, max_deviance=None), fit_path(model, grid, **settings)
+    settings = check_settings("auto", "safe", 1e-6, 10_000)
+    whole, part = fit_path(model, grid, settings, max_deviance=None), fit_path(model, grid, settings)
     assert (whole.stopped_because, part.stopped_because) == ("end", "deviance")
     assert len(part.points) < len(whole.points) == 30
     np.testing.assert_array_equal(whole.alphas, grid)

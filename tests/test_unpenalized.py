@@ -15,8 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import groupowl as go
 from groupowl.model import build_model
-from groupowl.screening import resolve_rule
-from groupowl.solvers import resolve_solver
+from groupowl.solvers import check_settings
 from support import make_case
 
 N, D, Q = 60, 25, 3
@@ -47,10 +46,10 @@ def make_model(loss, *, fit_intercept=True, standardize=False, kind=np.asarray):
 
 def solve(model, alpha, solver="auto", screening="safe", tol=None):
     settings, usual = SOLVERS[solver]
-    sequence = model.sequence(resolve_solver(settings), tol=usual if tol is None else tol)
-    rng = np.random.default_rng(0)
-    rule = resolve_rule(screening)
-    return sequence.solve(model.sequence_weights, alpha, rule=rule, max_iter=20_000, callback=None, rng=rng)
+    tol = usual if tol is None else tol
+    return model.continuation(check_settings(settings, screening, tol, 20_000, random_state=0)).solve(
+        model.sequence_weights, alpha
+    )
 
 
 def scales(loss, standardize):
@@ -181,11 +180,8 @@ def test_warm_start_with_coefficients_of_unpenalised_columns():
     model = make_model("multinomial")
     first = solve(model, 0.2 * model.alpha_max)
     start = model.start(first.B.T, first.intercept)
-    sequence = model.sequence(resolve_solver("auto"), tol=1e-9, start=start)
-    rule = resolve_rule("safe")
-    again = sequence.solve(
-        model.sequence_weights, 0.2 * model.alpha_max, rule=rule, max_iter=100, callback=None, rng=None
-    )
+    solves = model.continuation(check_settings("auto", "safe", 1e-9, 100), start=start)
+    again = solves.solve(model.sequence_weights, 0.2 * model.alpha_max)
     assert (again.status, again.n_iter) == ("converged", 1)
 
 

@@ -20,7 +20,7 @@ from ._typing import FloatArray, IndexArray
 from .designs import Columns, SufficientStatistics, as_design
 from .norm.kernels import EPS
 from .problem import LATER, Problem, Residual, build_problem
-from .solvers import Sequence, Solver
+from .solvers import Continuation, SolverSettings
 from .solvers.continuation import needs_exactness
 from .weights import check_strengths, resolve_weights
 
@@ -128,20 +128,17 @@ class Model:
             intercept = finite_vector("intercept_init", intercept_init, q, remedy="Start from a finite intercept.")
         return problem.loss.canonical(problem.from_input(coef.T, intercept))
 
-    def sequence(self, solver: Solver, *, tol: float, n_solves: int = 1, start: FloatArray | None = None) -> Sequence:
+    def continuation(
+        self, settings: SolverSettings, *, n_solves: int = 1, start: FloatArray | None = None
+    ) -> Continuation:
         """Solves that follow each other; each takes :attr:`sequence_weights` and an alpha."""
         known = None
         if start is None:
             start = self.problem.null_coefficients()
             known = vars(self).get("null_residual")  # if it was needed already
-        small = None if needs_exactness(tol) else self.small  # whose rounding might forbid the proof asked for
-        if small is not None:
-            content: Any = solver
-            solver = replace(content, compress=False)
-        sequence = Sequence(self.problem, solver, start, tol=tol, n_solves=n_solves, residual=known)
-        if small is not None:
-            sequence.adopt_statistics(small)
-        return sequence
+        # Statistics that are known already, unless their rounding might forbid the proof asked for.
+        small = None if needs_exactness(settings.tol) else self.small
+        return Continuation(self.problem, settings, start, n_solves=n_solves, residual=known, small=small)
 
     def with_statistics(self, small: Problem) -> Model:
         """The same model with its problem on statistics, and what is known of it already."""

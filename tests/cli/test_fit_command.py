@@ -22,7 +22,8 @@ from groupowl.cli import commands as options
 from groupowl.cli import fit_command
 from groupowl.designs import DenseDesign, SufficientStatistics
 from groupowl.model_selection import CRITERIA, FOLD_RULES
-from groupowl.solvers import Run, sequence
+from groupowl.problem import Problem
+from groupowl.solvers import Run
 from groupowl.tables import FORMATS, TASKS
 
 TARGETS = ("--targets", "y1,y2", "--drop", "id,house,w")
@@ -260,7 +261,7 @@ def test_a_fit_walks_each_way_once(run, train, classes, tmp_path, reports, monke
     reads = counted_calls(monkeypatch, fit_command, "load_table")
     designs = counted_calls(monkeypatch, DenseDesign, "__init__")
     statistics = counted_calls(monkeypatch, SufficientStatistics, "from_arrays")
-    factorizations = counted_calls(monkeypatch, sequence, "compress")
+    factorizations = counted_calls(monkeypatch, Problem, "compressed")
     solves = counted_calls(monkeypatch, Run, "solve")
     data = (classes, "--targets", "kind") if is_classification else (train, *TARGETS)
     assert run("fit", *data, "--out", tmp_path / "m").code == 0

@@ -7,6 +7,7 @@ fails or is interrupted leaves an earlier one as it was.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -16,16 +17,23 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import as_generator, finite_number, positive_integer, positive_sample_weight, truth_value
+from .._checks import positive_sample_weight, truth_value
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..designs import DaskDesign, Design, SufficientStatistics, row_chunks
 from ..inputs import feature_names, resolve_columns
 from ..model import Model, relaxed_coefficients, warn_unless_bounded
 from ..model_selection import Fitting
 from ..norm.kernels import nonzero_rows
+from ..path import PathResult, path_through_fit
 from ..progress import progress_callback
-from ..screening import resolve_rule
-from ..solvers import SolveResult, resolve_solver, warn_unless_converged
+from ..solvers import (
+    Callback,
+    Continuation,
+    SolveResult,
+    SolverSettings,
+    check_settings,
+    warn_unless_converged,
+)
 from .fit_data import FitData, checked_matrix, summarized_data, target_array
 from .fit_summary import FitCertificate, coefficient_frame, summary_text
 from .verification import FitCheck, Verification
@@ -40,6 +48,9 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
     """
 
     _loss: ClassVar[str]
+    # Whether a fit keeps what a path goes on from, the data among it, until the path is made.
+    _keeps_solves = False
+    _solves: tuple[Model, Continuation]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -48,7 +59,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
     # Fitting ----------------------------------------------------------------------------------------
 
-    def _settings(self) -> Fitting:
+    def _fitting(self) -> Fitting:
         """How to fit, after a check of the parameters that do not depend on data."""
         for name in ("fit_intercept", "standardize", "relaxed", "warm_start"):
             truth_value(name, getattr(self, name, False))
@@ -57,12 +68,10 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             fit_intercept=bool(self.fit_intercept),
             standardize=bool(self.standardize),
             unpenalized=np.zeros(0, dtype=np.intp),  # until the columns are known
-            solver=resolve_solver(self.solver),
-            rule=resolve_rule(self.screening),
-            tol=finite_number("tol", self.tol, above=0.0),
-            max_iter=positive_integer("max_iter", self.max_iter),
+            settings=check_settings(
+                self.solver, self.screening, self.tol, self.max_iter, random_state=self.random_state
+            ),
             relaxed=bool(self.relaxed),
-            rng=as_generator(self.random_state),
         )
 
     def _validate_fit(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True) -> FitData:
@@ -106,28 +115,30 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
     def _build_model(self, data: FitData, weights: Any = None) -> Model:
         """Everything of the fit but alpha; ``weights`` is the parameter of this name by default."""
-        fitting = replace(self._settings(), unpenalized=data.unpenalized)
+        fitting = replace(self._fitting(), unpenalized=data.unpenalized)
         return fitting.model(data.X, data.Y, self.weights if weights is None else weights, data.sample_weight)
 
     def _solve(
-        self, model: Model, alpha: float, fitting: Fitting, start: FloatArray | None = None, *, what: str = ""
+        self,
+        model: Model,
+        alpha: float,
+        settings: SolverSettings,
+        start: FloatArray | None = None,
+        *,
+        what: str = "",
     ) -> SolveResult:
         """One solve, with a line of progress, about ``what``, if the user asked for it."""
-        goal = fitting.tol * model.null_loss
+        goal = settings.tol * model.problem.loss_range
         line = progress_callback(self.verbose, goal=goal, what=what or type(self).__name__)
         try:
-            return model.sequence(fitting.solver, tol=fitting.tol, start=start).solve(
-                model.sequence_weights,
-                alpha,
-                rule=fitting.rule,
-                max_iter=fitting.max_iter,
-                callback=line,
-                rng=fitting.rng,
-                dtype=model.dtype,
-            )
+            solves = model.continuation(replace(settings, callback=line), start=start)
+            result = solves.solve(model.sequence_weights, alpha, dtype=model.dtype)
         finally:
             if line is not None:
                 line.close()
+        if self._keeps_solves:
+            self._solves = model, solves
+        return result
 
     def _store(self, data: FitData, model: Model, result: SolveResult, alpha: float, **more: Any) -> Self:
         """Replace all fitted attributes at once; ``more`` are those that only some estimators have."""
@@ -326,14 +337,27 @@ class SingleFit(GroupOWLBase):
             When the duality gap stays above ``tol`` times the loss of the null model, or coefficients of unpenalized
             columns have no finite optimum because these tell classes apart.
         """
-        fitting = self._settings()
+        settings = self._fitting().settings
         data = self._validate_fit(X, y, sample_weight)
         model = self._build_model(data)
         warn_unless_bounded(model)
         alpha = model.resolve_alpha(self.alpha)
-        result = self._solve(model, alpha, fitting, self._start(data, model))
-        warn_unless_converged(result, fitting.tol * model.null_loss, fitting.tol, fitting.max_iter)
+        result = self._solve(model, alpha, settings, self._start(data, model))
+        warn_unless_converged(result, settings.tol * model.problem.loss_range, settings)
         return self._store(data, model, result, alpha)
+
+    def _path_through_fit(self, alphas_of: Callable[[float], FloatArray], callback: Callback) -> PathResult:
+        """The path at other alphas, with the fit as one of its points; the fit must have kept its solves.
+
+        ``alphas_of`` makes falling alphas from the smallest one that selects nothing. The solves are let go.
+        """
+        model, solves = self._solves
+        del self._solves, self._keeps_solves
+        solves.settings = replace(solves.settings, callback=callback)
+        alphas = alphas_of(model.alpha_max)
+        path = path_through_fit(model, solves, self.alpha_, self.solve_result_, alphas, model.dtype)
+        names = (getattr(self, name, None) for name in ("feature_names_in_", "target_names_", "classes_"))
+        return path.labeled(*names)
 
     def _start(self, data: FitData, model: Model) -> FloatArray | None:
         """Coefficients of the last fit, if the user wants them and they belong to data like these."""

@@ -21,11 +21,11 @@ from .._frames import column_names
 from ..designs import SufficientStatistics
 from ..inputs import plain_labels
 from ..model import Model, warn_unless_bounded
-from ..model_selection import CRITERIA, FOLD_RULES, Fitting, Search
+from ..model_selection import CRITERIA, FOLD_RULES, Search
 from ..model_selection.criteria import ScorerScore, resolve_scorer, takes_sample_weight
 from ..path import resolve_alphas
 from ..path.continuation import short_of_tolerance
-from ..solvers import History, SolveResult, warn_unless_converged
+from ..solvers import History, SolveResult, SolverSettings, warn_unless_converged
 from ..weights import is_list_of_sequences, resolve_weights
 from .base import GroupOWLBase
 from .fit_data import FitData
@@ -79,12 +79,12 @@ class CrossValidatedFit(GroupOWLBase):
         grids = [resolve_alphas(self.alphas, self.eps, model) for model in models]
         choices = search.run(models, grids)
         best = max(choices, key=attrgetter("merit"))
-        point, fitting = best.path.points[best.best_index], search.fitting
-        result = self._final_fit(best.model, point.alpha, fitting)
+        point, settings = best.path.points[best.best_index], search.fitting.settings
+        result = self._final_fit(best.model, point.alpha, settings)
         points, data = best.path.points, search.data
         short, prefix = short_of_tolerance(points, len(points), "alphas") or (result, "")
-        goal = fitting.tol * best.model.null_loss
-        warn_unless_converged(short, goal, fitting.tol, fitting.max_iter, prefix=prefix)
+        goal = settings.tol * best.model.problem.loss_range
+        warn_unless_converged(short, goal, settings, prefix=prefix)
         fitted = {f"{name}_": value for name, value in best.report.items()}
         fitted["path_"] = best.path.labeled(data.names, data.target_names, data.classes)
         fitted["search_results_"] = list(map(attrgetter("report"), choices))
@@ -160,7 +160,7 @@ class CrossValidatedFit(GroupOWLBase):
 
     def _search(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any], *, reset: bool = True) -> Search:
         """Everything that a search works with; with ``reset=False`` data must be like those of the fit."""
-        fitting = self._settings()
+        fitting = self._fitting()
         scorer = resolve_scorer(self.scoring, self._own_score)
         splitter_params, scorer_params = self._routed_params(scorer, sample_weight, params)
         parts = []
@@ -239,13 +239,13 @@ class CrossValidatedFit(GroupOWLBase):
         single: GroupOWLBase = self._single(**{k: value for k, value in self.get_params().items() if k in wanted})
         return single
 
-    def _final_fit(self, model: Model, alpha: float, fitting: Fitting) -> SolveResult:
+    def _final_fit(self, model: Model, alpha: float, settings: SolverSettings) -> SolveResult:
         """The fit that the chosen alpha alone would give, and then some more digits where they are to be had."""
         what = f"{type(self).__name__}, final fit"
-        result = self._solve(model, alpha, fitting, what=what)
+        result = self._solve(model, alpha, settings, what=what)
         if not result.converged:
             return result
-        finer = replace(fitting, tol=_POLISH_FACTOR * fitting.tol, max_iter=min(_POLISH_STEPS, fitting.max_iter))
+        finer = replace(settings, tol=_POLISH_FACTOR * settings.tol, max_iter=min(_POLISH_STEPS, settings.max_iter))
         start = model.start(result.B.T, result.intercept)
         polished = self._solve(model, alpha, finer, start, what=f"{what}, more digits")
         if not polished.converged:  # so near to the solution, the first steps may be nothing but rounding

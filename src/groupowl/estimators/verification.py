@@ -30,7 +30,7 @@ from ..norm.kernels import (
 from ..path import Solution
 from ..problem import published
 from ..screening import extended_rule, safe_rows
-from ..solvers import SolveResult, WorkingSet
+from ..solvers import SolveResult, WorkingSet, check_settings
 from .fit_data import FitData
 
 #: Relative difference of two computations of the same number that does not depend on a solve.
@@ -304,8 +304,8 @@ class SolutionCheck:
         """
         tol = max(goal / self.model.null_loss, EPS) if self.model.null_loss > 0.0 else EPS
         start = self.problem.loss.canonical(self.coefficients)
-        sequence = self.model.sequence(WorkingSet(), tol=tol, start=start)
-        result = sequence.solve(self.model.sequence_weights, self.alpha, rule=None, max_iter=max_iter)
+        settings = check_settings(WorkingSet(), "none", tol, max_iter)
+        result = self.model.continuation(settings, start=start).solve(self.model.sequence_weights, self.alpha)
         return result.primal - result.gap
 
     def status(self, stated: Any, tol: float) -> str:
@@ -421,7 +421,7 @@ class FitCheck:
     def _solved_again(self) -> SolveResult:
         """The same solve once more, by the settings of the fit."""
         solve = getattr(self.estimator, "_final_fit", self.estimator._solve)
-        result: SolveResult = solve(self.model, self.alpha, self.estimator._settings())
+        result: SolveResult = solve(self.model, self.alpha, self.estimator._fitting().settings)
         return result
 
     def _kkt_residual(self) -> float:

@@ -21,8 +21,7 @@ from ..model import Model, build_model, relaxed_coefficients
 from ..path import PathResult, Solution, fit_path
 from ..path.continuation import MAX_DEVIANCE, Follower
 from ..progress import progress_callback
-from ..screening import Rule
-from ..solvers import Solver
+from ..solvers import SolverSettings
 from ..weights import is_list_of_sequences
 from .criteria import (
     CRITERIA,
@@ -47,18 +46,14 @@ _ABSENT = -1e30
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
-    """How models are fitted, whatever the samples; solver and rule are resolved."""
+    """How models are fitted, whatever the samples."""
 
     loss: Any
     fit_intercept: bool
     standardize: bool
     unpenalized: IndexArray
-    solver: Solver
-    rule: Rule | None
-    tol: float
-    max_iter: int
+    settings: SolverSettings
     relaxed: bool = False
-    rng: Any = None
 
     def model(self, X: Any, Y: Any, weights: Any, sample_weight: Any) -> Model:
         """The model of some samples."""
@@ -84,18 +79,15 @@ class Fitting:
         what: str = "",
     ) -> PathResult:
         """The path of a model, every alpha solved; all alphas unless a deviance ends it."""
-        line = progress_callback(verbose, goal=self.tol * model.null_loss, what=what, n_alphas=len(alphas))
+        line = progress_callback(
+            verbose, goal=self.settings.tol * model.problem.loss_range, what=what, n_alphas=len(alphas)
+        )
         try:
             return fit_path(
                 model,
                 alphas,
-                solver=self.solver,
-                rule=self.rule,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                rng=np.random.default_rng(seed),
+                replace(self.settings, callback=line, rng=np.random.default_rng(seed)),
                 max_deviance=max_deviance,
-                callback=line,
             )
         finally:
             if line is not None:
@@ -124,15 +116,7 @@ class TrainingSet:
             nothing = Solution(np.zeros(0, dtype=np.intp), np.zeros((0, 1)), np.zeros(1))
             return [_with_classes(nothing, present, n_columns)] * len(alphas), 0
         model = fitting.model(X, Y, weights, weight)
-        follower = Follower(
-            model,
-            alphas,
-            solver=fitting.solver,
-            rule=fitting.rule,
-            tol=fitting.tol,
-            max_iter=fitting.max_iter,
-            rng=np.random.default_rng(seed),
-        )
+        follower = Follower(model, alphas, replace(fitting.settings, rng=np.random.default_rng(seed)))
         solutions = follower.follow()
         if fitting.relaxed:
             solutions = relaxed_solutions(model, solutions)
@@ -252,20 +236,21 @@ class Search:
         if total is not None:
             models = [with_statistics(model, total, self.fitting.standardize) for model in models]
         paths = self.paths(models, grids)
-        fitting = replace(self.fitting, tol=max(self.fitting.tol, FOLD_TOL))
+        settings = self.fitting.settings
+        fitting = replace(self.fitting, settings=replace(settings, tol=max(settings.tol, FOLD_TOL)))
         work = []
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
             for f, task in enumerate(tasks):
                 what = self._what(i, f"fold {f + 1}/{len(tasks)}") if self.estimator.verbose else ""
-                seed = int(fitting.rng.integers(_MOST_SEEDS))
+                seed = int(fitting.settings.rng.integers(_MOST_SEEDS))
                 work.append(delayed(run_fold)(task, fitting, model.weights, path.alphas, seed, what))
         results = Parallel(n_jobs=self.estimator.n_jobs)(work)
         if n_short := sum(map(attrgetter("n_short"), results)):
             n_fits = sum(len(result.scores) for result in results)
             warnings.warn(
-                f"{n_short} of {n_fits} fits of the folds stopped short of their tolerance, {fitting.tol:g} of the "
-                f"null model's loss: their scores may be off. Raise max_iter={fitting.max_iter}, or rescale the "
-                "columns of X.",
+                f"{n_short} of {n_fits} fits of the folds stopped short of their tolerance, "
+                f"{fitting.settings.tol:g} of the null model's loss: their scores may be off. "
+                f"Raise max_iter={fitting.settings.max_iter}, or rescale the columns of X.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -288,7 +273,7 @@ class Search:
         shared = {"max_deviance": max_deviance, "verbose": estimator.verbose}
         work = []
         for i, (model, grid) in enumerate(zip(models, grids, strict=True)):
-            seed = int(self.fitting.rng.integers(_MOST_SEEDS))
+            seed = int(self.fitting.settings.rng.integers(_MOST_SEEDS))
             what = self._what(i, "all data") if estimator.verbose else ""
             work.append(delayed(self.fitting.path)(model, grid, seed=seed, what=what, **shared))
         return list(Parallel(n_jobs=estimator.n_jobs if len(models) > 1 else 1)(work))
@@ -351,7 +336,7 @@ class Search:
         elif data.is_distributed:
             statistics = self._distributed_statistics(folds)
         # A relaxed fit needs columns that rounding has not touched.
-        elif not self.fitting.relaxed and statistics_pay(model, self.fitting.solver, folds, n_alphas):
+        elif not self.fitting.relaxed and statistics_pay(model, self.fitting.settings.solver, folds, n_alphas):
             statistics = self._statistics(folds)
             statistics = statistics if statistics.are_reliable() else None
         scores: list[Score]

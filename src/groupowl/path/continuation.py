@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence as Items
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ from .._typing import FloatArray
 from ..model import Model
 from ..norm.kernels import nonzero_rows
 from ..problem import Certificate, Problem
-from ..screening import Rule
-from ..solvers import Callback, Progress, Sequence, Solver, SolveResult
+from ..solvers import Callback, Continuation, Progress, SolveResult, SolverSettings
 from ..solvers.continuation import scale_of
 from .path_result import PathPoint, PathResult, Solution
 
@@ -52,16 +52,11 @@ def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
 def fit_path(
     model: Model,
     alphas: Any,
+    settings: SolverSettings,
     *,
-    solver: Solver,
-    rule: Rule | None,
-    tol: float,
-    max_iter: int,
-    rng: np.random.Generator | None = None,
     start: FloatArray | None = None,
     max_features: int | None = None,
     max_deviance: float | None = MAX_DEVIANCE,
-    callback: Callback | None = None,
     dtype: Any = np.float64,
 ) -> PathResult:
     """Solve for each alpha, from the first to the last, each from the solution before it.
@@ -71,21 +66,15 @@ def fit_path(
     model : Model
     alphas : array-like of shape (n_alphas,)
         Positive and falling.
-    solver, rule : Solver, Rule or None
-        Resolved already.
-    tol, max_iter : float, int
-        Of each solve.
-    rng : Generator, default=None
-        For stochastic solvers.
+    settings : SolverSettings
+        Of each solve. A callback that returns True ends the path there: the point that is being solved is the last, as
+        far as it has come.
     start : ndarray, default=None
         Coefficients of the problem to start the first solve from; the model without features by default.
     max_features : int, default=None
         The path ends before the first alpha that selects more; that alpha is not among the points.
     max_deviance : float, default=0.999
         The path ends with the first alpha that explains at least this share of the deviance; None follows all alphas.
-    callback : callable, default=None
-        Called after each certificate. Returning True ends the path there: the point that is being solved is the last,
-        as far as it has come.
     dtype : dtype, default=float64
         Of rows and intercepts.
 
@@ -93,22 +82,13 @@ def fit_path(
     -------
     PathResult
     """
-    sequence = model.sequence(solver, tol=tol, n_solves=len(alphas), start=start)
-    stop = None if callback is None else StopRequest(callback)
+    stop = StopRequest(settings.callback)
+    solves = model.continuation(replace(settings, callback=stop), n_solves=len(alphas), start=start)
     points: list[PathPoint] = []
     reason = "end"
     for i, alpha in enumerate(np.asarray(alphas).tolist()):
-        result = sequence.solve(
-            model.sequence_weights,
-            alpha,
-            alpha_index=i,
-            rule=rule,
-            max_iter=max_iter,
-            callback=stop,
-            rng=rng,
-            dtype=dtype,
-        )
-        point = _point(model, alpha, result, sequence)
+        result = solves.solve(model.sequence_weights, alpha, alpha_index=i, dtype=dtype)
+        point = _point(model, alpha, result, solves)
         if max_features is not None and point.n_selected > max_features:
             if not points:
                 raise ValueError(
@@ -121,18 +101,45 @@ def fit_path(
         if max_deviance is not None and point.deviance_ratio >= max_deviance:
             reason = "deviance"
             break
-        if stop is not None and stop.wanted:
+        if stop.wanted:
             reason = "callback"
             break
     return PathResult.of(model, points, reason)
 
 
-def _point(model: Model, alpha: float, result: SolveResult, sequence: Sequence) -> PathPoint:
-    if sequence.residual is not None:
-        loss = sequence.residual.loss
+def path_through_fit(
+    model: Model, solves: Continuation, alpha: float, result: SolveResult, alphas: FloatArray, dtype: Any
+) -> PathResult:
+    """The path at falling ``alphas`` around a fit, which ``solves`` has just ended with and which becomes a point.
+
+    Smaller alphas start from the fit, larger ones from the model without features.
+    """
+    fitted = _point(model, alpha, result, solves)
+    solves.expect(len(alphas))
+    stop = StopRequest(solves.settings.callback)
+    solves.settings = replace(solves.settings, callback=stop)
+
+    def solved(part: FloatArray) -> list[PathPoint]:
+        points = []
+        for i, other in enumerate(part.tolist()):
+            found = solves.solve(model.sequence_weights, other, alpha_index=i, dtype=dtype)
+            points.append(_point(model, other, found, solves))
+            if stop.wanted:
+                break
+        return points
+
+    with solves.aside(model.problem.null_coefficients()):
+        larger = solved(alphas[alphas > alpha])
+    smaller = [] if stop.wanted else solved(alphas[alphas < alpha])
+    return PathResult.of(model, [*larger, fitted, *smaller], "callback" if stop.wanted else "end")
+
+
+def _point(model: Model, alpha: float, result: SolveResult, solves: Continuation) -> PathPoint:
+    if solves.residual is not None:
+        loss = solves.residual.loss
     else:
         penalized = model.problem.with_lam(alpha * model.sequence_weights)
-        loss = result.primal - penalized.penalty_value(sequence.B)
+        loss = result.primal - penalized.penalty_value(solves.B)
     support = result.support
     return PathPoint(
         alpha=alpha,
@@ -155,17 +162,17 @@ def _point(model: Model, alpha: float, result: SolveResult, sequence: Sequence) 
 class StopRequest:
     """A callback that remembers that the user's asked to stop: the solve may end by itself at the same certificate."""
 
-    def __init__(self, callback: Callback) -> None:
+    def __init__(self, callback: Callback | None) -> None:
         self.callback = callback
         self.wanted = False
 
     def __call__(self, progress: Progress) -> bool:
         """Pass the certificate on."""
-        self.wanted = bool(self.callback(progress))
+        self.wanted = self.callback is not None and bool(self.callback(progress))
         return self.wanted
 
 
-def short_of_tolerance(outcomes: Items[Any], n_wanted: int, what: str) -> tuple[Any, str] | None:
+def short_of_tolerance(outcomes: Sequence[Any], n_wanted: int, what: str) -> tuple[Any, str] | None:
     """The first outcome that falls short of the tolerance, and how a warning about all of them begins."""
     short = [i for i, outcome in enumerate(outcomes) if outcome.status not in ("converged", "callback")]
     if not short:
@@ -195,19 +202,13 @@ class Follower:
         self,
         model: Model,
         alphas: FloatArray,
-        *,
-        solver: Solver,
-        rule: Rule | None,
-        tol: float,
-        max_iter: int,
-        rng: Any,
+        settings: SolverSettings,
     ) -> None:
         loss: Any = model.problem.loss
         self.model = model
         self.alphas = alphas.tolist()
-        self.sequence = model.sequence(solver, tol=tol, n_solves=len(alphas))
-        self.settings = {"rule": rule, "max_iter": max_iter, "rng": rng}
-        self.goal = tol * model.null_loss
+        self.solves = model.continuation(settings, n_solves=len(alphas))
+        self.goal = settings.tol * model.problem.loss_range
         self.is_straight = loss.is_quadratic
         self.positions = np.array(list(map(scale_of(model.problem), self.alphas)))  # along lines
         self.solved: list[int] = []
@@ -228,11 +229,11 @@ class Follower:
         return self.solutions
 
     def _solve(self, i: int) -> None:
-        result = self.sequence.solve(self.model.sequence_weights, self.alphas[i], **self.settings)
-        assert self.sequence.source is not None
-        assert self.sequence.certificate is not None
-        self.coefficients[i] = self.sequence.B
-        self.proofs[i] = self.sequence.source, self.sequence.certificate
+        result = self.solves.solve(self.model.sequence_weights, self.alphas[i])
+        assert self.solves.source is not None
+        assert self.solves.certificate is not None
+        self.coefficients[i] = self.solves.B
+        self.proofs[i] = self.solves.source, self.solves.certificate
         self.solutions[i] = Solution.of(result.B, result.intercept)
         self.solved.append(i)
         self.n_short += not result.converged
@@ -244,7 +245,7 @@ class Follower:
         middle = (first + last) // 2
         is_on_line = self._take_point(first, middle, last)
         if not is_on_line:
-            with self.sequence.aside(self.coefficients[middle]):
+            with self.solves.aside(self.coefficients[middle]):
                 self._solve(middle)
         halves = [self._fill(first, middle), self._fill(middle, last)]
         return is_on_line and all(halves)
@@ -270,7 +271,7 @@ class Follower:
     def _take_point(self, first: int, i: int, last: int) -> bool:
         """Take the coefficients on the line between two solutions if their own gap allows it."""
         B = self.coefficients[i] = self._between(first, i, last)
-        problem = self.sequence.small.with_lam(self.alphas[i] * self.model.sequence_weights)
+        problem = self.solves.small.with_lam(self.alphas[i] * self.model.sequence_weights)
         certificate = problem.certify(B)
         if not certificate.gap <= self.goal:
             return False

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .._checks import (
     as_float_array,
-    as_generator,
     check_sample_weight,
     check_targets,
-    finite_number,
     finite_vector,
     numeric_array,
     positive_integer,
@@ -25,8 +24,7 @@ from ..losses import resolve_loss
 from ..model import build_model, warn_unless_bounded
 from ..problem import LATER, build_problem
 from ..progress import combined, progress_callback
-from ..screening import resolve_rule
-from ..solvers import Callback, Sequence, SolveResult, check_callback, resolve_solver, warn_unless_converged
+from ..solvers import Callback, Continuation, SolveResult, check_settings, warn_unless_converged
 from ..weights import resolve_weights
 from .continuation import MAX_DEVIANCE, StopRequest, fit_path, resolve_alphas, short_of_tolerance
 from .path_result import PathResult
@@ -130,9 +128,7 @@ def group_owl_path(
     >>> int(path.n_selected[0]), bool(path.n_selected[-1] > 0)
     (0, True)
     """
-    check_callback(callback)
-    resolved, rule = resolve_solver(solver), resolve_rule(screening)
-    tol, max_iter = finite_number("tol", tol, above=0.0), positive_integer("max_iter", max_iter)
+    settings = check_settings(solver, screening, tol, max_iter, callback, random_state)
     limit = None if max_features is None else positive_integer("max_features", max_features)
     design: Any = X if isinstance(X, SufficientStatistics) else as_design(X)
     names = feature_names(X) or getattr(design, "feature_names", None)
@@ -149,28 +145,23 @@ def group_owl_path(
     )
     warn_unless_bounded(model)
     grid = resolve_alphas(alphas, eps, model)
-    goal = tol * model.null_loss
+    goal = settings.tol * model.problem.loss_range
     line = progress_callback(verbose, goal=goal, what="group_owl_path", n_alphas=len(grid))
     try:
         path = fit_path(
             model,
             grid,
-            solver=resolved,
-            rule=rule,
-            tol=tol,
-            max_iter=max_iter,
-            rng=as_generator(random_state),
+            replace(settings, callback=combined(line, callback)),
             start=None if coef_init is None else model.start(_all_columns(coef_init, classes)),
             max_features=limit,
             max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
-            callback=combined(line, callback),
             dtype=model.dtype,
         )
     finally:
         if line is not None:
             line.close()
     if short := short_of_tolerance(path.points, len(path), "alphas"):
-        warn_unless_converged(short[0], goal, tol, max_iter, prefix=short[1])
+        warn_unless_converged(short[0], goal, settings, prefix=short[1])
     return path.labeled(names, feature_names(y) if classes is None else None, classes)
 
 
@@ -197,9 +188,8 @@ def solve_path(
     statistics carry over from one strength to the next. A callback that returns True ends the path there; strengths
     that fall short of ``tol`` are named in one ConvergenceWarning.
     """
-    check_callback(callback)
-    resolved, rule = resolve_solver(solver), resolve_rule(screening)
-    tol, max_iter = finite_number("tol", tol, above=0.0), positive_integer("max_iter", max_iter)
+    stop = StopRequest(callback)
+    settings = replace(check_settings(solver, screening, tol, max_iter, callback, random_state), callback=stop)
     problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     shape = resolve_weights(
         weights, n_features=problem.n_rows, n_tasks=problem.samples.n_tasks, n_samples=problem.design.n_samples
@@ -208,16 +198,14 @@ def solve_path(
     factors = finite_vector("strengths", strengths, np.size(strengths), remedy=remedy)
     if len(factors) == 0 or factors.min() <= 0.0 or np.any(np.diff(factors) > 0):
         raise ValueError(f"strengths must be positive and must not increase, got {strengths!r}. {remedy}")
-    sequence = Sequence(problem, resolved, problem.null_coefficients(), tol=tol, n_solves=len(factors))
-    stop = None if callback is None else StopRequest(callback)
-    settings = {"rule": rule, "max_iter": max_iter, "rng": as_generator(random_state), "callback": stop}
+    solves = Continuation(problem, settings, problem.null_coefficients(), n_solves=len(factors))
     results: list[SolveResult] = []
     for i, factor in enumerate(factors.tolist()):
-        results.append(sequence.solve(shape, factor, alpha_index=i, **settings))
-        if stop is not None and stop.wanted:
+        results.append(solves.solve(shape, factor, alpha_index=i))
+        if stop.wanted:
             break
     if short := short_of_tolerance(results, len(factors), "strengths"):
-        warn_unless_converged(short[0], tol * problem.null_loss, tol, max_iter, prefix=short[1])
+        warn_unless_converged(short[0], settings.tol * problem.loss_range, settings, prefix=short[1])
     return results
 
 

@@ -13,8 +13,9 @@ from .._typing import FloatArray
 from ..problem import Problem, build_problem
 from ..screening import resolve_rule
 from .apgd import APGD
-from .continuation import Sequence
-from .driver import Callback, Run, Solver
+from .continuation import Continuation
+from .driver import Run
+from .settings import Callback, Solver, SolverSettings
 from .solve_result import History, HistoryRow, Progress, SolveResult, Status
 from .spgd import SPGD
 from .working_set import WorkingSet
@@ -24,14 +25,16 @@ __all__ = [
     "SOLVERS",
     "SPGD",
     "Callback",
+    "Continuation",
     "History",
     "HistoryRow",
     "Progress",
     "Run",
-    "Sequence",
     "SolveResult",
     "Solver",
+    "SolverSettings",
     "WorkingSet",
+    "check_settings",
     "resolve_solver",
     "solve",
 ]
@@ -128,23 +131,28 @@ def solve(
     >>> result.converged, bool(result.gap <= 1e-6 * 0.5 * (data.Y**2).sum())
     (True, True)
     """
-    resolved, rule = resolve_solver(solver), resolve_rule(screening)
-    tol = finite_number("tol", tol, above=0.0)
-    max_iter = positive_integer("max_iter", max_iter)
-    check_callback(callback)
+    settings = check_settings(solver, screening, tol, max_iter, callback, random_state)
     problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     B = _start(problem, B_init, intercept_init)
-    rng = as_generator(random_state)
-    sequence = Sequence(problem, resolved, B, tol=tol)
-    result = sequence.solve(problem.lam, rule=rule, max_iter=max_iter, callback=callback, rng=rng)
-    warn_unless_converged(result, tol * problem.loss_range, tol, max_iter)
+    result = Continuation(problem, settings, B).solve(problem.lam)
+    warn_unless_converged(result, settings.tol * problem.loss_range, settings)
     return result
 
 
-def check_callback(callback: Any) -> None:
-    """Refuse what cannot be called."""
+def check_settings(
+    solver: Any, screening: Any, tol: Any, max_iter: Any, callback: Any = None, random_state: Any = None
+) -> SolverSettings:
+    """Settings from arguments as users give them."""
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
+    return SolverSettings(
+        resolve_solver(solver),
+        resolve_rule(screening),
+        finite_number("tol", tol, above=0.0),
+        positive_integer("max_iter", max_iter),
+        callback,
+        as_generator(random_state),
+    )
 
 
 def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
@@ -166,10 +174,10 @@ def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
     return problem.loss.canonical(problem.from_input(B, intercept))
 
 
-def warn_unless_converged(result: SolveResult, goal: float, tol: float, max_iter: int, *, prefix: str = "") -> None:
+def warn_unless_converged(result: SolveResult, goal: float, settings: SolverSettings, *, prefix: str = "") -> None:
     """Warn the caller's caller why a solve stopped early."""
-    reached = f"the duality gap is {result.gap:.3g}, tol={tol:g} asks for {goal:.3g}"
-    message = Status(result.status).warning.format(max_iter=max_iter, reached=reached)
+    reached = f"the duality gap is {result.gap:.3g}, tol={settings.tol:g} asks for {goal:.3g}"
+    message = Status(result.status).warning.format(max_iter=settings.max_iter, reached=reached)
     if message:
         from sklearn.exceptions import ConvergenceWarning  # loading scikit-learn takes longer than most solves
 

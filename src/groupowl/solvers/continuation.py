@@ -1,4 +1,4 @@
-"""Solves that follow each other on the same data: one, or many strengths, each starting from the last."""
+"""Solves that follow each other on the same data: one, or many alphas, each starting from the last."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 from .._typing import FloatArray
 from ..norm.kernels import nonzero_rows, owl_gauge
 from ..problem import Certificate, Problem, Residual
-from .driver import Run, Solver
+from .driver import Run
+from .settings import SolverSettings
 from .solve_result import SolveResult
 
 # Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorization is worth its price.
@@ -46,7 +47,7 @@ def _is_nearly_null(null_correlations: FloatArray, lam: FloatArray) -> bool:
     return owl_gauge(null_correlations, lam) <= 1.0 + _NULL_RTOL
 
 
-class Sequence:
+class Continuation:
     """What carries over from one solve to the next.
 
     Coefficients, their residual, the Gram matrix of working sets and, where they pay, the sufficient statistics.
@@ -55,31 +56,31 @@ class Sequence:
     ----------
     problem : Problem
         The data; its weights may be those of the first solve.
-    solver : Solver
-        Used for every solve.
+    settings : SolverSettings
+        Of every solve.
     B : ndarray
         Coefficients to start from.
-    tol : float
-        Relative tolerance of every solve.
     n_solves : int
         Solves to come, which decides whether statistics pay.
     residual : Residual, default=None
         That of ``B``, if it is known.
+    small : Problem, default=None
+        A smaller problem that stands for the data, if it is known already.
     """
 
     def __init__(
         self,
         problem: Problem,
-        solver: Solver,
+        settings: SolverSettings,
         B: FloatArray,
         *,
-        tol: float,
         n_solves: int = 1,
         residual: Residual | None = None,
+        small: Problem | None = None,
     ) -> None:
-        self.problem = self.small = problem
-        self.solver = solver
-        self.tol = tol
+        self.problem = problem
+        self.small = problem if small is None else small
+        self.settings = settings
         self.B = B
         self.residual = residual
         self.certificate: Certificate | None = None  # of the last solve
@@ -92,46 +93,52 @@ class Sequence:
     def expect(self, n_solves: int) -> None:
         """Make the sufficient statistics, if they pay for so many solves to come and are not there."""
         if self.small is self.problem and self._wants_compression(n_solves):
-            self.small = self.problem.compressed(exact=needs_exactness(self.tol)) or self.problem
+            self.small = self.problem.compressed(exact=needs_exactness(self.settings.tol)) or self.problem
 
     def new_line(self) -> Extrapolation:
         """A line without points, in the coordinate of this loss."""
         return Extrapolation(scale_of(self.problem))
 
     def _wants_compression(self, n_solves: int) -> bool:
-        setting = getattr(self.solver, "compress", False)
+        setting = getattr(self.settings.solver, "compress", False)
         if setting == "auto":
             return compression_pays(self.problem, n_solves)
         return bool(setting) and self.problem.is_compressible
 
-    def solve(self, weights: FloatArray, strength: float = 1.0, **settings: Any) -> SolveResult:
-        """Solve with ``lam = strength * weights``, on the statistics where they keep the accuracy asked for."""
-        lam = strength * weights
-        guess = self.line.at(strength)
+    def solve(
+        self, weights: FloatArray, alpha: float = 1.0, *, alpha_index: int = 0, dtype: Any = np.float64
+    ) -> SolveResult:
+        """Solve with ``lam = alpha * weights``, on the statistics where they keep the accuracy asked for.
+
+        ``dtype`` is the precision of the coefficients that users get.
+        """
+        lam = alpha * weights
+        public = {"alpha_index": alpha_index, "dtype": dtype}
+        guess = self.line.at(alpha)
         chosen = self.small.with_lam(lam)
         if chosen.design is not self.problem.design and _is_nearly_null(self._null_correlations(), lam):
             chosen = self.problem.with_lam(lam)
-        result = self._run(chosen, guess, **settings)
+        result = self._run(chosen, guess, **public)
         if result.status in ("precision", "stalled") and self._spoiled_by_statistics(chosen):
             self.small = self.problem.compressed(exact=True) or self.problem
-            more = self._run(self.small.with_lam(lam), None, **settings)
+            more = self._run(self.small.with_lam(lam), None, **public)
             result = replace(
                 more,
                 n_iter=result.n_iter + more.n_iter,
                 n_passes=result.n_passes + more.n_passes,
                 seconds=result.seconds + more.seconds,
             )
-        self.line.add(strength, self.B)
+        self.line.add(alpha, self.B)
         return result
 
     def _spoiled_by_statistics(self, chosen: Problem) -> bool:
         """Whether the Gram matrix is what is not exact enough, and not the coefficients as users get them."""
         assert self.certificate is not None
-        return chosen.product_error > 0.0 and self.certificate.gap > self.tol * chosen.loss_range
+        return chosen.product_error > 0.0 and self.certificate.gap > self.settings.tol * chosen.loss_range
 
     @contextmanager
     def aside(self, B: FloatArray) -> Iterator[None]:
-        """Solves from other coefficients; afterwards the sequence goes on as if they had not been."""
+        """Solves from other coefficients; afterwards the continuation goes on as if they had not been."""
         kept = self.B, self.residual, self.certificate, self.source, self.line
         self.B, self.residual, self.line = B, None, self.new_line()
         try:
@@ -139,19 +146,15 @@ class Sequence:
         finally:
             self.B, self.residual, self.certificate, self.source, self.line = kept
 
-    def adopt_statistics(self, small: Problem) -> None:
-        """Solve on a smaller problem that stands for the data and is known already."""
-        self.small = small
-
     def _null_correlations(self) -> FloatArray:
         """Those of the model without features, the same for all weights."""
         if self._null is None or self._null[0] is not self.small:
             self._null = self.small, self.small.residual(self.small.null_coefficients()).correlations
         return self._null[1]
 
-    def _run(self, chosen: Problem, guess: FloatArray | None, **settings: Any) -> SolveResult:
+    def _run(self, chosen: Problem, guess: FloatArray | None, **public: Any) -> SolveResult:
         origin = chosen if chosen.design is self.problem.design else self.problem.with_lam(chosen.lam)
-        run = Run(chosen, self.solver, tol=self.tol, origin=origin, passes_before=self.passes_before, **settings)
+        run = Run(chosen, self.settings, origin=origin, passes_before=self.passes_before, **public)
         self.passes_before = None
         known = self.residual if self.source is not None and self.source.design is chosen.design else None
         result = run.solve(self.B, residual=known, guess=guess)
@@ -161,9 +164,9 @@ class Sequence:
 
 
 def scale_of(problem: Problem) -> Callable[[float], float]:
-    """The function of the strength in which solutions move nearly along lines while their pattern stays.
+    """The function of alpha in which solutions move nearly along lines while their pattern stays.
 
-    For squared loss and one task it is the strength itself, and the lines are exact. Predictors of classes grow with
+    For squared loss and one task it is alpha itself, and the lines are exact. Predictors of classes grow with
     the logarithm of what is left of the penalty.
     """
     return float if problem.loss.is_quadratic else math.log
@@ -172,25 +175,25 @@ def scale_of(problem: Problem) -> Callable[[float], float]:
 class Extrapolation:
     """The line through the last two solutions: nearer to the next one than either, while the same rows are non-zero.
 
-    ``scale`` turns a strength into the coordinate along the line.
+    ``scale`` turns an alpha into the coordinate along the line.
     """
 
     def __init__(self, scale: Callable[[float], float] = float) -> None:
         self.scale = scale
         self.points: list[tuple[float, FloatArray]] = []
 
-    def add(self, strength: float, B: FloatArray) -> None:
+    def add(self, alpha: float, B: FloatArray) -> None:
         """Remember a solution."""
-        self.points = [*self.points[-1:], (self.scale(strength), B)]
+        self.points = [*self.points[-1:], (self.scale(alpha), B)]
 
-    def at(self, strength: float) -> FloatArray | None:
-        """Guess for the next strength, zero where the last solution is; rows that would turn round become zero."""
+    def at(self, alpha: float) -> FloatArray | None:
+        """Guess for the next alpha, zero where the last solution is; rows that would turn round become zero."""
         if len(self.points) < 2 or self.points[0][0] == self.points[1][0]:
             return None
         (before, B_before), (last, B) = self.points
         rows = np.flatnonzero(nonzero_rows(B))
         guess = np.zeros_like(B)
-        moved = B[rows] + (self.scale(strength) - last) / (last - before) * (B[rows] - B_before[rows])
+        moved = B[rows] + (self.scale(alpha) - last) / (last - before) * (B[rows] - B_before[rows])
         moved[np.einsum("jk,jk->j", moved, B[rows]) <= 0.0] = 0.0
         guess[rows] = moved
         return guess

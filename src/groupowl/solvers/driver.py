@@ -7,97 +7,19 @@ new solver from forgetting it, and what makes histories comparable.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from .._typing import FloatArray, Handle, IndexArray
+from .._typing import FloatArray, IndexArray
 from ..norm.kernels import nonzero_rows
 from ..problem import Certificate, Problem, Published, Residual, published
-from ..screening import Rule, ScreenedProblem
+from ..screening import ScreenedProblem
+from .settings import Round, SolverSettings
 from .solve_result import AS_CONSTANT, AS_EXPLAINED, NEVER, History, HistoryRow, Progress, SolveResult, Status
 
 _PROGRESS_RTOL = 1e-3
-
-Callback = Callable[[Progress], Any]
-
-
-class State(Protocol):
-    """What a solver carries from step to step; ``Z`` is the predictor at ``B`` where it is known."""
-
-    @property
-    def B(self) -> FloatArray:
-        """Current coefficients, penalized rows first."""
-        ...
-
-    @property
-    def Z(self) -> Handle | None:
-        """Predictor at ``B``, or None."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class Round:
-    """What a solver is asked for between two certificates.
-
-    Attributes
-    ----------
-    certificate : Certificate
-        The latest one, for the coefficients of the state.
-    candidates : ndarray of int
-        Rows of the problem that are not proved zero; the others may be taken as zero.
-    goal : float
-        Gap at which the solve ends.
-    max_steps : int
-        Most steps to take.
-    guess : ndarray or None
-        Coefficients that may be better than those of the state, in the first round of a warm start. Nothing is known
-        of them, not even that they are.
-    """
-
-    certificate: Certificate
-    candidates: IndexArray
-    goal: float
-    max_steps: int
-    guess: FloatArray | None = None
-
-
-class Solver(Protocol):
-    """What the driver asks of a solver; see :class:`groupowl.APGD` for one."""
-
-    @property
-    def screen_after(self) -> int:
-        """Steps before the first screening test (the paper's warm start)."""
-        ...
-
-    @property
-    def shrink_fraction(self) -> float:
-        """Fraction of the rows below which those that are left are copied to a problem of their own."""
-        ...
-
-    @property
-    def shrink_after(self) -> int:
-        """Certificates before that is done."""
-        ...
-
-    @property
-    def patience(self) -> int:
-        """Certificates without any progress after which a solve counts as stalled."""
-        ...
-
-    def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> Any:
-        """State at the coefficients ``B``; ``rng`` is for solvers that draw samples."""
-        ...
-
-    def advance(self, problem: Problem, state: Any, task: Round) -> tuple[Any, int]:
-        """State at which the next certificate is due, and the steps it took."""
-        ...
-
-    def restrict(self, problem: Problem, state: Any, rows: IndexArray) -> Any:
-        """State for the restricted ``problem``, which keeps these rows of the coefficients."""
-        ...
 
 
 class SteppingSolver:
@@ -149,28 +71,21 @@ class Run:
     def __init__(
         self,
         problem: Problem,
-        solver: Solver,
+        settings: SolverSettings,
         *,
-        rule: Rule | None,
-        tol: float,
-        max_iter: int,
-        callback: Callback | None = None,
         alpha_index: int = 0,
-        rng: np.random.Generator | None = None,
         origin: Problem | None = None,
         passes_before: float | None = None,
         dtype: Any = np.float64,
     ) -> None:
         self.dtype = dtype  # of the coefficients that users get
         self.origin = problem if origin is None else origin  # the problem as given, where this one stands for it
-        self.screened = ScreenedProblem(problem, rule)
+        self.screened = ScreenedProblem(problem, settings.rule)
         self.full = problem
-        self.solver = solver
-        self.goal = tol * problem.loss_range
-        self.max_iter = max_iter
-        self.callback = callback
+        self.settings = settings
+        self.solver = settings.solver
+        self.goal = settings.tol * problem.loss_range
         self.alpha_index = alpha_index
-        self.rng = np.random.default_rng() if rng is None else rng
         self.n_iter = 0
         self.rows: list[HistoryRow] = []
         self.screened_at = np.full(problem.n_rows, NEVER, dtype=np.intp)
@@ -189,10 +104,10 @@ class Run:
         The non-zero rows of a ``guess`` at the solution must be among those of ``B``.
         """
         with np.errstate(all="ignore"):  # non-finite values are looked for, not warned about
-            self.state = self.solver.start(self.full, self._without_zero_columns(B), self.rng)
+            self.state = self.solver.start(self.full, self._without_zero_columns(B), self.settings.rng)
             status = self._certify(residual)
             if status is None and not self.latest.primal <= self.full.null_loss:  # worse than no features at all
-                self.state = self.solver.start(self.full, self.full.null_coefficients(), self.rng)
+                self.state = self.solver.start(self.full, self.full.null_coefficients(), self.settings.rng)
                 status, guess = self._certify(), None
             while status is None:
                 self._screen()
@@ -215,7 +130,7 @@ class Run:
         return None
 
     def _round(self, guess: FloatArray | None) -> Round:
-        left = self.max_iter - self.n_iter
+        left = self.settings.max_iter - self.n_iter
         if self.n_iter == 0 and self.latest.gap <= self.goal:
             left = 1  # optimal from the start: one prox step, so that clusters are those of a prox
         if guess is not None and len(guess) != len(self.state.B):  # rows have left already
@@ -248,8 +163,8 @@ class Run:
         """Certify the current coefficients, record them, and say why to stop, if so."""
         certificate = self.screened.certify(self.state.B, self.state.Z, residual=residual)
         self._record(certificate)
-        status = self._stop_reason(certificate)
-        stopped_by_user = self.callback is not None and bool(self.callback(self._progress()))
+        status, callback = self._stop_reason(certificate), self.settings.callback
+        stopped_by_user = callback is not None and bool(callback(self._progress()))
         return Status.CALLBACK if stopped_by_user and status is None else status
 
     def _record(self, certificate: Certificate) -> None:
@@ -282,7 +197,7 @@ class Run:
             return Status.PRECISION
         if self._stands_still(certificate):
             return Status.STALLED
-        return Status.MAX_ITER if self.n_iter >= self.max_iter else None
+        return Status.MAX_ITER if self.n_iter >= self.settings.max_iter else None
 
     def _proved(self) -> bool:
         """Whether the gap of the full problem meets the goal; costs a pass only when it may."""

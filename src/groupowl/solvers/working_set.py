@@ -16,8 +16,8 @@ from .._checks import positive_integer
 from .._typing import FloatArray, Handle, IndexArray
 from ..norm.kernels import FEW, nonzero_rows
 from ..problem import Problem
-from .driver import Round
 from .inner import ColumnsOracle, Goal, GramOracle, Oracle, ProblemOracle, columns_cost, minimise
+from .settings import Round
 
 # Accuracy of an inner solve relative to the gap at its start, and the finest one when rounds make little headway.
 _INNER_RTOL = 0.1
