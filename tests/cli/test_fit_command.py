@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss, mean_squared_error, r2_score
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, train_test_split
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, StratifiedKFold, train_test_split
 
 import groupowl as go
 from cli_support import columns_of, make_data, write_csv
@@ -434,6 +434,21 @@ def test_scores_of_classes_held_out(run, classes):
     accuracy = answer["scores"]["accuracy (held out, 18 samples)"]
     assert accuracy["model"] > accuracy["null_model"]
     assert answer["scores"]["log-loss (held out, 18 samples)"]["null_model"] == pytest.approx(np.log(3), rel=0.1)
+
+
+def test_samples_of_a_class_that_the_fit_has_not_seen_count(run, tmp_path):
+    """Their probability is zero, for the model and for the null model, and not that of what was predicted."""
+    x = np.random.default_rng(0).standard_normal(40)
+    houses = np.repeat(["a", "b", "c", "d"], 10)
+    kinds = np.where(houses == "d", "oak", np.where(x > 0.0, "elm", "fir"))
+    path = write_csv(tmp_path / "t.csv", {"house": houses, "x": x, "kind": kinds})
+    arguments = ("--targets", "kind", "--groups", "house", "--test-size", 0.25, "--json")
+    splits = (GroupShuffleSplit(1, test_size=0.25, random_state=seed).split(x, x, houses) for seed in range(99))
+    seed = next(seed for seed, ((_, test),) in enumerate(splits) if houses[test[0]] == "d")
+    scores = described(run("fit", path, *arguments, "--seed", seed))["scores"]
+    unseen = -np.log(np.finfo(float).eps)
+    assert scores["log-loss (held out, 10 samples)"] == pytest.approx({"model": unseen, "null_model": unseen})
+    assert scores["accuracy (held out, 10 samples)"] == {"model": 0.0, "null_model": 0.0}
 
 
 # What is printed ----------------------------------------------------------------------------------------

@@ -16,14 +16,7 @@ from .commands import COMMANDS, arguments, command
 from .messages import Failure, say, tell
 
 # As the help lists them: from data to a report first.
-_ORDER = (
-    fit_command.fit,
-    fit_command.path,
-    fit_command.cv,
-    predict_command.predict,
-    predict_command.verify,
-    demo.demo,
-)
+_ORDER = (fit_command.fit, fit_command.path, fit_command.cv, predict_command.predict, predict_command.verify, demo.demo)
 
 
 @dataclass(frozen=True)

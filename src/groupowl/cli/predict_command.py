@@ -183,10 +183,7 @@ def verify(apply: ApplyOptions, data: VerifyOptions, talk: TalkOptions) -> None:
     with stages.stage("Verifying"):
         try:
             answer = run.estimator.verify(
-                named_design(table.X, run.features),
-                table.target_frame,
-                sample_weight=table.sample_weight,
-                **search,
+                named_design(table.X, run.features), table.target_frame, sample_weight=table.sample_weight, **search
             )
         except ValueError as error:
             raise Failure(f"{apply.file} does not fit the model: {error}") from error
