@@ -86,21 +86,17 @@ class ProgressLine:
             self._write()
         if self._width:
             self._width = 0
-            self._put("\n")
+            print(file=self.stream, flush=True)
 
     def _write(self) -> None:
         text = self._pending or ""
         if self.is_terminal:
-            self._put("\r" + text.ljust(self._width))
+            print("\r" + text.ljust(self._width), end="", file=self.stream, flush=True)
             self._width = len(text)
         else:
-            self._put(text + "\n")
+            print(text, file=self.stream, flush=True)
         self._pending = None
         self._written = time.perf_counter()
-
-    def _put(self, text: str) -> None:
-        self.stream.write(text)
-        self.stream.flush()
 
     def _text(self, progress: Progress) -> str:
         where = f"alpha {progress.alpha_index + 1} of {self.n_alphas}, " if self.n_alphas > 1 else ""

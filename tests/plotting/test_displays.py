@@ -52,7 +52,7 @@ def frame(names="plain", q=3, seed=0):
 
 @pytest.fixture(scope="module")
 def paths():
-    """A path for each kind of name; the third column is not penalised."""
+    """A path for each kind of name; the third column is not penalized."""
     return {
         kind: group_owl_path(*frame(kind), alphas=20, eps=0.02, unpenalized=[NAMES[kind][2]], tol=1e-8)
         for kind in NAMES
@@ -190,7 +190,7 @@ def test_convergence_can_be_read(solved, result, place):
 
 def test_a_path_that_selects_nothing_says_so(paths):
     display = CoefficientPathDisplay.from_result(paths["plain"][:1], alpha=1.0)
-    assert display.feature_names == ["x2"]  # which is not penalised
+    assert display.feature_names == ["x2"]  # which is not penalized
     X, Y = frame()
     display = CoefficientPathDisplay.from_result(group_owl_path(X, Y, alphas=[1e6]))
     assert display.features.size == 0
@@ -283,11 +283,11 @@ def test_lines_that_end_together_share_a_name():
     ]
 
 
-def test_unpenalised_features_stand_out(paths, regressors):
+def test_unpenalized_features_stand_out(paths, regressors):
     path = CoefficientPathDisplay.from_result(paths["plain"], ax=small_axes())
     dashed = [line.get_label() for line in path.lines_ if line.is_dashed()]
     assert dashed == ["x2"]
-    assert "not penalised" in [text.get_text() for text in path.ax_.get_legend().get_texts()]
+    assert "not penalized" in [text.get_text() for text in path.ax_.get_legend().get_texts()]
     cluster = ClusterDisplay.from_estimator(regressors["plain", 3], ax=small_axes())
     assert cluster.feature_names[0] == "x2"
     assert [bool(bar.get_hatch()) for bar in cluster.bars_] == [True] + [False] * (len(cluster.bars_) - 1)

@@ -177,11 +177,8 @@ class CoefficientPathDisplay(style.Display):
         """
         positive_integer("max_labels", max_labels, minimum=0)
         ax = self._begin(ax)
-        look: dict[str, Any] = {
-            "color": style.FAINT,
-            "linewidth": 0.8,
-            "marker": "o" if len(self.alphas) == 1 else None,
-        }
+        marker = "o" if len(self.alphas) == 1 else None
+        look: dict[str, Any] = {"color": style.FAINT, "linewidth": 0.8, "marker": marker}
         self.lines_ = [
             ax.plot(self.alphas, norms, label=name, linestyle=_DASHES if is_unpenalized else "-", **look)[0]
             for norms, name, is_unpenalized in zip(self.norms.T, self.feature_names, self.unpenalized, strict=True)

@@ -146,9 +146,10 @@ def check_object(obj: Any, outside: dict[str, int], place: str) -> None:
 def _check_record(record: Any, sizes: dict[str, int], place: str) -> None:
     table = _RECORDS[type(record).__name__]
     values = record if isinstance(record, dict) else public_fields(record)
+    known = re.findall(r"\w+", " ".join(table.values()))
+    if isinstance(record, dict) and (unknown := [name for name in record if name not in known]):
+        raise Damage(f"{place} has {unknown[0]!r}, which nothing reads")
     _check_fields(table, values, sizes, place)
-    if unknown := values.keys() - set(re.findall(r"\w+", " ".join(table.values()))):
-        raise Damage(f"{place} has {unknown.pop()!r}, which nothing reads")
     alphas = [point.alpha for point in values.get("points", ())]
     if alphas != sorted(alphas, reverse=True):
         raise Damage(f"{place}.points have alphas that do not decrease")
