@@ -121,11 +121,11 @@ def read_delimited(
             break
         except pa.ArrowInvalid:  # a column of fractions may have text further down
             continue
-    if table is None or any(pa.types.is_binary(kind) for kind in set(table.schema.types)):
+    if table is not None and table.num_rows == 0 and any("\n" in name for name in names):
+        raise TableError(f"{source}: a quotation mark in its first line is never closed. Close it, or remove it.")
+    if table is None or table.num_rows == 0 or any(pa.types.is_binary(kind) for kind in set(table.schema.types)):
         raise TableError(_problem(path, separator, len(names)))
     columns = table.columns
-    if table.num_rows == 0 and any("\n" in name for name in names):
-        raise TableError(f"{source}: a quotation mark in its first line is never closed. Close it, or remove it.")
     return Sheet(
         source,
         own,

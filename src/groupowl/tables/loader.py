@@ -154,10 +154,11 @@ def _are_counted(names: Sequence[str]) -> bool:
 
 def _in_order(sheet: Sheet, positions: IndexArray) -> Any:
     """Columns of a file in the order of a model; those that the file leaves out are zero."""
-    places = np.flatnonzero(positions >= 0)
+    is_there = positions >= 0
+    if is_there.all():
+        return sheet.numbers(positions)
+    places = np.flatnonzero(is_there)
     X = sheet.numbers(positions[places])
-    if len(places) == len(positions):
-        return X
     if isinstance(X, np.ndarray):
         filled = np.zeros((len(X), len(positions)), dtype=X.dtype, order="F")
         filled[:, places] = X
