@@ -223,14 +223,10 @@ class MemmapDesign(LocalDesign):
         copies = int(_COLUMN_COPIES * len(chosen) * self._store.storage.column_bytes * 8 / self.dtype.itemsize)
         if not self._store.keep(chosen, copies):
             return None
+        whole = self._store.cache.gather(slice(0, self.n_samples), chosen)
         if self.X.is_sparse:
-            whole = as_local(self._store.cache.gather(slice(0, self.n_samples), chosen))
-            whole.passes, whole.unit = self.passes, self.unit
-            return whole.columns(np.arange(len(chosen)))
-        At = np.empty((len(chosen), self.n_samples))
-        for rows, _, matrix in self._store.cache.bands(self._store.buffer, chosen):
-            At[:, rows] = matrix.T
-        return DenseColumns(At, self.passes, self.unit)
+            return as_local(whole, self.passes, self.unit).columns(np.arange(len(chosen)))
+        return DenseColumns(np.ascontiguousarray(whole.T, dtype=np.float64), self.passes, self.unit)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``, from memory where the columns fit, else in one pass."""
