@@ -140,14 +140,13 @@ def open_hdf5(path: Path, inside: str) -> ChunkedArray:
     """A dataset of a file, opened for each pass; without a name the only matrix in the file."""
     h5py = _import("h5py", path)
     state = FileState.of(path)
-    arrays: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     try:
         with h5py.File(path, "r") as file:
-            file.visititems(lambda name, item: arrays.update({f"/{name}": item}))
-            matrices = [name for name, item in arrays.items() if _is_matrix(item, h5py.Dataset)]
-            name = inside or _only_matrix(path, matrices)
-            if name not in file or not isinstance(file[name], h5py.Dataset):
-                raise _no_array(path, name, matrices)
+            file.visititems(lambda name, item: found.update({f"/{name}": item}))
+            arrays = {name: item for name, item in found.items() if isinstance(item, h5py.Dataset)}
+            is_array = inside in file and isinstance(file[inside], h5py.Dataset)
+            name = inside if is_array else _only_matrix(path, inside, arrays)
     except OSError as error:
         raise ValueError(f"{path} is no HDF5 file that can be read: {error}. Write or copy it again.") from error
     return ChunkedArray(f"{path}{INSIDE}{name}", partial(_opened_dataset, path, name), state)
@@ -177,13 +176,11 @@ def open_zarr(path: Path, inside: str) -> ChunkedArray:
         node = zarr.open(str(path), mode="r")
     except Exception as error:
         raise ValueError(f"{path} is no Zarr store that can be read: {error}. Write or copy it again.") from error
-    arrays = {} if isinstance(node, zarr.Array) else dict(node.members(max_depth=None))
-    matrices = sorted(name for name, item in arrays.items() if _is_matrix(item, zarr.Array))
+    found = {"": node} if isinstance(node, zarr.Array) else dict(node.members(max_depth=None))
+    arrays = {name: found[name] for name in sorted(found) if isinstance(found[name], zarr.Array)}
     name = inside.strip("/")
-    if not name and not isinstance(node, zarr.Array):
-        name = _only_matrix(path, matrices)
-    if name and not isinstance(arrays.get(name), zarr.Array):
-        raise _no_array(path, name, matrices)
+    if name not in arrays:
+        name = _only_matrix(path, name, arrays)
     label = f"{path}{INSIDE}{name}" if name else str(path)
     return ChunkedArray(label, partial(_opened_array, path, name), FileState.of(path / name))
 
@@ -193,24 +190,20 @@ def _opened_array(path: Path, name: str) -> Iterator[Any]:
     yield _import("zarr", path).open_array(str(path), mode="r", path=name or None)
 
 
-def _is_matrix(item: Any, kind: type) -> bool:
-    return isinstance(item, kind) and len(item.shape) == 2  # type: ignore[attr-defined]
-
-
-def _only_matrix(path: Path, found: list[str]) -> str:
-    if len(found) == 1:
-        return found[0]
+def _only_matrix(path: Path, name: str, arrays: dict[str, Any]) -> str:
+    """The name of the only matrix in a file; an error where another one was named, or there are several."""
+    found = [known for known, array in arrays.items() if known and len(array.shape) == 2]
+    if name:
+        there = f"It has {listed(found)}" if found else "It has no two-dimensional array that could be named"
+        raise ValueError(f"{path} has no array {name!r}. {there}.")
     if not found:
         raise ValueError(f"{path} has no two-dimensional array.")
-    raise ValueError(
-        f"{path} has {len(found)} two-dimensional arrays: {listed(found)}. "
-        f"Name one of them, for example '{path}{INSIDE}{found[0]}'."
-    )
-
-
-def _no_array(path: Path, name: str, found: list[str]) -> ValueError:
-    there = f"It has {listed(found)}" if found else "It has no two-dimensional array that could be named"
-    return ValueError(f"{path} has no array {name!r}. {there}.")
+    if len(found) > 1:
+        raise ValueError(
+            f"{path} has {len(found)} two-dimensional arrays: {listed(found)}. "
+            f"Name one of them, for example '{path}{INSIDE}{found[0]}'."
+        )
+    return found[0]
 
 
 # Parquet --------------------------------------------------------------------------------------------------

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from ..._typing import FloatArray, Handle, IndexArray
-from ...norm.kernels import nonzero_rows
-from ..base import LocalDesign, PassCounter
+from ..base import LocalDesign
 from ..columns import SPARSE_SLOWDOWN, Columns, DenseColumns
 from ..factors import CompressedData, compress_blocks
 from ..moments import ColumnMoments
@@ -95,23 +95,23 @@ class MemmapDesign(LocalDesign):
     X: Storage
 
     def __init__(self, source: Any, max_memory: Any = None) -> None:
-        self._adopt(Store(open_storage(source), parse_memory(max_memory)), None, PassCounter(), None)
+        storage = open_storage(source)
+        super().__init__(storage)
+        self.feature_names = storage.feature_names
+        self._store = Store(storage, parse_memory(max_memory))
+        self._chosen: IndexArray | None = None  # columns of the storage, where these are not all
 
-    def _adopt(self, store: Store, chosen: IndexArray | None, passes: PassCounter, unit: float | None) -> None:
-        super().__init__(store.storage, passes, unit)
-        self._store = store
-        self._chosen = chosen
-        names = store.storage.feature_names
+    def _view(self, store: Store, chosen: IndexArray | None) -> MemmapDesign:
+        """A design on a store, with some of its columns, whose products are counted with those of this one."""
+        view = copy(self)
+        view.X = store.storage
+        view.shape = store.storage.shape
+        view.feature_names = names = store.storage.feature_names
+        view._store = store
+        view._chosen = chosen
         if chosen is not None:
-            self.shape = (self.shape[0], len(chosen))
-            names = None if names is None else [names[j] for j in chosen]
-        self.feature_names = names
-
-    @classmethod
-    def _view(cls, store: Store, chosen: IndexArray | None, passes: PassCounter, unit: float) -> MemmapDesign:
-        """A design on the same store, with some of its columns."""
-        view = cls.__new__(cls)
-        view._adopt(store, chosen, passes, unit)
+            view.shape = (view.X.shape[0], len(chosen))
+            view.feature_names = None if names is None else [names[j] for j in chosen]
         return view
 
     def _columns(self, columns: IndexArray) -> IndexArray:
@@ -197,14 +197,14 @@ class MemmapDesign(LocalDesign):
 
     def restrict(self, columns: IndexArray) -> MemmapDesign:
         """The same file with these columns; they are kept in memory where they fit."""
-        return self._view(self._store, self._columns(columns), self.passes, self.unit)
+        return self._view(self._store, self._columns(columns))
 
     def selected(self, columns: IndexArray, names: Sequence[str]) -> MemmapDesign:
         """A design of these columns alone: others may have gaps. ``names``, of all columns, are for messages."""
         used = self._columns(columns)
         store = Store(self.X, self._store.max_memory, used, names)
         chosen = None if np.array_equal(used, np.arange(self.X.shape[1])) else used
-        return self._view(store, chosen, self.passes, self.unit)
+        return self._view(store, chosen)
 
     def in_memory(self) -> FloatArray:
         """All columns as an array, unchecked; for a few of them, after :meth:`restrict`."""
@@ -223,14 +223,10 @@ class MemmapDesign(LocalDesign):
         copies = int(_COLUMN_COPIES * len(chosen) * self._store.storage.column_bytes * 8 / self.dtype.itemsize)
         if not self._store.keep(chosen, copies):
             return None
+        whole = self._store.cache.gather(slice(0, self.n_samples), chosen)
         if self.X.is_sparse:
-            whole = as_local(self._store.cache.gather(slice(0, self.n_samples), chosen))
-            whole.passes, whole.unit = self.passes, self.unit
-            return whole.columns(np.arange(len(chosen)))
-        At = np.empty((len(chosen), self.n_samples))
-        for rows, _, matrix in self._store.cache.bands(self._store.buffer, chosen):
-            At[:, rows] = matrix.T
-        return DenseColumns(At, self.passes, self.unit)
+            return as_local(whole, self.passes, self.unit).columns(np.arange(len(chosen)))
+        return DenseColumns(np.ascontiguousarray(whole.T, dtype=np.float64), self.passes, self.unit)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``, from memory where the columns fit, else in one pass."""
@@ -253,7 +249,9 @@ class MemmapDesign(LocalDesign):
         if len(rows) * self.X.memory_bytes > self.n_samples * self._store.batch_bytes:
             store = Store(ChosenRows(self.X, rows), self._store.max_memory, self._store.used, self._store.names)
             store.n_tasks = self._store.n_tasks
-            return self._view(store, self._chosen, self.passes, unit)
+            view = self._view(store, self._chosen)
+            view.unit = unit
+            return view
         matrix = self._store.take_rows(rows)
         return as_local(matrix if self._chosen is None else matrix[:, self._chosen], self.passes, unit)
 

@@ -187,7 +187,12 @@ class NpzFile(Storage):
                 check_sparse_shape(str(path), shape)
                 n_stored, raw = math.prod(headers["data"][0]), headers["data"][1]
             else:
-                self.name, (shape, raw) = _only_array(path, headers)
+                if len(headers) != 1:
+                    listed = ", ".join(repr(name) for name in headers) or "none"
+                    raise ValueError(
+                        f"{path} must hold one array or one sparse matrix of SciPy, but it has these arrays: {listed}."
+                    )
+                ((self.name, (shape, raw)),) = headers.items()
         except (*_ZIP_ERRORS, KeyError) as error:
             raise ValueError(f"{path} is no .npz file that can be read: {error}. Write or copy it again.") from error
         super().__init__(str(path), shape, raw, n_stored=n_stored)
@@ -248,12 +253,3 @@ def archive_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any
             n_bytes += claimed
     check_fits(f"{path}, unpacked,", n_bytes)
     return found
-
-
-def _only_array(path: Path, headers: dict[str, Any]) -> tuple[str, Any]:
-    if len(headers) != 1:
-        listed = ", ".join(repr(name) for name in headers) or "none"
-        raise ValueError(
-            f"{path} must hold one array or one sparse matrix of SciPy, but it has these arrays: {listed}."
-        )
-    return next(iter(headers.items()))
