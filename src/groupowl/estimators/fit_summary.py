@@ -238,7 +238,6 @@ def summary_text(estimator: Any) -> str:
 
 def _head(estimator: Any) -> list[str]:
     result = estimator.solve_result_
-    states = feature_states(estimator)[0]
     coef = np.atleast_2d(estimator.coef_)
     classes = getattr(estimator, "classes_", None)
     kind = f"{len(coef)} target{'s' if len(coef) > 1 else ''}" if classes is None else f"{len(classes)} classes"
@@ -247,23 +246,17 @@ def _head(estimator: Any) -> list[str]:
         *(["standardized"] if estimator.standardize else []),
         *(["relaxed"] if estimator.relaxed else []),
     ]
-    n_clusters = int(estimator.clusters_.max(initial=0))
+    weights = f"from {estimator.weights_[0]:.4g} down to {estimator.weights_[-1]:.4g}"
+    if isinstance(estimator.weights, str):
+        weights = repr(estimator.weights)
     return [
         f"  data       {estimator.n_features_in_} features, {kind}, {', '.join(options)}",
-        f"  penalty    alpha {estimator.alpha_:.6g}, weights {_weights_text(estimator)}",
+        f"  penalty    alpha {estimator.alpha_:.6g}, weights {weights}",
         f"  objective  {result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
         f"  solve      {results.ending_text(result)}",
-        f"  features   {counts_text({state: int(np.sum(states == state)) for state in STATES})}",
-        f"  clusters   {n_clusters}",
+        f"  features   {counts_text(FitCertificate.of(estimator).counts)}",
+        f"  clusters   {estimator.clusters_.max(initial=0)}",
     ]
-
-
-def _weights_text(estimator: Any) -> str:
-    spec = estimator.weights
-    if isinstance(spec, str):
-        return repr(spec)
-    first, last = estimator.weights_[0], estimator.weights_[-1]
-    return f"from {first:.4g} down to {last:.4g}"
 
 
 def _table(estimator: Any) -> list[str]:

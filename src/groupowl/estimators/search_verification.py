@@ -95,23 +95,19 @@ class SearchCheck:
         elif isinstance(self.fit.cv, Iterator):
             return "cv is an iterator, which is used up"
         else:
-            folds, others = self._split(required), self._split(required)
+            try:
+                folds, others = self.search.folds(), self.search.folds()
+            except ValueError as error:
+                if not required:
+                    return reason
+                raise ValueError(
+                    f"the samples cannot be split again by cv={self.fit.cv!r}: {error} Give verify what fit had, for "
+                    "example groups, or scores=False."
+                ) from error
             if not _are_equal(folds, others):
                 return "cv makes other folds each time; give it a random_state"
-            if folds:
-                self.fold_weights = np.array([self.search.weight[fold.test].sum() for fold in folds])
+            self.fold_weights = np.array([self.search.weight[fold.test].sum() for fold in folds])
         return reason
-
-    def _split(self, required: bool) -> list[Fold]:
-        try:
-            return self.search.folds()
-        except ValueError as error:
-            if not required:
-                return []
-            raise ValueError(
-                f"the samples cannot be split again by cv={self.fit.cv!r}: {error} Give verify what fit had, for "
-                "example groups, or scores=False."
-            ) from error
 
     @cached_property
     def _path_again(self) -> PathResult:

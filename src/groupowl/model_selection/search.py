@@ -96,7 +96,7 @@ class Fitting:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """What a fold trains on: some samples of a design, or their sufficient statistics alone."""
+    """What a fold trains on: all samples of a design or some rows of it, or their sufficient statistics alone."""
 
     X: Any
     Y: Any = None
@@ -105,23 +105,22 @@ class TrainingSet:
 
     def fit(self, fitting: Fitting, weights: FloatArray, alphas: FloatArray, seed: int) -> tuple[list[Solution], int]:
         """A solution for each alpha, and how many fits fell short of the tolerance."""
-        X, Y, weight = self.X, None, None
-        present, n_columns = None, 0
+        X, Y, weight = self.X, self.Y, self.sample_weight
         if self.rows is not None:
-            X, Y, weight = X.rows(self.rows), self.Y[self.rows], self.sample_weight[self.rows]
-            if getattr(resolve_loss(fitting.loss), "has_classes", False) and not Y.any(axis=0).all():
-                present, n_columns = np.flatnonzero(Y.any(axis=0)), Y.shape[1]
-                Y = Y[:, present]
-        if present is not None and len(present) == 1:
+            X, Y, weight = X.rows(self.rows), Y[self.rows], weight[self.rows]
+        loss: Any = resolve_loss(fitting.loss)
+        if loss.has_classes and not Y.any(axis=0).all():
+            present, n_classes = np.flatnonzero(Y.any(axis=0)), Y.shape[1]
             nothing = Solution(np.zeros(0, dtype=np.intp), np.zeros((0, 1)), np.zeros(1))
-            return [_with_classes(nothing, present, n_columns)] * len(alphas), 0
+            solutions, n_short = [nothing] * len(alphas), 0
+            if len(present) > 1:
+                solutions, n_short = TrainingSet(X, Y[:, present], weight).fit(fitting, weights, alphas, seed)
+            return [_with_classes(solution, present, n_classes) for solution in solutions], n_short
         model = fitting.model(X, Y, weights, weight)
         follower = Follower(model, alphas, replace(fitting.settings, rng=np.random.default_rng(seed)))
         solutions = follower.follow()
         if fitting.relaxed:
             solutions = relaxed_solutions(model, solutions)
-        if present is not None:
-            solutions = [_with_classes(solution, present, n_columns) for solution in solutions]
         return solutions, follower.n_short
 
 
@@ -333,12 +332,10 @@ class Search:
         statistics = None
         if self.parts:
             statistics = FoldStatistics(data.X, self.parts)
-        elif data.is_distributed:
-            statistics = self._distributed_statistics(folds)
-        # A relaxed fit needs columns that rounding has not touched.
-        elif not self.fitting.relaxed and statistics_pay(model, self.fitting.settings.solver, folds, n_alphas):
+        elif data.is_distributed or (  # a relaxed fit needs columns that rounding has not touched
+            not self.fitting.relaxed and statistics_pay(model, self.fitting.settings.solver, folds, n_alphas)
+        ):
             statistics = self._statistics(folds)
-            statistics = statistics if statistics.are_reliable() else None
         scores: list[Score]
         if statistics is None:
             design = as_design(data.X)
@@ -357,24 +354,24 @@ class Search:
         total = None if statistics is None else statistics.total
         return list(map(FoldTask, trainings, scores)), fold_weights, total
 
-    def _statistics(self, folds: list[Fold]) -> FoldStatistics:
-        weight = self.weight / self.weight.max()  # only ratios count, and products of the largest weights may overflow
-        return fold_statistics(self.data.X, self.data.Y, weight, folds)
-
-    def _distributed_statistics(self, folds: list[Fold]) -> FoldStatistics:
-        """Statistics of all folds on a cluster, where nothing else will do."""
-        if not are_complements(folds, int(np.count_nonzero(self.weight))):
+    def _statistics(self, folds: list[Fold]) -> FoldStatistics | None:
+        """Statistics of all folds, or None where they are not reliable; on a cluster nothing else will do."""
+        data = self.data
+        if data.is_distributed and not are_complements(folds, int(np.count_nonzero(self.weight))):
             raise ValueError(
                 "cv must train each fold on all samples that it does not test, as KFold does: on a Dask cluster the "
                 "statistics of what is left are those of all samples less those of the fold."
             )
-        statistics = self._statistics(folds)
-        if not statistics.are_reliable():
+        weight = self.weight / self.weight.max()  # only ratios count, and products of the largest weights may overflow
+        statistics = fold_statistics(data.X, data.Y, weight, folds)
+        if statistics.are_reliable():
+            return statistics
+        if data.is_distributed:
             raise ValueError(
                 "the statistics of some folds are lost in the rounding of those of all samples: the sizes of the "
                 "samples are too different. Rescale X and y, shuffle the samples, or use data in memory."
             )
-        return statistics
+        return None
 
     def _what(self, sequence: int, part: str) -> str:
         """The beginning of a line of progress: estimator, weight sequence if there are several, part of the work."""

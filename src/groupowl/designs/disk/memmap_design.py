@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._typing import FloatArray, Handle, IndexArray
+from ...norm.kernels import nonzero_rows
 from ..base import LocalDesign
 from ..columns import SPARSE_SLOWDOWN, Columns, DenseColumns
 from ..factors import CompressedData, compress_blocks
