@@ -15,7 +15,7 @@ PICTURE = Path(__file__).parent / "call.svg"
 # Depth, function, what it does. A function is called, perhaps through small helpers, by the nearest one above it that
 # stands further left.
 CALL = [
-    (0, "estimators.base.GroupOWLBase.fit", "one model at one alpha"),
+    (0, "estimators.base.SingleFit.fit", "one model at one alpha"),
     (1, "designs.as_design", "the owner of X; nothing else looks at its type"),
     (1, "problem.build.build_problem", "checks, centering and scaling inside products, null model"),
     (1, "solvers.continuation.Continuation.solve", "what carries over between solves; sufficient statistics"),

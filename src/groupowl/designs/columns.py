@@ -25,57 +25,44 @@ class Columns(Protocol):
     @property
     def n_columns(self) -> int:
         """Number of columns."""
-        ...
 
     @property
     def work(self) -> float:
         """Floating-point operations of a product with one vector, as long as those of a dense one take."""
-        ...
 
     def predict(self, B: FloatArray) -> FloatArray:
         """``A B``, Fortran-ordered."""
-        ...
 
     def correlate(self, theta: FloatArray) -> FloatArray:
         """``A^T theta``."""
-        ...
 
     def gram(self, other: Any, w: FloatArray) -> FloatArray:
         """``A^T diag(w) A_other``."""
-        ...
 
     @property
     def gram_work(self) -> float:
         """Floating-point operations of the Gram matrix of all columns, in the same unit as :attr:`work`."""
-        ...
 
     def sampled(self, samples: IndexArray) -> Columns:
         """The columns at some of the samples."""
-        ...
 
     def chosen(self, columns: IndexArray) -> Columns:
         """Some of the columns, ascending."""
-        ...
 
     def norms(self, w: FloatArray) -> FloatArray:
         """``sqrt(sum_i w_i a_ij^2)`` of each column."""
-        ...
 
     def dense(self, chosen: IndexArray) -> FloatArray:
         """Some of the columns as the rows of an array, shape (len(chosen), n_samples)."""
-        ...
 
     def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> Columns:
         """The columns less their means, times a factor each."""
-        ...
 
     def with_constant(self, value: float) -> Columns:
         """One more column, constant."""
-        ...
 
     def with_columns(self, more: FloatArray) -> Columns:
         """The columns of an array (n_samples, n_more) after these."""
-        ...
 
 
 class DenseColumns:

@@ -34,7 +34,6 @@ class Score(Protocol):
 
     def __call__(self, solutions: list[Solution], alphas: FloatArray, weights: FloatArray) -> FloatArray:
         """A score for each solution, fitted at these alphas with this weight sequence."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

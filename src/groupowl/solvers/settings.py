@@ -22,12 +22,10 @@ class State(Protocol):
     @property
     def B(self) -> FloatArray:
         """Current coefficients, penalized rows first."""
-        ...
 
     @property
     def Z(self) -> Handle | None:
         """Predictor at ``B``, or None."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,34 +60,27 @@ class Solver(Protocol):
     @property
     def screen_after(self) -> int:
         """Steps before the first screening test (the paper's warm start)."""
-        ...
 
     @property
     def shrink_fraction(self) -> float:
         """Fraction of the rows below which those that are left are copied to a problem of their own."""
-        ...
 
     @property
     def shrink_after(self) -> int:
         """Certificates before that is done."""
-        ...
 
     @property
     def patience(self) -> int:
         """Certificates without any progress after which a solve counts as stalled."""
-        ...
 
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> Any:
         """State at the coefficients ``B``; ``rng`` is for solvers that draw samples."""
-        ...
 
     def advance(self, problem: Problem, state: Any, task: Round) -> tuple[Any, int]:
         """State at which the next certificate is due, and the steps it took."""
-        ...
 
     def restrict(self, problem: Problem, state: Any, rows: IndexArray) -> Any:
         """State for the restricted ``problem``, which keeps these rows of the coefficients."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
