@@ -165,7 +165,7 @@ def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
         flat = ("coef_", "intercept_", "penalized_coef_", "penalized_intercept_")
         numbers = np.ndarray | np.floating | float
         fitted |= {name: np.array([fitted[name]]) for name in flat if isinstance(fitted.get(name), numbers)}
-    estimator._settings()  # which checks the parameters
+    estimator._fitting()  # which checks the parameters
     params = estimator.get_params(deep=False)
     _check_fields(_ESTIMATOR, fitted, sizes, place)
     if hasattr(type(estimator), "predict_proba"):
