@@ -113,7 +113,9 @@ class Sheet:
             return part
         beside = np.empty((self.n_rows, len(others)), order="F")
         for k, j in enumerate(others):
-            beside[:, k] = self.columns[j].cast("float64", safe=False).to_numpy()
+            column = self.columns[j]
+            is_double = str(column.type) == "double"  # as most are: a cast costs more than a copy
+            beside[:, k] = (column if is_double else column.cast("float64", safe=False)).to_numpy()
         if len(inside) == 0:
             return beside
         if isinstance(part, Design):
