@@ -102,9 +102,9 @@ def assert_same(left, right):
 @pytest.fixture
 def short_blocks(monkeypatch):
     """Blocks so short that small data have many."""
-    monkeypatch.setattr("groupowl.designs.statistics.statistics._DENSE_ROWS", 64)
-    monkeypatch.setattr("groupowl.designs.statistics.statistics._SPARSE_ROWS", 50)
-    monkeypatch.setattr("groupowl.designs.statistics.compressed._QR_ENTRIES", 100)
+    monkeypatch.setattr("groupowl.designs.statistics._DENSE_ROWS", 64)
+    monkeypatch.setattr("groupowl.designs.statistics._SPARSE_ROWS", 50)
+    monkeypatch.setattr("groupowl.designs.factors._QR_ENTRIES", 100)
 
 
 # The rounding bound -----------------------------------------------------------------------------------
@@ -507,7 +507,7 @@ def test_qr_of_blocks_is_qr_of_all(kind, monkeypatch):
     X, Y, w = make_data(kind, 300)
     w[100:140] = 0.0
     whole = compress_qr(X, Y, w)
-    monkeypatch.setattr("groupowl.designs.statistics.compressed._QR_ENTRIES", 150)
+    monkeypatch.setattr("groupowl.designs.factors._QR_ENTRIES", 150)
     blocks = compress_qr(X, Y, w)
     signs = np.sign(np.diagonal(whole.R)) * np.sign(np.diagonal(blocks.R))
     np.testing.assert_allclose(blocks.R[:3] * signs[:, None], whole.R[:3], atol=1e-13 * whole.x_size.max())

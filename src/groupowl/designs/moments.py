@@ -8,21 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._typing import FloatArray, IndexArray
-from ..norm.kernels import two_sum
+from ..norm.kernels import merged_means
 from .base import LocalDesign
-
-
-def merged_means(
-    mean: FloatArray, rest: FloatArray, other_mean: FloatArray, other_rest: FloatArray, share: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Means of two sets of samples together, what rounding took off them, and the distance between those of the sets.
-
-    ``share`` is the other set's part of the weight; a negative one takes it off. This is the update of Chan, Golub and
-    LeVeque: squares about the new means are those of both sets about their own, and what the means differ by.
-    """
-    distance = (other_mean - mean) + (other_rest - rest)
-    mean, rest = two_sum(mean, rest + share * distance)
-    return mean, rest, distance
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from .._checks import checked_path
 from .._dask import as_row_chunks, computed
 from .._files import fresh_file
 from .._typing import BoolArray, FloatArray, IndexArray
-from ..norm.kernels import EPS, LARGEST_NORM, LARGEST_PRODUCT, SMALLEST_NORM, exceeds_rounding, two_sum
+from ..norm.kernels import EPS, LARGEST_NORM, LARGEST_PRODUCT, SMALLEST_NORM, exceeds_rounding, merged_means, two_sum
 from .factors import NO_SAMPLES, OVERFLOW, CompressedData, Moments, check_samples, factorize, is_sparse
 
 # Rows of one product: few, because sums of equal terms lose digits in proportion to their length, but enough for the
@@ -212,11 +212,9 @@ class SufficientStatistics:
         self, other: SufficientStatistics, sign: int, total: float, n_samples: int, error: float
     ) -> SufficientStatistics:
         """Add (``sign`` 1) or take off (-1) other samples: the update of Chan, Golub and LeVeque, and its inverse."""
-        dx = (other.x_mean - self.x_mean) + (other.x_rest - self.x_rest)
-        dy = (other.y_mean - self.y_mean) + (other.y_rest - self.y_rest)
         share = sign * other.total_weight / total
-        x_mean, x_rest = two_sum(self.x_mean, self.x_rest + share * dx)
-        y_mean, y_rest = two_sum(self.y_mean, self.y_rest + share * dy)
+        x_mean, x_rest, dx = merged_means(self.x_mean, self.x_rest, other.x_mean, other.x_rest, share)
+        y_mean, y_rest, dy = merged_means(self.y_mean, self.y_rest, other.y_mean, other.y_rest, share)
         root = math.sqrt(abs(share) * self.total_weight)
         dx, dy = root * dx, root * dy
         grow = sign > 0
