@@ -48,10 +48,11 @@ def unnoticed_underflow():
     """Squares that vanish make columns and targets constant."""
     with (
         mock.patch("groupowl.designs.standardized.check_underflow"),
-        mock.patch("groupowl.problem.building.check_underflow"),
-        mock.patch("groupowl.problem.building.check_products"),
-        mock.patch("groupowl.problem.samples._check_underflow"),
-        mock.patch("groupowl.designs.statistics.statistics._sizes", lambda squares, V: np.sqrt(squares)),
+        mock.patch("groupowl.problem.build.check_underflow"),
+        mock.patch("groupowl.problem.build._check_products"),
+        mock.patch("groupowl.problem.samples.check_underflow"),
+        mock.patch("groupowl.problem.unpenalized.check_underflow"),
+        mock.patch("groupowl.designs.statistics._sizes", lambda squares, V: np.sqrt(squares)),
     ):
         yield
 
@@ -60,11 +61,11 @@ def unnoticed_underflow():
 def rounded_afterwards():
     """The gap is that of the numbers before they are rounded for users."""
 
-    def published(self, coefficients, certificate, dtype=np.float64):
-        B, intercept = self.to_input(coefficients)
+    def published(problem, coefficients, certificate, dtype=np.float64):
+        B, intercept = problem.to_input(coefficients)
         return Published(B.astype(dtype), intercept.astype(dtype), 0.0, 0.0)
 
-    with mock.patch.object(Problem, "published", published):
+    with mock.patch.object(groupowl.solvers.driver, "published", published):
         yield
 
 

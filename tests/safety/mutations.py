@@ -10,7 +10,7 @@ import numpy as np
 import groupowl.screening
 from groupowl.losses import MultinomialLoss
 from groupowl.norm.kernels import owl_gauge
-from groupowl.problem import Problem
+from groupowl.problem import Problem, Unpenalized
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def wrong_weights_in_the_reduced_gauge():
         return original(self, *arguments, **keywords)
 
     with (
-        mock.patch("groupowl.problem.duality.owl_gauge", wrong_gauge),
+        mock.patch("groupowl.norm.penalty.owl_gauge", wrong_gauge),
         mock.patch.object(groupowl.screening.ScreenedProblem, "certify", certify),
     ):
         yield
@@ -76,7 +76,7 @@ def wrong_weights_in_the_reduced_gauge():
 @contextmanager
 def forgotten_balance():
     """An intercept whose dual constraint is ignored."""
-    with mock.patch.object(Problem, "_balanced", lambda self, theta, Z: theta):
+    with mock.patch.object(Unpenalized, "balanced", lambda self, theta, Z: theta):
         yield
 
 
