@@ -113,10 +113,10 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             is_distributed=is_distributed,
         )
 
-    def _build_model(self, data: FitData, weights: Any = None) -> Model:
-        """Everything of the fit but alpha; ``weights`` is the parameter of this name by default."""
+    def _build_model(self, data: FitData) -> Model:
+        """Everything of the fit but alpha."""
         fitting = replace(self._fitting(), unpenalized=data.unpenalized)
-        return fitting.model(data.X, data.Y, self.weights if weights is None else weights, data.sample_weight)
+        return fitting.model(data.X, data.Y, self.weights, data.sample_weight)
 
     def _solve(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,10 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         self, y: Any, names: Any, weight: FloatArray | None
     ) -> tuple[FloatArray, Any, bool, FloatArray | None]:
         """Targets as a matrix; neither classes nor other sample weights come of it."""
-        values = _as_numbers(y) if y.dtype.kind == "O" else y
+        values = y
+        if y.dtype.kind == "O":
+            with suppress(TypeError, ValueError):  # what holds no numbers is refused below
+                values = y.astype(np.float64)
         try:
             Y = finite_matrix("y", values, remedy="Remove the samples without a target.", names=names)
         except TypeError as error:
@@ -98,14 +102,6 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         if Y.shape != P.shape:
             raise ValueError(f"y has {Y.shape[1]} targets, but {type(self).__name__} was fitted with {P.shape[1]}.")
         return float(r2_score(Y, P, sample_weight=weight))
-
-
-def _as_numbers(values: Any) -> Any:
-    """An array of objects as numbers, or as it is where that is impossible."""
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError):
-        return values
 
 
 def _advice_on_labels(values: Any) -> str:

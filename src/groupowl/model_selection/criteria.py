@@ -293,28 +293,19 @@ class Likelihood:
         return int(self._loss.parameters_per_feature(self.n_columns)) * (n_selected + n_free + fit_intercept)
 
 
-def criterion_path(name: str, likelihood: Likelihood, fits: Iterable[tuple[float, float, int]]) -> FloatArray:
-    """The criterion of each fit, from its loss, degrees of freedom and number of selected features; lower is better."""
-    price = lookup("selection", name, _PRICES)
-    return np.array(
-        [likelihood.deviance(loss) + price(likelihood, freedom, selected) for loss, freedom, selected in fits]
-    )
-
-
-def _aic(likelihood: Likelihood, freedom: float, n_selected: int) -> float:
-    return 2.0 * freedom
-
-
-def _bic(likelihood: Likelihood, freedom: float, n_selected: int) -> float:
-    return float(np.log(likelihood.n_samples)) * freedom
-
-
-def _ebic(likelihood: Likelihood, freedom: float, n_selected: int) -> float:
-    d, k = likelihood.n_penalized, n_selected
-    n_supports = gammaln(d + 1) - gammaln(k + 1) - gammaln(d - k + 1)  # logarithm of d choose k
-    return _bic(likelihood, freedom, n_selected) + 2.0 * EBIC_GAMMA * float(n_supports)
-
-
-_PRICES = {"aic": _aic, "bic": _bic, "ebic": _ebic}
+# By name: the price of a degree of freedom, given the number of samples, and the weight of the number of supports.
+_PRICES: dict[str, Any] = {"aic": (lambda n_samples: 2.0, 0.0), "bic": (np.log, 0.0), "ebic": (np.log, EBIC_GAMMA)}
 #: Names of the criteria.
 CRITERIA = tuple(_PRICES)
+
+
+def criterion_path(name: str, likelihood: Likelihood, fits: Iterable[tuple[float, float, int]]) -> FloatArray:
+    """The criterion of each fit, from its loss, degrees of freedom and number of selected features; lower is better."""
+    price, gamma = lookup("selection", name, _PRICES)
+    d = likelihood.n_penalized
+    values = []
+    for loss, freedom, k in fits:
+        n_supports = gammaln(d + 1) - gammaln(k + 1) - gammaln(d - k + 1)  # logarithm of d choose k
+        penalty = price(likelihood.n_samples) * freedom + 2.0 * gamma * n_supports
+        values.append(likelihood.deviance(loss) + penalty)
+    return np.array(values)
