@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ._checks import finite_matrix, finite_number, finite_vector
 from ._typing import FloatArray, IndexArray
-from .designs import Columns, SufficientStatistics, as_design
+from .designs import Columns
 from .norm.kernels import EPS
 from .problem import LATER, Problem, Residual, build_problem
 from .solvers import Continuation, SolverSettings
@@ -175,10 +175,9 @@ def build_model(
     unpenalized: IndexArray | None = None,
 ) -> Model:
     """Check data and make the model; ``Y`` is numeric (one-hot for classes), ``unpenalized`` indices of columns."""
-    data = X if isinstance(X, SufficientStatistics) else as_design(X)
     free = np.zeros(0, dtype=np.intp) if unpenalized is None else unpenalized
     problem = build_problem(
-        data,
+        X,
         Y,
         LATER,
         loss=loss,
@@ -227,10 +226,9 @@ def relaxed_coefficients(
         Whether the coefficients depend on the ridge: without it there is no finite solution, or hardly one.
     """
     problem = model.problem
-    loss: Any = problem.loss
     rows = np.setdiff1d(support, model.unpenalized)
     with np.errstate(all="ignore"):
-        if loss.is_quadratic:
+        if problem.loss.is_quadratic:
             coefficients = problem.null_coefficients()
             if len(rows):
                 coefficients[rows] = _least_squares(problem, rows)

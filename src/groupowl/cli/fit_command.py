@@ -20,7 +20,7 @@ from .._typing import FloatArray
 from ..designs import Design
 from ..estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
 from ..path import PathResult
-from ..path.continuation import MOST_ALPHAS
+from ..path.follower import MOST_ALPHAS
 from ..solvers import Progress
 from ..tables import Table, load_table
 from ..weights import resolve_weights

@@ -94,14 +94,12 @@ def as_design(X: Any) -> Design:
         return _dense_design(X)
     if sp.issparse(X):
         return _sparse_design(X)
-    if isinstance(X, SufficientStatistics):
-        return StatisticsDesign(X)
     design = far_design(X)
     return _dense_design(X) if design is None else design
 
 
 def far_design(X: Any) -> Design | None:
-    """The design of data that are elsewhere than in memory, on a cluster or on disk, or of a design; None for others.
+    """The design of data elsewhere than in memory, on a cluster or on disk, of statistics or a design; else None.
 
     Matrices on disk that are small are read into memory, and small memory maps are as good as there.
     """
@@ -111,6 +109,8 @@ def far_design(X: Any) -> Design | None:
 
     if isinstance(X, Design):
         return X
+    if isinstance(X, SufficientStatistics):
+        return StatisticsDesign(X)
     if is_dask(X):
         return DaskDesign(X)
     if isinstance(X, np.memmap):  # which joblib hands to its workers: usually small

@@ -52,6 +52,8 @@ class Design(ABC):
     unit: float
     #: Columns that became zeros because they vary by no more than rounding: they count as constant, proved or not.
     treated_as_constant: IndexArray = np.zeros(0, dtype=np.intp)
+    #: Whether samples are on a cluster: targets come as collections of Dask.
+    is_distributed: bool = False
     #: Sufficient statistics of the samples, which know the targets too, where there are no samples.
     known_statistics: SufficientStatistics | None = None
     #: Names of the columns, where their source has them.

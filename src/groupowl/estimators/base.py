@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import positive_sample_weight, truth_value
 from .._typing import BoolArray, FloatArray, IndexArray
-from ..designs import DaskDesign, Design, SufficientStatistics, row_chunks
+from ..designs import Design, SufficientStatistics, row_chunks
 from ..inputs import feature_names, resolve_columns
 from ..model import Model, relaxed_coefficients, warn_unless_bounded
 from ..model_selection import Fitting
@@ -84,7 +84,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None. Use fit(X, y).")
         n_samples, n_features = checked.shape
-        is_distributed = isinstance(checked, DaskDesign)
+        is_distributed = getattr(checked, "is_distributed", False)  # of a design; arrays are here
         weight = sample_weight
         if is_distributed:  # whose entries are checked there, block by block
             array, named = row_chunks("y", y)

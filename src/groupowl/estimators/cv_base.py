@@ -24,7 +24,7 @@ from ..model import Model, warn_unless_bounded
 from ..model_selection import CRITERIA, FOLD_RULES, Search
 from ..model_selection.criteria import ScorerScore, resolve_scorer, takes_sample_weight
 from ..path import resolve_alphas
-from ..path.continuation import short_of_tolerance
+from ..path.follower import short_of_tolerance
 from ..solvers import History, SolveResult, SolverSettings, warn_unless_converged
 from ..weights import is_list_of_sequences, resolve_weights
 from .base import GroupOWLBase

@@ -14,7 +14,7 @@ from .._checks import IMPUTE, check_finite, checked_sparse, count_message, recta
 from .._frames import column_names, complain_of_dates, complain_of_entries, list_columns, repeated_name
 from .._text import printable
 from .._typing import IndexArray
-from ..designs import Design, MemmapDesign, SufficientStatistics, as_design, is_dask, is_stored
+from ..designs import SufficientStatistics, far_design
 from ..inputs import resolve_columns
 
 _MATRIX_CHECKS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
@@ -82,7 +82,7 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
 
     Data on disk or on a cluster become designs. With ``reset=False`` features must be those of the fit.
     """
-    if (design := _far_design(X)) is not None:
+    if (design := far_design(X)) is not None:
         names = None if design.feature_names is None else np.asarray(design.feature_names, dtype=object)
         if not reset:
             check_same_features(estimator, design.n_features, names)
@@ -101,16 +101,6 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
     names = getattr(scratch, "feature_names_in_", None)
     _check_finite_columns(checked, names)
     return checked, names
-
-
-def _far_design(X: Any) -> Design | None:
-    """The design of data that are not in memory, or None."""
-    if isinstance(X, Design) or is_dask(X):
-        return as_design(X)
-    if not is_stored(X):
-        return None
-    design = as_design(X)
-    return None if isinstance(X, np.memmap) and not isinstance(design, MemmapDesign) else design
 
 
 def check_same_features(estimator: Any, n_features: int, names: Any) -> None:

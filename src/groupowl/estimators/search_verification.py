@@ -15,7 +15,7 @@ from ..model_selection import CRITERIA, Choice, Fold, Search
 from ..model_selection.criteria import choose, mean_scores, standard_errors
 from ..model_selection.search import FOLD_TOL
 from ..path import PathPoint, PathResult, resolve_alphas
-from ..path.continuation import MAX_DEVIANCE
+from ..path.follower import MAX_DEVIANCE
 from .verification import (
     GOAL_RTOL,
     RTOL,

@@ -519,9 +519,8 @@ class FitCheck:
         if bool(fit.relaxed) != is_relaxed:
             claims.append(Claim("relaxed", bool(fit.relaxed), is_relaxed))
         elif is_relaxed:
-            loss: Any = self.model.problem.loss
             B, intercept, _ = relaxed_coefficients(self.model, stated.support, judge=False)
-            rtol = _LEAST_SQUARES_RTOL if loss.is_quadratic else _NEWTON_RTOL
+            rtol = _LEAST_SQUARES_RTOL if self.model.problem.loss.is_quadratic else _NEWTON_RTOL
             claims += self._compared("", B, intercept, rtol)
         return claims
 

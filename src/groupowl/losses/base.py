@@ -59,8 +59,8 @@ class Loss(ABC):
         return 2.0 * (self.value(Z, Y, w) - self.floor(Y, w))
 
     def score(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
-        """How well ``Z`` predicts, larger is better: minus the mean loss of a sample."""
-        return -self.value(Z, Y, w) / float(w.sum())
+        """How well ``Z`` predicts, larger is better; a mean where the weights of all samples sum to 1."""
+        return -self.value(Z, Y, w)
 
     def minus_twice_log_likelihood(self, loss: float, least: float, n_samples: float, n_tasks: int) -> float:
         """Of models with this loss per unit of sample weight, up to a constant, for information criteria.

@@ -140,7 +140,7 @@ class MultinomialLoss(Loss):
         """Minus the mean log-loss, probabilities clipped as scikit-learn clips them."""
         odds = np.exp(Z - Z.max(axis=1, keepdims=True))
         probabilities = odds / odds.sum(axis=1, keepdims=True)
-        return float(np.sum(w * Y * np.log(np.clip(probabilities, EPS, 1.0 - EPS)))) / float(w.sum())
+        return float(np.sum(w * Y * np.log(np.clip(probabilities, EPS, 1.0 - EPS))))
 
     def parameters_per_feature(self, n_tasks: int) -> int:
         """One less than classes: the softmax does not see a constant."""

@@ -87,7 +87,7 @@ class SquaredLoss(Loss):
 
     def score(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """Minus the mean squared error."""
-        return -2.0 * self.value(Z, Y, w) / float(np.broadcast_to(w, Y.shape).sum())
+        return -2.0 * self.value(Z, Y, w) / Y.shape[1]
 
     def minus_twice_log_likelihood(self, loss: float, least: float, n_samples: float, n_tasks: int) -> float:
         """Normal errors of one variance for all tasks, estimated from the residuals."""

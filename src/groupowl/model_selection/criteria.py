@@ -52,7 +52,7 @@ class LossScore:
     @np.errstate(all="ignore")  # a score that overflows is infinite
     def __call__(self, solutions: list[Solution], alphas: FloatArray, weights: FloatArray) -> FloatArray:
         """Score by one product with the test samples for each solution."""
-        loss: Any = resolve_loss(self.loss)
+        loss = resolve_loss(self.loss)
         design = self.design.rows(self.rows)
         weight = self.sample_weight[self.rows]
         Y, w = design.samples(self.Y[self.rows]), design.samples((weight / weight.sum())[:, None])

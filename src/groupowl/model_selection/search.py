@@ -19,7 +19,7 @@ from ..designs import Design, SufficientStatistics, as_design
 from ..losses import resolve_loss
 from ..model import Model, build_model, relaxed_coefficients
 from ..path import PathResult, Solution, fit_path
-from ..path.continuation import MAX_DEVIANCE, Follower
+from ..path.follower import MAX_DEVIANCE, Follower
 from ..progress import progress_callback
 from ..solvers import SolverSettings
 from ..weights import is_list_of_sequences
@@ -108,8 +108,7 @@ class TrainingSet:
         X, Y, weight = self.X, self.Y, self.sample_weight
         if self.rows is not None:
             X, Y, weight = X.rows(self.rows), Y[self.rows], weight[self.rows]
-        loss: Any = resolve_loss(fitting.loss)
-        if loss.has_classes and not Y.any(axis=0).all():
+        if resolve_loss(fitting.loss).has_classes and not Y.any(axis=0).all():
             present, n_classes = np.flatnonzero(Y.any(axis=0)), Y.shape[1]
             nothing = Solution(np.zeros(0, dtype=np.intp), np.zeros((0, 1)), np.zeros(1))
             solutions, n_short = [nothing] * len(alphas), 0

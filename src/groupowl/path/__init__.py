@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .continuation import fit_path, path_through_fit, resolve_alphas
+from .follower import fit_path, path_through_fit, resolve_alphas
 from .path import group_owl_path, solve_path
 from .path_result import PathPoint, PathResult, Solution
 

@@ -18,7 +18,7 @@ from .._checks import (
     rectangular_array,
     truth_value,
 )
-from ..designs import DaskDesign, Design, SufficientStatistics, as_design, encode_labels_of_blocks, row_chunks
+from ..designs import Design, as_design, encode_labels_of_blocks, row_chunks
 from ..inputs import encode_labels, feature_names, resolve_columns
 from ..losses import resolve_loss
 from ..model import build_model, warn_unless_bounded
@@ -26,7 +26,7 @@ from ..problem import LATER, build_problem
 from ..progress import combined, progress_callback
 from ..solvers import Callback, Continuation, SolveResult, check_settings, warn_unless_converged
 from ..weights import resolve_weights
-from .continuation import MAX_DEVIANCE, StopRequest, fit_path, resolve_alphas, short_of_tolerance
+from .follower import MAX_DEVIANCE, StopRequest, fit_path, resolve_alphas, short_of_tolerance
 from .path_result import PathResult
 
 
@@ -130,9 +130,11 @@ def group_owl_path(
     """
     settings = check_settings(solver, screening, tol, max_iter, callback, random_state)
     limit = None if max_features is None else positive_integer("max_features", max_features)
-    design: Any = X if isinstance(X, SufficientStatistics) else as_design(X)
-    names = feature_names(X) or getattr(design, "feature_names", None)
-    Y, classes = (y, None) if isinstance(X, SufficientStatistics) else _targets(y, loss, design, sample_weight)
+    design = as_design(X)
+    names = feature_names(X) or design.feature_names
+    Y, classes = (y, None)
+    if design.known_statistics is None:
+        Y, classes = _targets(y, loss, design, sample_weight)
     model = build_model(
         design,
         Y,
@@ -212,10 +214,9 @@ def solve_path(
 def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any, Any]:
     """Numeric targets and, for classes, their labels."""
     resolved = resolve_loss(loss)
-    has_classes = getattr(resolved, "has_classes", False)  # a loss of users has none unless it says so
-    if isinstance(design, DaskDesign):
+    if design.is_distributed:
         values, names = row_chunks("y", y)
-        if not has_classes:
+        if not resolved.has_classes:
             return values, None
         if values.ndim == 2 and values.shape[1] > 1:  # class probabilities
             return values, np.arange(values.shape[1]) if names is None else np.asarray(names)
@@ -224,7 +225,7 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
     if y is None or hasattr(y, "toarray"):
         numeric_array("y", y)  # which refuses it, with the remedy
     values = rectangular_array("y", y)
-    if not has_classes:
+    if not resolved.has_classes:
         if values.dtype.kind in "OUS":
             raise TypeError(
                 f"y holds labels (dtype {values.dtype}), but loss={loss!r} needs numbers. "

@@ -84,6 +84,7 @@ class DaskDesign(Design):
     """
 
     journey = _JOURNEY
+    is_distributed = True
 
     def __init__(self, X: Any) -> None:
         array, names = as_row_chunks("X", X)

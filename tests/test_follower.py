@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from groupowl.model import build_model
-from groupowl.path.continuation import Follower
+from groupowl.path.follower import Follower
 from groupowl.solvers import WorkingSet, check_settings
 
 TOL = 1e-4

@@ -204,12 +204,11 @@ class Follower:
         alphas: FloatArray,
         settings: SolverSettings,
     ) -> None:
-        loss: Any = model.problem.loss
         self.model = model
         self.alphas = alphas.tolist()
         self.solves = model.continuation(settings, n_solves=len(alphas))
         self.goal = settings.tol * model.problem.loss_range
-        self.is_straight = loss.is_quadratic
+        self.is_straight = model.problem.loss.is_quadratic
         self.positions = np.array(list(map(scale_of(model.problem), self.alphas)))  # along lines
         self.solved: list[int] = []
         self.n_short = 0
