@@ -16,8 +16,8 @@ PICTURE = Path(__file__).parent / "call.svg"
 # stands further left.
 CALL = [
     (0, "estimators.base.SingleFit.fit", "one model at one alpha"),
-    (1, "designs.as_design", "the owner of X; nothing else looks at its type"),
     (1, "problem.build.build_problem", "checks, centering and scaling inside products, null model"),
+    (2, "designs.as_design", "the owner of X; nothing else looks at its type"),
     (1, "solvers.continuation.Continuation.solve", "what carries over between solves; sufficient statistics"),
     (2, "solvers.driver.Run.solve", "the loop: certify, record, stop, screen, step"),
     (3, "problem.problem.Problem.certify", "dual point, gap and what they prove"),

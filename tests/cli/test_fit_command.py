@@ -604,16 +604,14 @@ def test_a_path_that_does_not_converge_in_one_point(run, train):
 
 def test_a_fold_that_does_not_converge(run, train, monkeypatch):
     """The chosen fit may be good, and the scores that chose it are not."""
-    from groupowl.estimators import by_folds
+    from groupowl.model_selection import search
 
-    original = by_folds._warn_of_short_folds
-    monkeypatch.setattr(
-        by_folds, "_warn_of_short_folds", lambda results, fitting: original([replace(results[0], n_short=2)], fitting)
-    )
+    original, numbers = search.run_fold, iter([2, 0, 0, 0, 0])
+    monkeypatch.setattr(search, "run_fold", lambda *work: replace(original(*work), n_short=next(numbers)))
     ran = run("cv", train, *TARGETS, "--alphas", 5, "--eps", 0.1, "--json")
     assert ran.code == 3
     assert "the chosen fit meets the tolerance, but others on the path or in the folds do not" in ran.err
-    assert any("2 of 5 fits of the folds stopped short" in note for note in json.loads(ran.out)["notes"])
+    assert any("2 of 25 fits of the folds stopped short" in note for note in json.loads(ran.out)["notes"])
 
 
 # Folders ------------------------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ from groupowl.model_selection.criteria import LossScore, StatisticsScore
 from groupowl.model_selection.folds import check_folds, fold_statistics, statistics_pay, with_statistics
 from groupowl.model_selection.search import Fitting, TrainingSet
 from groupowl.path import Solution
-from groupowl.screening import resolve_rule
-from groupowl.solvers import WorkingSet
+from groupowl.solvers import WorkingSet, check_settings
 
 N, D, Q = 120, 6, 2
 
@@ -39,10 +38,7 @@ def make_fitting(**changed):
         "fit_intercept": True,
         "standardize": False,
         "unpenalized": np.zeros(0, dtype=np.intp),
-        "solver": WorkingSet(),
-        "rule": resolve_rule("safe"),
-        "tol": 1e-8,
-        "max_iter": 10_000,
+        "settings": check_settings(WorkingSet(), "safe", 1e-8, 10_000),
     }
     return Fitting(**(settings | changed))
 
@@ -64,7 +60,7 @@ def test_fits_and_scores_from_statistics_are_those_from_data(fit_intercept, stan
             # Predictions for training samples are within sqrt(2 gap) of the best ones in mean square, for either fit.
             difference = X @ (one.coef(D) - other.coef(D)) + (one.intercept - other.intercept)
             error = np.average((difference[fold.train] ** 2).sum(axis=1), weights=weight[fold.train])
-            assert np.sqrt(error) <= 2.0 * np.sqrt(2.0 * fitting.tol * np.average((Y**2).sum(axis=1)))
+            assert np.sqrt(error) <= 2.0 * np.sqrt(2.0 * fitting.settings.tol * np.average((Y**2).sum(axis=1)))
         score, from_part = LossScore("squared", design, Y, weight, fold.test), StatisticsScore(part)
         arguments = solutions, alphas, model.weights
         np.testing.assert_allclose(from_part(*arguments), score(*arguments), rtol=1e-9)
@@ -116,7 +112,7 @@ def test_overlapping_tests_have_the_same_total():
 
 def test_a_model_with_statistics_gives_the_path_of_the_data_without_passes():
     X, Y, weight = make_data()
-    fitting = make_fitting(tol=1e-7)
+    fitting = make_fitting(settings=check_settings(WorkingSet(), "safe", 1e-7, 10_000))
     model = build_model(X, Y, sample_weight=weight)
     folds = make_folds(weight)
     total = fold_statistics(X, Y, weight, folds).total

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
+import numpy as np
 import pytest
 
 from groupowl.losses import Loss, SquaredLoss
@@ -62,7 +63,9 @@ def test_evidence_is_what_criteria_take(selection):
 def test_a_loss_without_a_likelihood_has_no_criterion(selection):
     """No other loss is taken for squared loss."""
     members = {name: value for name, value in vars(SquaredLoss).items() if not name.startswith("__")}
-    unknown = type("UnknownLoss", (), {name: value for name, value in members.items() if name != "deviance"})()
-    assert isinstance(unknown, Loss)
-    with pytest.raises(AttributeError, match="'UnknownLoss' object has no attribute 'deviance'"):
+    unknown = type("UnknownLoss", (Loss,), members | {"name": "unknown"})()
+    assert np.isfinite(selection.Likelihood(unknown, 20.0, 3, 10, 1.0).deviance(0.3))
+    del members["minus_twice_log_likelihood"]
+    unknown = type("UnknownLoss", (Loss,), members | {"name": "unknown"})()
+    with pytest.raises(ValueError, match=r"loss='unknown' is no likelihood, .* Choose alpha by cross-validation"):
         selection.Likelihood(unknown, 20.0, 3, 10, 1.0).deviance(0.3)

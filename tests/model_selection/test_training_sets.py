@@ -10,11 +10,10 @@ from groupowl.designs import as_design
 from groupowl.model_selection.criteria import LossScore
 from groupowl.model_selection.search import Fitting, TrainingSet
 from groupowl.path import Solution
-from groupowl.screening import resolve_rule
-from groupowl.solvers import WorkingSet
+from groupowl.solvers import WorkingSet, check_settings
 
 FITTING = Fitting(
-    "multinomial", True, False, np.zeros(0, dtype=np.intp), WorkingSet(), resolve_rule("safe"), 1e-6, 10_000
+    "multinomial", True, False, np.zeros(0, dtype=np.intp), check_settings(WorkingSet(), "safe", 1e-6, 10_000)
 )
 
 

@@ -65,9 +65,12 @@ class Loss(ABC):
     def minus_twice_log_likelihood(self, loss: float, least: float, n_samples: float, n_tasks: int) -> float:
         """Of models with this loss per unit of sample weight, up to a constant, for information criteria.
 
-        ``least`` is the loss that rounding leaves of a perfect fit. Losses that are no likelihood must refuse.
+        ``least`` is the loss that rounding leaves of a perfect fit. Losses refuse unless they are likelihoods.
         """
-        return 2.0 * n_samples * loss
+        raise ValueError(
+            f"loss={self.name!r} is no likelihood, so that information criteria mean nothing for it. "
+            "Choose alpha by cross-validation."
+        )
 
     def parameters_per_feature(self, n_tasks: int) -> int:
         """Parameters that a feature has in a model without penalty."""

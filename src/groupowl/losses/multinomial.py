@@ -142,6 +142,10 @@ class MultinomialLoss(Loss):
         probabilities = odds / odds.sum(axis=1, keepdims=True)
         return float(np.sum(w * Y * np.log(np.clip(probabilities, EPS, 1.0 - EPS))))
 
+    def minus_twice_log_likelihood(self, loss: float, least: float, n_samples: float, n_tasks: int) -> float:
+        """The loss is a likelihood itself."""
+        return 2.0 * n_samples * loss
+
     def parameters_per_feature(self, n_tasks: int) -> int:
         """One less than classes: the softmax does not see a constant."""
         return n_tasks - 1

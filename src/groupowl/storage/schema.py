@@ -116,6 +116,8 @@ _KINDS: dict[str, tuple[str, Any, str]] = {
     "names": ("OU", lambda values, sizes: all(isinstance(name, str) for name in values.tolist()), "names"),
     "labels": ("OUSbiufMm", _are_labels, "different labels, none of them missing"),
 }
+# The same for a single value.
+_SINGLE = {"number": "a finite number", "real": "a number", "count": "a count", "index": "the number of a feature"}
 
 
 def check_object(obj: Any, outside: dict[str, int], place: str) -> None:
@@ -207,16 +209,18 @@ def _check_value(spec: str, value: Any, sizes: dict[str, int], place: str) -> No
 def _check_entries(kind: str, letters: list[str], value: Any, sizes: dict[str, int], place: str) -> None:
     """Check an array, or a single value where there are no letters."""
     dtypes, is_good, words = _KINDS[kind]
+    wrong = f"{place} is {_shown(value)}, not {_SINGLE.get(kind, words)}"
+    if letters:
+        wrong = f"{place} must hold {words} in {len(letters)} dimensions, got {_shown(value)}"
     if not isinstance(value, np.ndarray if letters else _SCALARS) or np.ndim(value) != len(letters):
-        shape = f" in {len(letters)} dimensions" if letters else ""
-        raise Damage(f"{place} must hold {words}{shape}, got {_shown(value)}")
+        raise Damage(wrong)
     for letter, size in zip(letters, np.shape(value), strict=True):
         _bind(letter, size, sizes, f"{place} of shape {np.shape(value)}")
     values = np.asarray(value)
     if not letters and values.dtype.kind in "iu" and dtypes == "f":  # a number of Python without a fraction
         values = values.astype(float)
     if values.dtype.kind not in dtypes or not is_good(values, sizes):
-        raise Damage(f"{place} must hold {words}, got {_shown(value)}")
+        raise Damage(wrong)
 
 
 def _bind(letter: str, size: int, sizes: dict[str, int], place: str) -> None:
