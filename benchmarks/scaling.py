@@ -331,7 +331,7 @@ def fit(part: str, where: str, source: Source, X: Any, Y: Any, client: Any = Non
     with counted_products(source.d) as products, nullcontext() if client else timed_products() as watch:
         started = time.perf_counter()
         result = go.solve(X, Y, lam, tol=TOL, **settings)
-        seconds = time.perf_counter() - started  # with the first pass, which checks and summarises the data
+        seconds = time.perf_counter() - started  # with the first pass, which checks and summarizes the data
     between, to_client, busy = (after - start for after, start in zip(traffic(client), before, strict=True))
     workers = len(client.scheduler_info(n_workers=-1)["workers"]) if client else 1
     return Fit(

@@ -2,7 +2,7 @@
 
     python examples/make_plants.py
 
-``plants.csv`` has 120 plants in 6 houses and 60 measurements (columns light_1 ... soil_12, neighbours strongly
+``plants.csv`` has 120 plants in 6 houses and 60 measurements (columns light_1 ... soil_12, neighbors strongly
 correlated), and two responses, growth and yield, that depend on three groups of four measurements. ``plants_new.csv``
 has 20 more plants without responses. ``plants_kinds.csv`` names a kind for each plant by its id: two plants of the
 first file are not in it, and three are in no other file. All of it is drawn from a fixed seed.

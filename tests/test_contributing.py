@@ -253,7 +253,7 @@ def test_minimum_of_the_loss_by_another_program():
     assert abs(found.fun - result.primal) <= 1e-8
 
 
-def test_the_loss_on_paths_and_with_unpenalised_columns():
+def test_the_loss_on_paths_and_with_unpenalized_columns():
     X, Y, _ = label_data(4, n=80, d=20)
     path = go.group_owl_path(X, Y, loss=MultiLabelLoss(), alphas=5, eps=0.1, unpenalized=[0])
     assert len(path.alphas) == 5

@@ -94,7 +94,7 @@ def test_unit_norm(density):
 
 
 @pytest.mark.parametrize("group_size", [1, 3, 5])
-def test_groups_of_neighbours_share_rows(group_size):
+def test_groups_of_neighbors_share_rows(group_size):
     data = make_correlated_groups(10, 60, 3, n_informative=15, group_size=group_size, random_state=0)
     n_groups = 15 // group_size
     assert set(data.groups) == set(range(n_groups + 1))

@@ -314,11 +314,11 @@ def test_a_class_whose_samples_have_no_weight_is_not_there():
     np.testing.assert_allclose(path.losses, without.losses, rtol=1e-4)
 
 
-# Unpenalised columns ------------------------------------------------------------------------------------
+# Unpenalized columns ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_unpenalised_columns_are_in_from_the_start(kind):
+def test_unpenalized_columns_are_in_from_the_start(kind):
     case = case_of(**kind)
     path = path_of(case, unpenalized=[3, 7])
     assert path.unpenalized.tolist() == [3, 7]
@@ -336,7 +336,7 @@ def test_unpenalised_columns_are_in_from_the_start(kind):
     np.testing.assert_allclose(path.losses, losses, rtol=1e-8)
 
 
-def test_unpenalised_columns_do_not_count_as_features():
+def test_unpenalized_columns_do_not_count_as_features():
     case = case_of(fit_intercept=True)
     path = path_of(case, alphas=30, unpenalized=[3, 7], max_features=5)
     assert path.stopped_because == "max_features"
@@ -389,7 +389,7 @@ def test_interpolation_is_exact_on_the_grid_and_linear_between():
 
 
 def test_interpolation_is_near_the_solution():
-    """Nearer than either neighbour: what the line between two solutions is for."""
+    """Nearer than either neighbor: what the line between two solutions is for."""
     case = case_of(fit_intercept=True)
     path = path_of(case, tol=1e-10)
     middle = np.sqrt(path.alphas[4] * path.alphas[5])

@@ -133,7 +133,7 @@ def test_columns_by_name_by_index_or_as_a_mask(columns, expected):
         ([1, True], NAMES, TypeError, "must hold names or indices of columns, got True of type bool"),
         ([True, False], NAMES, ValueError, "as a mask must have one entry per feature: 6, got 2"),
         (["age"], ["age", "sex", "age"], ValueError, r"'age', which 2 columns of X have: \[0, 2\]\. Rename them, or"),
-        (range(6), NAMES, ValueError, "has all 6 features: at least one must be penalised"),
+        (range(6), NAMES, ValueError, "has all 6 features: at least one must be penalized"),
     ],
     ids=str,
 )

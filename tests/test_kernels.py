@@ -232,7 +232,7 @@ def test_prox_without_weights_is_the_identity():
 
 
 def test_prox_inside_the_dual_ball_is_exactly_zero():
-    """At the border too: the support is the first maximiser, so a tie selects nothing."""
+    """At the border too: the support is the first maximizer, so a tie selects nothing."""
     lam = np.array([4.0, 2.0, 1.0])
     assert not prox_norms(lam, lam).any()
     assert not prox_norms(np.array([3.0, 3.0, 1.0]), lam).any()

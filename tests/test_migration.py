@@ -1,6 +1,6 @@
 """The conversions of docs/migration do what its pages say.
 
-scikit-learn and sortedl1 are fitted beside us. The objectives that growl-reg and glmnet document are minimised by a
+scikit-learn and sortedl1 are fitted beside us. The objectives that growl-reg and glmnet document are minimized by a
 conic solver, as they are written there.
 """
 
@@ -43,7 +43,7 @@ def make_data(seed=0, n=40, d=12, q=3):
     return X, Y
 
 
-def minimise(objective):
+def minimize(objective):
     """The minimum of a convex program."""
     program = cp.Problem(cp.Minimize(objective))
     program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
@@ -86,12 +86,12 @@ def test_growl_reg(lambda_1, lambda_2, ramp_size, fit_intercept):
     X, Y = make_data()
     n, p = X.shape
     ours = growl.regressor(p, lambda_1, lambda_2, ramp_size, fit_intercept, tol=TIGHT).fit(X, Y)
-    # Its documentation: centred data for an intercept, and the weights one by one.
+    # Its documentation: centered data for an intercept, and the weights one by one.
     Xc, Yc = (X - X.mean(axis=0), Y - Y.mean(axis=0)) if fit_intercept else (X, Y)
     ramp = int(np.ceil(ramp_size * p))
     w = [lambda_1 + lambda_2 * (ramp - i + 1) if i <= ramp else lambda_1 for i in range(1, p + 1)]
     B = cp.Variable((p, 3))
-    minimum = minimise(cp.sum_squares(Yc - Xc @ B) / (2 * n) + sorted_norms(B, np.array(w)))
+    minimum = minimize(cp.sum_squares(Yc - Xc @ B) / (2 * n) + sorted_norms(B, np.array(w)))
     assert ours.solve_result_.primal == pytest.approx(minimum, abs=1e-6)
     np.testing.assert_allclose(ours.coef_.T, B.value, atol=1e-4)
     expected = Y.mean(axis=0) - X.mean(axis=0) @ ours.coef_.T if fit_intercept else 0.0
@@ -169,13 +169,13 @@ def test_lasso_for_one_target():
 
 
 def test_tolerances_mean_the_same():
-    """scikit-learn stops at a gap of tol ||Y||^2 / n, groupowl at 2 tol times half of that; Y is centred."""
+    """scikit-learn stops at a gap of tol ||Y||^2 / n, groupowl at 2 tol times half of that; Y is centered."""
     X, Y = make_data()
-    centred = ((Y - Y.mean(axis=0)) ** 2).sum() / len(Y)
+    centered = ((Y - Y.mean(axis=0)) ** 2).sum() / len(Y)
     for tol in (1e-2, 1e-4):
         theirs, ours = MultiTaskLasso(0.01, tol=tol).fit(X, Y), sklearn_.multi_task_lasso(0.01, tol=tol).fit(X, Y)
-        assert theirs.dual_gap_ <= tol * centred
-        assert ours.verify(X, Y).goal == pytest.approx(tol * centred)
+        assert theirs.dual_gap_ <= tol * centered
+        assert ours.verify(X, Y).goal == pytest.approx(tol * centered)
 
 
 def test_multi_task_lasso_cv():
@@ -203,7 +203,7 @@ def test_logistic_regression_of_two_classes():
 
 
 def glmnet_penalty(B, X, w, standardize, penalty_factor):
-    """``sum_j v_j ||B_j||`` with the factors rescaled to sum p, of coefficients on the scale that glmnet penalises."""
+    """``sum_j v_j ||B_j||`` with the factors rescaled to sum p, of coefficients on the scale that glmnet penalizes."""
     p = X.shape[1]
     v = np.ones(p) if penalty_factor is None else np.array(penalty_factor, dtype=float)
     v *= p / v.sum()
@@ -232,7 +232,7 @@ def test_glmnet_mgaussian(options, weighted):
     Z = X @ B + (np.ones((n, 1)) @ b0 if options.get("intercept", True) else 0.0)
     loss = cp.sum(cp.multiply(w, cp.sum(cp.square(Y - Z), axis=1))) / 2
     penalty = glmnet_penalty(B, X, w, options.get("standardize", True), options.get("penalty_factor"))
-    assert ours.solve_result_.primal == pytest.approx(minimise(loss + 0.3 * penalty), abs=1e-6)
+    assert ours.solve_result_.primal == pytest.approx(minimize(loss + 0.3 * penalty), abs=1e-6)
     np.testing.assert_allclose(ours.coef_.T, B.value, atol=1e-4)
 
 
@@ -247,7 +247,7 @@ def test_glmnet_standardized_response():
     B, b0 = cp.Variable((p, 3)), cp.Variable((1, 3))
     residual = (Y - X @ B - np.ones((n, 1)) @ b0) @ np.diag(1 / deviation)
     penalty = glmnet_penalty(B @ np.diag(1 / deviation), X, np.full(n, 1 / n), True, None)
-    minimum = minimise(cp.sum_squares(residual) / (2 * n) + 0.2 * penalty)
+    minimum = minimize(cp.sum_squares(residual) / (2 * n) + 0.2 * penalty)
     assert ours.solve_result_.primal == pytest.approx(minimum, abs=1e-6)
     np.testing.assert_allclose(ours.coef_.T * deviation, B.value, atol=1e-3)
 
@@ -263,10 +263,10 @@ def test_glmnet_grouped_multinomial(options, n_classes):
     Z = X @ B + (np.ones((n, 1)) @ b0 if options.get("intercept", True) else 0.0)
     log_likelihood = cp.sum(cp.multiply(np.eye(n_classes)[labels], Z)) - cp.sum(cp.log_sum_exp(Z, axis=1))
     penalty = glmnet_penalty(B, X, np.full(n, 1 / n), options.get("standardize", True), options.get("penalty_factor"))
-    assert ours.solve_result_.primal == pytest.approx(minimise(-log_likelihood / n + 0.03 * penalty), abs=1e-6)
-    penalised = np.flatnonzero(np.asarray(options.get("penalty_factor", np.ones(p))) > 0)
+    assert ours.solve_result_.primal == pytest.approx(minimize(-log_likelihood / n + 0.03 * penalty), abs=1e-6)
+    penalized = np.flatnonzero(np.asarray(options.get("penalty_factor", np.ones(p))) > 0)
     expected = B.value.T if n_classes > 2 else np.diff(B.value.T, axis=0)
-    np.testing.assert_allclose(ours.coef_[:, penalised], expected[:, penalised], atol=1e-3)
+    np.testing.assert_allclose(ours.coef_[:, penalized], expected[:, penalized], atol=1e-3)
 
 
 def test_other_penalty_factors_are_refused():

@@ -179,7 +179,7 @@ def test_zero_loss_of_the_null_model_counts_as_converged():
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
 @pytest.mark.parametrize("offset", [1e2, 1e4, 1e6])
 def test_columns_far_from_zero_do_not_matter_with_an_intercept(loss, offset):
-    """Centring is exact: moving columns changes the intercept only."""
+    """Centering is exact: moving columns changes the intercept only."""
     case = make_case(12, loss=loss, fit_intercept=True)
     shift = offset * np.random.default_rng(0).standard_normal(case.X.shape[1])
     near = go.solve(**case.arguments(), tol=1e-8)

@@ -25,7 +25,7 @@ def test_constant_weights_are_the_multi_task_lasso(fit_intercept):
 
 @pytest.mark.parametrize("shape", ["oscar", "bh", "linear"])
 def test_one_task_is_slope(shape):
-    """sortedl1 minimises 1/(2n)||y - Xb||^2 + alpha sum lam_i |b|_[i]."""
+    """sortedl1 minimizes 1/(2n)||y - Xb||^2 + alpha sum lam_i |b|_[i]."""
     case = make_case(51, n=40, d=60, q=1, shape=shape)
     n = len(case.Y)
     peer = sortedl1.Slope(

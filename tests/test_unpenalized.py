@@ -1,4 +1,4 @@
-"""Unpenalised columns: the answer of an independent solver, dual points that are feasible, the null model."""
+"""Unpenalized columns: the answer of an independent solver, dual points that are feasible, the null model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOLVERS = {"auto": (go.WorkingSet(), 1e-10), "apgd": (go.APGD(restart="gradient"
 
 @cache
 def make_data(loss):
-    """Correlated groups; two unpenalised columns are nearly the same, and one explains much of the targets."""
+    """Correlated groups; two unpenalized columns are nearly the same, and one explains much of the targets."""
     rng = np.random.default_rng(0)
     task = "regression" if loss == "squared" else "classification"
     data = go.datasets.make_correlated_groups(N, D, Q, task=task, random_state=1)
@@ -62,8 +62,8 @@ def objective(loss, B, intercept, alpha, weights, scale):
     """The documented objective, from its definition."""
     X, Y, weight = make_data(loss)
     w, Z = weight / weight.sum(), X @ B + intercept
-    penalised = np.delete(B * scale[:, None], FREE, axis=0)
-    norms = np.sort(np.linalg.norm(penalised, axis=1))[::-1]
+    penalized = np.delete(B * scale[:, None], FREE, axis=0)
+    norms = np.sort(np.linalg.norm(penalized, axis=1))[::-1]
     if loss == "squared":
         value = 0.5 * np.sum(w[:, None] * (Y - Z) ** 2)
     else:
@@ -74,10 +74,10 @@ def objective(loss, B, intercept, alpha, weights, scale):
 def conic_minimum(loss, alpha, weights, scale, fit_intercept):
     """The minimum by a conic solver, from the definition as well."""
     X, Y, weight = make_data(loss)
-    w, penalised = weight / weight.sum(), np.delete(np.arange(D), FREE)
+    w, penalized = weight / weight.sum(), np.delete(np.arange(D), FREE)
     B, b = cp.Variable((D, Q)), cp.Variable((1, Q)) if fit_intercept else np.zeros((1, Q))
     Z = X @ B + np.ones((N, 1)) @ b
-    norms = cp.norm(cp.multiply(scale[penalised][:, None], B[penalised]), 2, axis=1)
+    norms = cp.norm(cp.multiply(scale[penalized][:, None], B[penalized]), 2, axis=1)
     steps = alpha * (weights - np.append(weights[1:], 0.0))
     penalty = sum(step * cp.sum_largest(norms, k + 1) for k, step in enumerate(steps) if step > 0)
     if loss == "squared":
@@ -121,7 +121,7 @@ def test_solvers_and_kinds_of_matrices_agree(loss, solver, kind):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(5))
-def test_dual_points_are_orthogonal_to_unpenalised_columns(loss, fit_intercept, seed):
+def test_dual_points_are_orthogonal_to_unpenalized_columns(loss, fit_intercept, seed):
     """Wherever the coefficients are, the certificate's point is feasible: its dual value bounds the minimum."""
     model = make_model(loss, fit_intercept=fit_intercept)
     problem = model.problem.with_lam(0.1 * model.alpha_max * model.sequence_weights)
@@ -141,7 +141,7 @@ def test_dual_points_are_orthogonal_to_unpenalised_columns(loss, fit_intercept, 
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_nothing_penalised_is_selected_from_alpha_max_up(loss):
+def test_nothing_penalized_is_selected_from_alpha_max_up(loss):
     model = make_model(loss)
     for factor in (1.0, 3.0):
         result = solve(model, factor * model.alpha_max)
@@ -153,7 +153,7 @@ def test_nothing_penalised_is_selected_from_alpha_max_up(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_screening_does_not_change_the_answer_and_spares_unpenalised_columns(loss):
+def test_screening_does_not_change_the_answer_and_spares_unpenalized_columns(loss):
     model = make_model(loss)
     screened, plain = (solve(model, 0.5 * model.alpha_max, screening=rule) for rule in ("safe", "none"))
     assert np.isin(FREE, screened.active).all()
@@ -165,7 +165,7 @@ def test_screening_does_not_change_the_answer_and_spares_unpenalised_columns(los
     assert not plain.B[proved].any()
 
 
-def test_least_squares_on_unpenalised_columns_is_the_null_model():
+def test_least_squares_on_unpenalized_columns_is_the_null_model():
     X, Y, weight = make_data("squared")
     model = make_model("squared")
     root = np.sqrt(weight / weight.sum())[:, None]
@@ -176,7 +176,7 @@ def test_least_squares_on_unpenalised_columns_is_the_null_model():
     np.testing.assert_allclose(result.B[FREE], coefficients[:-1], atol=1e-7 * np.abs(coefficients).max())
 
 
-def test_warm_start_with_coefficients_of_unpenalised_columns():
+def test_warm_start_with_coefficients_of_unpenalized_columns():
     model = make_model("multinomial")
     first = solve(model, 0.2 * model.alpha_max)
     start = model.start(first.B.T, first.intercept)
@@ -268,13 +268,13 @@ def test_coefficients_that_overflow_prove_nothing(loss):
 
 
 def least_squares_loss(columns, y):
-    """Of a constant and well-conditioned columns that span the same as the unpenalised ones."""
+    """Of a constant and well-conditioned columns that span the same as the unpenalized ones."""
     E = np.column_stack([np.ones(len(y)), columns])
     return 0.5 * np.mean((y - E @ np.linalg.lstsq(E, y, rcond=None)[0]) ** 2)
 
 
 @pytest.mark.parametrize("distance", [1e-3, 1e-5, 1e-7, 1e-9])
-def test_nearly_equal_unpenalised_columns_keep_their_difference(distance):
+def test_nearly_equal_unpenalized_columns_keep_their_difference(distance):
     """The difference of two columns explains the target, however small it is beside them."""
     rng = np.random.default_rng(0)
     u, z = rng.standard_normal((2, 60))
@@ -297,7 +297,7 @@ def test_powers_of_years_are_spanned():
     assert model.null_loss == pytest.approx(least_squares_loss(np.column_stack([x, x**2, x**3, x**4]), y), rel=1e-3)
 
 
-def test_what_is_left_of_a_penalised_column_counts_however_little_it_is():
+def test_what_is_left_of_a_penalized_column_counts_however_little_it_is():
     rng = np.random.default_rng(0)
     u, z = rng.standard_normal((2, 60))
     X = np.column_stack([u, 1e11 * u + z, rng.standard_normal((60, 3))])
@@ -310,7 +310,7 @@ def test_what_is_left_of_a_penalised_column_counts_however_little_it_is():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_an_unpenalised_constant_column_is_an_intercept(loss):
+def test_an_unpenalized_constant_column_is_an_intercept(loss):
     X, Y, _ = make_data(loss)
     X = np.column_stack([np.ones(N), X])
     settings = {"loss": loss, "standardize": True}
@@ -323,7 +323,7 @@ def test_an_unpenalised_constant_column_is_an_intercept(loss):
     np.testing.assert_allclose(found.B[0], expected.intercept, atol=1e-3 * np.abs(expected.intercept).max())
 
 
-def test_targets_that_unpenalised_columns_explain_count_in_rounding():
+def test_targets_that_unpenalized_columns_explain_count_in_rounding():
     """What is left of 1e12 after a projection carries the rounding of 1e12."""
     X, Y, _ = make_data("squared")
     y = 1e12 * X[:, 0] + Y[:, 0]
@@ -336,8 +336,8 @@ def test_targets_that_unpenalised_columns_explain_count_in_rounding():
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_unpenalised_coefficients_are_solved_to_machine_precision(fit_intercept, sparse):
-    """However loose the tolerance, the gradient along unpenalised columns and the constant vanishes."""
+def test_unpenalized_coefficients_are_solved_to_machine_precision(fit_intercept, sparse):
+    """However loose the tolerance, the gradient along unpenalized columns and the constant vanishes."""
     case = make_case(78, n=90, d=30, q=3, loss="multinomial", sparse=sparse, weighted=True, fraction=0.3)
     free = [2, 11]
     fit = go.group_owl_path(

@@ -159,7 +159,7 @@ def _path_starts(singles: list[Problem], quick: bool, thorough: bool) -> list[Pr
 
 
 def load(source: Source, folder: Path | None) -> tuple[np.ndarray | sp.csr_matrix, np.ndarray]:
-    """Centred (dense) data with columns of norm sqrt(n), and targets: centred responses or one-hot classes."""
+    """Centered (dense) data with columns of norm sqrt(n), and targets: centered responses or one-hot classes."""
     if source.name == "ar":
         X, Y = _correlated(source)
     elif source.name == "spectra":
@@ -186,11 +186,11 @@ def _correlated(source: Source):
 
 
 def _curves(source: Source):
-    """Each sample mixes a few broad peaks; neighbouring columns differ by little more than the noise of 1e-4."""
+    """Each sample mixes a few broad peaks; neighboring columns differ by little more than the noise of 1e-4."""
     rng = np.random.default_rng(0)
     grid = np.linspace(0.0, 1.0, source.d)
-    centres, widths = rng.uniform(0, 1, 8), rng.uniform(0.08, 0.25, 8)
-    peaks = np.exp(-0.5 * ((grid - centres[:, None]) / widths[:, None]) ** 2)
+    centers, widths = rng.uniform(0, 1, 8), rng.uniform(0.08, 0.25, 8)
+    peaks = np.exp(-0.5 * ((grid - centers[:, None]) / widths[:, None]) ** 2)
     amounts = rng.uniform(0.0, 1.0, (source.n, 8))
     X = amounts @ peaks + 1e-4 * rng.standard_normal((source.n, source.d))
     return X, amounts[:, : source.q] + 0.01 * rng.standard_normal((source.n, source.q))
@@ -198,7 +198,7 @@ def _curves(source: Source):
 
 def _standardize(X):
     n = X.shape[0]
-    if sp.issparse(X):  # centring would make it dense
+    if sp.issparse(X):  # centering would make it dense
         norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel())
         X = X[:, norms > 0]
         return sp.csr_matrix(X @ sp.diags(np.sqrt(n) / norms[norms > 0]))

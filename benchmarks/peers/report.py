@@ -27,7 +27,7 @@ each of the 100 strengths. The gap is relative to the loss at zero.
 - `> 30 s`: stopped. Those known to be slow are stopped early, which only understates how much slower they are;
   harder strengths of a case that was stopped are not run. `(gap 1e-5)`: its tightest tolerance reached no better;
   on paths it still counts as a rival if the median strength reached the gap.
-- Everyone gets `X` in its favourite memory order (by columns for coordinate descent, else by rows), centred and with
+- Everyone gets `X` in its favourite memory order (by columns for coordinate descent, else by rows), centered and with
   columns of norm sqrt(n). adelie gets a short path that ends at the strength asked for, which is its fastest way.
 - `groupowl in X^T Y` is its time over that of one product of X^T with the targets.
 - groupowl is `solve` with its defaults but no limit of steps, and `groupowl.path.solve_path`. apgd is

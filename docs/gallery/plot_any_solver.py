@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import groupowl as go
-from groupowl.plotting import COLOURS
+from groupowl.plotting import COLORS
 
 data = go.datasets.make_correlated_groups(80, 1500, 3, correlation=0.6, unit_norm=True, random_state=1)
 X, Y = data.X, data.Y
@@ -59,7 +59,7 @@ for name, (B, history) in runs.items():
     print(f"{name:<21} objective {objective:.7f}, gap {gap:.1e}, {steps:.0f} steps, {passes:.0f} passes")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-for (name, (_, history)), color, style in zip(runs.items(), (COLOURS[0], COLOURS[5]), ("-", "--"), strict=True):
+for (name, (_, history)), color, style in zip(runs.items(), (COLORS[0], COLORS[5]), ("-", "--"), strict=True):
     steps, passes, gaps, alive = history.T
     left.step(steps, alive, where="post", color=color, linestyle=style, linewidth=2, label=name)
     right.plot(passes, gaps, color=color, linestyle=style, linewidth=2, label=name)

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import groupowl as go
-from groupowl.plotting import COLOURS
+from groupowl.plotting import COLORS
 
 data = go.datasets.make_correlated_groups(120, 600, 3, correlation=0.6, unit_norm=True, random_state=0)
 weights = go.weights.oscar(600)
@@ -31,11 +31,11 @@ assert np.all(history.gap >= distance)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 visible = distance > 1e-11 * null_loss
-left.plot(history.iteration, history.gap / null_loss, color=COLOURS[2], linewidth=2, label="duality gap (proved)")
+left.plot(history.iteration, history.gap / null_loss, color=COLORS[2], linewidth=2, label="duality gap (proved)")
 left.plot(
     history.iteration[visible],
     distance[visible] / null_loss,
-    color=COLOURS[5],
+    color=COLORS[5],
     linestyle="--",
     linewidth=2,
     label="distance from the minimum",
@@ -43,7 +43,7 @@ left.plot(
 left.set(yscale="log", xlabel="iteration", ylabel="relative to the loss at zero")
 left.grid(color="0.9")
 left.legend()
-right.step(history.gap / null_loss, 600 - history.n_active, where="post", color=COLOURS[2], linewidth=2)
+right.step(history.gap / null_loss, 600 - history.n_active, where="post", color=COLORS[2], linewidth=2)
 right.axhline(
     600 - len(exact.support), color="0.5", linestyle=":", label=f"rows that are zero: {600 - len(exact.support)}"
 )
@@ -64,14 +64,14 @@ ax.plot(
     correlations[screened] / lam[0],
     history.gap[run.screened_at[screened]] / null_loss,
     "o",
-    color=COLOURS[2],
+    color=COLORS[2],
     markersize=4,
     alpha=0.5,
     label="proved zero, at this gap",
 )
 for j in exact.support:
     ax.axvline(
-        correlations[j] / lam[0], color=COLOURS[5], linewidth=0.8, label="selected" if j == exact.support[0] else None
+        correlations[j] / lam[0], color=COLORS[5], linewidth=0.8, label="selected" if j == exact.support[0] else None
     )
 ax.set(yscale="log", xlabel="correlation with the dual point / largest weight", ylabel="relative gap at the proof")
 ax.legend(loc="lower left")

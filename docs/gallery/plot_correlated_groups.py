@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.linear_model import lasso_path
 
 import groupowl as go
-from groupowl.plotting import COLOURS
+from groupowl.plotting import COLORS
 
 N_FEATURES, N_TRUE = 200, 25
 
@@ -81,7 +81,7 @@ for name, B in fits.items():
 
 figure, panels = plt.subplots(4, 1, figsize=(9, 7), sharex=True, layout="constrained")
 rows = {"truth": data.B, **fits}
-colors = (COLOURS[0], COLOURS[5], COLOURS[1], COLOURS[2])
+colors = (COLORS[0], COLORS[5], COLORS[1], COLORS[2])
 for ax, (name, B), color in zip(panels, rows.items(), colors, strict=True):
     norms = np.linalg.norm(B, axis=1)
     for start in np.flatnonzero(true)[::5]:
@@ -110,7 +110,7 @@ for ax, values, label in zip(
     panels, (hits, errors), (f"true features selected, of {N_TRUE}", "error of the direction of B"), strict=True
 ):
     ax.plot(np.transpose(values), color="0.7", linewidth=1, marker="o", markersize=4)
-    ax.plot(np.mean(values, axis=0), color=COLOURS[2], linewidth=3, marker="s", label="mean")
+    ax.plot(np.mean(values, axis=0), color=COLORS[2], linewidth=3, marker="s", label="mean")
     ax.set(xticks=[0, 1, 2], xticklabels=[name.replace(", ", "\n") for name in names], xlim=(-0.3, 2.3), ylabel=label)
     ax.set_ylim(bottom=0)
     ax.legend(loc="lower right" if ax is panels[0] else "lower left")

@@ -14,7 +14,7 @@ import numpy as np
 from dask.callbacks import Callback
 
 import groupowl as go
-from groupowl.plotting import COLOURS
+from groupowl.plotting import COLORS
 
 data = go.datasets.make_correlated_groups(4000, 300, 3, task="classification", correlation=0.7, random_state=0)
 X, Y = da.from_array(data.X, chunks=(1000, 300)), da.from_array(data.Y, chunks=(1000, 3))
@@ -63,12 +63,12 @@ print(f"{counter.graphs} task graphs, {counter.tasks} tasks on 4 blocks of X")
 local = go.solve(data.X, data.Y, lam, loss="multinomial", fit_intercept=True)
 graphs, _, gaps, _ = np.transpose(record)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-left.plot(graphs, gaps, color=COLOURS[2], marker="o", linewidth=2)
+left.plot(graphs, gaps, color=COLORS[2], marker="o", linewidth=2)
 left.set(yscale="log", xlabel="task graphs run", ylabel="duality gap")
 left.set_xlim(left=0)
 left.grid(color="0.9")
 right.axline((0, 0), slope=1, color="0.7", linewidth=1)
-right.plot(local.B.ravel(), result.B.ravel(), "o", color=COLOURS[5], markersize=4)
+right.plot(local.B.ravel(), result.B.ravel(), "o", color=COLORS[5], markersize=4)
 right.set(xlabel="coefficient, X in memory", ylabel="coefficient, X in Dask")
 print(f"largest difference of coefficients: {np.abs(local.B - result.B).max():.1e}")
 

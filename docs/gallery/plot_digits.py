@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 import groupowl as go
-from groupowl.plotting import COLOURS
+from groupowl.plotting import COLORS
 
 digits = load_digits()
 X, X_new, y, y_new = train_test_split(
@@ -32,7 +32,7 @@ is_selected = np.any(coefs != 0, axis=0)
 entry = np.where(is_selected.any(axis=1), path.alphas[is_selected.argmax(axis=1)] / path.alpha_max, np.nan)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), width_ratios=(1.4, 1), layout="constrained")
-left.plot(path.n_selected, accuracy, color=COLOURS[2], marker="o")
+left.plot(path.n_selected, accuracy, color=COLORS[2], marker="o")
 left.set(xlabel="pixels selected, of 64", ylabel="accuracy on held-out digits", ylim=(0, 1))
 left.grid(color="0.9")
 image = right.imshow(np.log10(entry).reshape(8, 8), cmap="viridis")

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import groupowl as go
-from groupowl.plotting import COLOURS
+from groupowl.plotting import COLORS
 
 N_SAMPLES, N_FEATURES = 30_000, 400
 data = go.datasets.make_correlated_groups(
@@ -63,7 +63,7 @@ for name, (path, record, design) in fits.items():
 # one pass, and the columns of working sets are read once and kept. Here that makes two passes for each alpha.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), width_ratios=(1.5, 1), layout="constrained")
-styles = zip(fits.items(), (COLOURS[2], COLOURS[5]), ("-", "--"), strict=True)
+styles = zip(fits.items(), (COLORS[2], COLORS[5]), ("-", "--"), strict=True)
 for (name, (path, record, _)), color, style in styles:
     last = [record[record[:, 0] == i, 1].max() for i in range(len(path))]
     left.step(np.arange(1, len(path) + 1), last, where="mid", color=color, linestyle=style, linewidth=2, label=name)
@@ -71,7 +71,7 @@ left.set(xlabel="alphas solved", ylabel="times that the file was read", ylim=(0,
 left.grid(color="0.9")
 left.legend(loc="upper left")
 megabytes = [design.bytes_read / 1e6 for _, _, design in fits.values()]
-bars = right.bar(["squared", "multinomial"], megabytes, color=[COLOURS[2], COLOURS[5]], width=0.6)
+bars = right.bar(["squared", "multinomial"], megabytes, color=[COLORS[2], COLORS[5]], width=0.6)
 right.bar_label(bars, labels=[f"{value:.0f} MB" for value in megabytes], padding=3)
 right.axhline(file.stat().st_size / 1e6, color="0.4", linestyle=":", label="size of the file")
 right.set(ylabel="MB read for the whole path", ylim=(0, 1.15 * max(megabytes)))

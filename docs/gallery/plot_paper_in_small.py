@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import groupowl as go
-from groupowl.plotting import COLOURS
+from groupowl.plotting import COLORS
 
 data = go.datasets.make_correlated_groups(150, 1000, 4, correlation=0.9, unit_norm=True, random_state=0)
 weights = go.weights.oscar(1000)
@@ -45,7 +45,7 @@ for fraction in fractions:
 
 positions = np.arange(len(fractions))
 figure, ax = plt.subplots(figsize=(9, 4), layout="constrained")
-for shift, name, color in zip((-0.27, 0, 0.27), solvers, (COLOURS[0], COLOURS[1], COLOURS[2]), strict=True):
+for shift, name, color in zip((-0.27, 0, 0.27), solvers, (COLORS[0], COLORS[1], COLORS[2]), strict=True):
     passes = [runs[name, fraction].n_passes for fraction in fractions]
     bars = ax.bar(positions + shift, passes, width=0.25, color=color, label=name)
     ax.bar_label(bars, labels=[f"{value:.0f}" for value in passes], padding=2, fontsize=9)
@@ -62,7 +62,7 @@ ax.legend(loc="upper left")
 figure, panels = plt.subplots(1, len(fractions), figsize=(9, 3.8), sharey=True, layout="constrained")
 stages = np.array([0.2, 0.4, 0.6, 0.8, 1.0])
 for ax, fraction in zip(panels, fractions, strict=True):
-    for shift, name, color in zip((-0.2, 0.2), list(solvers)[1:], (COLOURS[1], COLOURS[2]), strict=True):
+    for shift, name, color in zip((-0.2, 0.2), list(solvers)[1:], (COLORS[1], COLORS[2]), strict=True):
         run = runs[name, fraction]
         reached = np.searchsorted(run.history.iteration, stages * run.history.iteration[-1], side="right") - 1
         ax.bar(np.arange(5) + shift, 100 * (1 - run.history.n_active[reached] / 1000), 0.38, color=color, label=name)

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import groupowl as go
-from groupowl.plotting import COLOURS, ClusterDisplay, CoefficientPathDisplay, label_log_axis
+from groupowl.plotting import COLORS, ClusterDisplay, CoefficientPathDisplay, label_log_axis
 
 data = go.datasets.make_correlated_groups(
     100,
@@ -43,8 +43,8 @@ CoefficientPathDisplay.from_result(path, feature_names=names, ax=ax)
 
 n_clusters = np.array([point.clusters.max(initial=0) for point in path])
 figure, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
-ax.plot(path.alphas, path.n_selected, color=COLOURS[2], linewidth=2, label="features selected")
-ax.plot(path.alphas, n_clusters, color=COLOURS[5], linewidth=2, linestyle="--", label="clusters")
+ax.plot(path.alphas, path.n_selected, color=COLORS[2], linewidth=2, label="features selected")
+ax.plot(path.alphas, n_clusters, color=COLORS[5], linewidth=2, linestyle="--", label="clusters")
 ax.axhline(16, color="0.6", linewidth=1, linestyle=":", label="features that matter: 16, in 4 groups")
 ax.set(xscale="log", xlabel="alpha", ylabel="number", xlim=(path.alphas[0], path.alphas[-1]))
 label_log_axis(ax.xaxis)

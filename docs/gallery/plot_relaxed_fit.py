@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import groupowl as go
-from groupowl.plotting import COLOURS, CrossValidationDisplay, label_log_axis
+from groupowl.plotting import COLORS, CrossValidationDisplay, label_log_axis
 
 settings = {"n_informative": 12, "group_size": 3, "structure": "block", "correlation": 0.5, "random_state": 2}
 data = go.datasets.make_correlated_groups(1000, 120, 3, signal_to_noise=2.0, **settings)
@@ -34,7 +34,7 @@ for alpha in alphas:
     n_selected.append(len(model.selected_features_))
 
 figure, ax = plt.subplots(figsize=(8.5, 4.2), layout="constrained")
-for (name, values), color, style in zip(errors.items(), (COLOURS[0], COLOURS[5]), ("-", "--"), strict=True):
+for (name, values), color, style in zip(errors.items(), (COLORS[0], COLORS[5]), ("-", "--"), strict=True):
     best = int(np.argmin(values))
     ax.plot(alphas, values, color=color, linestyle=style, linewidth=2, label=f"{name}, {n_selected[best]} features")
     ax.plot(alphas[best], values[best], "o", color=color)
@@ -57,8 +57,8 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained
 CrossValidationDisplay.from_estimator(model, ax=left)
 truth = data.B[true].T.ravel() / factor
 for name, coef, color, marker in (
-    ("penalized", model.penalized_coef_, COLOURS[0], "x"),
-    ("relaxed", model.coef_, COLOURS[5], "o"),
+    ("penalized", model.penalized_coef_, COLORS[0], "x"),
+    ("relaxed", model.coef_, COLORS[5], "o"),
 ):
     right.plot(truth, coef[:, true].ravel(), marker, color=color, label=name, alpha=0.8)
 right.axline((0, 0), slope=1, color="0.6", linewidth=1)

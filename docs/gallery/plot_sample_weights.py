@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import groupowl as go
-from groupowl.plotting import COLOURS, label_log_axis
+from groupowl.plotting import COLORS, label_log_axis
 
 settings = {"n_informative": 12, "group_size": 3, "structure": "block", "correlation": 0.8, "random_state": 5}
 clean = go.datasets.make_correlated_groups(300, 100, 3, signal_to_noise=20.0, **settings)
@@ -42,7 +42,7 @@ paths = {
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 target = clean.B.T / scale
-styles = zip(paths.items(), (COLOURS[0], COLOURS[1], COLOURS[2]), ("-", "--", "-."), strict=True)
+styles = zip(paths.items(), (COLORS[0], COLORS[1], COLORS[2]), ("-", "--", "-."), strict=True)
 for (name, path), color, style in styles:
     errors = np.linalg.norm(path.coefs - target[:, :, None], axis=(0, 1)) / np.linalg.norm(target)
     best = int(np.argmin(errors))
@@ -53,7 +53,7 @@ left.set(xscale="log", xlim=(1, 0.02), xlabel="alpha / alpha_max", ylabel="relat
 left.set_ylim(bottom=0)
 label_log_axis(left.xaxis)
 left.legend(loc="upper center")
-for name, color, marker in (("all samples alike", COLOURS[0], "x"), ("weighted by precision", COLOURS[2], "o")):
+for name, color, marker in (("all samples alike", COLORS[0], "x"), ("weighted by precision", COLORS[2], "o")):
     path = paths[name]
     best = np.argmin(np.linalg.norm(path.coefs - target[:, :, None], axis=(0, 1)))
     right.plot(target.ravel(), path.coefs[:, :, best].ravel(), marker, color=color, label=name, markersize=5, alpha=0.7)

@@ -10,7 +10,7 @@ Zhang, ``"safe"`` (the default) one that always keeps a subset of its rows, and 
 import matplotlib.pyplot as plt
 
 import groupowl as go
-from groupowl.plotting import COLOURS, plot_rows_kept
+from groupowl.plotting import COLORS, plot_rows_kept
 
 data = go.datasets.make_correlated_groups(100, 1500, 3, correlation=0.7, unit_norm=True, random_state=0)
 sequences = {"OSCAR weights": go.weights.oscar(1500), "linear weights": go.weights.linear(1500)}
@@ -65,7 +65,7 @@ figure, panels = plt.subplots(1, 2, figsize=(9, 3), sharey=True, layout="constra
 for ax, (title, by_rule) in zip(panels, runs.items(), strict=True):
     by_rule["default solver"] = solve(sequences[title])
     passes = [run.n_passes for run in by_rule.values()]
-    bars = ax.barh(list(by_rule), passes, color=COLOURS[2])
+    bars = ax.barh(list(by_rule), passes, color=COLORS[2])
     ax.bar_label(bars, labels=[f"{value:.1f}" for value in passes], padding=4)
     ax.set(title=title, xscale="log", xlabel="passes to a relative gap of 1e-7", xlim=(1, 4000))
 panels[0].invert_yaxis()

@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import train_test_split
 
 import groupowl as go
-from groupowl.plotting import COLOURS
+from groupowl.plotting import COLORS
 
 TOPICS = {
     "cooking": "oven flour butter simmer garlic pan recipe dough salt taste whisk onion",
@@ -61,5 +61,5 @@ print("selected as well:", *sorted(set(selected) - known))
 figure, panels = plt.subplots(1, 4, figsize=(9, 4.2), sharex=True, layout="constrained")
 for ax, topic, coef in zip(panels, model.classes_, model.coef_, strict=True):
     top = np.argsort(coef)[-12:]
-    ax.barh(words[top], coef[top], color=COLOURS[2])
+    ax.barh(words[top], coef[top], color=COLORS[2])
     ax.set(title=topic, xlabel="coefficient")

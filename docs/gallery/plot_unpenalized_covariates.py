@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import groupowl as go
-from groupowl.plotting import COLOURS, CoefficientPathDisplay
+from groupowl.plotting import COLORS, CoefficientPathDisplay
 
 rng = np.random.default_rng(0)
 data = go.datasets.make_correlated_groups(
@@ -61,12 +61,12 @@ figure, panels = plt.subplots(1, 3, figsize=(9, 3.8), sharey=True, layout="const
 for ax, (name, path) in zip(panels, paths.items(), strict=True):
     is_gene = path.clusters[:120] > 0
     true, false = is_gene[data.groups > 0].sum(axis=0), is_gene[follows_batch].sum(axis=0)
-    ax.step(path.alphas / path.alpha_max, true, where="post", color=COLOURS[2], linewidth=2, label="true genes, of 8")
+    ax.step(path.alphas / path.alpha_max, true, where="post", color=COLORS[2], linewidth=2, label="true genes, of 8")
     ax.step(
         path.alphas / path.alpha_max,
         false,
         where="post",
-        color=COLOURS[5],
+        color=COLORS[5],
         linestyle="--",
         linewidth=2,
         label="genes of the batch, of 20",

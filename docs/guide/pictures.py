@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import groupowl as go
 from groupowl.plotting import (
-    COLOURS,
+    COLORS,
     LINE_STYLES,
     CoefficientPathDisplay,
     CrossValidationDisplay,
@@ -19,7 +19,7 @@ from groupowl.plotting import (
 
 FloatArray = NDArray[np.float64]
 
-BLACK, ORANGE, BLUE, PINK, GREEN, RED, _ = COLOURS
+BLACK, ORANGE, BLUE, PINK, GREEN, RED, _ = COLORS
 #: Size of the group in :func:`twins`, and how many other features there are.
 GROUP, OTHERS = 5, 25
 #: Resamples in :func:`one_or_all`, and their alpha as a share of the largest.
@@ -94,7 +94,7 @@ def merging_paths() -> None:
         norms = np.linalg.norm(path.coefs, axis=0)
         ax.plot(path.alphas, norms[GROUP:].T, color="0.75", linewidth=1.0)
         for j in range(GROUP):
-            ax.plot(path.alphas, norms[j], color=COLOURS[j], linestyle=LINE_STYLES[j], label=f"feature {j + 1}")
+            ax.plot(path.alphas, norms[j], color=COLORS[j], linestyle=LINE_STYLES[j], label=f"feature {j + 1}")
         ax.set_xscale("log")
         label_log_axis(ax.xaxis)
         ax.invert_xaxis()
@@ -117,7 +117,7 @@ def weight_sequences() -> None:
         "chi, 3 tasks": go.weights.chi(d, 3),
     }
     _, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
-    for (name, weights), color, style in zip(sequences.items(), COLOURS, LINE_STYLES, strict=False):
+    for (name, weights), color, style in zip(sequences.items(), COLORS, LINE_STYLES, strict=False):
         ax.plot(np.arange(1, d + 1), weights, color=color, linestyle=style, label=name)
     ax.set(xlabel="rank of the feature, by the norm of its coefficients", ylabel="weight", ylim=(0, 1.05))
     ax.legend(frameon=False, ncols=2)

@@ -40,7 +40,7 @@ def run(monkeypatch):
 def assert_is_a_picture(path):
     pixels = imread(path)[..., :3]
     assert min(pixels.shape[:2]) > 300
-    assert len(set(map(bytes, pixels.reshape(-1, 3)))) > 50  # colours, and grey levels at their edges
+    assert len(set(map(bytes, pixels.reshape(-1, 3)))) > 50  # colors, and gray levels at their edges
 
 
 def assert_one_line(result, *parts):

@@ -41,7 +41,7 @@ def scaled(X=FEATURES):
     return X / np.maximum(np.abs(X).max(axis=0), 1e-300)
 
 
-def centred(Y):
+def centered(Y):
     return Y - Y.mean(axis=0)
 
 
@@ -115,7 +115,7 @@ def test_entries_are_complete(name):
     assert len(entry.source) > 10
     assert entry.files[0][0].endswith(".npz")
     assert entry.n_labels >= entry.n_tasks
-    assert entry.preprocessing.endswith(("one-hot.", "centred."))
+    assert entry.preprocessing.endswith(("one-hot.", "centered."))
 
 
 def test_stand_ins_have_the_settings_of_what_they_replace():
@@ -140,11 +140,11 @@ def test_no_file_belongs_to_two_sets():
 def test_preprocessing_is_told_in_words():
     assert DATASETS["IndoorLoc"].preprocessing == (
         "Training and validation rows count. Signals are counted from -105 dBm; those not heard (100) are 0. "
-        "All features are divided by the largest absolute value of the matrix. Targets are centred."
+        "All features are divided by the largest absolute value of the matrix. Targets are centered."
     )
     assert DATASETS["Bookmarks"].preprocessing == (
         "All rows count. Of 208 labels, the first 20 count. "
-        "Each column is divided by its largest absolute value. Targets are centred."
+        "Each column is divided by its largest absolute value. Targets are centered."
     )
     assert "Of 65 classes, the first 30 count." in DATASETS["Reuters21578"].preprocessing
 
@@ -225,7 +225,7 @@ def test_npz_sparse(tmp_path):
     path = write_npz(tmp_path / "plantgo.npz", sp.csr_array(FEATURES), Y=LABELS.astype(np.uint8))
     dataset = load_dataset(tiny("PlantGO"), path)
     assert dataset.X.format == "csr"
-    assert_holds(dataset, scaled(), centred(LABELS))
+    assert_holds(dataset, scaled(), centered(LABELS))
     assert (dataset.name, dataset.loss, dataset.solver, dataset.tau) == ("PlantGO", "squared", "apgd", 3.0)
     assert dataset.notes == ()
     assert dataset.stands_in_for is None
@@ -284,7 +284,7 @@ def test_arff(tmp_path, sparse, labels_first, compress):
     dataset = load_dataset(tiny("PlantGO", labels_first=labels_first), path)
     assert dataset.X.format == "csr"
     assert dataset.X.indices.dtype == dataset.X.indptr.dtype == np.int32
-    assert_holds(dataset, scaled(), centred(LABELS))
+    assert_holds(dataset, scaled(), centered(LABELS))
 
 
 @pytest.mark.parametrize("count", [4, -4])
@@ -292,21 +292,21 @@ def test_mekas_note_says_where_labels_are(tmp_path, count):
     """It stands in the name of the relation, and wins over the table."""
     text = arff_text(FEATURES, LABELS, sparse=True, labels_first=count > 0, relation=f"tiny: -C {count}")
     path = write(tmp_path / "PlantGO.arff", text)
-    assert_holds(load_dataset(tiny("PlantGO", labels_first=count < 0), path), scaled(), centred(LABELS))
+    assert_holds(load_dataset(tiny("PlantGO", labels_first=count < 0), path), scaled(), centered(LABELS))
 
 
 def test_arff_in_two_parts(tmp_path):
     for name, rows in (("PlantGO-train.arff", slice(6)), ("PlantGO-test.arff", slice(6, None))):
         write(tmp_path / name, arff_text(FEATURES[rows], LABELS[rows], sparse=True))
     for name in ("PlantGO-train.arff", "PlantGO-test.arff"):
-        assert_holds(load_dataset(tiny("PlantGO"), tmp_path / name), scaled(), centred(LABELS))
+        assert_holds(load_dataset(tiny("PlantGO"), tmp_path / name), scaled(), centered(LABELS))
 
 
 def test_a_row_of_zeros_in_sparse_arff(tmp_path):
     X, labels = FEATURES * (np.arange(9) != 4)[:, None], LABELS * (np.arange(9) != 4)[:, None]
     path = write(tmp_path / "PlantGO.arff", arff_text(X, labels, sparse=True))
     assert "\n{}\n" in path.read_text()
-    assert_holds(load_dataset(tiny("PlantGO"), path), scaled(X), centred(labels))
+    assert_holds(load_dataset(tiny("PlantGO"), path), scaled(X), centered(labels))
 
 
 def test_csv_in_two_parts(tmp_path):
@@ -316,7 +316,7 @@ def test_csv_in_two_parts(tmp_path):
     write_signals(tmp_path / "validationData.csv", levels[3:], places[3:])
     ((entry, path),) = find_datasets(tmp_path)[0]
     dataset = load_dataset(replace(entry, n_samples=4, n_features=3), path)
-    assert_holds(dataset, np.array([[1, 0, 50], [105, 0, 0], [25, 0, 75], [0, 0, 0]]) / 105, centred(places))
+    assert_holds(dataset, np.array([[1, 0, 50], [105, 0, 0], [25, 0, 75], [0, 0, 0]]) / 105, centered(places))
     assert dataset.notes == ()
 
 
@@ -367,7 +367,7 @@ def test_matlab_training_split(tmp_path):
 def test_the_first_labels_count(tmp_path):
     path = write(tmp_path / "bookmarks.arff", arff_text(FEATURES, LABELS, sparse=True))
     dataset = load_dataset(tiny("Bookmarks", n_tasks=2, labels_in_file=4), path)
-    assert_holds(dataset, scaled(), centred(LABELS[:, :2]))
+    assert_holds(dataset, scaled(), centered(LABELS[:, :2]))
     assert dataset.notes == ()
 
 
@@ -381,7 +381,7 @@ def test_the_first_classes_count(tmp_path):
 def test_the_first_rows_count(tmp_path):
     path = write(tmp_path / "EukaryoteGO.arff", arff_text(FEATURES, LABELS, sparse=True))
     dataset = load_dataset(tiny("EukaryoteGO", n_samples=6, training_rows=6), path)
-    assert_holds(dataset, scaled(FEATURES[:6]), centred(LABELS[:6]))
+    assert_holds(dataset, scaled(FEATURES[:6]), centered(LABELS[:6]))
     assert dataset.notes == ()
 
 

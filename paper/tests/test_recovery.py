@@ -450,5 +450,5 @@ def test_figure_names_the_methods_once_each(report):
     assert [text.get_text() for text in legend.get_texts()] == [
         "L2,1 (MultiTaskLasso)", "Group OWL, OSCAR", "Group OWL, linear", "Group OWL, BH", "Group OWL, chi",
     ]  # fmt: skip
-    colours = {handle.lines[0].get_color() for handle in recovery_figure(report).axes[0].containers}
-    assert len(colours) == len(METHODS)
+    colors = {handle.lines[0].get_color() for handle in recovery_figure(report).axes[0].containers}
+    assert len(colors) == len(METHODS)

@@ -124,7 +124,7 @@ def resolve_columns(argument: str, columns: Any, n_features: int, names: Iterabl
     known = None if names is None else list(names)
     found = sorted({_column_index(argument, item, n_features, known) for item in given})
     if n_features and len(found) == n_features:
-        raise ValueError(f"{argument} has all {n_features} features: at least one must be penalised.")
+        raise ValueError(f"{argument} has all {n_features} features: at least one must be penalized.")
     return np.array(found, dtype=np.intp)
 
 

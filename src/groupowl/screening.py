@@ -209,7 +209,7 @@ class SafeScreener:
     loss : {"squared", "multinomial"} or Loss, default="squared"
         Loss, summed over samples.
     fit_intercept : bool, default=False
-        Whether the model has an unpenalised intercept.
+        Whether the model has an unpenalized intercept.
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights of the samples.
     rule : {"safe", "paper"}, default="safe"

@@ -40,7 +40,7 @@ def oscar(n_features: int, *, ratio: float = 1.0) -> FloatArray:
     n_features : int
         Number of features d.
     ratio : float, default=1.0
-        ``d alpha_2 / alpha_1`` in the paper's parametrisation; 1 is the paper's setting, 0 is constant.
+        ``d alpha_2 / alpha_1`` in the paper's parametrization; 1 is the paper's setting, 0 is constant.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def _scaled(weights: FloatArray) -> FloatArray:
 
 
 def oscar_lam(n_features: int, alpha_1: float, alpha_2: float) -> FloatArray:
-    """OSCAR weights in the paper's parametrisation, ``lam_i = alpha_1 + alpha_2 (d - i)``, unscaled.
+    """OSCAR weights in the paper's parametrization, ``lam_i = alpha_1 + alpha_2 (d - i)``, unscaled.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
     if sequence[0] == 0:
         raise ValueError(
             f"{argument} is all zero: without a penalty there is nothing to certify. Use a positive first "
-            f"weight, or an unpenalised model."
+            f"weight, or an unpenalized model."
         )
     check_strengths(argument, sequence[sequence > 0.0])
     return sequence

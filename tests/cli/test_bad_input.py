@@ -223,7 +223,7 @@ OPTIONS = {
         GOOD, ("--unpenalized: {file} has no column",), arguments=("--targets", "y", "--unpenalized", "zz")
     ),
     "all unpenalized": Bad(
-        GOOD, ("at least one must be penalised",), arguments=("--targets", "y", "--unpenalized", "a,b")
+        GOOD, ("at least one must be penalized",), arguments=("--targets", "y", "--unpenalized", "a,b")
     ),
     "target and dropped": Bad(GOOD, ("is also in --drop",), arguments=("--targets", "y", "--drop", "y")),
     "no file of targets": Bad(

@@ -59,7 +59,7 @@ def blank_figures(monkeypatch):
 def assert_is_a_picture(path):
     pixels = imread(path)[..., :3]
     assert min(pixels.shape[:2]) > 300
-    assert len(set(map(bytes, pixels.reshape(-1, 3)))) > 50  # colours, and grey levels at their edges
+    assert len(set(map(bytes, pixels.reshape(-1, 3)))) > 50  # colors, and gray levels at their edges
 
 
 # The demo as a function -------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ def test_help_shows_an_example(run, name):
 
 def test_help_names_no_values_of_flags_and_breaks_no_word(run):
     lines = run("cv", "--help").output.splitlines()
-    (flag,) = [line for line in lines if "--standardize" in line and "Penalise" in line]
+    (flag,) = [line for line in lines if "--standardize" in line and "Penalize" in line]
     assert "bool" not in flag
     words = " ".join(line.strip("│ ") for line in lines)
     assert "classification" in words

@@ -363,7 +363,7 @@ def test_accuracy_of_folds_that_train_on_one_class(run, tmp_path):
 
 
 def test_accuracy_of_folds_with_all_options(run, classes):
-    """Weighted, standardised, with an unpenalised column, of two sequences, and whatever the number of jobs."""
+    """Weighted, standardized, with an unpenalized column, of two sequences, and whatever the number of jobs."""
     arguments = ["--targets", "kind", "--sample-weight", "w", "--standardize", "--unpenalized", "gene1"]
     arguments += ["--weights", "bh,constant", "--alphas", 6, "--json"]
     frame = pd.read_csv(classes).assign(w=[1, 2] * 30)

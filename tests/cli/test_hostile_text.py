@@ -16,7 +16,7 @@ from cli_support import make_data, write_csv
 from groupowl._text import printable
 from groupowl.cli.terminal import PlainConsole, Stages, progress_bar
 
-# Colours, a title of the window, a cleared screen, a bell, C1 controls, the other direction, half a character.
+# Colors, a title of the window, a cleared screen, a bell, C1 controls, the other direction, half a character.
 CONTROLS = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[2J \x9b2J \x7f \x08 \u202eturned\u202c \u2066\u2069"
 UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 MARKUP = "[red]x[/red]"

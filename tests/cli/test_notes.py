@@ -55,7 +55,7 @@ def test_columns_of_very_different_sizes(numbers):
 
 
 def test_sizes_that_do_not_matter(numbers):
-    """Standardised, not penalised, nearly alike, constant, or on disk."""
+    """Standardized, not penalized, nearly alike, constant, or on disk."""
     table = table_of(rate=numbers, income=3e4 * numbers[::-1])
     assert data_notes(table, standardized=True) == []
     assert data_notes(changed(table, unpenalized=("income",)), standardized=False) == []

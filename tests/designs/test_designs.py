@@ -1,4 +1,4 @@
-"""The contract of a design, run over every kind of input and every standardisation; then the large cases.
+"""The contract of a design, run over every kind of input and every standardization; then the large cases.
 
 A new kind of matrix joins with one line in ``INPUTS``.
 """
@@ -106,9 +106,9 @@ INPUTS = {
 }
 WRAPPERS = {
     "plain": (False, False),
-    "centred": (True, False),
+    "centered": (True, False),
     "scaled": (False, True),
-    "standardised": (True, True),
+    "standardized": (True, True),
 }
 # Inputs that reach a design in a form of their own meet every wrapper; the others become one of those.
 STORED_AS_GIVEN = [kind for kind in INPUTS if kind.startswith(("C ", "F ", "slice", "cs", "unsorted"))]
@@ -116,7 +116,7 @@ CASES = [
     (kind, wrapper)
     for kind in INPUTS
     for wrapper in WRAPPERS
-    if wrapper in ("plain", "standardised") or kind in STORED_AS_GIVEN
+    if wrapper in ("plain", "standardized") or kind in STORED_AS_GIVEN
 ]
 
 
@@ -138,7 +138,7 @@ class Case:
     base: Design
     X: Any
     A: np.ndarray  # the input as a dense array
-    S: np.ndarray  # the standardised array
+    S: np.ndarray  # the standardized array
     size: np.ndarray  # absolute values that products add up, for error bounds
     scaled: np.ndarray  # the input times the inverse scale: rows that products really read
     w: np.ndarray
@@ -147,7 +147,7 @@ class Case:
         return np.random.default_rng(seed).standard_normal(shape)
 
 
-def reference_standardised(A, w, center, scale):
+def reference_standardized(A, w, center, scale):
     """Plainly: mean and deviation by their definition; columns without variation are zero."""
     if not (center or scale):
         return A, np.zeros(A.shape[1]), np.ones(A.shape[1])
@@ -168,7 +168,7 @@ def make_case(kind, wrapper, seed=0):
     base = as_design(X)
     center, scale = WRAPPERS[wrapper]
     design = standardize(base, w, center=center, scale=scale)
-    S, shift, inverse = reference_standardised(A, w, center, scale)
+    S, shift, inverse = reference_standardized(A, w, center, scale)
     return Case(design, base, X, A, S, (np.abs(A) + np.abs(shift)) * inverse, A * inverse, w)
 
 
@@ -315,7 +315,7 @@ class TestContract:
             assert_close(case.design.gram(left, right, case.w), expected, 4 * size)
 
     def test_input_coefficients(self, case):
-        """The model on standardised columns is this model on the input."""
+        """The model on standardized columns is this model on the input."""
         B = case.draw((D, 3))
         B_input, shift = case.design.input_coefficients(B)
         assert shift.shape == (3,)
@@ -343,7 +343,7 @@ class TestContract:
         few, some = np.array([1, 4, 9]), np.array([0, 5, 6, 9])
         B, T = case.draw((D, 2)), case.draw((N, 2))
         B[~case.S.any(axis=0)] = 1.0
-        assert passes.total == 0.0  # checks and standardisation are not products
+        assert passes.total == 0.0  # checks and standardization are not products
         expected = np.count_nonzero(design.input_coefficients(B)[0].any(axis=1)) / D
         assert cost(lambda: design.matmul(B)) == pytest.approx(1.0, abs=1 - expected + 1e-12)
         assert cost(lambda: design.rmatmul(T)) == pytest.approx(1.0)
@@ -377,7 +377,7 @@ class TestContract:
         for old, new in zip(before, state(X), strict=True):
             np.testing.assert_array_equal(old, new)
 
-    def test_constant_columns_are_exact_zeros_once_standardised(self, case, wrapper):
+    def test_constant_columns_are_exact_zeros_once_standardized(self, case, wrapper):
         if wrapper == "plain":
             return
         T, B = case.draw((N, 2)), np.zeros((D, 2))
@@ -393,13 +393,13 @@ class TestContract:
 
 
 def test_column_norms_of_a_constant_column_about_any_center():
-    """A standardised constant column is zero, so about c its norm is ``|c| sqrt(W)``."""
+    """A standardized constant column is zero, so about c its norm is ``|c| sqrt(W)``."""
     w = np.array([[1.0], [2.0], [1.0]])
     design = standardize(as_design(np.c_[np.full(3, 7.0), np.arange(3.0)]), w, center=True, scale=True)
     assert design.column_norms(w, np.array([3.0, 0.0]))[0] == pytest.approx(6.0)
 
 
-def test_no_standardisation_is_the_design_itself():
+def test_no_standardization_is_the_design_itself():
     design = as_design(np.eye(3))
     assert standardize(design, np.ones((3, 1)), center=False, scale=False) is design
     assert as_design(design) is design
@@ -426,8 +426,8 @@ def test_restriction_owns_its_columns():
         assert not np.shares_memory(stored, data.data if sp.issparse(data) else data)
 
 
-def test_standardised_columns_have_mean_zero_and_deviation_one():
-    case = make_case("csr float32", "standardised")
+def test_standardized_columns_have_mean_zero_and_deviation_one():
+    case = make_case("csr float32", "standardized")
     varies = case.S.any(axis=0)
     np.testing.assert_allclose(case.design.column_means(case.w), 0.0, rtol=0, atol=1e-14)
     deviations = case.design.column_norms(case.w) / np.sqrt(case.w.sum())

@@ -1,4 +1,4 @@
-"""Designs with unpenalised columns projected out, against the dense matrix that they stand for."""
+"""Designs with unpenalized columns projected out, against the dense matrix that they stand for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from groupowl.designs import as_design, largest_square, project_out, standardize
 
 N, D = 30, 9
 FREE = np.array([1, 4, 6])  # 6 is twice 1: the basis has rank 2
-DEPENDENT = 7  # penalised, but in the span of the unpenalised ones
+DEPENDENT = 7  # penalized, but in the span of the unpenalized ones
 
 KINDS = {
     "dense": np.asfortranarray,
@@ -106,7 +106,7 @@ def test_coefficients_survive_the_way_there_and_back(kind, center):
     back, shift = design.input_coefficients(own, on_basis)
     Z = design.matmul(own) + design.basis.Q @ on_basis
     np.testing.assert_allclose(Z, X @ back + shift, atol=1e-11)
-    difference = Z - X @ B  # equal up to the constant that centring takes off
+    difference = Z - X @ B  # equal up to the constant that centering takes off
     np.testing.assert_allclose(difference, np.broadcast_to(difference[0], difference.shape), atol=1e-11)
 
 
@@ -125,7 +125,7 @@ def test_compressed_data_have_the_loss_of_the_samples(center):
 
 
 def test_nearly_dependent_columns_keep_their_norms():
-    """A column that is unpenalised up to 1e-6: what is left of it is small, known, and not zero."""
+    """A column that is unpenalized up to 1e-6: what is left of it is small, known, and not zero."""
     X, w = make_matrix()
     X[:, 0] = X[:, 1] + 1e-6 * X[:, 0]
     design = project_out(as_design(X), FREE[:2], w)

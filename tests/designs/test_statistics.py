@@ -27,7 +27,7 @@ def make_data(kind="plain", n=300, d=N_FEATURES, q=2, seed=0):
     X = rng.standard_normal((n, d)) @ (np.eye(d) + 0.3 * rng.standard_normal((d, d)))
     if kind == "offset":
         X = 1e6 + X
-    elif kind == "indicator":  # centred entries take two values: rounding errors of the sums all have one sign
+    elif kind == "indicator":  # centered entries take two values: rounding errors of the sums all have one sign
         X = (rng.random((n, d)) < 0.5) * 0.7
     elif kind == "outlier":
         X[0] = 1e6
@@ -138,8 +138,8 @@ def test_moments_about_zero_keep_the_bound(kind):
     assert error_ratio(of(X, Y, w).moments(center=False), exact_moments(X, Y, w, center=False)[2]) <= 0.5
 
 
-def test_the_bound_of_dense_data_speaks_of_centred_columns():
-    """So a large offset costs nothing; uncentred sums miss the bound by orders of magnitude."""
+def test_the_bound_of_dense_data_speaks_of_centered_columns():
+    """So a large offset costs nothing; uncentered sums miss the bound by orders of magnitude."""
     X, Y, w = make_data("offset", 1500)
     statistics = of(X, Y, w)
     np.testing.assert_allclose(statistics.x_size**2, np.diagonal(statistics.gram), rtol=1e-12)
@@ -495,8 +495,8 @@ def test_qr_form_keeps_what_nearly_dependent_columns_tell():
 
 def test_qr_form_keeps_small_singular_values():
     X, Y, w = nearly_dependent()
-    centred = np.sqrt(w)[:, None] * (X - w @ X / w.sum())
-    expected = np.linalg.svd(centred, compute_uv=False)
+    centered = np.sqrt(w)[:, None] * (X - w @ X / w.sum())
+    expected = np.linalg.svd(centered, compute_uv=False)
     assert expected[-1] < 1e-9 * expected[0]
     np.testing.assert_allclose(np.linalg.svd(compress_qr(X, Y, w).R, compute_uv=False), expected, rtol=1e-4)
     assert np.linalg.svd(of(X, Y, w).compress().R, compute_uv=False)[-1] > 10 * expected[-1]

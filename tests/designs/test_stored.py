@@ -70,7 +70,7 @@ def test_the_same_objective_as_in_memory(kind, loss, weight):
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
 @pytest.mark.parametrize("kind", STORAGES)
 def test_the_same_path_as_in_memory(kind, loss):
-    """With standardisation, weights and unpenalised columns, on all of which the first passes decide."""
+    """With standardization, weights and unpenalized columns, on all of which the first passes decide."""
     X, Y = make_data(loss)
     y = Y if loss == "squared" else np.argmax(Y, axis=1)
     settings = {"loss": loss, "standardize": True, "sample_weight": WEIGHTS, "alphas": 5, "eps": 0.05, "tol": 1e-9}

@@ -87,7 +87,7 @@ def test_the_same_answer_as_in_memory(cluster, loss, monkeypatch):
     assert go.owl_dual_norm(case.X.T @ theta.compute(), case.lam) <= 1 + 1e-9
 
 
-def test_unpenalised_columns(cluster):
+def test_unpenalized_columns(cluster):
     case = small_case()
     settings = {"loss": "multinomial", "alphas": [0.02], "unpenalized": [1, 7], "standardize": True}
     found = go.group_owl_path(row_chunks(case.X, (90, 200)), case.Y, **settings)

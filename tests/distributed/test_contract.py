@@ -60,7 +60,7 @@ def make_case(kind, wrapper):
     center, scale = contract.WRAPPERS[wrapper]
     base = DaskDesign(COLLECTIONS[kind](A))
     design = Opened(standardize(base, base.samples(w), center=center, scale=scale))
-    S, shift, inverse = contract.reference_standardised(A, w, center, scale)
+    S, shift, inverse = contract.reference_standardized(A, w, center, scale)
     return contract.Case(design, base, None, A, S, (np.abs(A) + np.abs(shift)) * inverse, A * inverse, w)
 
 
@@ -73,7 +73,7 @@ WRAPPED_ONCE = ("uneven and empty chunks", "more chunks than are added up at onc
     ("kind", "wrapper"),
     [
         *((kind, wrapper) for kind in WRAPPED_IN_ALL for wrapper in contract.WRAPPERS),
-        *((kind, "standardised") for kind in WRAPPED_ONCE),
+        *((kind, "standardized") for kind in WRAPPED_ONCE),
     ],
 )
 class TestContract:

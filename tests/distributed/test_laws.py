@@ -184,7 +184,7 @@ def weighted_objective(case, alpha, weights, arguments):
 
 
 def test_large_offsets():
-    """Gram matrices of raw columns lose digits by centring; the certificate is of the data themselves."""
+    """Gram matrices of raw columns lose digits by centering; the certificate is of the data themselves."""
     case = case_of(11, "squared", exact_in_single=False)
     case = replace(case, X=case.X + 1e4)
     found = solve(case, computed_rows(case.X), solver=go.WorkingSet(compress=False))

@@ -317,7 +317,7 @@ def test_criteria_of_a_classification_by_hand():
 @pytest.mark.parametrize("relaxed", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
 def test_collinear_unpenalized_columns_count_once(loss, relaxed):
-    """The criterion sees the rank of the unpenalised columns, beside the intercept, not their number."""
+    """The criterion sees the rank of the unpenalized columns, beside the intercept, not their number."""
     X, y = regression(60, 6, 3) if loss == "squared" else classification(60, n_classes=3)
     estimator = GroupOWLRegressorCV if loss == "squared" else GroupOWLClassifierCV
     more = np.column_stack([X[:, 0], 2.0 * X[:, 0] - 1.0, np.ones(len(X))])  # the constant is the intercept's

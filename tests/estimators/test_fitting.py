@@ -119,7 +119,7 @@ def test_nothing_is_fitted_before_fit():
         model.verify([[1.0]], [1.0])
 
 
-def test_standardised_columns_do_not_depend_on_units():
+def test_standardized_columns_do_not_depend_on_units():
     X, Y = regression_data()
     factors = np.random.default_rng(0).uniform(0.01, 100.0, 30)
     one = GroupOWLRegressor(standardize=True, tol=TIGHT).fit(X, Y)
@@ -128,11 +128,11 @@ def test_standardised_columns_do_not_depend_on_units():
     assert other.solve_result_.primal == pytest.approx(one.solve_result_.primal, rel=1e-9)
 
 
-# Unpenalised columns ------------------------------------------------------------------------------------
+# Unpenalized columns ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cls", [GroupOWLRegressor, GroupOWLClassifier])
-def test_unpenalised_columns_by_name_and_index(cls):
+def test_unpenalized_columns_by_name_and_index(cls):
     X, y = regression_data() if cls is GroupOWLRegressor else labelled_data()
     frame = pd.DataFrame(X, columns=[f"gene{j}" for j in range(30)])
     named = cls(unpenalized=["gene2", "gene7"], tol=1e-8).fit(frame, y)
@@ -150,7 +150,7 @@ def test_unpenalised_columns_by_name_and_index(cls):
 
 
 @pytest.mark.parametrize("cls", [GroupOWLRegressor, GroupOWLClassifier])
-def test_at_a_large_alpha_the_unpenalised_columns_are_fitted_alone(cls):
+def test_at_a_large_alpha_the_unpenalized_columns_are_fitted_alone(cls):
     """The gradient of the loss vanishes in their coefficients."""
     X, y = regression_data() if cls is GroupOWLRegressor else labelled_data()
     model = cls(1e3, unpenalized=[0, 4]).fit(X, y)

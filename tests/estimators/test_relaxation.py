@@ -38,8 +38,8 @@ def test_collinear_columns_get_the_solution_of_minimum_norm(through_gram, monkey
         monkeypatch.setattr(relaxing, "_MOST_ENTRIES", 0)
     model = build_model(X, Y, loss="squared")
     B, intercept, _ = relaxed_coefficients(model, np.arange(20))
-    centred = X - X.mean(axis=0)
-    expected = np.linalg.pinv(centred) @ (Y - Y.mean(axis=0))
+    centered = X - X.mean(axis=0)
+    expected = np.linalg.pinv(centered) @ (Y - Y.mean(axis=0))
     np.testing.assert_allclose(B, expected, atol=1e-8)
     np.testing.assert_allclose(intercept, Y.mean(axis=0) - X.mean(axis=0) @ expected, atol=1e-7)
 
@@ -96,8 +96,8 @@ def test_nothing_selected_is_the_null_model(cls):
 
 @pytest.mark.parametrize("cls", [GroupOWLRegressor, GroupOWLClassifier])
 @pytest.mark.parametrize("standardize", [False, True])
-def test_unpenalised_columns_are_fitted_with_the_others(cls, standardize):
-    """The gradient vanishes on the support and on the unpenalised columns, up to the ridge."""
+def test_unpenalized_columns_are_fitted_with_the_others(cls, standardize):
+    """The gradient vanishes on the support and on the unpenalized columns, up to the ridge."""
     X, y = regression_data(n=200) if cls is GroupOWLRegressor else labelled_data(n=300, d=12)
     model = cls(0.5 if cls is GroupOWLRegressor else 0.1, relaxed=True, unpenalized=[1], standardize=standardize)
     model.fit(X, y)

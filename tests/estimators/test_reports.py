@@ -67,7 +67,7 @@ def test_without_screening_nothing_is_proved_zero():
     assert counts["zero, not proved"] > 0
 
 
-def test_the_certificate_of_a_relaxed_fit_is_that_of_the_penalised_one():
+def test_the_certificate_of_a_relaxed_fit_is_that_of_the_penalized_one():
     assert list(fitted(relaxed=True).certificate().states) == list(fitted().certificate().states)
 
 
@@ -182,7 +182,7 @@ def test_the_summary_is_one_page(settings, capsys):
 PER_UNIT = (
     "Norms are per unit of a feature; the order is that of clusters, by norm per standard deviation, equal in each."
 )
-RELAXED = "Norms are of the relaxed fit; the order is that of clusters, by penalised norm"
+RELAXED = "Norms are of the relaxed fit; the order is that of clusters, by penalized norm"
 
 
 @pytest.mark.parametrize("weights", ["linear", "constant"])
@@ -214,7 +214,7 @@ def test_the_summary_says_why_norms_do_not_fall(settings, words, weights):
 
 
 @pytest.mark.parametrize("settings", [{"standardize": True}, {"relaxed": True}])
-def test_norms_of_unpenalised_features_alone_need_no_words(settings):
+def test_norms_of_unpenalized_features_alone_need_no_words(settings):
     X, Y = regression_data()
     assert "Norms are" not in summary_text(GroupOWLRegressor(1e3, unpenalized=[2], **settings).fit(X, Y))
 

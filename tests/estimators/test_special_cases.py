@@ -94,7 +94,7 @@ def test_the_multi_task_lasso_on_real_data(fit_intercept, kind):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("shape", ["oscar", "bh", "linear"])
 def test_one_task_is_slope(shape, fit_intercept):
-    """sortedl1 minimises 1/(2n)||y - Xb - b0||^2 + alpha sum_i lam_i |b|_[i]."""
+    """sortedl1 minimizes 1/(2n)||y - Xb - b0||^2 + alpha sum_i lam_i |b|_[i]."""
     rng = np.random.default_rng(6)
     X = rng.standard_normal((60, 30)) + 0.3
     y = X[:, :4] @ np.array([2.0, -1.5, 1.0, 0.5]) + 0.5 * rng.standard_normal(60) + 1.0

@@ -111,7 +111,7 @@ CHANGES = {
     "zero coefficients": lambda model, X, y: (changed(model, "coef_", scaled(0.0)), X, y),
     "a feature dropped": lambda model, X, y: (changed(model, "coef_", without_largest), X, y),
     "a constant column": lambda model, X, y: (changed(model, "coef_", with_entry(3, 0.1)), X, y),
-    "an unpenalised column": lambda model, X, y: (changed(model, "coef_", with_entry(5, 0.1)), X, y),
+    "an unpenalized column": lambda model, X, y: (changed(model, "coef_", with_entry(5, 0.1)), X, y),
     "coefficients that are no numbers": lambda model, X, y: (changed(model, "coef_", scaled(np.nan)), X, y),
     "another intercept": lambda model, X, y: (
         changed(model, "intercept_", lambda b: b + 0.2 * np.arange(1, np.size(b) + 1).reshape(np.shape(b))),

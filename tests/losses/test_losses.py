@@ -381,7 +381,7 @@ def test_balance_lets_the_gap_vanish_near_the_null_model(loss):
 @every_loss
 @pytest.mark.parametrize("missing", [0, 1], ids=["all occur", "a column never occurs"])
 @pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
-def test_null_intercept_minimises_over_constant_predictors(loss, missing, soft):
+def test_null_intercept_minimizes_over_constant_predictors(loss, missing, soft):
     _, Y, w = make_case(loss, 14, n=25, soft=soft, orders=1.0)
     if missing:
         Y = without_columns(loss, Y, missing)
@@ -572,7 +572,7 @@ def test_multinomial_targets_are_probabilities(Y, message):
     assert "one-hot" in str(error.value)
 
 
-def test_multinomial_targets_in_single_precision_are_normalised():
+def test_multinomial_targets_in_single_precision_are_normalized():
     P = np.random.default_rng(25).dirichlet(np.ones(7), size=50).astype(np.float32).astype(float)
     assert np.abs(P.sum(axis=1) - 1).max() > 1e-9
     Y = MultinomialLoss().check_targets(P)
@@ -586,7 +586,7 @@ def test_one_hot_targets_stay_exact():
 
 
 @every_loss
-def test_losses_fulfil_the_protocol_and_cannot_change(loss):
+def test_losses_fulfill_the_protocol_and_cannot_change(loss):
     assert isinstance(loss, Loss)
     assert LOSSES[loss.name] is loss
     assert loss.curvature > 0

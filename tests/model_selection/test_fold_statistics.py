@@ -98,8 +98,8 @@ def test_folds_that_overlap_subtract():
 
 
 def _gram(X, w):
-    centred = X - np.average(X, axis=0, weights=w)
-    return centred.T @ (w[:, None] * centred)
+    centered = X - np.average(X, axis=0, weights=w)
+    return centered.T @ (w[:, None] * centered)
 
 
 def test_overlapping_tests_have_the_same_total():

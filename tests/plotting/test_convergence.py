@@ -65,7 +65,7 @@ def test_rows_kept_are_those_of_the_history(histories):
 
 
 @pytest.mark.parametrize("plot", PLOTS)
-def test_curves_differ_without_colour(plot, histories):
+def test_curves_differ_without_color(plot, histories):
     many = {f"solve {i}": histories["safe"] for i in range(6)}
     lines = plot(many).get_lines()
     assert len({line.get_color() for line in lines}) == len(many)

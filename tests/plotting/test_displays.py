@@ -262,10 +262,10 @@ def test_names_go_to_the_largest_norms_and_the_rest_is_grey(paths):
     named = [label.get_text().partition(" (")[0] for label in display.labels_]
     assert len(named) == 3
     assert named[0] == display.feature_names[order[0]]
-    coloured = [
+    colored = [
         name for name, line in zip(display.feature_names, display.lines_, strict=True) if line.get_color() != FAINT
     ]
-    assert set(named) <= set(coloured)
+    assert set(named) <= set(colored)
     assert len(CoefficientPathDisplay.from_result(paths["plain"], max_labels=0, ax=small_axes()).labels_) == 0
 
 
@@ -382,7 +382,7 @@ def test_heat_map_shows_the_coefficients(regressors, fit):
     np.testing.assert_array_equal(display.coefficients, expected)
     np.testing.assert_array_equal(display.image_.get_array(), expected[: len(display.image_.get_array())])
     low, high = display.image_.get_clim()
-    assert -low == high == np.abs(expected).max()  # zero is in the middle of the colours
+    assert -low == high == np.abs(expected).max()  # zero is in the middle of the colors
 
 
 def test_points_of_a_path_are_results_too(paths):
@@ -412,7 +412,7 @@ def test_convergence_shows_the_history(regressors, solved):
 
 
 def test_rows_kept_never_grow(regressors):
-    """Unpenalised rows are active, and no row that screening could remove."""
+    """Unpenalized rows are active, and no row that screening could remove."""
     model = regressors["plain", 3]
     display = ConvergenceDisplay.from_estimator(model, x="passes", y="rows")
     rows = display.ax_.get_lines()[0].get_ydata()
@@ -532,3 +532,11 @@ def test_chains_of_ties_are_one_group():
     """Each norm is tied with the next, the first and the last are not; the middle one comes last in the array."""
     norms = np.array([1.0, 1.0 - 1.8e-9, 1.0 - 0.9e-9, 0.0, 0.5])
     assert [group.tolist() for group in coefficient_path._tied(norms)] == [[0, 1, 2], [4]]
+
+
+def test_the_former_name_of_the_colors():
+    from groupowl import plotting
+
+    with pytest.warns(DeprecationWarning, match="COLOURS is now COLORS"):
+        assert plotting.COLOURS is plotting.COLORS
+    assert not hasattr(plotting, "COLOUR")

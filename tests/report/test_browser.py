@@ -381,15 +381,15 @@ def test_numbers_below_a_picture_keep_apart(report, folder, smallest):
 
 
 def test_light_and_dark(report, small):
-    colours = {}
+    colors = {}
     for scheme in ("light", "dark"):
         report.open(small[0], scheme=scheme)
-        colours[scheme] = report.run(
+        colors[scheme] = report.run(
             "const style = getComputedStyle(document.body); return [style.backgroundColor, style.color].map("
-            "(colour) => colour.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0))"
+            "(color) => color.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0))"
         )
-    assert colours["light"][0] > 600 > 200 > colours["light"][1]
-    assert colours["dark"][0] < 200 < 600 < colours["dark"][1]
+    assert colors["light"][0] > 600 > 200 > colors["light"][1]
+    assert colors["dark"][0] < 200 < 600 < colors["dark"][1]
 
 
 def test_pictures_fit_a_window_that_changes(report, small):

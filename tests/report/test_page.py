@@ -314,16 +314,16 @@ def test_classes_go_by_their_labels_or_by_names_of_your_own(names):
     assert "3 classes" in page.text
 
 
-def test_unpenalised_features_have_no_cluster():
+def test_unpenalized_features_have_no_cluster():
     fitted = cross_validated(unpenalized=[5])
     page = Page(render_report(contents_of(fitted, fitted.path_)))
     row = page.data["table"]["features"].index(5)
     assert page.data["table"]["columns"][0]["values"][row] == 0
     assert [page.data["path"]["features"][r] for r in page.data["path"]["free"]] == [5]
-    assert "1 unpenalised are in the model" in page.text
+    assert "1 unpenalized are in the model" in page.text
 
 
-def test_a_relaxed_fit_shows_relaxed_coefficients_and_the_penalised_path():
+def test_a_relaxed_fit_shows_relaxed_coefficients_and_the_penalized_path():
     fitted = cross_validated(relaxed=True)
     page = Page(render_report(contents_of(fitted, fitted.path_)))
     table = page.data["table"]

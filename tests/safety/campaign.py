@@ -213,7 +213,7 @@ class Examination:
             self._report("gap", name, f"distance {distance:.3e} above gap {gap:.3e}, null loss {self.scale:.3e}")
 
     def _conversion_error(self, B, intercept) -> float:
-        """Moving the intercept from centred columns to the input scale rounds it; that is not the gap's."""
+        """Moving the intercept from centered columns to the input scale rounds it; that is not the gap's."""
         if not self.data.fit_intercept:
             return 0.0
         w, total = self.data.w, self.data.w.sum()

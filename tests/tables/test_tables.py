@@ -200,7 +200,7 @@ def test_what_a_table_has_no_place_for_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_vector_of_an_archive_may_be_an_unpenalised_feature(tmp_path, sparse):
+def test_a_vector_of_an_archive_may_be_an_unpenalized_feature(tmp_path, sparse):
     X = np.arange(12.0).reshape(4, 3)
     matrix = sp.csr_matrix(X)
     pieces = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": matrix.shape}

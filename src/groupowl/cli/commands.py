@@ -188,7 +188,7 @@ class ModelOptions:
             help="Weight sequence: oscar, linear, constant, bh, gaussian or chi; cv also takes a list.",
         ),
     ] = "oscar"
-    standardize: Annotated[bool, _model("--standardize", help="Penalise columns as if divided by their deviation.")] = (
+    standardize: Annotated[bool, _model("--standardize", help="Penalize columns as if divided by their deviation.")] = (
         False
     )
     unpenalized: Annotated[

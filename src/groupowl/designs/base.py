@@ -26,7 +26,7 @@ Sum = tuple[Any, ...]
 
 # Directions whose squared length is below this, in a Gram matrix of columns of norm 1, are rounding.
 _RANK_RTOL = 1e-13
-# Rounds of orthonormalisation: the first finds the directions, the others remove what rounding left.
+# Rounds of orthonormalization: the first finds the directions, the others remove what rounding left.
 _ORTHONORMAL_ROUNDS = 3
 
 
@@ -216,7 +216,7 @@ class Design(ABC):
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
         """Few samples with the same squared loss for targets ``Y``, in one pass; None where that is not to be had.
 
-        By QR factorisation if ``exact``, else through the Gram matrix.
+        By QR factorization if ``exact``, else through the Gram matrix.
         """
         return None
 
@@ -280,7 +280,7 @@ class LocalDesign(Design):
     def largest_row(
         self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
     ) -> float:
-        """Largest weighted squared norm of a row, after centring and scaling."""
+        """Largest weighted squared norm of a row, after centering and scaling."""
         return float(np.max(w[:, 0] * (constant + self.row_squares(mean, scale))))
 
     def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
@@ -305,7 +305,7 @@ class LocalDesign(Design):
         return samples[rows]
 
     def orthonormal(self, U: Handle, w: Handle) -> tuple[Handle, FloatArray]:
-        """By a QR factorisation with pivoting, which sees all directions that are more than rounding."""
+        """By a QR factorization with pivoting, which sees all directions that are more than rounding."""
         root = np.sqrt(w)
         size = np.linalg.norm(root * U, axis=0)
         scaled = root * U / np.where(size > 0.0, size, 1.0)

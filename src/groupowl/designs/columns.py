@@ -129,7 +129,7 @@ class DenseColumns:
         return self.At[chosen]
 
     def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> DenseColumns:
-        """Centred and scaled as they are."""
+        """Centered and scaled as they are."""
         At = self.At - mean[:, None]
         At *= inverse_scale[:, None]
         return DenseColumns(At, self.passes, self.unit)
@@ -144,7 +144,7 @@ class DenseColumns:
 
 
 class SparseColumns:
-    """Columns as the rows of a CSR array, centred and scaled implicitly; ``constant`` is a last column, if positive."""
+    """Columns as the rows of a CSR array, centered and scaled implicitly; a positive ``constant`` is a last column."""
 
     def __init__(
         self,
@@ -203,8 +203,8 @@ class SparseColumns:
             return raw
         total = float(w.sum())
         left, right = self.At @ w[:, 0], other.At @ w[:, 0]
-        centred = center_products(raw, self.mean, left, other.mean, right, total)
-        products: FloatArray = self.inverse_scale[:, None] * centred * other.inverse_scale
+        centered = center_products(raw, self.mean, left, other.mean, right, total)
+        products: FloatArray = self.inverse_scale[:, None] * centered * other.inverse_scale
         with_left = self.constant * other.inverse_scale * (right - total * other.mean)
         if other.constant:
             with_right = other.constant * self.inverse_scale * (left - total * self.mean)
@@ -219,7 +219,7 @@ class SparseColumns:
 
     @property
     def gram_work(self) -> float:
-        """A product of two sparse matrices, and the centring of a dense one."""
+        """A product of two sparse matrices, and the centering of a dense one."""
         size = self.At.shape[0]
         return 2.0 * SPARSE_SLOWDOWN * self.At.nnz**2 / self.At.shape[1] + 4.0 * size**2
 
@@ -237,8 +237,8 @@ class SparseColumns:
     def norms(self, w: FloatArray) -> FloatArray:
         """Weighted norms, about the means."""
         squares = self.At.multiply(self.At) @ w[:, 0]
-        centred = squares - self.mean * (2.0 * (self.At @ w[:, 0]) - self.mean * float(w.sum()))
-        norms = self.inverse_scale * np.sqrt(np.maximum(centred, 0.0))
+        centered = squares - self.mean * (2.0 * (self.At @ w[:, 0]) - self.mean * float(w.sum()))
+        norms = self.inverse_scale * np.sqrt(np.maximum(centered, 0.0))
         return np.append(norms, self.constant * np.sqrt(w.sum())) if self.constant else norms
 
     def dense(self, chosen: IndexArray) -> FloatArray:

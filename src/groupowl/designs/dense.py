@@ -98,9 +98,9 @@ class DenseDesign(LocalDesign):
             return np.sqrt(uniform * self.column_squares())
         squares = np.zeros(self.n_features)
         for rows, columns, block in self.blocks():
-            centred = block if center is None else block - center[columns]
-            weighted = centred if uniform is not None else w[rows] * centred
-            squares[columns] += np.einsum("ij,ij->j", weighted, centred)
+            centered = block if center is None else block - center[columns]
+            weighted = centered if uniform is not None else w[rows] * centered
+            squares[columns] += np.einsum("ij,ij->j", weighted, centered)
         return np.sqrt(squares if uniform is None else uniform * squares)
 
     def column_squares(self) -> FloatArray:
@@ -122,11 +122,11 @@ class DenseDesign(LocalDesign):
         return DenseDesign(self.X[rows], self.passes, self.unit * len(rows) / self.n_samples)
 
     def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
-        """Squared norms of the rows, after centring and scaling."""
+        """Squared norms of the rows, after centering and scaling."""
         squares = np.zeros(self.n_samples)
         for rows, columns, block in self.blocks():
-            centred = block if mean is None else block - mean[columns]
-            scaled = centred if scale is None else centred * scale[columns]
+            centered = block if mean is None else block - mean[columns]
+            scaled = centered if scale is None else centered * scale[columns]
             squares[rows] += np.einsum("ij,ij->i", scaled, scaled)
         return squares
 

@@ -1,4 +1,4 @@
-"""A few samples that stand for many: by Cholesky factorisation of moments, or by QR factorisation of the data."""
+"""A few samples that stand for many: by Cholesky factorization of moments, or by QR factorization of the data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .._checks import (
 from .._typing import FloatArray
 from ..norm.kernels import EPS, exceeds_rounding
 
-# Entries of a block of [X, Y] that is factorised at a time.
+# Entries of a block of [X, Y] that is factorized at a time.
 _QR_ENTRIES = 1 << 18
 
 
@@ -96,7 +96,7 @@ class CompressedData:
     x_size, y_size : ndarray of shape (n_features,) and (n_tasks,)
         Sizes that ``error`` refers to, as for :class:`Moments`.
     x_mean, y_mean : ndarray of shape (n_features,) and (n_tasks,)
-        What was taken off X and Y: the intercept is ``y_mean - x_mean B``. Zeros without centring.
+        What was taken off X and Y: the intercept is ``y_mean - x_mean B``. Zeros without centering.
     total_weight : float
     n_samples : int
         Samples of positive weight.
@@ -140,7 +140,7 @@ class CompressedData:
 
 
 def factorize(moments: Moments) -> tuple[FloatArray, FloatArray, float]:
-    """R and T with one row more than columns of R, and the jitter that the factorisation needed.
+    """R and T with one row more than columns of R, and the jitter that the factorization needed.
 
     Columns are scaled by their sizes, so that the entries of the matrix have errors of at most ``error``, and a
     jitter of ``(n_features + 1) * error`` is always enough. Columns of size 0 stay exact zeros.
@@ -182,7 +182,7 @@ def _forward_substitution(L: FloatArray, C: FloatArray, width: int = 64) -> Floa
 
 @np.errstate(all="ignore")  # what overflows is refused at the end
 def compress_qr(X: Any, Y: Any, sample_weight: Any = None, center: bool = True) -> CompressedData:
-    """A problem of ``n_features + n_tasks`` samples with the same squared loss, by QR factorisation.
+    """A problem of ``n_features + n_tasks`` samples with the same squared loss, by QR factorization.
 
     Slower than :meth:`SufficientStatistics.compress` and as exact as X itself: nothing is squared, so nearly
     dependent columns keep their digits. Sparse X is made dense some rows at a time.
@@ -206,7 +206,7 @@ def compress_qr(X: Any, Y: Any, sample_weight: Any = None, center: bool = True) 
 
 @np.errstate(all="ignore")  # what overflows is refused at the end
 def compress_blocks(blocks: Callable[[], Iterable[tuple[Any, ...]]], center: bool = True) -> CompressedData:
-    """The same for samples that come in blocks ``(X, Y, sample_weight)``, read once, and once before if centred."""
+    """The same for samples that come in blocks ``(X, Y, sample_weight)``, read once, and once before if centered."""
     means = _joint_means(_joint_pieces(blocks())) if center else None
     factor, weights, n_features = _triangular_factor(_joint_pieces(blocks()), means)
     total, sizes = math.fsum(weights), np.linalg.norm(factor, axis=0)
@@ -230,7 +230,7 @@ class _Piece(NamedTuple):
 
 
 def _joint_pieces(blocks: Iterable[tuple[Any, ...]]) -> Iterator[_Piece]:
-    """Dense pieces of [X, Y], tall enough for a QR factorisation not to repeat much work."""
+    """Dense pieces of [X, Y], tall enough for a QR factorization not to repeat much work."""
     n_samples = 0
     for block in blocks:
         samples = check_samples("", *block)
@@ -256,7 +256,7 @@ def _joint_means(pieces: Iterable[_Piece]) -> FloatArray:
 
 
 def _triangular_factor(pieces: Iterable[_Piece], means: FloatArray | None) -> tuple[FloatArray, FloatArray, int]:
-    """Square R of the QR factorisation of the weighted [X, Y], centred if there are means; weights; columns of X."""
+    """Square R of the QR factorization of the weighted [X, Y], centered if there are means; weights; columns of X."""
     factor: Any = None
     weights: list[FloatArray] = []
     center, n_features = means is not None, 0
@@ -264,7 +264,7 @@ def _triangular_factor(pieces: Iterable[_Piece], means: FloatArray | None) -> tu
         weights.append(w)
         n_features = width
         root = np.sqrt(w)[:, None]
-        # The constant comes first, and what follows is made orthogonal to it: centred, whatever the means round to.
+        # The constant comes first, and what follows is made orthogonal to it: centered, whatever the means round to.
         rows = root * values if means is None else np.hstack([root, root * (values - means)])
         factor = np.asarray(np.linalg.qr(rows if factor is None else np.vstack([factor, rows]), mode="r"))
     square = np.zeros((factor.shape[1] - center,) * 2)

@@ -132,7 +132,7 @@ class SparseDesign(LocalDesign):
         return SparseDesign(self.X[rows], self.passes, self.unit * len(rows) / self.n_samples)
 
     def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
-        """Squared norms of the rows, after centring and scaling; entries that are not stored count as zeros."""
+        """Squared norms of the rows, after centering and scaling; entries that are not stored count as zeros."""
         mean = np.zeros(self.n_features) if mean is None else mean
         scale = np.ones(self.n_features) if scale is None else scale
         # A row of zeros has the norm of the mean; each stored entry changes one term of it.

@@ -1,4 +1,4 @@
-"""Means and centred second moments of samples, with bounds on their rounding errors; sets of samples add up."""
+"""Means and centered second moments of samples, with bounds on their rounding errors; sets of samples add up."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RELIABLE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class SufficientStatistics:
-    """Weighted means and centred second moments of (X, Y), with a bound on their rounding errors.
+    """Weighted means and centered second moments of (X, Y), with a bound on their rounding errors.
 
     ``a + b`` are the statistics of both sets of samples, ``a - b`` those of ``a`` without its part ``b``.
 
@@ -60,7 +60,7 @@ class SufficientStatistics:
     yy : ndarray of shape (n_tasks,)
         ``sum_i w_i (y_ik - y_mean_k)^2``.
     x_size, y_size : ndarray of shape (n_features,) and (n_tasks,)
-        Norms of the numbers really added: centred columns for dense data, columns as they are for sparse data,
+        Norms of the numbers really added: centered columns for dense data, columns as they are for sparse data,
         and after a subtraction those of the larger set.
     error : float
         Rounding error relative to the sizes: ``|gram_jk - exact| <= error * x_size_j * x_size_k``, likewise for
@@ -346,7 +346,7 @@ class SufficientStatistics:
         return Moments(gram, xy, yy, np.hypot(self.x_size, x), np.hypot(self.y_size, y), error)
 
     def compress(self, center: bool = True, columns: Any = None) -> CompressedData:
-        """A problem of ``n_features + 1`` samples with the same squared loss, by Cholesky factorisation.
+        """A problem of ``n_features + 1`` samples with the same squared loss, by Cholesky factorization.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ class SufficientStatistics:
         -------
         CompressedData
             Its ``error`` bounds what the statistics lost by rounding, and the multiple of ``x_size ** 2`` that the
-            factorisation adds to the diagonal so that dependent columns do not stop it.
+            factorization adds to the diagonal so that dependent columns do not stop it.
         """
         statistics = self if columns is None else self.restrict(columns)
         moments = statistics.moments(center)

@@ -287,7 +287,7 @@ def unequal_norms_text(estimator: Any) -> str:
     """Why norms in the table neither fall nor are equal in a cluster, where the penalty has seen others."""
     if not estimator.clusters_.any() or not (estimator.standardize or estimator.relaxed):
         return ""
-    shown, ranked = ("of the relaxed fit", "penalised norm") if estimator.relaxed else ("per unit of a feature", "norm")
+    shown, ranked = ("of the relaxed fit", "penalized norm") if estimator.relaxed else ("per unit of a feature", "norm")
     scale = " per standard deviation" if estimator.standardize else ""
     return f"Norms are {shown}; the order is that of clusters, by {ranked}{scale}, equal in each."
 

@@ -74,7 +74,7 @@ def pooled(values: list[float]) -> list[float]:
 
 
 def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
-    """The largest values up to the last maximiser of ``sum_{i<=k} (value_i - lam_i)``, as indices, ascending."""
+    """The largest values up to the last maximizer of ``sum_{i<=k} (value_i - lam_i)``, as indices, ascending."""
     pulls, weights = values.tolist(), lam[: len(values)].tolist()
     order = sorted(range(len(pulls)), key=pulls.__getitem__, reverse=True)
     falling = [pulls[j] for j in order]
@@ -84,7 +84,7 @@ def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
 
 
 def last_argmax_cut(upper: list[float], lam: list[float]) -> int:
-    """Last ``k`` in ``0..m`` that maximises ``sum_{i<=k} (upper_i - lam_i)`` up to rounding."""
+    """Last ``k`` in ``0..m`` that maximizes ``sum_{i<=k} (upper_i - lam_i)`` up to rounding."""
     m = len(upper)
     excess = [0.0, *accumulate(map(sub, upper, lam))]
     if not math.isfinite(excess[-1]):

@@ -204,7 +204,7 @@ def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[Flo
 
 
 def last_argmax_cut(upper: FloatArray, lam: FloatArray) -> int:
-    """Last ``k`` in ``0..m`` that maximises ``sum_{i<=k} (upper_i - lam_i)``, ``upper`` sorted downwards.
+    """Last ``k`` in ``0..m`` that maximizes ``sum_{i<=k} (upper_i - lam_i)``, ``upper`` sorted downwards.
 
     Rounding errors of the partial sums grow with their length, so a later sum within that error of the
     maximum counts as a maximum: the cut may keep a unit too many, never one too few.
@@ -222,7 +222,7 @@ def last_argmax_cut(upper: FloatArray, lam: FloatArray) -> int:
 def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
     """Units that could be non-zero if ``values`` were the correlations at the optimum, ascending.
 
-    The largest values up to the last maximiser of ``sum_{i<=k} (value_i - lam_i)``: those after it do not pay for the
+    The largest values up to the last maximizer of ``sum_{i<=k} (value_i - lam_i)``: those after it do not pay for the
     weights they would take. All of them survive the repeated test, so that is where to look.
     """
     if len(values) <= FEW:

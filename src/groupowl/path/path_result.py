@@ -294,7 +294,7 @@ class PathResult:
         Returns
         -------
         ndarray of shape (n_targets, n_features)
-            The solution itself where ``alpha`` is one of ``alphas``; in between the two neighbours are interpolated
+            The solution itself where ``alpha`` is one of ``alphas``; in between the two neighbors are interpolated
             linearly, which is near the solution there and certified by nothing.
         """
         return self._at(alpha, lambda point: self._as_public(point.coef(self.n_features)))

@@ -6,14 +6,17 @@ drawn again by ``plot``, on axes of your own with ``ax=``.
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 from .coefficient_path import CoefficientPathDisplay
 from .coefficients import ClusterDisplay, CoefficientHeatmapDisplay
 from .convergence import ConvergenceDisplay, plot_gap, plot_rows_kept
 from .cross_validation import CrossValidationDisplay
-from .style import COLOURS, LINE_STYLES, MARKERS, label_log_axis
+from .style import COLORS, LINE_STYLES, MARKERS, label_log_axis
 
 __all__ = [
-    "COLOURS",
+    "COLORS",
     "LINE_STYLES",
     "MARKERS",
     "ClusterDisplay",
@@ -25,3 +28,10 @@ __all__ = [
     "plot_gap",
     "plot_rows_kept",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "COLOURS":
+        warnings.warn("groupowl.plotting.COLOURS is now COLORS.", DeprecationWarning, stacklevel=2)
+        return COLORS
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -229,7 +229,7 @@ class CoefficientPathDisplay(style.Display):
             if middle - height / 2 >= ax.bbox.y0 and all(abs(middle - other) >= height for other in heights):
                 named.append(lines)
                 heights.append(middle)
-        for color, lines in zip(cycle(style.COLOURS), named, strict=False):
+        for color, lines in zip(cycle(style.COLORS), named, strict=False):
             for k in lines:
                 self.lines_[k].set(color=color, linewidth=1.5, zorder=2.5)
         look: dict[str, Any] = {"fontsize": style.LARGEST_FONT, "parse_math": False}  # a $ in a name is a dollar

@@ -15,7 +15,7 @@ from .support import selection_of_estimator, selection_of_result
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BAR_COLORS = (style.COLOURS[2], style.COLOURS[1])  # neighboring clusters alternate
+_BAR_COLORS = (style.COLORS[2], style.COLORS[1])  # neighboring clusters alternate
 _UNPENALIZED: dict[str, Any] = {"facecolor": "0.85", "edgecolor": "0.4", "hatch": "///"}
 _BETWEEN_CLUSTERS = 0.3  # in units of a bar's pitch
 _OFFSET = 3.0  # points between a bar and its text

@@ -123,7 +123,7 @@ def _styles(count: int) -> list[dict[str, Any]]:
     widths = np.linspace(_WIDEST, _THINNEST, count) if count > 1 else [_THINNEST]
     return [
         {
-            "color": style.COLOURS[i % len(style.COLOURS)],
+            "color": style.COLORS[i % len(style.COLORS)],
             "linestyle": style.LINE_STYLES[i % len(style.LINE_STYLES)],
             "linewidth": float(width),
             "marker": style.MARKERS[i % len(style.MARKERS)],

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._checks import truth_value
 from .._typing import FloatArray, IndexArray
-from .style import CHOSEN, COLOURS, FAINT, Display, alpha_axis, clear_legend
+from .style import CHOSEN, COLORS, FAINT, Display, alpha_axis, clear_legend
 from .support import fitted_attribute
 
 if TYPE_CHECKING:
@@ -147,15 +147,15 @@ class CrossValidationDisplay(Display):
             lines = ax.plot(self.alphas, self.scores, color=FAINT, linewidth=0.8)
             lines[0].set_label("folds")
             marks.append(lines[0])
-        style: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.8, "marker": "o", "markersize": 2.5}
+        style: dict[str, Any] = {"color": COLORS[0], "linewidth": 1.8, "marker": "o", "markersize": 2.5}
         name = "criterion (lower is better)" if self.std_errors is None else "mean over folds (higher is better)"
         (self.line_,) = ax.plot(self.alphas, self.values, label=name, zorder=3, **style)
         marks.append(self.line_)
         if self.std_errors is not None and self.one_se_band is not None:
             around = self.values - self.std_errors, self.values + self.std_errors
             marks += [
-                ax.fill_between(self.alphas, *around, color=COLOURS[6], alpha=0.4, lw=0, label="± one standard error"),
-                ax.axhspan(*self.one_se_band, color=COLOURS[1], alpha=0.3, lw=0, label=_WITHIN),
+                ax.fill_between(self.alphas, *around, color=COLORS[6], alpha=0.4, lw=0, label="± one standard error"),
+                ax.axhspan(*self.one_se_band, color=COLORS[1], alpha=0.3, lw=0, label=_WITHIN),
             ]
         choice = f"chosen alpha = {self.alpha:.3g}"
         for count in self._counts_at([self.alpha]):

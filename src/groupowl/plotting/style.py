@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 #: Okabe and Ito's colors, told apart with every kind of color vision; yellow is too faint for lines.
-COLOURS = ("#000000", "#E69F00", "#0072B2", "#CC79A7", "#009E73", "#D55E00", "#56B4E9")
+COLORS = ("#000000", "#E69F00", "#0072B2", "#CC79A7", "#009E73", "#D55E00", "#56B4E9")
 #: Dashes of curves.
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
 #: Marks at the end of a curve, where the solve stopped.
@@ -24,7 +24,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: What is drawn but not named.
 FAINT = "0.75"
 #: Lines that mark a choice, such as the chosen alpha.
-CHOSEN: dict[str, Any] = {"color": COLOURS[5], "linewidth": 1.4, "linestyle": (0, (4, 2))}
+CHOSEN: dict[str, Any] = {"color": COLORS[5], "linewidth": 1.4, "linestyle": (0, (4, 2))}
 
 #: Names are cut in the middle to so many characters, and to fewer where there is no room, down to the smaller number.
 LONGEST_NAME, SHORTEST_NAME = 28, 3

@@ -347,7 +347,7 @@ def _with_null_model(block: Unpenalized) -> Unpenalized:
     if null_loss - samples.floor <= _SEPARATED * (block.null_loss - samples.floor):
         raise ValueError(
             "unpenalized columns tell the classes apart without an error, so that their coefficients have no "
-            "finite optimum. Penalise them, or leave out those that encode the labels."
+            "finite optimum. Penalize them, or leave out those that encode the labels."
         )
     return replace(found, null_loss=null_loss)
 

@@ -15,7 +15,7 @@ from .._files import write_file
 from .._text import printable
 from ..estimators.fit_summary import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED
 from ..model_selection import CRITERIA
-from ..plotting.style import CHOSEN, COLOURS
+from ..plotting.style import CHOSEN, COLORS
 from ..versions import installed_versions
 from .contents import ReportContents, Subject
 from .payload import SHOWN_ROWS, as_json, choice_payload, feature_columns, feature_payload, fixed, number, path_payload
@@ -199,6 +199,6 @@ def _policy(script: str) -> str:
 
 def _colors() -> str:
     """The colors of all pictures as variables of the style; that of a choice is for nothing else."""
-    named = [color for color in COLOURS if color != CHOSEN["color"]]
+    named = [color for color in COLORS if color != CHOSEN["color"]]
     variables = "".join(f"--line{i}:{color};" for i, color in enumerate(named))
     return f":root{{{variables}--chosen:{CHOSEN['color']};}}\n"

@@ -200,7 +200,7 @@ class _Builder:
         if len(features) == 0:
             raise TableError(f"{sheet.source} has no column left that is a feature. Check --targets and --drop.")
         if len(self.unpenalized) == len(features):
-            raise TableError(f"--unpenalized has all {len(features)} features: at least one must be penalised.")
+            raise TableError(f"--unpenalized has all {len(features)} features: at least one must be penalized.")
         return features, sorted(unused)
 
     # Rows -------------------------------------------------------------------------------------------

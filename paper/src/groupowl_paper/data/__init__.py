@@ -13,8 +13,8 @@ all of it, and ``preprocessing`` of an entry says it in words:
 - Grey levels and signal strengths have one unit in all columns, so they are divided by one number, the largest of
   all (255 for Mnist): a pixel that is always dark does not become as large as the others.
 - Signals of IndoorLoc are counted from -105 dBm, just below the weakest, so that 0 means "not heard".
-- Targets of a regression are centred; classes become one-hot rows.
-- Features are not centred, and sparse sets stay sparse.
+- Targets of a regression are centered; classes become one-hot rows.
+- Features are not centered, and sparse sets stay sparse.
 """
 
 from .loading import (

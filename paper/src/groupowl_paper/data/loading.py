@@ -26,7 +26,7 @@ class Dataset:
         Of its entry: the paper's name, or a stand-in's own.
     X : ndarray or csr_array of shape (n_samples, n_features)
     Y : ndarray of shape (n_samples, n_tasks)
-        Centred targets, or one-hot classes.
+        Centered targets, or one-hot classes.
     loss : {"squared", "multinomial"}
     solver : {"apgd", "spgd"}
         The paper's algorithm: batch or stochastic.
@@ -274,7 +274,7 @@ def prepare(X: Any, targets: Any, entry: DatasetEntry) -> tuple[Any, FloatArray]
     X : ndarray or csr_array of shape (n_samples, n_features)
         No value is larger than 1 in size, and zero columns are still zero.
     Y : ndarray of shape (n_samples, n_tasks)
-        Centred columns, or one-hot rows with the classes in ascending order.
+        Centered columns, or one-hot rows with the classes in ascending order.
     """
     features = sp.csr_array(X, dtype=np.float64) if entry.sparse else dense(X)
     if entry.not_heard is not None:

@@ -97,7 +97,7 @@ class DatasetEntry:
             if self.scaling == "columns"
             else "All features are divided by the largest absolute value of the matrix."
         )
-        sentences.append("Classes are one-hot." if self.loss == "multinomial" else "Targets are centred.")
+        sentences.append("Classes are one-hot." if self.loss == "multinomial" else "Targets are centered.")
         return " ".join(sentences)
 
 

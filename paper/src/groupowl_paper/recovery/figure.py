@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupowl.plotting import COLOURS, LINE_STYLES, MARKERS
+from groupowl.plotting import COLORS, LINE_STYLES, MARKERS
 
 from .fitting import BASELINE, METHODS
 from .reading import PANELS, Measure
@@ -56,7 +56,7 @@ def _draw(ax: Axes, report: RecoveryReport, variant: str, measure: Measure) -> N
     for i, method in enumerate(report.methods):
         means, errors = zip(*(report.mean(variant, c, method, measure.name) for c in correlations), strict=True)
         shift = _DODGE * (i - (len(report.methods) - 1) / 2)
-        style = {"color": COLOURS[i], "linestyle": LINE_STYLES[i], "marker": MARKERS[i]}
+        style = {"color": COLORS[i], "linestyle": LINE_STYLES[i], "marker": MARKERS[i]}
         ax.errorbar(places + shift, means, yerr=errors, label=_label(method), capsize=2.0, markersize=5.0, **style)
     ax.set_xticks(places, [f"{correlation:g}" for correlation in correlations])
     ax.tick_params(labelbottom=True)

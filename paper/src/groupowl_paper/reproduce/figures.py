@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groupowl.plotting import COLOURS, LINE_STYLES, MARKERS, label_log_axis
+from groupowl.plotting import COLORS, LINE_STYLES, MARKERS, label_log_axis
 
 from .results import Results
 from .settings import ALGORITHMS, DEFAULT, FAMILIES, RULES
@@ -26,22 +26,22 @@ FIGURE_NAMES = (
 )
 _MODELS = {"squared": "Group OWL regression", "multinomial": "Multinomial Group OWL regression"}
 _COLUMNS = 4
-# One colour per rule, the same in all figures; hatches for print.
+# One color per rule, the same in all figures; hatches for print.
 _RULE_STYLES: dict[str, dict[str, Any]] = {
-    "none": {"facecolor": COLOURS[0], "hatch": ""},
-    "paper": {"facecolor": COLOURS[1], "hatch": "//"},
-    "safe": {"facecolor": COLOURS[2], "hatch": ".."},
-    "default": {"facecolor": COLOURS[4], "hatch": "xx"},
+    "none": {"facecolor": COLORS[0], "hatch": ""},
+    "paper": {"facecolor": COLORS[1], "hatch": "//"},
+    "safe": {"facecolor": COLORS[2], "hatch": ".."},
+    "default": {"facecolor": COLORS[4], "hatch": "xx"},
 }
 # Curves often coincide: the rules of one family have one kind of line each, and the second is drawn thin on the first.
 _CURVES: dict[str, dict[str, Any]] = {
-    "apgd-paper": {"color": COLOURS[1], "linestyle": "-", "linewidth": 3.4, "marker": MARKERS[0]},
-    "apgd-safe": {"color": COLOURS[2], "linestyle": "--", "linewidth": 1.6, "marker": MARKERS[1]},
-    "spgd-auto-paper": {"color": COLOURS[1], "linestyle": "-", "linewidth": 3.4, "marker": MARKERS[2]},
-    "spgd-auto-safe": {"color": COLOURS[2], "linestyle": "--", "linewidth": 1.6, "marker": MARKERS[3]},
-    "spgd-paper-paper": {"color": COLOURS[3], "linestyle": "-", "linewidth": 3.4, "marker": MARKERS[4]},
-    "spgd-paper-safe": {"color": COLOURS[0], "linestyle": ":", "linewidth": 1.6, "marker": MARKERS[5]},
-    "default": {"color": COLOURS[4], "linestyle": "-.", "linewidth": 1.6, "marker": MARKERS[6]},
+    "apgd-paper": {"color": COLORS[1], "linestyle": "-", "linewidth": 3.4, "marker": MARKERS[0]},
+    "apgd-safe": {"color": COLORS[2], "linestyle": "--", "linewidth": 1.6, "marker": MARKERS[1]},
+    "spgd-auto-paper": {"color": COLORS[1], "linestyle": "-", "linewidth": 3.4, "marker": MARKERS[2]},
+    "spgd-auto-safe": {"color": COLORS[2], "linestyle": "--", "linewidth": 1.6, "marker": MARKERS[3]},
+    "spgd-paper-paper": {"color": COLORS[3], "linestyle": "-", "linewidth": 3.4, "marker": MARKERS[4]},
+    "spgd-paper-safe": {"color": COLORS[0], "linestyle": ":", "linewidth": 1.6, "marker": MARKERS[5]},
+    "default": {"color": COLORS[4], "linestyle": "-.", "linewidth": 1.6, "marker": MARKERS[6]},
 }
 
 
@@ -225,9 +225,9 @@ def _sparsity_figure(results: Results) -> Figure | None:
             if points:
                 drawn = True
                 shares, factors = zip(*points, strict=True)
-                style = {"color": COLOURS[i % len(COLOURS)], "linestyle": LINE_STYLES[i % len(LINE_STYLES)]}
-                # Colours and markers come round after seven; the second time they are paired otherwise.
-                style["marker"] = MARKERS[(i + 3 * (i // len(COLOURS))) % len(MARKERS)]
+                style = {"color": COLORS[i % len(COLORS)], "linestyle": LINE_STYLES[i % len(LINE_STYLES)]}
+                # Colors and markers come round after seven; the second time they are paired otherwise.
+                style["marker"] = MARKERS[(i + 3 * (i // len(COLORS))) % len(MARKERS)]
                 style["markerfacecolor"] = style["color"] if family == "apgd" else "white"
                 ax.plot(shares, factors, label=f"{name}, {FAMILIES[family]}", linewidth=1.4, **style)
         ax.set(xscale="log", yscale="log", title=title, xlabel="rows selected (% of all)")

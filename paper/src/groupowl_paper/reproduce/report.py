@@ -113,7 +113,7 @@ def _preparation(results: Results) -> str:
     headings = ["data set", "values", "p_1 / largest", "rows selected", "explained", "passes", "gap", "seconds"]
     return f"""## What the preparation changes
 
-The same setting p_1 with the default solver on values as they stand in the file: targets not centred, features not
+The same setting p_1 with the default solver on values as they stand in the file: targets not centered, features not
 scaled. "Explained" is how much smaller than the null loss the objective is.
 
 {table(headings, rows, text_columns=2)}"""

@@ -77,7 +77,7 @@ function drawPath(path) {
     const norm = at(rows[r], NORMS, i);
     plot.highlight.setAttribute('d', lineOf(plot, rows[r], alphas));
     const lines = [path.names[r], `alpha ${number(alphas[i])}: norm ${number(norm)}`];
-    if (free.has(r)) lines.push('not penalised');
+    if (free.has(r)) lines.push('not penalized');
     if (cluster > 0) {
       const others = rows.map((_, k) => k).filter((k) => k !== r && at(rows[k], CLUSTERS, i) === cluster);
       const names = others.slice(0, 3).map((k) => path.names[k]).join(', ');
@@ -122,7 +122,7 @@ function drawLegend(path, plot) {
 }
 
 /**
- * Rows that are in the model at an alpha, as [term, rows]: those not penalised, then by cluster; clusters of one row that
+ * Rows that are in the model at an alpha, as [term, rows]: those not penalized, then by cluster; clusters of one row that
  * follow each other share an entry.
  */
 function selectedAt(path, i) {
@@ -142,7 +142,7 @@ function selectedAt(path, i) {
     } else entries.push({ from: cluster, to: cluster, rows, isRun: cluster > 0 && rows.length === 1 });
   }
   return entries.map(({ from, to, rows }) => {
-    if (from === 0) return ['Not penalised', rows];
+    if (from === 0) return ['Not penalized', rows];
     return [from === to ? `Cluster ${from}` : `Clusters ${from}–${to}`, rows];
   });
 }
@@ -205,7 +205,7 @@ function startSlider(path) {
     slider.setAttribute('aria-valuetext', `alpha ${number(path.alphas[i])}, ${words}`);
     reset.disabled = i === path.start;
     const more = [
-      nFree ? `${grouped(nFree)} not penalised` : '',
+      nFree ? `${grouped(nFree)} not penalized` : '',
       path.deviance[i] === null ? '' : `${(100 * path.deviance[i]).toFixed(1)} % of the deviance explained`,
       `gap ${number(path.gaps[i], 2)}`,
       path.statuses[i] === 'converged' ? '' : 'short of its tolerance',
