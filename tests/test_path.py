@@ -114,13 +114,13 @@ def test_the_extrapolation_is_nearer_than_the_last_solution():
 
 
 def test_inner_solves_start_from_the_extrapolation(monkeypatch):
-    guesses, original = [], working_set.minimise
+    guesses, original = [], working_set.minimize
 
     def noted(*args, guess=None, **settings):
         guesses.append(guess is not None)
         return original(*args, guess=guess, **settings)
 
-    monkeypatch.setattr(working_set, "minimise", noted)
+    monkeypatch.setattr(working_set, "minimize", noted)
     case = make_case(54, n=30, d=40)
     path_of(case, strengths_of(case, 6))
     assert sum(guesses) == 4  # the first round of every strength but the first two
