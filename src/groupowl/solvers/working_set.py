@@ -151,8 +151,7 @@ class WorkingSet:
             problem = near
         if problem.loss.is_quadratic:  # no unpenalized rows: what they explain was taken off before
             return FactoredGramOracle(columns, penalty, B, *problem.samples.handles)
-        balance = problem.unpenalized.nearly_balanced if problem.unpenalized.n_rows else None
-        return ColumnsOracle(columns, penalty, B, problem.loss, *problem.samples.handles, balance)
+        return ColumnsOracle(columns, penalty, B, problem)
 
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """State with the next working set, and how many rows outside the last one violate the conditions.

@@ -135,17 +135,16 @@ class Minimization:
         lam, rows_are_units = oracle.penalty.lam, oracle.penalty.sizes is None
         has_clusters = len(lam) > 0 and lam[0] != lam[-1]
         self.gram = oracle if self.second_order and rows_are_units and isinstance(oracle, GramOracle) else None
-        self.has_pattern = self.gram is not None and self.gram.G is not None
+        self.has_pattern = self.gram is not None and len(self.gram.G) > 0
         self.pattern = _Turn(_PATTERN_PATIENCE, _PATTERN_RISE)
         self.newton = _Turn(_CLUSTER_NEWTON_PATIENCE if has_clusters else _PATIENCE, _RISE)
         self.models = _Turn(_PATIENCE, _RISE)
+        is_warm = self.point.norm > 0.0
+        self.early_checks = _WARM_CHECKS if is_warm else _EARLY_CHECKS
         self.next_steps = _FEW_STEPS if self.has_pattern else _FIRST_STEPS
-        self.early_checks = _EARLY_CHECKS
-        if self.point.norm > 0.0:
-            self.early_checks = _WARM_CHECKS
-            if self.has_pattern:  # a Newton step along the pattern may be all that is needed
-                self.next_steps = _FEWEST_STEPS
-                self.nonzero = nonzero_rows(self.point.B)
+        if is_warm and self.has_pattern:  # a Newton step along the pattern may be all that is needed
+            self.next_steps = _FEWEST_STEPS
+            self.nonzero = nonzero_rows(self.point.B)
 
     def gradient_steps(self) -> None:
         """Proximal gradient steps of Barzilai-Borwein length with a non-monotone line search (SpaRSA).
@@ -242,8 +241,7 @@ class Minimization:
         """Go to where a try has ended; the next one waits longer if it did not help."""
         if end is not self.point:
             self.point = end
-            self.recent.clear()
-            self.recent.append(end.objective)
+            self.recent = deque([end.objective], maxlen=_MEMORY)
         self.steps += steps
         turn.since = self.steps
         if not helped:

@@ -11,6 +11,7 @@ number times as many entries, for few steps less.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ def eliminated(M: FloatArray, descent: FloatArray, n_penalized: int) -> tuple[Fl
     return M[:k, :k] - M[:k, k:] @ response, descent[:k] - M[:k, k:] @ move, move, response
 
 
+@dataclass(eq=False)
 class CurvatureNewton:
     """The method of this module on one working set; :meth:`price` and :meth:`run` are all that others need.
 
@@ -60,12 +62,11 @@ class CurvatureNewton:
     them: :func:`groupowl.solvers.inner.minimize`.
     """
 
-    def __init__(self, oracle: Oracle, goal: Goal, solve: Callable[..., Any], effort: float = 1.0) -> None:
-        self.oracle = oracle
-        self.goal = goal
-        self.solve = solve
-        self.allowance = effort * oracle.step_cost
-        self.work_left = np.inf
+    oracle: Oracle
+    goal: Goal
+    solve: Callable[..., Any]
+    effort: float = 1.0  # what minimizing a model may cost relative to the ordinary
+    work_left: float = np.inf
 
     def price(self, point: Point) -> float:
         """Operations of a step from this point; infinity where the model would be too large."""
@@ -73,7 +74,7 @@ class CurvatureNewton:
         size = len(rows)
         if not 0 < size <= LARGEST_SYSTEM:
             return np.inf
-        steps = _LIKELY_MODEL_STEPS * _model_step_cost(size, point.B.shape[1])
+        steps = _LIKELY_MODEL_STEPS * (2.0 * size**2 * point.B.shape[1] + STEP_OVERHEAD)
         return self.oracle.metric_cost(size) + size**3 + steps + self.oracle.step_cost
 
     def run(self, point: Point, steps: int, max_steps: int, work: float = np.inf) -> tuple[Point, int]:
@@ -90,9 +91,8 @@ class CurvatureNewton:
             M = self._metric(point, rows) if 0 < len(rows) <= LARGEST_SYSTEM else None
             if M is None or (end := self._step(point, rows, penalty, M, sigma)) is None:
                 break
-            sigma = _next_sigma(rows, M, point, end, sigma)
+            point, sigma = end
             taken += 1
-            point = end
             best = point if point.gap <= best.gap else best
             if point.gap <= 0.5 * reference:
                 reference, since, self.work_left = point.gap, taken, work
@@ -119,8 +119,13 @@ class CurvatureNewton:
         M[np.diag_indices(len(M))] = (1.0 + _RIDGE) * diagonal + EPS * size
         return M
 
-    def _step(self, point: Point, rows: IndexArray, penalty: GroupOWL, M: FloatArray, sigma: float) -> Point | None:
-        """The minimum of a model that promises no more than it holds; None where there is none."""
+    def _step(
+        self, point: Point, rows: IndexArray, penalty: GroupOWL, M: FloatArray, sigma: float
+    ) -> tuple[Point, float] | None:
+        """The minimum of a model that promises no more than it holds, and the next sigma; None where there is none.
+
+        That is the curvature of the loss along the step, relative to the one of the model.
+        """
         oracle, k = self.oracle, penalty.n_rows
         start, noise = point.B[rows[:k]], 4 * EPS * abs(point.objective)
         descent = point.descent[rows]
@@ -145,30 +150,18 @@ class CurvatureNewton:
             trial = oracle.moved(point, B)
             if trial.objective - point.objective <= _DECREASE * promise + noise:
                 trial.gap = oracle.gap(trial)
-                return trial
+                change = descent - trial.descent[rows]
+                measured = float(np.vdot(move, change)) / curved if curved > 0.0 else sigma
+                return trial, float(np.clip(measured, *_SIGMA_RANGE))
             curvature = 2.0 * (trial.loss - point.loss + slope) / max(curved, TINY)
             sigma = max(2.0 * sigma, curvature if np.isfinite(curvature) else 100.0 * sigma)
         return None
 
-    def _minimum(self, model: GramOracle, gap: float) -> Point:
+    def _minimum(self, model: GramOracle, gap: float) -> Any:
         """Minimize a model to a part of its gap, and of that of the problem."""
         accuracy = _MODEL_RTOL * min(gap, model.gap(model.base))
-        steps = _MODEL_WORK * self.allowance / _model_step_cost(*model.base.B.shape)
-        max_steps = int(np.clip(steps, *_MODEL_STEPS))
-        end = self.solve(model, Goal(accuracy, accuracy), max_steps, newton_limit=_NEWTON_WORK * self.allowance)
+        allowance = self.effort * self.oracle.step_cost
+        max_steps = int(np.clip(_MODEL_WORK * allowance / model.step_cost, *_MODEL_STEPS))
+        end = self.solve(model, Goal(accuracy, accuracy), max_steps, newton_limit=_NEWTON_WORK * allowance)
         self.work_left -= end.work
-        point: Point = end.point
-        return point
-
-
-def _model_step_cost(size: int, n_tasks: int) -> float:
-    return 2.0 * size**2 * n_tasks + STEP_OVERHEAD
-
-
-def _next_sigma(rows: IndexArray, M: FloatArray, start: Point, end: Point, sigma: float) -> float:
-    """Curvature of the loss along the last step, relative to that of the model."""
-    move = (end.B - start.B)[rows]
-    change = (start.descent - end.descent)[rows]
-    modeled = float(np.vdot(move, M @ move))
-    measured = float(np.vdot(move, change)) / modeled if modeled > 0.0 else sigma
-    return float(np.clip(measured, *_SIGMA_RANGE))
+        return end.point

@@ -13,6 +13,7 @@ own direction, is a correction of one unknown per row.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +46,6 @@ _LEAST_CORRELATION = 0.1
 _FIRST_DAMPING = 1e-3
 _FLOOR = 1e-8
 _LOWEST_FLOOR = 1e-12
-_CURVATURE_STEPS = 8
 
 
 class Pattern(NamedTuple):
@@ -117,31 +117,20 @@ def _cluster_minimum(oracle: GramOracle, point: Point, pattern: Pattern) -> Floa
     K = oracle.cluster_gram(rows, directions, starts)
     excess = directions[:, 0] * point.descent[rows, 0] - lam
     right = K @ norms[starts] + np.add.reduceat(excess, starts)
-    place, weights = np.arange(len(starts)), sizes  # entry of radii for each cluster of the pattern, or -1; its rows
-    radii = _solve_system(K, right)
-    for _ in range(_MERGES):
-        pooled = _falling(radii, weights) if ordered else radii
-        kept = np.flatnonzero(pooled > 0.0)
-        if pooled is radii and len(kept) == len(radii):
+    merged = np.eye(len(starts))  # which clusters of the pattern each unknown stands for
+    radii = possible = _solve_system(K, right)
+    for merges_left in reversed(range(_MERGES + 1)):
+        if ordered and np.count_nonzero(radii[1:] > radii[:-1]):
+            possible = isotonic_regression(radii, weights=merged @ sizes, increasing=False).x
+        possible = np.maximum(possible, 0.0)
+        kept = np.flatnonzero(possible)
+        if merges_left == 0 or len(kept) == 0 or np.array_equal(possible, radii):
             break
-        heads = cluster_starts(pooled[kept], 0.0) if ordered else np.arange(len(kept))
-        if len(heads) == 0:
-            return np.zeros_like(directions)
-        number = np.full(len(radii), -1)
-        number[kept] = np.searchsorted(heads, np.arange(len(kept)), side="right") - 1
-        place = np.where(place < 0, -1, number[place])
+        heads = cluster_starts(possible[kept], 0.0) if ordered else np.arange(len(kept))
         K = np.add.reduceat(np.add.reduceat(K[np.ix_(kept, kept)], heads, axis=0), heads, axis=1)
-        right, weights = np.add.reduceat(right[kept], heads), np.add.reduceat(weights[kept], heads)
-        radii = _solve_system(K, right)
-    radii = np.maximum(_falling(radii, weights) if ordered else radii, 0.0)
-    return np.repeat(np.append(radii, 0.0)[place], sizes)[:, None] * directions
-
-
-def _falling(radii: FloatArray, weights: IndexArray) -> FloatArray:
-    """The radii themselves if they fall, else the nearest ones that do."""
-    if not np.count_nonzero(radii[1:] > radii[:-1]):
-        return radii
-    return np.asarray(isotonic_regression(radii, weights=weights, increasing=False).x, dtype=np.float64)
+        merged = np.add.reduceat(merged[kept], heads, axis=0)
+        radii = possible = _solve_system(K, merged @ right)
+    return np.repeat(possible @ merged, sizes)[:, None] * directions
 
 
 def _turned_rows(oracle: GramOracle, point: Point, pattern: Pattern) -> FloatArray:
@@ -227,21 +216,20 @@ def newton_direction(oracle: GramOracle, B: FloatArray, V: FloatArray, image: Fl
     return direction
 
 
+@dataclass(eq=False)
 class ProximalNewton:
     """The proximal point method on one working set; :meth:`run` is all that others need."""
 
-    def __init__(self, oracle: GramOracle, goal: float) -> None:
-        self.oracle = oracle
-        self.goal = goal
-        base = oracle.base
-        self.scale = 2.0 * base.loss + abs(float(np.vdot(base.descent, base.B)))  # that of the targets, squared
+    oracle: GramOracle
+    goal: float
 
     def run(self, point: Point, max_steps: int) -> tuple[Point, int]:
         """Newton steps until the gap meets the goal or nothing helps any more: the best point, and the steps."""
         self.best, self.steps_left = point, max_steps
+        self.scale = 2.0 * point.loss + abs(float(np.vdot(point.descent, point.B)))  # that of the targets, squared
         center = point
         start = np.random.default_rng(0).standard_normal((len(point.B), 1))
-        curvature = power_estimate(self.oracle.image, start, _CURVATURE_STEPS) or 1.0
+        curvature = power_estimate(self.oracle.image, start, steps=8) or 1.0
         damping, floor, failures = _FIRST_DAMPING * curvature, _FLOOR, 0
         gaps = [point.gap]
         for _ in range(_OUTER_STEPS):

@@ -7,7 +7,6 @@ coefficients come first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from ..._typing import FloatArray, Handle, IndexArray
 from ...designs import Columns
-from ...losses import Loss, SquaredLoss
+from ...losses import SquaredLoss
 from ...norm import GroupOWL
 from ...problem import Problem
 
@@ -134,15 +133,10 @@ class GramOracle(Oracle):
     B, descent, loss : the known coefficients, minus the gradient there, and the loss
     """
 
-    def __init__(self, G: Any, penalty: GroupOWL, B: FloatArray, descent: FloatArray, loss: float) -> None:
+    def __init__(self, G: FloatArray, penalty: GroupOWL, B: FloatArray, descent: FloatArray, loss: float) -> None:
         super().__init__(penalty, 2.0 * B.size * len(B) + STEP_OVERHEAD)
         self.G = G
         self.base = Point(B, loss, penalty.value(B), descent)
-
-    def image(self, move: FloatArray) -> FloatArray:
-        """``G move``."""
-        image: FloatArray = self.G @ move
-        return image
 
     def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
         image = self.G @ move
@@ -164,10 +158,14 @@ class GramOracle(Oracle):
         along, _ = self.trial(move, move, 0.0, np.zeros_like(move))  # half of <move, G move>
         return 2.0 * along / square if square > 0 else 0.0
 
+    def image(self, move: FloatArray) -> FloatArray:
+        """``G move``."""
+        _, samples = self.trial(move, move, 0.0, move)
+        return self.change(samples, move)
+
     def block(self, rows: IndexArray) -> FloatArray:
         """A copy of G at these rows."""
-        block: FloatArray = self.G[np.ix_(rows, rows)]
-        return block
+        return self.G[np.ix_(rows, rows)]
 
     def inverse(self, rows: IndexArray, diagonal: FloatArray) -> FloatArray:
         """Inverse of the block of G at these rows plus a diagonal; zeros where there is none."""
@@ -192,11 +190,9 @@ class FactoredGramOracle(GramOracle):
         self.w = w
         residual = Y - columns.predict(B)
         theta = w * residual
-        super().__init__(None, penalty, B, columns.correlate(theta), 0.5 * float(np.sum(theta * residual)))
+        nothing = np.zeros((0, 0))
+        super().__init__(nothing, penalty, B, columns.correlate(theta), 0.5 * float(np.sum(theta * residual)))
         self.step_cost = 2.0 * columns.work * B.shape[1] + STEP_OVERHEAD
-
-    def image(self, move: FloatArray) -> FloatArray:
-        return self.columns.correlate(self.w * self.columns.predict(move))
 
     def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
         """One product; another one for :meth:`change`."""
@@ -224,9 +220,8 @@ class FactoredGramOracle(GramOracle):
             A = A @ np.linalg.inv(np.linalg.cholesky(M)).T / root[:, None]
         except np.linalg.LinAlgError:  # not finite
             return np.zeros((len(rows), len(rows)))
-        result = A @ A.T
-        np.negative(result, out=result)
-        result[np.diag_indices(len(rows))] += 1.0 / diagonal
+        result = np.diag(1.0 / diagonal)
+        result -= A @ A.T
         return result
 
     def cluster_gram(self, rows: IndexArray, signs: FloatArray, starts: IndexArray) -> FloatArray:
@@ -235,29 +230,21 @@ class FactoredGramOracle(GramOracle):
 
 
 class ColumnsOracle(Oracle):
-    """Any loss through the columns of the working set as local arrays, value and gradient from one evaluation.
+    """Other losses through the columns of the working set as local arrays, value and gradient from one evaluation.
 
-    ``balance`` makes dual points orthogonal to the unpenalized columns, if there are any.
+    The columns of the problem's unpenalized block come last.
     """
 
-    def __init__(
-        self,
-        columns: Columns,
-        penalty: GroupOWL,
-        B: FloatArray,
-        loss: Loss,
-        Y: FloatArray,
-        w: FloatArray,
-        balance: Callable[[Handle], Handle] | None,
-    ) -> None:
+    has_metric = True
+
+    def __init__(self, columns: Columns, penalty: GroupOWL, B: FloatArray, problem: Problem) -> None:
+        Y, self.w = problem.samples.handles
         work = 2.0 * columns.work + _LOSS_COST * len(Y)
         super().__init__(penalty, work * B.shape[1] + STEP_OVERHEAD)
         self.columns = columns
-        self.loss = loss
         self.Y = np.asfortranarray(Y)  # by tasks: sums over tasks are then sums of long vectors
-        self.w = w
-        self.balance = balance
-        self.has_metric = not loss.is_quadratic
+        self.loss = problem.loss
+        self.unpenalized = problem.unpenalized
         self.drawn_for = 0  # columns for which samples of the metric were drawn
         self.base = self.moved(Point(B, 0.0, 0.0, np.zeros_like(B)), B)
 
@@ -271,8 +258,8 @@ class ColumnsOracle(Oracle):
     def gap(self, point: Point) -> float:
         """From the dual point, balanced where there is an intercept and scaled into the dual ball."""
         theta, Y, w, C = point.samples, self.Y, self.w, point.descent
-        if self.balance is not None:
-            theta = self.balance(theta)
+        if self.unpenalized.n_rows:
+            theta = self.unpenalized.nearly_balanced(theta)
             C = self.columns.correlate(theta)
         gauge = self.penalty.dual_norm(C[: self.n_penalized])
         totals = self.loss.ray_totals(theta, Y, w)
@@ -281,10 +268,10 @@ class ColumnsOracle(Oracle):
 
     def curvature(self, point: Point, move: FloatArray) -> float:
         """``ell ||sqrt(w) X move||^2 / ||move||^2``, or an estimate at the point where there is no such bound."""
-        square, weights = float(np.vdot(move, move)), self.loss.curvature * self.w
+        square, image = float(np.vdot(move, move)), self.columns.predict(move)
+        weights = self.loss.curvature * self.w
         if not np.isfinite(self.loss.curvature):
             weights = self.Y.shape[1] * self.loss.curvatures(point.samples, self.Y, self.w)
-        image = self.columns.predict(move)
         return float(np.sum(weights * image * image)) / square if square > 0 else 0.0
 
     def metric(self, point: Point, rows: IndexArray) -> FloatArray | None:
