@@ -129,7 +129,9 @@ class WorkingSet:
         B_W, steps, gap = end.point.B, end.steps, end.point.gap
         if end.is_slow:
             more = min(_ACCELERATED_STEPS, task.max_steps - steps)
-            B_W, steps, gap = _accelerated(problem.restrict(rows), B_W, task, more), steps + more, np.inf
+            B_W = _accelerated(problem.restrict(rows), B_W, task, more)
+            steps += more
+            gap = np.inf
         B = np.zeros_like(state.B)
         B[index] = B_W
         state = replace(state, B=B, Z=None, last_gap=task.certificate.gap, inner_gap=gap, lipschitz=end.lipschitz)
@@ -157,8 +159,8 @@ class WorkingSet:
         """State with the next working set, and how many rows outside the last one violate the conditions.
 
         A few candidates are all members. Of more, members are the rows with coefficients, those of the last working set
-        that still pull, and the strongest violators. Where there are none, the last working set stays as it is:
-        dropping rows would make it cycle.
+        that could still be non-zero, and the strongest violators. Where there are none, the last working set stays as
+        it is: dropping rows would make it cycle.
         """
         gap, candidate = task.certificate.gap, _mask(task.candidates, problem.n_rows)
         if len(task.candidates) <= FEW:  # choosing among them would cost more than it saves
@@ -166,13 +168,13 @@ class WorkingSet:
             relative = max(state.relative / 10.0, _FINEST_RTOL)
             return replace(state, members=candidate, relative=relative, cut=False), joined
         support = nonzero_rows(state.B[: problem.n_rows]) & candidate
-        pulling, pulls = _pulling(problem, task)
-        violators = np.flatnonzero(pulling & ~state.members)
+        possible, correlations = _possible_rows(problem, task)
+        violators = np.flatnonzero(possible & ~state.members)
         count, capacity = len(violators), max(state.capacity, 2 * int(np.count_nonzero(support)))
         if cut := count > (1.0 + _LAST_ONES) * state.capacity:
-            violators = violators[np.argpartition(-pulls[violators], state.capacity)[: state.capacity]]
+            violators = violators[np.argpartition(-correlations[violators], state.capacity)[: state.capacity]]
             capacity = 2 * state.capacity
-        members = support | (state.members & (pulling if count else candidate))
+        members = support | (state.members & (possible if count else candidate))
         members[violators] = True
         halved = gap <= 0.5 * state.halved_gap
         rounds = 0 if halved else state.rounds_since + 1
@@ -206,8 +208,8 @@ def _mask(rows: IndexArray, size: int) -> Any:
     return mask
 
 
-def _pulling(problem: Problem, task: Round) -> tuple[Any, FloatArray]:
-    """Rows that could be non-zero if the residual were that of the optimum, as a mask; and how hard each row pulls."""
+def _possible_rows(problem: Problem, task: Round) -> tuple[Any, FloatArray]:
+    """Rows that could be non-zero if the residual were that of the optimum, as a mask; and all correlations."""
     residual, candidates = task.certificate.residual, task.candidates
     if residual is None:  # the coefficients overflow
         return np.zeros(problem.n_rows, dtype=bool), np.zeros(problem.n_rows)

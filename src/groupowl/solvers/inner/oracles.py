@@ -1,7 +1,7 @@
 """The problem on a working set as inner solvers see it: arrays in, arrays and numbers out.
 
 An oracle has the penalty and one of four ways to evaluate the loss: the Gram matrix of the working set, its columns for
-squared loss, its columns for any loss, or the problem itself where samples are elsewhere. Penalized rows of the
+squared loss, its columns for other losses, or the problem itself where samples are elsewhere. Penalized rows of the
 coefficients come first.
 """
 
@@ -87,11 +87,11 @@ class Oracle:
         self.step_cost = step_cost
 
     def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
-        """Loss and samples at ``B``, a move away from where the loss and the descent direction are known."""
+        """Loss at ``B``, a move away from where loss and descent direction are known; and what is known of samples."""
         raise NotImplementedError
 
     def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
-        """What the descent direction loses on the way to the point of a trial."""
+        """Descent direction before the move of a trial less the one after it."""
         raise NotImplementedError
 
     def gap(self, point: Point) -> float:
@@ -163,13 +163,13 @@ class GramOracle(Oracle):
         _, samples = self.trial(move, move, 0.0, move)
         return self.change(samples, move)
 
-    def block(self, rows: IndexArray) -> FloatArray:
+    def submatrix(self, rows: IndexArray) -> FloatArray:
         """A copy of G at these rows."""
         return self.G[np.ix_(rows, rows)]
 
     def inverse(self, rows: IndexArray, diagonal: FloatArray) -> FloatArray:
-        """Inverse of the block of G at these rows plus a diagonal; zeros where there is none."""
-        M = self.block(rows)
+        """Inverse of G at these rows plus a diagonal; zeros where there is none."""
+        M = self.submatrix(rows)
         M[np.diag_indices(len(M))] += diagonal
         try:
             return np.asarray(np.linalg.inv(M), dtype=np.float64)
@@ -178,8 +178,8 @@ class GramOracle(Oracle):
 
     def cluster_gram(self, rows: IndexArray, signs: FloatArray, starts: IndexArray) -> FloatArray:
         """Gram matrix of signed sums of columns; the columns of a sum follow each other from its start."""
-        block = self.block(rows) * (signs @ signs.T)
-        return np.add.reduceat(np.add.reduceat(block, starts, axis=0), starts, axis=1)
+        signed = self.submatrix(rows) * (signs @ signs.T)
+        return np.add.reduceat(np.add.reduceat(signed, starts, axis=0), starts, axis=1)
 
 
 class FactoredGramOracle(GramOracle):
@@ -203,7 +203,7 @@ class FactoredGramOracle(GramOracle):
     def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
         return self.columns.correlate(samples)
 
-    def block(self, rows: IndexArray) -> FloatArray:
+    def submatrix(self, rows: IndexArray) -> FloatArray:
         A = self.columns.dense(rows) * np.sqrt(self.w[:, 0])
         return A @ A.T
 
