@@ -15,7 +15,7 @@ from groupowl.problem import build_problem
 from groupowl.solvers.inner import Minimization, minimize
 from groupowl.solvers.inner import oracles as oracle_module
 from groupowl.solvers.inner.curvature import CurvatureNewton, eliminated
-from groupowl.solvers.inner.newton import ProximalNewton, newton_direction, pattern_step
+from groupowl.solvers.inner.newton import ProximalNewton, newton_cost, newton_direction, pattern_of, pattern_step
 from groupowl.solvers.inner.oracles import ColumnsOracle, FactoredGramOracle, Goal, GramOracle, ProblemOracle
 from support import make_case
 
@@ -142,6 +142,11 @@ def point_at(oracle, B):
     return point
 
 
+def step_along_pattern(oracle, point):
+    """A Newton step for the rows and clusters of the point itself."""
+    return pattern_step(oracle, point, pattern_of(point.B))
+
+
 def after_gradient_steps(oracle, tight, max_steps=20_000):
     """Where gradient steps alone end, and how many they are."""
     solve = Minimization(oracle, Goal(tight, tight), max_steps)
@@ -206,7 +211,7 @@ def test_one_step_along_the_right_pattern(shape, q):
     loose = 1e-5 * problem.null_loss
     for oracle in oracles[1:]:
         point, _ = after_gradient_steps(oracle, loose)
-        done = pattern_step(oracle, point)
+        done = step_along_pattern(oracle, point)
         assert done.objective <= point.objective
         assert abs(done.gap) <= (1e-11 if q == 1 else 1e-3 * loose / problem.null_loss) * problem.null_loss
         assert done.objective - minimum <= 2e-3 * loose
@@ -221,7 +226,7 @@ def test_steps_along_the_pattern_converge_like_newton_steps(shape):
     problem, oracles, _, _ = inner_problem("squared", shape=shape, q=3)
     point, _ = after_gradient_steps(oracles[2], 1e-5 * problem.null_loss)
     gaps = [point.gap / problem.null_loss]
-    while gaps[-1] > 1e-13 and (point := pattern_step(oracles[2], point)) is not None:
+    while gaps[-1] > 1e-13 and (point := step_along_pattern(oracles[2], point)) is not None:
         gaps.append(point.gap / problem.null_loss)
     assert gaps[0] > 1e-9
     assert gaps[-1] <= 1e-10
@@ -232,10 +237,10 @@ def test_steps_along_the_pattern_converge_like_newton_steps(shape):
 def test_a_step_along_the_pattern_that_does_not_help_is_not_taken(q, shape):
     _, oracles, start, _ = inner_problem("squared", n=15, d=60, q=q, shape=shape)
     oracle = oracles[2]
-    assert pattern_step(oracle, oracle.base) is None  # no row is non-zero
+    assert newton_cost(pattern_of(start)) == np.inf  # no row is non-zero
     rng = np.random.default_rng(0)
     many = point_at(oracle, rng.standard_normal(start.shape))  # more rows than samples: singular
-    assert pattern_step(oracle, many) is None
+    assert step_along_pattern(oracle, many) is None
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -249,7 +254,7 @@ def test_clusters_that_would_pass_each_other_become_one(shape, seed):
     near = np.where(best != 0, best * rng.uniform(0.8, 1.2, best.shape), 0.01 * signs * rng.random(best.shape))
     for oracle in oracles[1:]:
         point = point_at(oracle, near)
-        done = pattern_step(oracle, point)
+        done = step_along_pattern(oracle, point)
         labels = cluster_labels(np.abs(done.B[:, 0]))
         assert done.objective < point.objective
         assert 0 < labels.max() < np.count_nonzero(done.B) < np.count_nonzero(near)
@@ -264,7 +269,7 @@ def test_clusters_that_would_turn_round_become_zero():
     best = go.solve(problem.design.X, problem.samples.Y, problem.lam, tol=1e-11).B
     row, wrong = np.flatnonzero(best[:, 0] == 0)[0], best.copy()
     wrong[row] = -0.5 * np.abs(best).max() * np.sign(oracles[2].base.descent[row])  # against its pull
-    done = pattern_step(oracles[2], point_at(oracles[2], wrong))
+    done = step_along_pattern(oracles[2], point_at(oracles[2], wrong))
     assert done.B[row] == 0.0
     assert np.count_nonzero(done.B) == np.count_nonzero(best)
 

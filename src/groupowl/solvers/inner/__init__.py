@@ -18,7 +18,7 @@ import numpy as np
 from ..._typing import FloatArray
 from ...norm.kernels import EPS, nonzero_rows
 from .curvature import CurvatureNewton
-from .newton import ProximalNewton, newton_cost, pattern_step
+from .newton import ProximalNewton, newton_cost, pattern_of, pattern_step
 from .oracles import Goal, GramOracle, Oracle, Point
 
 # Gradient steps before anything else is tried, and between two looks at whether something else pays.
@@ -204,10 +204,11 @@ class Minimization:
         changed = int(np.count_nonzero(self.nonzero != last))
         if changed > (_FEW_CHANGED * np.count_nonzero(self.nonzero) if again else 0.0):
             return
-        price = newton_cost(self.point.B)
+        pattern = pattern_of(self.point.B)
+        price = newton_cost(pattern)
         if not price < self.newton_limit or not (again or self._comes(self.pattern, price)):
             return
-        end = pattern_step(self.gram, self.point)
+        end = pattern_step(self.gram, self.point, pattern)
         helped = end is not None and end.gap <= _WORTH_IT * self.point.gap
         if helped:
             self.next_steps = _FEWEST_STEPS
@@ -219,7 +220,7 @@ class Minimization:
         if self.point.gap <= self.goal.loose or self.steps < _FIRST_STEPS:  # free gradient steps, or the first
             return
         if self.gram is not None:
-            price = newton_cost(self.point.B)
+            price = newton_cost(pattern_of(self.point.B))
             if price < self.newton_limit and self._comes(self.newton, price):
                 end, steps = ProximalNewton(self.gram, self.goal.loose).run(self.point, self.max_steps - self.steps)
                 self.work += steps * price

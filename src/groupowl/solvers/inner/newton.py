@@ -68,12 +68,12 @@ def pattern_of(B: FloatArray) -> Pattern:
     return Pattern(rows, norms, B[rows] / norms[:, None], starts, np.diff(np.append(starts, len(rows))))
 
 
-def newton_cost(B: FloatArray) -> float:
-    """Operations of a Newton step at these coefficients, as long as those of a gradient step take.
+def newton_cost(pattern: Pattern) -> float:
+    """Operations of a Newton step at coefficients of this pattern, as long as those of a gradient step take.
 
     Infinity where the system is too large.
     """
-    pattern, q = pattern_of(B), B.shape[1]
+    q = pattern.directions.shape[1]
     size = len(pattern.starts if q == 1 else pattern.rows)
     if not 0 < size <= LARGEST_SYSTEM:
         return np.inf
@@ -83,15 +83,12 @@ def newton_cost(B: FloatArray) -> float:
 # Along the pattern --------------------------------------------------------------------------------------
 
 
-def pattern_step(oracle: GramOracle, point: Point) -> Point | None:
+def pattern_step(oracle: GramOracle, point: Point, pattern: Pattern) -> Point | None:
     """A Newton step for the non-zero rows and clusters as they are; None where it does not help.
 
     Clusters whose radius would become negative become zero. With one task the step ends at the minimizer for what then
     remains, with clusters that would pass each other as one.
     """
-    pattern = pattern_of(point.B)
-    if len(pattern.rows) == 0:
-        return None
     step = _cluster_minimum if point.B.shape[1] == 1 else _turned_rows
     rows = step(oracle, point, pattern)
     if not row_norms(rows).max() < _LONGEST_STEP * pattern.norms[0]:
