@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import groupowl as go
-from groupowl.solvers.inner import ProblemOracle
+from groupowl.solvers.inner.oracles import ProblemOracle
 
 FRACTIONS = (0.2, 0.05)
 SHAPES = ("constant", "oscar")
@@ -31,7 +31,7 @@ class PlainSteps(go.WorkingSet):
 
     def oracle(self, problem, rows, state, task, B):
         """The restricted problem itself."""
-        return ProblemOracle(problem.restrict(rows))
+        return ProblemOracle(problem.restrict(rows), B)
 
 
 SOLVERS = {"default": go.WorkingSet(), "plain": PlainSteps()}

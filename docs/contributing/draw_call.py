@@ -23,7 +23,7 @@ CALL = [
     (3, "problem.problem.Problem.certify", "dual point, gap and what they prove"),
     (3, "screening.ScreenedProblem.test", "rows that the certificate proves to be zero"),
     (3, "solvers.working_set.WorkingSet.advance", "chooses a few rows"),
-    (4, "solvers.inner.minimise", "and solves on them: arrays in, arrays out"),
+    (4, "solvers.inner.minimize", "and solves on them: arrays in, arrays out"),
     (3, "problem.public.published", "coefficients on the scale of X, and what rounding them costs"),
 ]
 WIDTH, ROW, LEFT, TOP, INDENT = 860, 40, 20, 46, 34

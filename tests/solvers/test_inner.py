@@ -9,18 +9,14 @@ import groupowl as go
 import groupowl.solvers.inner as inner
 from groupowl.designs.columns import DenseColumns, SparseColumns
 from groupowl.losses import MultinomialLoss, SquaredLoss
+from groupowl.norm import GroupOWL
 from groupowl.norm.kernels import cluster_labels, cluster_starts, owl_value, row_norms
 from groupowl.problem import build_problem
-from groupowl.solvers.inner import ColumnsOracle, Goal, GramOracle, ProblemOracle, minimise
-from groupowl.solvers.inner import metrics as metric_module
-from groupowl.solvers.inner.curvature import CurvatureNewton, _Model
-from groupowl.solvers.inner.descent import accelerated, barzilai_borwein, first_iterate
-from groupowl.solvers.inner.newton import (
-    ProximalNewton,
-    _prox,
-    newton_direction,
-    pattern_step,
-)
+from groupowl.solvers.inner import Minimization, minimize
+from groupowl.solvers.inner import oracles as oracle_module
+from groupowl.solvers.inner.curvature import CurvatureNewton, eliminated
+from groupowl.solvers.inner.newton import ProximalNewton, newton_cost, newton_direction, pattern_of, pattern_step
+from groupowl.solvers.inner.oracles import ColumnsOracle, FactoredGramOracle, Goal, GramOracle, ProblemOracle
 from support import make_case
 
 KINDS = [
@@ -32,21 +28,13 @@ KINDS = [
 def oracles_of(problem, rows, B):
     """Every oracle that can do this problem, and what all of them must agree with."""
     restricted = problem.restrict(rows)
-    oracles = [ProblemOracle(restricted)]
-    targets = problem.samples
-    oracles.append(
-        ColumnsOracle(
-            problem.columns(rows),
-            problem.loss,
-            targets.Y,
-            targets.w,
-            problem.unpenalized.nearly_balanced if problem.unpenalized.n_rows else None,
-        )
-    )
+    penalty, (Y, w), columns = restricted.penalty, problem.samples.handles, problem.columns(rows)
     if problem.loss.is_quadratic:
         residual = restricted.residual(B)
-        oracles.append(GramOracle(problem.gram(rows), B, residual.descent, residual.loss, float(residual.totals[0])))
-    return restricted, oracles
+        factored = FactoredGramOracle(columns, penalty, B, Y, w)
+        gram = GramOracle(problem.gram(rows), penalty, B, residual.descent, residual.loss)
+        return restricted, [ProblemOracle(restricted, B), factored, gram]
+    return restricted, [ProblemOracle(restricted, B), ColumnsOracle(columns, penalty, B, problem)]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -58,15 +46,13 @@ def test_oracles_agree_with_the_problem(kind):
     restricted, oracles = oracles_of(problem, rows, start)
     Z = restricted.predictor(B)
     for oracle in oracles:
-        first = oracle.start(start)
-        point = oracle.trial(first, B, B - start)
+        point = oracle.moved(oracle.base, B)
         assert point.loss == pytest.approx(restricted.loss_value(Z), rel=1e-10)
-        np.testing.assert_allclose(oracle.complete(point), restricted.descent(Z), atol=1e-9)
-        penalty = restricted.penalty_value(B)
-        assert oracle.gap(point, penalty, restricted.lam) == pytest.approx(restricted.certify(B).gap, rel=1e-8)
+        assert point.norm == restricted.penalty_value(B)
+        np.testing.assert_allclose(point.descent, restricted.descent(Z), atol=1e-9)
+        assert oracle.gap(point) == pytest.approx(restricted.certify(B).gap, rel=1e-8)
         assert oracle.curvature(point, B) >= 0
-        assert oracle.step_cost(3) > 0
-        np.testing.assert_allclose(oracle.scales()[:5], 1 / restricted.norms, rtol=1e-9)
+        assert oracle.step_cost > 0
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -149,21 +135,59 @@ def inner_problem(loss, seed=63, shape="oscar", q=3, n=60, d=25, fraction=0.1):
     return problem, oracles, start, minimum
 
 
+def point_at(oracle, B):
+    """The point at some coefficients, with its gap."""
+    point = oracle.moved(oracle.base, B)
+    point.gap = oracle.gap(point)
+    return point
+
+
+def step_along_pattern(oracle, point):
+    """A Newton step for the rows and clusters of the point itself."""
+    return pattern_step(oracle, point, pattern_of(point.B))
+
+
+def after_gradient_steps(oracle, tight, max_steps=20_000):
+    """Where gradient steps alone end, and how many they are."""
+    solve = Minimization(oracle, Goal(tight, tight), max_steps)
+    solve.next_steps = max_steps
+    solve.gradient_steps()
+    return solve.point, solve.steps
+
+
 @pytest.mark.parametrize("shape", ["oscar", "constant", "bh"])
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
 def test_every_method_reaches_the_same_minimum(loss, shape):
-    problem, oracles, start, minimum = inner_problem(loss, shape=shape)
+    problem, oracles, _, minimum = inner_problem(loss, shape=shape)
     tight = 1e-9 * problem.null_loss
-    goal = Goal(tight, tight)
     for oracle in oracles:
-        for method in (barzilai_borwein, accelerated):
-            iterate = first_iterate(oracle, start, problem.lam)
-            done = method(oracle, iterate, problem.lam, goal=goal, max_steps=20_000)
+        solve = minimize(oracle, Goal(tight, tight), 5000)
+        for done in (after_gradient_steps(oracle, tight)[0], solve.point):
             assert done.gap <= tight
             assert -1e-9 * minimum <= done.objective - minimum <= 2 * tight
-        done = minimise(oracle, start, problem.lam, goal=goal, max_steps=5000)
-        assert done.gap <= tight
-        assert owl_value(row_norms(done.point.B), problem.lam) == pytest.approx(done.penalty, rel=1e-12)
+            assert owl_value(row_norms(done.B), problem.lam) == pytest.approx(done.norm, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+def test_units_of_several_rows(monkeypatch, loss):
+    """The penalty says what its units are: here pairs of rows, zero together, at a fixed point of the prox."""
+    monkeypatch.setattr(inner, "_FIRST_STEPS", 5)
+    monkeypatch.setattr(inner, "_PATIENCE", 0.0)
+    models = spy(monkeypatch, "CurvatureNewton")
+    problem, oracles, start, _ = inner_problem(loss, d=24, fraction=0.3)
+    penalty = GroupOWL(1.5 * problem.lam[::2], sizes=[2] * 12)
+    if loss == "squared":
+        oracle = GramOracle(oracles[2].G, penalty, start, oracles[2].base.descent, oracles[2].base.loss)
+    else:
+        oracle = ColumnsOracle(problem.columns(np.arange(24)), penalty, start, problem)
+    tight = 1e-9 * problem.null_loss
+    done = minimize(oracle, Goal(tight, tight), 5000).point
+    assert done.gap <= tight
+    assert bool(models) == (loss == "multinomial")
+    zero = np.all(done.B == 0.0, axis=1)
+    np.testing.assert_array_equal(zero[::2], zero[1::2])
+    assert 0 < zero.sum() < 24
+    np.testing.assert_allclose(penalty.prox(done.B + done.descent), done.B, atol=1e-3 * np.abs(done.B).max())
 
 
 @pytest.mark.parametrize(("n", "d"), [(60, 25), (15, 60)])
@@ -173,10 +197,9 @@ def test_proximal_newton_alone_reaches_the_minimum(shape, q, n, d):
     problem, oracles, start, minimum = inner_problem("squared", shape=shape, q=q, n=n, d=d)
     tight = 1e-10 * problem.null_loss
     for oracle in oracles[1:]:
-        iterate = first_iterate(oracle, start, problem.lam)
-        done = ProximalNewton(oracle, problem.lam, tight).run(iterate, 1000)
+        done, steps = ProximalNewton(oracle, tight).run(point_at(oracle, start), 1000)
         assert done.gap <= tight
-        assert done.steps < (100 if n > d else 300)
+        assert steps < (100 if n > d else 300)
         assert done.objective - minimum <= 2 * tight
 
 
@@ -184,31 +207,27 @@ def test_proximal_newton_alone_reaches_the_minimum(shape, q, n, d):
 @pytest.mark.parametrize("q", [1, 3])
 def test_one_step_along_the_right_pattern(shape, q):
     """It ends at the minimum with one task; with more, the gap falls as Newton steps make it fall."""
-    problem, oracles, start, minimum = inner_problem("squared", shape=shape, q=q)
+    problem, oracles, _, minimum = inner_problem("squared", shape=shape, q=q)
     loose = 1e-5 * problem.null_loss
     for oracle in oracles[1:]:
-        iterate = first_iterate(oracle, start, problem.lam)
-        iterate = barzilai_borwein(oracle, iterate, problem.lam, goal=Goal(loose, loose), max_steps=5000)
-        done = pattern_step(oracle, iterate, problem.lam)
-        assert done.objective <= iterate.objective
-        assert done.steps == iterate.steps + 1
+        point, _ = after_gradient_steps(oracle, loose)
+        done = step_along_pattern(oracle, point)
+        assert done.objective <= point.objective
         assert abs(done.gap) <= (1e-11 if q == 1 else 1e-3 * loose / problem.null_loss) * problem.null_loss
         assert done.objective - minimum <= 2e-3 * loose
-        np.testing.assert_array_equal(row_norms(done.point.B) > 0, row_norms(iterate.point.B) > 0)
-        labels = [cluster_labels(row_norms(one.point.B)) for one in (iterate, done)]
+        np.testing.assert_array_equal(row_norms(done.B) > 0, row_norms(point.B) > 0)
+        labels = [cluster_labels(row_norms(one.B)) for one in (point, done)]
         np.testing.assert_array_equal(*labels)
 
 
 @pytest.mark.parametrize("shape", ["oscar", "constant", "linear"])
 def test_steps_along_the_pattern_converge_like_newton_steps(shape):
     """The error falls with its square: a handful of steps from far to rounding, clusters included."""
-    problem, oracles, start, _ = inner_problem("squared", shape=shape, q=3)
-    loose = 1e-5 * problem.null_loss
-    iterate = first_iterate(oracles[2], start, problem.lam)
-    iterate = barzilai_borwein(oracles[2], iterate, problem.lam, goal=Goal(loose, loose), max_steps=5000)
-    gaps = [iterate.gap / problem.null_loss]
-    while gaps[-1] > 1e-13 and (iterate := pattern_step(oracles[2], iterate, problem.lam)) is not None:
-        gaps.append(iterate.gap / problem.null_loss)
+    problem, oracles, _, _ = inner_problem("squared", shape=shape, q=3)
+    point, _ = after_gradient_steps(oracles[2], 1e-5 * problem.null_loss)
+    gaps = [point.gap / problem.null_loss]
+    while gaps[-1] > 1e-13 and (point := step_along_pattern(oracles[2], point)) is not None:
+        gaps.append(point.gap / problem.null_loss)
     assert gaps[0] > 1e-9
     assert gaps[-1] <= 1e-10
     assert len(gaps) <= 3
@@ -216,12 +235,12 @@ def test_steps_along_the_pattern_converge_like_newton_steps(shape):
 
 @pytest.mark.parametrize(("q", "shape"), [(1, "constant"), (3, "oscar")])
 def test_a_step_along_the_pattern_that_does_not_help_is_not_taken(q, shape):
-    problem, oracles, start, _ = inner_problem("squared", n=15, d=60, q=q, shape=shape)
+    _, oracles, start, _ = inner_problem("squared", n=15, d=60, q=q, shape=shape)
     oracle = oracles[2]
-    assert pattern_step(oracle, first_iterate(oracle, start, problem.lam), problem.lam) is None  # no row is non-zero
+    assert newton_cost(pattern_of(start)) == np.inf  # no row is non-zero
     rng = np.random.default_rng(0)
-    many = first_iterate(oracle, rng.standard_normal(start.shape), problem.lam)  # more rows than samples: singular
-    assert pattern_step(oracle, many, problem.lam) is None
+    many = point_at(oracle, rng.standard_normal(start.shape))  # more rows than samples: singular
+    assert step_along_pattern(oracle, many) is None
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -234,12 +253,12 @@ def test_clusters_that_would_pass_each_other_become_one(shape, seed):
     best = go.solve(problem.design.X, problem.samples.Y, problem.lam, tol=1e-11).B
     near = np.where(best != 0, best * rng.uniform(0.8, 1.2, best.shape), 0.01 * signs * rng.random(best.shape))
     for oracle in oracles[1:]:
-        iterate = first_iterate(oracle, near, problem.lam)
-        done = pattern_step(oracle, iterate, problem.lam)
-        labels = cluster_labels(np.abs(done.point.B[:, 0]))
-        assert done.objective < iterate.objective
-        assert 0 < labels.max() < np.count_nonzero(done.point.B) < np.count_nonzero(near)
-        pulls = np.sign(done.point.B[:, 0]) * oracle.complete(done.point)[:, 0]
+        point = point_at(oracle, near)
+        done = step_along_pattern(oracle, point)
+        labels = cluster_labels(np.abs(done.B[:, 0]))
+        assert done.objective < point.objective
+        assert 0 < labels.max() < np.count_nonzero(done.B) < np.count_nonzero(near)
+        pulls = np.sign(done.B[:, 0]) * done.descent[:, 0]
         sizes = np.bincount(labels)[1:]
         weights = np.add.reduceat(problem.lam[: sizes.sum()], np.cumsum(sizes) - sizes)
         np.testing.assert_allclose(np.bincount(labels, pulls)[1:], weights, rtol=1e-8)
@@ -250,9 +269,9 @@ def test_clusters_that_would_turn_round_become_zero():
     best = go.solve(problem.design.X, problem.samples.Y, problem.lam, tol=1e-11).B
     row, wrong = np.flatnonzero(best[:, 0] == 0)[0], best.copy()
     wrong[row] = -0.5 * np.abs(best).max() * np.sign(oracles[2].base.descent[row])  # against its pull
-    done = pattern_step(oracles[2], first_iterate(oracles[2], wrong, problem.lam), problem.lam)
-    assert done.point.B[row] == 0.0
-    assert np.count_nonzero(done.point.B) == np.count_nonzero(best)
+    done = step_along_pattern(oracles[2], point_at(oracles[2], wrong))
+    assert done.B[row] == 0.0
+    assert np.count_nonzero(done.B) == np.count_nonzero(best)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -260,8 +279,8 @@ def test_clusters_that_would_turn_round_become_zero():
 @pytest.mark.parametrize("shape", ["oscar", "constant"])
 def test_models_of_the_curvature_reach_the_minimum(monkeypatch, shape, sparse, fit_intercept):
     """From far away, with some of the samples; steps along which the objective falls."""
-    monkeypatch.setattr(metric_module, "_LEAST_SAMPLES", 60)
-    monkeypatch.setattr(metric_module, "_SAMPLES_PER_COLUMN", 1)
+    monkeypatch.setattr(oracle_module, "_LEAST_SAMPLES", 60)
+    monkeypatch.setattr(oracle_module, "_SAMPLES_PER_COLUMN", 1)
     density = 0.08 if sparse else 0.5
     case = make_case(65, n=80, d=25, q=3, loss="multinomial", shape=shape, fraction=0.1, sparse=sparse, density=density,
                      fit_intercept=fit_intercept, weighted=True)  # fmt: skip
@@ -269,39 +288,36 @@ def test_models_of_the_curvature_reach_the_minimum(monkeypatch, shape, sparse, f
     minimum = go.solve(**case.arguments(), solver="apgd", tol=1e-9).primal
     oracle = oracles_of(problem, np.arange(25), problem.null_coefficients())[1][1]
     tight = 1e-9 * problem.null_loss
-    iterate = first_iterate(oracle, problem.null_coefficients(), problem.lam)
-    iterate = barzilai_borwein(oracle, iterate, problem.lam, goal=Goal(tight, tight), max_steps=5)
-    method = CurvatureNewton(oracle, problem.lam, Goal(tight, tight), minimise, 3)
-    done = method.run(iterate, 200)
-    assert len(method.metric.samples) < 80
+    point, before = after_gradient_steps(oracle, tight, max_steps=5)
+    done, steps = CurvatureNewton(oracle, Goal(tight, tight), minimize).run(point, before, 205)
+    assert len(oracle.samples) < 80
     assert done.gap <= tight
-    assert done.steps < 100
+    assert before + steps < 100
     assert done.objective - minimum <= 2 * tight
-    assert owl_value(row_norms(done.point.B[:25]), problem.lam) == pytest.approx(done.penalty, rel=1e-12)
+    assert owl_value(row_norms(done.B[:25]), problem.lam) == pytest.approx(done.norm, rel=1e-12)
 
 
 def curvature_method(n=60, fraction=0.1):
     """A method for models of the curvature, and where it starts."""
-    problem, oracles, start, _ = inner_problem("multinomial", n=n, fraction=fraction)
-    oracle, tight = oracles[1], 1e-9 * problem.null_loss
-    iterate = first_iterate(oracle, start, problem.lam)
-    iterate = barzilai_borwein(oracle, iterate, problem.lam, goal=Goal(tight, tight), max_steps=5)
-    return CurvatureNewton(oracle, problem.lam, Goal(tight, tight), minimise, 3), iterate
+    problem, oracles, _, _ = inner_problem("multinomial", n=n, fraction=fraction)
+    tight = 1e-9 * problem.null_loss
+    point, _ = after_gradient_steps(oracles[1], tight, max_steps=5)
+    return CurvatureNewton(oracles[1], Goal(tight, tight), minimize), point
 
 
 def test_samples_of_the_curvature_stand_for_all_of_them(monkeypatch):
     """On average over draws, and no column is flat because its samples were not drawn."""
-    method, iterate = curvature_method(n=200)
+    method, point = curvature_method(n=200)
     rows = np.arange(25)
-    everything = method._metric(iterate.point, rows)
-    monkeypatch.setattr(metric_module, "_LEAST_SAMPLES", 40)
-    monkeypatch.setattr(metric_module, "_SAMPLES_PER_COLUMN", 1)
+    everything = method._metric(point, rows)
+    monkeypatch.setattr(oracle_module, "_LEAST_SAMPLES", 40)
+    monkeypatch.setattr(oracle_module, "_SAMPLES_PER_COLUMN", 1)
     make, total, draws = np.random.default_rng, np.zeros_like(everything), 200
     for seed in range(draws):
         monkeypatch.setattr(np.random, "default_rng", lambda _, seed=seed: make(seed))
-        method.metric.drawn_for = 0
-        sampled = method._metric(iterate.point, rows)
-        assert 20 < len(method.metric.samples) < 60
+        method.oracle.drawn_for = 0
+        sampled = method._metric(point, rows)
+        assert 20 < len(method.oracle.samples) < 60
         assert np.all(np.diagonal(sampled) >= 0.49 * np.diagonal(everything))
         total += sampled / draws
     off = ~np.eye(25, dtype=bool)
@@ -313,7 +329,7 @@ def test_samples_of_the_curvature_stand_for_all_of_them(monkeypatch):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("unpenalized", [(), (2, 7)])
 def test_the_curvature_of_a_problem_is_that_of_its_columns(fit_intercept, unpenalized):
-    """Where samples are elsewhere, as where they are here; any rows, the unpenalised ones among them."""
+    """Where samples are elsewhere, as where they are here; any rows, the unpenalized ones among them."""
     case = make_case(66, n=70, d=12, q=3, loss="multinomial", weighted=True)
     problem = build_problem(
         case.X, case.Y, case.lam, loss="multinomial", fit_intercept=fit_intercept, sample_weight=case.sample_weight,
@@ -323,14 +339,14 @@ def test_the_curvature_of_a_problem_is_that_of_its_columns(fit_intercept, unpena
     B = 0.1 * rng.standard_normal((12 + problem.unpenalized.n_rows, 3))
     far, local = oracles_of(problem, np.arange(12), B)[1]
     for rows in (np.arange(len(B)), np.r_[1, 4, np.arange(12, len(B))], np.array([0, 3])):
-        expected = local.metric().at(local.trial(None, B, None), rows)
-        np.testing.assert_allclose(far.metric().at(far.trial(None, B, None), rows), expected, rtol=1e-10, atol=1e-12)
+        expected = local.metric(local.base, rows)
+        np.testing.assert_allclose(far.metric(far.base, rows), expected, rtol=1e-10, atol=1e-12)
 
 
 def test_models_keep_to_their_work():
-    method, iterate = curvature_method()
-    assert method.run(iterate, 50, work=0.0) is iterate
-    assert method.run(iterate, 3).steps == iterate.steps + 3
+    method, point = curvature_method()
+    assert method.run(point, 5, 55, work=0.0) == (point, 0)
+    assert method.run(point, 5, 8)[1] == 3
 
 
 def test_models_of_rare_columns():
@@ -344,43 +360,45 @@ def test_models_of_rare_columns():
     problem = build_problem(X, Y, lam, loss="multinomial")
     oracle = oracles_of(problem, np.arange(80), problem.null_coefficients())[1][1]
     tight = 1e-6 * problem.null_loss
-    done = minimise(oracle, problem.null_coefficients(), lam, goal=Goal(tight, tight), max_steps=3000)
-    assert done.gap <= tight
-    assert done.work < 3000 * oracle.step_cost(q)
+    done = minimize(oracle, Goal(tight, tight), 3000)
+    assert done.point.gap <= tight
+    assert done.work < 3000 * oracle.step_cost
 
 
 def test_a_step_by_a_model_never_goes_uphill():
-    method, iterate = curvature_method()
+    method, point = curvature_method()
     for _ in range(10):
-        before = iterate.objective
-        rows = method._rows(iterate.point)
-        iterate = method._step(iterate, rows, method._metric(iterate.point, rows), 1e-3)  # promises far too much
-        assert iterate.objective < before
+        before = point.objective
+        rows, penalty = method._rows(point)
+        point, _ = method._step(point, rows, penalty, method._metric(point, rows), 1e-3)  # promises far too much
+        assert point.objective < before
 
 
 @pytest.mark.parametrize("n_free", [0, 1, 3])
-def test_models_eliminate_what_is_not_penalised(n_free):
-    """Value and minimiser are those of the quadratic in all rows."""
+def test_models_eliminate_what_is_not_penalized(n_free):
+    """Value and minimizer are those of the quadratic in all rows."""
     rng = np.random.default_rng(0)
     A, sigma, k = rng.standard_normal((30, 9)), 1.7, 9 - n_free
     M, descent = A.T @ A, rng.standard_normal((9, 2))
-    model = _Model.about(M, descent, k)
+    reduced, direction, others_move, response = eliminated(M, descent, k)
     change = rng.standard_normal((k, 2))
-    whole = np.vstack([change, model.free_change(sigma, change)])
-    value = 0.5 * sigma * np.vdot(whole, M @ whole) - np.vdot(descent, whole)
-    assert model.change(sigma, change) == pytest.approx(value)
+    whole = np.vstack([change, others_move / sigma - response @ change])
+    alone = np.vstack([0.0 * change, others_move / sigma])
+    value, gain = (0.5 * sigma * np.vdot(move, M @ move) - np.vdot(descent, move) for move in (whole, alone))
     slope = sigma * M @ whole - descent
     np.testing.assert_allclose(slope[k:], 0.0, atol=1e-10)
-    oracle = model.oracle(sigma, np.zeros((k, 2)))
-    moved = oracle.trial(oracle.base, change, change)
+    loss = 0.5 * np.vdot(direction, np.linalg.solve(reduced, direction)) / sigma
+    oracle = GramOracle(sigma * reduced, GroupOWL(np.full(k, 1e-9)), np.zeros((k, 2)), direction, loss)
+    moved = oracle.moved(oracle.base, change)
     np.testing.assert_allclose(moved.descent, -slope[:k], atol=1e-10)
-    best = np.linalg.solve(sigma * model.M, model.descent)
-    assert oracle.trial(oracle.base, best, best).loss == pytest.approx(0.0, abs=1e-10)  # a squared loss
-    assert abs(oracle.gap(oracle.start(best), 0.0, np.zeros(k) + 1e-9)) < 1e-6
+    assert moved.loss - loss == pytest.approx(value - gain)
+    best = point_at(oracle, np.linalg.solve(sigma * reduced, direction))
+    assert best.loss == pytest.approx(0.0, abs=1e-10)  # a squared loss
+    assert abs(best.gap) < 1e-6
 
 
 def spy(monkeypatch, name):
-    """Note the calls of a method that a minimisation may use."""
+    """Note the calls of a method that a minimization may use."""
     calls, original = [], getattr(inner, name)
 
     def noted(*args, **kwargs):
@@ -396,19 +414,18 @@ def spy(monkeypatch, name):
     [
         ("pattern_step", "squared", {}),
         ("ProximalNewton", "squared", {}),
-        ("CurvatureNewton", "multinomial", {"_CURVATURE_PATIENCE": 0.0, "_FIRST_STEPS": 5}),
-        ("accelerated", "multinomial", {"_SLOW_STEPS": 0, "_FIRST_STEPS": 1, "_BLOCK_STEPS": 1}),
+        ("CurvatureNewton", "multinomial", {"_PATIENCE": 0.0, "_FIRST_STEPS": 5}),
     ],
 )
 def test_every_method_gets_its_turn(monkeypatch, method, loss, settings):
     along = method == "pattern_step"  # on the Gram matrix of few rows; the others on columns, of many
     shape, fraction = ("oscar", 0.1) if along else ("constant", 0.02)
-    problem, oracles, start, minimum = inner_problem(loss, shape=shape, fraction=fraction)
+    problem, oracles, _, minimum = inner_problem(loss, shape=shape, fraction=fraction)
     for name, value in settings.items():
         monkeypatch.setattr(inner, name, value)
     calls = spy(monkeypatch, method)
     tight = 1e-10 * problem.null_loss
-    done = minimise(oracles[2 if along else 1], start, problem.lam, goal=Goal(tight, tight), max_steps=5000)
+    done = minimize(oracles[2 if along else 1], Goal(tight, tight), 5000).point
     assert calls
     assert done.gap <= tight
     assert done.objective - minimum <= 2 * tight
@@ -422,10 +439,12 @@ def test_goals_count_steps():
     assert not goal.met(2.5, 100)
 
 
-def proximal_system(prox, G, damping):
+def proximal_system(B, V, G, damping):
     """Matrix of a Newton step in radii of clusters and directions across, and the basis behind it."""
-    directions = prox.V[prox.rows] / prox.V_norms[prox.rows, None]
-    starts = cluster_starts(prox.B_norms[prox.rows])
+    norms = row_norms(B)
+    rows = np.argsort(-norms, kind="stable")[: np.count_nonzero(norms)]
+    directions = V[rows] / row_norms(V[rows])[:, None]
+    starts = cluster_starts(norms[rows])
     m, q = directions.shape
     cluster = np.searchsorted(starts, np.arange(m), side="right") - 1
     basis = np.zeros((m, q, len(starts) + m * (q - 1)))
@@ -435,11 +454,11 @@ def proximal_system(prox, G, damping):
         basis[j, :, cluster[j]] = directions[j]
         columns = len(starts) + np.arange(j * (q - 1), (j + 1) * (q - 1))
         basis[j][:, columns] = across.T
-        stiffness[columns] = damping * prox.V_norms[prox.rows[j]] / prox.B_norms[prox.rows[j]]
+        stiffness[columns] = damping * np.linalg.norm(V[rows[j]]) / norms[rows[j]]
     stiffness[: len(starts)] = damping * np.bincount(cluster)
     flat = basis.reshape(m * q, -1)
-    K = flat.T @ np.kron(G[np.ix_(prox.rows, prox.rows)], np.eye(q)) @ flat + np.diag(stiffness)
-    return K, flat
+    K = flat.T @ np.kron(G[np.ix_(rows, rows)], np.eye(q)) @ flat + np.diag(stiffness)
+    return K, flat, rows
 
 
 @pytest.mark.parametrize(("n", "d"), [(60, 25), (15, 60)])
@@ -449,22 +468,24 @@ def test_newton_directions_solve_the_whole_system(shape, q, n, d):
     """One matrix per non-zero row gives what the system with all coefficients gives."""
     problem, oracles, _, _ = inner_problem("squared", shape=shape, q=q, n=n, d=d)
     rng, damping = np.random.default_rng(0), 2.0
-    prox = _prox(rng.standard_normal((d, q)) * problem.lam[0], damping, problem.lam)
-    prox = _prox(prox.V / np.maximum(1.0, prox.V_norms[:, None]), damping, 0.1 * problem.lam / problem.lam[0])
-    image = rng.standard_normal((len(prox.rows), q))
-    K, basis = proximal_system(prox, problem.gram(np.arange(d)), damping)
-    expected = (basis @ np.linalg.solve(K, -basis.T @ image.ravel())).reshape(-1, q)
+    V = rng.standard_normal((d, q)) * problem.lam[0]
+    V /= np.maximum(1.0, row_norms(V)[:, None])
+    B = GroupOWL(0.1 * problem.lam / problem.lam[0]).prox(V, 1.0 / damping)
+    image = rng.standard_normal((d, q))
+    K, basis, rows = proximal_system(B, V, problem.gram(np.arange(d)), damping)
+    expected = np.zeros((d, q))
+    expected[rows] = (basis @ np.linalg.solve(K, -basis.T @ image[rows].ravel())).reshape(-1, q)
     for oracle in oracles[1:]:
-        found = newton_direction(oracle, prox, image, damping)
+        found = newton_direction(oracle, B, V, image, damping)
         np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
 
 
 def test_a_guess_is_taken_where_it_is_better():
-    problem, oracles, start, _ = inner_problem("squared")
+    _, oracles, start, _ = inner_problem("squared")
     good = go.solve(**make_case(63, n=60, d=25, shape="oscar", fraction=0.1).arguments()).B
     for oracle in oracles:
-        assert first_iterate(oracle, start, problem.lam, guess=good).point.B is good
-        assert first_iterate(oracle, start, problem.lam, guess=good + 100.0).point.B is start
+        assert Minimization(oracle, Goal(0.0, 0.0), 1, guess=good).point.B is good
+        assert Minimization(oracle, Goal(0.0, 0.0), 1, guess=good + 100.0).point.B is start
 
 
 # Derivatives ------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import groupowl as go
+import groupowl.solvers.inner as inner
 from groupowl.solvers.continuation import compression_pays
 from groupowl.solvers.driver import Round
 from support import OpaqueDesign, make_case
@@ -197,6 +198,22 @@ def test_a_start_worse_than_zero_is_dropped(solver):
     assert abs(result.primal - go.solve(X, Y, lam).primal) <= 2e-6 * result.history.primal[1]
 
 
+@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+def test_accelerated_steps_take_over_where_all_else_is_slow(monkeypatch, loss):
+    X, Z = hard_problem("correlation 0.99")
+    Y = np.eye(3)[np.argmax(Z, axis=1)] if loss == "multinomial" else Z
+    monkeypatch.setattr(inner, "_SLOW_STEPS", 0)
+    calls, step = [], go.APGD.step_once
+    monkeypatch.setattr(go.APGD, "step_once", lambda *args: calls.append(1) or step(*args))
+    result, lam = solve(X, Y, "oscar", 0.02, loss)
+    assert calls
+    assert result.n_iter > len(calls)
+    assert result.converged
+    assert judge(X, Y, lam, result.B, loss) <= 1.0001e-6
+    with pytest.warns(ConvergenceWarning, match="max_iter=60"):
+        assert solve(X, Y, "oscar", 0.02, loss, max_iter=60)[0].n_iter == 60
+
+
 def test_no_more_steps_than_asked_for():
     X, Y = spectra()
     for max_iter in (1, 31, 45, 63, 150):
@@ -355,7 +372,7 @@ def test_rounding_of_the_gram_matrix_is_allowed_for():
 
 
 def test_a_proof_beyond_the_gram_matrix_uses_the_data():
-    """Where the Gram matrix cannot prove the tolerance, a QR factorisation follows."""
+    """Where the Gram matrix cannot prove the tolerance, a QR factorization follows."""
     X, Y = spectra()
     lam = 1e-3 * go.lam_max(X, Y, "constant") * go.weights.constant(100)
     result = go.solve(X, Y, lam, tol=2e-8, solver=go.WorkingSet(compress=True))

@@ -16,7 +16,9 @@ from .._checks import positive_integer
 from .._typing import FloatArray, Handle, IndexArray
 from ..norm.kernels import FEW, nonzero_rows
 from ..problem import Problem
-from .inner import ColumnsOracle, Goal, GramOracle, Oracle, ProblemOracle, columns_cost, minimise
+from .apgd import APGD
+from .inner import minimize
+from .inner.oracles import ColumnsOracle, FactoredGramOracle, Goal, GramOracle, Oracle, ProblemOracle, columns_cost
 from .settings import Round
 
 # Accuracy of an inner solve relative to the gap at its start, and the finest one when rounds make little headway.
@@ -30,6 +32,8 @@ _LAST_ONES = 0.5
 _MOST_CANDIDATES = 0.6
 # Rounds in which the gap must halve, or the working set becomes all candidates: then the method cannot cycle.
 _HALVING_ROUNDS = 5
+# Accelerated steps where gradient steps on the working set have not halved its gap for long.
+_ACCELERATED_STEPS = 500
 # Floating-point operations that take as long as the fixed cost of a round.
 _ROUND_OVERHEAD = 2e7
 
@@ -46,7 +50,7 @@ class _State:
     rounds_since: int = 0
     inner_gap: float = np.inf  # gap on the working set after the last inner solve
     cut: bool = False  # more rows violate the conditions than could join
-    lipschitz: float | None = None  # step of the last inner solve, where the working set has not changed
+    lipschitz: float = 0.0  # curvature of the last step of an inner solve, where the working set has not changed
 
 
 @dataclass(frozen=True)
@@ -114,46 +118,49 @@ class WorkingSet:
         B_W = state.B[index]
         oracle = self.oracle(problem, rows, state, task, B_W)
         goal = _inner_goal(problem, oracle, state, task, everything=everything, violators=violators)
-        iterate = minimise(
+        end = minimize(
             oracle,
-            B_W,
-            problem.lam[: len(rows)],
             goal=goal,
             max_steps=max(task.max_steps, 1),
             guess=None if task.guess is None else task.guess[index],
-            lipschitz=None if violators else state.lipschitz,
+            lipschitz=0.0 if violators else state.lipschitz,
             second_order=self.second_order,
         )
+        B_W, steps, gap = end.point.B, end.steps, end.point.gap
+        if end.is_slow:
+            more = min(_ACCELERATED_STEPS, task.max_steps - steps)
+            B_W = _accelerated(problem.restrict(rows), B_W, task, more)
+            steps += more
+            gap = np.inf
         B = np.zeros_like(state.B)
-        B[index] = iterate.point.B
-        state = replace(
-            state, B=B, Z=None, last_gap=task.certificate.gap, inner_gap=iterate.gap, lipschitz=iterate.lipschitz
-        )
-        return state, iterate.steps
+        B[index] = B_W
+        state = replace(state, B=B, Z=None, last_gap=task.certificate.gap, inner_gap=gap, lipschitz=end.lipschitz)
+        return state, steps
 
     def oracle(self, problem: Problem, rows: IndexArray, state: _State, task: Round, B: FloatArray) -> Oracle:
         """The cheapest way to evaluate the loss on these rows."""
-        residual = task.certificate.residual
+        residual, penalty = task.certificate.residual, problem.penalty.restrict(rows)
         complete = np.count_nonzero(B) == np.count_nonzero(state.B)  # the residual is that of these rows alone
         cheaper = 2.0 * len(rows) ** 2 <= columns_cost(problem, len(rows))
         if problem.loss.is_quadratic and cheaper and complete and residual is not None and residual.descent is not None:
-            return GramOracle(problem.gram(rows), B, residual.descent[rows], residual.loss, float(residual.totals[0]))
+            return GramOracle(problem.gram(rows), penalty, B, residual.descent[rows], residual.loss)
         columns = problem.columns(rows)
         if columns is None:
             near = problem.brought_near(rows)
             columns = None if near is None else near.columns(np.arange(len(rows)))
             if near is None or columns is None:
-                return ProblemOracle(problem.restrict(rows))
+                return ProblemOracle(problem.restrict(rows), B)
             problem = near
-        balance = problem.unpenalized.nearly_balanced if problem.unpenalized.n_rows else None
-        return ColumnsOracle(columns, problem.loss, *problem.samples.handles, balance)
+        if problem.loss.is_quadratic:  # no unpenalized rows: what they explain was taken off before
+            return FactoredGramOracle(columns, penalty, B, *problem.samples.handles)
+        return ColumnsOracle(columns, penalty, B, problem)
 
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """State with the next working set, and how many rows outside the last one violate the conditions.
 
         A few candidates are all members. Of more, members are the rows with coefficients, those of the last working set
-        that still pull, and the strongest violators. Where there are none, the last working set stays as it is:
-        dropping rows would make it cycle.
+        that could still be non-zero, and the strongest violators. Where there are none, the last working set stays as
+        it is: dropping rows would make it cycle.
         """
         gap, candidate = task.certificate.gap, _mask(task.candidates, problem.n_rows)
         if len(task.candidates) <= FEW:  # choosing among them would cost more than it saves
@@ -161,13 +168,13 @@ class WorkingSet:
             relative = max(state.relative / 10.0, _FINEST_RTOL)
             return replace(state, members=candidate, relative=relative, cut=False), joined
         support = nonzero_rows(state.B[: problem.n_rows]) & candidate
-        pulling, pulls = _pulling(problem, task)
-        violators = np.flatnonzero(pulling & ~state.members)
+        possible, correlations = _possible_rows(problem, task)
+        violators = np.flatnonzero(possible & ~state.members)
         count, capacity = len(violators), max(state.capacity, 2 * int(np.count_nonzero(support)))
         if cut := count > (1.0 + _LAST_ONES) * state.capacity:
-            violators = violators[np.argpartition(-pulls[violators], state.capacity)[: state.capacity]]
+            violators = violators[np.argpartition(-correlations[violators], state.capacity)[: state.capacity]]
             capacity = 2 * state.capacity
-        members = support | (state.members & (pulling if count else candidate))
+        members = support | (state.members & (possible if count else candidate))
         members[violators] = True
         halved = gap <= 0.5 * state.halved_gap
         rounds = 0 if halved else state.rounds_since + 1
@@ -186,14 +193,23 @@ class WorkingSet:
         return state, count
 
 
+def _accelerated(problem: Problem, B: FloatArray, task: Round, steps: int) -> FloatArray:
+    """Coefficients after accelerated steps with restart, which converge where all else is slow."""
+    solver = APGD(restart="gradient")
+    state = solver.start(problem, B, np.random.default_rng(0))
+    for _ in range(steps):
+        state = solver.step_once(problem, state, task.certificate)
+    return state.B
+
+
 def _mask(rows: IndexArray, size: int) -> Any:
     mask = np.zeros(size, dtype=bool)
     mask[rows] = True
     return mask
 
 
-def _pulling(problem: Problem, task: Round) -> tuple[Any, FloatArray]:
-    """Rows that could be non-zero if the residual were that of the optimum, as a mask; and how hard each row pulls."""
+def _possible_rows(problem: Problem, task: Round) -> tuple[Any, FloatArray]:
+    """Rows that could be non-zero if the residual were that of the optimum, as a mask; and all correlations."""
     residual, candidates = task.certificate.residual, task.candidates
     if residual is None:  # the coefficients overflow
         return np.zeros(problem.n_rows, dtype=bool), np.zeros(problem.n_rows)
@@ -213,5 +229,5 @@ def _inner_goal(
         tight *= state.relative  # so accurate it was already, and yet the gap of the whole problem is too large
     design, q = problem.design, problem.samples.n_tasks
     round_cost = 2.0 * design.density * design.n_samples * design.n_features * q + _ROUND_OVERHEAD
-    free_steps = 0 if state.cut else int(round_cost / oracle.step_cost(q))  # if cut, another round is certain
+    free_steps = 0 if state.cut else int(round_cost / oracle.step_cost)  # if cut, another round is certain
     return Goal(tight, max(tight, state.relative * task.certificate.gap), free_steps)

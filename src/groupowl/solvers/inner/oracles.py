@@ -1,107 +1,126 @@
-"""Three ways to evaluate the loss on a working set: by its Gram matrix, by its columns, by the problem itself.
+"""The problem on a working set as inner solvers see it: arrays in, arrays and numbers out.
 
-The descent methods see one interface. The loss and its descent direction (minus the gradient) are functions of the
-coefficients of the working set, penalised rows first; where samples live is the oracle's business.
+An oracle has the penalty and one of four ways to evaluate the loss: the Gram matrix of the working set, its columns for
+squared loss, its columns for other losses, or the problem itself where samples are elsewhere. Penalized rows of the
+coefficients come first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..._typing import FloatArray, Handle, IndexArray
 from ...designs import Columns
-from ...losses import Loss, SquaredLoss
-from ...norm.kernels import owl_gauge, owl_value, row_norms
+from ...losses import SquaredLoss
+from ...norm import GroupOWL
 from ...problem import Problem
-from .metrics import Metric, ProblemMetric, SampledMetric
 
 #: Floating-point operations that take as long as the fixed cost of a gradient step.
 STEP_OVERHEAD = 5e5
 # The same for the loss of one entry of the predictor.
 _LOSS_COST = 100.0
+# Samples behind a metric: at least so many, and so many times the number of columns.
+_LEAST_SAMPLES = 2000
+_SAMPLES_PER_COLUMN = 8
+# Its diagonal is at least this part of what all samples gave when some were drawn.
+_LEAST_SHARE = 0.5
 
 
+@dataclass(eq=False, slots=True)
 class Point:
-    """Coefficients, the loss there and, once completed, the descent direction; ``samples`` is the oracle's own."""
+    """Coefficients and what is known there; ``samples`` is the oracle's own."""
 
-    __slots__ = ("B", "descent", "loss", "samples")
+    B: FloatArray
+    loss: float
+    norm: float  # J(B)
+    descent: FloatArray  # minus the gradient of the loss
+    samples: Handle = None
+    gap: float = np.inf  # duality gap on the working set, where it was computed
 
-    def __init__(self, B: FloatArray, loss: float, descent: FloatArray | None, samples: Handle = None) -> None:
-        self.B = B
-        self.loss = loss
-        self.descent = descent
-        self.samples = samples
+    @property
+    def objective(self) -> float:
+        """Objective on the working set."""
+        return self.loss + self.norm
 
 
-class Oracle(Protocol):
-    """The loss on a working set."""
+@dataclass(frozen=True)
+class Goal:
+    """When an inner solve may stop: at the gap ``tight``; at ``loose`` once ``free_steps`` were taken.
 
-    def start(self, B: FloatArray) -> Point:
-        """Complete point at ``B``."""
-        ...
+    Steps that cost less than a round of the outer loop are taken anyway: they may save one.
+    """
 
-    def trial(self, point: Point, B: FloatArray, move: FloatArray) -> Point:
-        """Point at ``B = point.B + move`` with its loss; :meth:`complete` adds the descent direction."""
-        ...
+    tight: float
+    loose: float
+    free_steps: int = 0
 
-    def complete(self, point: Point) -> FloatArray:
-        """Descent direction at the point, computed where it is missing."""
-        ...
+    def met(self, gap: float, steps: int) -> bool:
+        """Whether this gap after so many steps is good enough."""
+        return gap <= self.tight or (gap <= self.loose and steps >= self.free_steps)
+
+
+class Oracle:
+    """Loss and penalty on a working set.
+
+    Attributes
+    ----------
+    penalty : GroupOWL
+    n_penalized : int
+        Rows of the coefficients that are penalized.
+    step_cost : float
+        Floating-point operations of a gradient step.
+    base : Point
+        Where a solve starts.
+    has_metric : bool
+        Whether the curvature of the loss changes from point to point: then there are :meth:`metric` and its cost.
+    """
+
+    base: Point
+    has_metric = False
+
+    def __init__(self, penalty: GroupOWL, step_cost: float) -> None:
+        self.penalty = penalty
+        self.n_penalized = penalty.n_rows
+        self.step_cost = step_cost
+
+    def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
+        """Loss at ``B``, a move away from where loss and descent direction are known; and what is known of samples."""
+        raise NotImplementedError
+
+    def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
+        """Descent direction before the move of a trial less the one after it."""
+        raise NotImplementedError
+
+    def gap(self, point: Point) -> float:
+        """Duality gap on the working set, without the care for rounding of a certificate."""
+        raise NotImplementedError
 
     def curvature(self, point: Point, move: FloatArray) -> float:
         """Bound on the curvature of the loss along a move."""
-        ...
+        raise NotImplementedError
 
-    def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
-        """Duality gap of the problem on the working set, without the care for rounding of a certificate."""
-        ...
+    def metric(self, point: Point, rows: IndexArray) -> FloatArray | None:
+        """``X_W^T diag(h) X_W`` at some rows, to be overwritten; ``h`` is the mean curvature of a sample over tasks.
 
-    def step_cost(self, n_tasks: int) -> float:
-        """Floating-point operations of a gradient step."""
-        ...
+        None where no sample has any curvature left.
+        """
+        raise NotImplementedError
 
-    def scales(self) -> FloatArray:
-        """Inverse norms of the columns, one per row of the coefficients."""
-        ...
+    def metric_cost(self, size: int) -> float:
+        """Floating-point operations of a metric of so many rows."""
+        raise NotImplementedError
 
-
-class CurvedOracle(Oracle, Protocol):
-    """A loss whose curvature changes from point to point."""
-
-    def metric(self) -> Metric:
-        """The curvature of the loss on this working set."""
-        ...
+    def moved(self, point: Point, B: FloatArray) -> Point:
+        """The point at ``B``, from another one."""
+        loss, samples = self.trial(B, B - point.B, point.loss, point.descent)
+        descent = point.descent - self.change(samples, point.descent)
+        return Point(B, loss, self.penalty.value(B[: self.n_penalized]), descent, samples)
 
 
-class QuadraticOracle(Oracle, Protocol):
-    """Squared loss on a working set: the loss is a quadratic with the matrix ``G = X_W^T diag(w) X_W``."""
-
-    @property
-    def target_square(self) -> float:
-        """Size of the targets, squared."""
-        ...
-
-    def image(self, move: FloatArray) -> FloatArray:
-        """``G move``."""
-        ...
-
-    def displaced(self, point: Point, B: FloatArray, move: FloatArray) -> tuple[Point, FloatArray]:
-        """Complete point at ``B = point.B + move``, and ``G move``, which is accurate even where it is tiny."""
-        ...
-
-    def inverse(self, rows: IndexArray, diagonal: FloatArray) -> FloatArray:
-        """Inverse of the block of G at these rows plus a diagonal."""
-        ...
-
-    def cluster_gram(self, rows: IndexArray, signs: FloatArray, starts: IndexArray) -> FloatArray:
-        """Gram matrix of signed sums of columns; the columns of a sum follow each other from its start."""
-        ...
-
-
-class GramOracle:
+class GramOracle(Oracle):
     """Squared loss through ``G = X_W^T diag(w) X_W``, as a quadratic about coefficients whose residual is known.
 
     Errors of G are in proportion to the distance from those coefficients, so that they vanish as the outer loop
@@ -110,142 +129,89 @@ class GramOracle:
     Parameters
     ----------
     G : ndarray of shape (n_rows, n_rows)
+    penalty : GroupOWL
     B, descent, loss : the known coefficients, minus the gradient there, and the loss
-    target_product : ``<residual, Y>`` there
     """
 
-    def __init__(self, G: FloatArray, B: FloatArray, descent: FloatArray, loss: float, target_product: float) -> None:
+    def __init__(self, G: FloatArray, penalty: GroupOWL, B: FloatArray, descent: FloatArray, loss: float) -> None:
+        super().__init__(penalty, 2.0 * B.size * len(B) + STEP_OVERHEAD)
         self.G = G
-        self.base = Point(B, loss, descent)
-        self.target_correlations = descent + G @ B  # X_W^T diag(w) Y
-        self.target_product = target_product
-        self.target_square = abs(target_product) + 2.0 * loss
+        self.base = Point(B, loss, penalty.value(B), descent)
 
-    def start(self, B: FloatArray) -> Point:
-        """The known point moved to ``B``."""
-        return self.base if B is self.base.B else self.trial(self.base, B, B - self.base.B)
-
-    def trial(self, point: Point, B: FloatArray, move: FloatArray) -> Point:
-        """One product with G gives the loss and the descent direction."""
-        return self.displaced(point, B, move)[0]
-
-    def displaced(self, point: Point, B: FloatArray, move: FloatArray) -> tuple[Point, FloatArray]:
-        """The quadratic about the point."""
-        assert point.descent is not None
+    def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
         image = self.G @ move
-        change = 0.5 * np.vdot(move, image) - np.vdot(point.descent, move)
-        return Point(B, point.loss + float(change), point.descent - image), image
+        return loss + 0.5 * float(np.vdot(move, image)) - float(np.vdot(descent, move)), image
+
+    def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
+        return samples
+
+    def gap(self, point: Point) -> float:
+        """With the residual scaled to the best feasible point on its ray."""
+        gauge = self.penalty.dual_norm(point.descent)
+        square = 2.0 * point.loss
+        product = square + float(np.vdot(point.descent, point.B))  # of the residual and Y
+        scale = SquaredLoss().ray_scale(np.array([product, square]), 1.0 / gauge if gauge > 0 else np.inf)
+        return point.objective - scale * (product - 0.5 * scale * square)
+
+    def curvature(self, point: Point, move: FloatArray) -> float:
+        square = float(np.vdot(move, move))
+        along, _ = self.trial(move, move, 0.0, np.zeros_like(move))  # half of <move, G move>
+        return 2.0 * along / square if square > 0 else 0.0
 
     def image(self, move: FloatArray) -> FloatArray:
         """``G move``."""
-        return self.G @ move
+        _, samples = self.trial(move, move, 0.0, move)
+        return self.change(samples, move)
+
+    def submatrix(self, rows: IndexArray) -> FloatArray:
+        """A copy of G at these rows."""
+        return self.G[np.ix_(rows, rows)]
 
     def inverse(self, rows: IndexArray, diagonal: FloatArray) -> FloatArray:
-        """Directly."""
-        return _inverse_of_sum(self.G[np.ix_(rows, rows)], diagonal)
+        """Inverse of G at these rows plus a diagonal; zeros where there is none."""
+        M = self.submatrix(rows)
+        M[np.diag_indices(len(M))] += diagonal
+        try:
+            return np.asarray(np.linalg.inv(M), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            return np.zeros_like(M)
 
     def cluster_gram(self, rows: IndexArray, signs: FloatArray, starts: IndexArray) -> FloatArray:
-        """Sums over blocks of G."""
-        block = self.G[np.ix_(rows, rows)] * (signs @ signs.T)
-        return np.add.reduceat(np.add.reduceat(block, starts, axis=0), starts, axis=1)
-
-    def complete(self, point: Point) -> FloatArray:
-        """Known already."""
-        assert point.descent is not None
-        return point.descent
-
-    def curvature(self, point: Point, move: FloatArray) -> float:
-        """Exact."""
-        square = float(np.vdot(move, move))
-        return float(np.vdot(move, self.G @ move)) / square if square > 0 else 0.0
-
-    def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
-        """Gap with the residual scaled to the best feasible point on its ray."""
-        gauge = owl_gauge(row_norms(self.complete(point)), lam)
-        product = self.target_product - float(np.vdot(self.target_correlations, point.B - self.base.B))
-        square = 2.0 * point.loss
-        scale = SquaredLoss().ray_scale(np.array([product, square]), 1.0 / gauge if gauge > 0 else np.inf)
-        return point.loss + penalty - scale * (product - 0.5 * scale * square)
-
-    def scales(self) -> FloatArray:
-        """From the diagonal of G."""
-        return _inverse(np.sqrt(np.maximum(np.diagonal(self.G), 0.0)))
-
-    def step_cost(self, n_tasks: int) -> float:
-        """One product with G."""
-        return 2.0 * len(self.G) ** 2 * n_tasks + STEP_OVERHEAD
+        """Gram matrix of signed sums of columns; the columns of a sum follow each other from its start."""
+        signed = self.submatrix(rows) * (signs @ signs.T)
+        return np.add.reduceat(np.add.reduceat(signed, starts, axis=0), starts, axis=1)
 
 
-class ColumnsOracle:
-    """Any loss through the columns of the working set as local arrays, value and gradient from one evaluation."""
+class FactoredGramOracle(GramOracle):
+    """The same for working sets so wide that products with their columns are cheaper than with G."""
 
-    def __init__(
-        self, columns: Columns, loss: Loss, Y: FloatArray, w: FloatArray, balance: Callable[[Handle], Handle] | None
-    ) -> None:
+    def __init__(self, columns: Columns, penalty: GroupOWL, B: FloatArray, Y: FloatArray, w: FloatArray) -> None:
         self.columns = columns
-        self.loss = loss
-        self.Y = np.asfortranarray(Y)  # by tasks: sums over tasks are then sums of long vectors
         self.w = w
-        self.balance = balance  # makes dual points orthogonal to the unpenalised columns, if there are any
+        residual = Y - columns.predict(B)
+        theta = w * residual
+        nothing = np.zeros((0, 0))
+        super().__init__(nothing, penalty, B, columns.correlate(theta), 0.5 * float(np.sum(theta * residual)))
+        self.step_cost = 2.0 * columns.work * B.shape[1] + STEP_OVERHEAD
 
-    def start(self, B: FloatArray) -> Point:
-        """Evaluate at ``B``."""
-        point = self.trial(None, B, None)
-        point.descent = self.complete(point)
-        return point
+    def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
+        """One product; another one for :meth:`change`."""
+        shift = self.columns.predict(move)
+        weighted = self.w * shift
+        return loss + 0.5 * float(np.sum(shift * weighted)) - float(np.vdot(descent, move)), weighted
 
-    def trial(self, point: Point | None, B: FloatArray, move: FloatArray | None) -> Point:
-        """One product for the predictor; value and dual point share their exponentials."""
-        value, theta = self.loss.value_and_dual_point(self.columns.predict(B), self.Y, self.w)
-        return Point(B, value, None, theta)
+    def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
+        return self.columns.correlate(samples)
 
-    def complete(self, point: Point) -> FloatArray:
-        """One product for the gradient."""
-        if point.descent is None:
-            point.descent = self.columns.correlate(point.samples)
-        return point.descent
-
-    def curvature(self, point: Point, move: FloatArray) -> float:
-        """``ell ||sqrt(w) X move||^2 / ||move||^2``, or an estimate at the point where there is no such bound."""
-        square, weights = float(np.vdot(move, move)), self.loss.curvature * self.w
-        if not np.isfinite(self.loss.curvature):
-            weights = self.Y.shape[1] * self.loss.curvatures(point.samples, self.Y, self.w)
-        image = self.columns.predict(move)
-        return float(np.sum(weights * image * image)) / square if square > 0 else 0.0
-
-    def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
-        """Gap from the dual point, balanced where there is an intercept and scaled into the dual ball."""
-        theta, Y, w, C = point.samples, self.Y, self.w, self.complete(point)
-        if self.balance is not None:
-            theta = self.balance(theta)
-            C = self.columns.correlate(theta)
-        gauge = owl_gauge(row_norms(C[: len(lam)]), lam)
-        totals = self.loss.ray_totals(theta, Y, w)
-        scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
-        return point.loss + penalty - self.loss.dual_value(scale * theta, Y, w)
-
-    @property
-    def target_square(self) -> float:
-        """Size of the targets, squared."""
-        return float(np.sum(self.w * self.Y * self.Y))
-
-    def image(self, move: FloatArray) -> FloatArray:
-        """``X_W^T diag(w) X_W move``, two products."""
-        return self.columns.correlate(self.w * self.columns.predict(move))
-
-    def displaced(self, point: Point, B: FloatArray, move: FloatArray) -> tuple[Point, FloatArray]:
-        """Squared loss: the dual point changes by the move's predictor."""
-        shift = self.w * self.columns.predict(move)
-        image = self.columns.correlate(shift)
-        descent = self.complete(point)
-        change = 0.5 * np.vdot(move, image) - np.vdot(descent, move)
-        return Point(B, point.loss + float(change), descent - image, point.samples - shift), image
+    def submatrix(self, rows: IndexArray) -> FloatArray:
+        A = self.columns.dense(rows) * np.sqrt(self.w[:, 0])
+        return A @ A.T
 
     def inverse(self, rows: IndexArray, diagonal: FloatArray) -> FloatArray:
         """Through a matrix of the samples where those are fewer (Woodbury)."""
+        if len(rows) <= len(self.w):
+            return super().inverse(rows, diagonal)
         A = self.columns.dense(rows) * np.sqrt(self.w[:, 0])
-        if len(rows) <= A.shape[1]:
-            return _inverse_of_sum(A @ A.T, diagonal)
         root = np.sqrt(diagonal)
         A /= root[:, None]
         M = A.T @ A  # a product with its own transpose takes half the time
@@ -254,98 +220,134 @@ class ColumnsOracle:
             A = A @ np.linalg.inv(np.linalg.cholesky(M)).T / root[:, None]
         except np.linalg.LinAlgError:  # not finite
             return np.zeros((len(rows), len(rows)))
-        result = A @ A.T
-        np.negative(result, out=result)
-        result[np.diag_indices(len(rows))] += 1.0 / diagonal
+        result = np.diag(1.0 / diagonal)
+        result -= A @ A.T
         return result
 
     def cluster_gram(self, rows: IndexArray, signs: FloatArray, starts: IndexArray) -> FloatArray:
-        """Of the summed columns."""
         sums = np.add.reduceat(self.columns.dense(rows) * signs, starts, axis=0) * np.sqrt(self.w[:, 0])
         return sums @ sums.T
 
-    def scales(self) -> FloatArray:
-        """From the columns."""
-        return _inverse(self.columns.norms(self.w))
 
-    def step_cost(self, n_tasks: int) -> float:
-        """Two products with the columns, and the loss."""
-        return (2.0 * self.columns.work + _LOSS_COST * len(self.Y)) * n_tasks + STEP_OVERHEAD
+class ColumnsOracle(Oracle):
+    """Other losses through the columns of the working set as local arrays, value and gradient from one evaluation.
 
-    def metric(self) -> Metric:
-        """From some of the samples."""
-        return SampledMetric(self)
+    The columns of the problem's unpenalized block come last.
+    """
 
+    has_metric = True
 
-class ProblemOracle:
-    """Any loss on any design: products and sample space stay with the restricted problem."""
+    def __init__(self, columns: Columns, penalty: GroupOWL, B: FloatArray, problem: Problem) -> None:
+        Y, self.w = problem.samples.handles
+        work = 2.0 * columns.work + _LOSS_COST * len(Y)
+        super().__init__(penalty, work * B.shape[1] + STEP_OVERHEAD)
+        self.columns = columns
+        self.Y = np.asfortranarray(Y)  # by tasks: sums over tasks are then sums of long vectors
+        self.loss = problem.loss
+        self.unpenalized = problem.unpenalized
+        self.drawn_for = 0  # columns for which samples of the metric were drawn
+        self.base = self.moved(Point(B, 0.0, 0.0, np.zeros_like(B)), B)
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
+        """One product for the predictor; value and dual point share their exponentials."""
+        return self.loss.value_and_dual_point(self.columns.predict(B), self.Y, self.w)
 
-    def start(self, B: FloatArray) -> Point:
-        """Evaluate at ``B``."""
-        return self.trial(None, B, None)
+    def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
+        return descent - self.columns.correlate(samples)
 
-    def trial(self, point: Point | None, B: FloatArray, move: FloatArray | None) -> Point:
-        """Value and gradient at once: where samples are far, the journey is what costs."""
-        Z = self.problem.predictor(B)
-        return Point(B, *self.problem.loss_and_descent(Z), Z)
-
-    def complete(self, point: Point) -> FloatArray:
-        """Known already."""
-        assert point.descent is not None
-        return point.descent
+    def gap(self, point: Point) -> float:
+        """From the dual point, balanced where there is an intercept and scaled into the dual ball."""
+        theta, Y, w, C = point.samples, self.Y, self.w, point.descent
+        if self.unpenalized.n_rows:
+            theta = self.unpenalized.nearly_balanced(theta)
+            C = self.columns.correlate(theta)
+        gauge = self.penalty.dual_norm(C[: self.n_penalized])
+        totals = self.loss.ray_totals(theta, Y, w)
+        scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
+        return point.objective - self.loss.dual_value(scale * theta, Y, w)
 
     def curvature(self, point: Point, move: FloatArray) -> float:
-        """``ell ||sqrt(w) X move||^2 / ||move||^2``."""
-        Z = point.samples
+        """``ell ||sqrt(w) X move||^2 / ||move||^2``, or an estimate at the point where there is no such bound."""
+        square, image = float(np.vdot(move, move)), self.columns.predict(move)
+        weights = self.loss.curvature * self.w
+        if not np.isfinite(self.loss.curvature):
+            weights = self.Y.shape[1] * self.loss.curvatures(point.samples, self.Y, self.w)
+        return float(np.sum(weights * image * image)) / square if square > 0 else 0.0
+
+    def metric(self, point: Point, rows: IndexArray) -> FloatArray | None:
+        """From a sample of the samples, by curvature, where there are many; drawn anew when the rows have doubled.
+
+        The diagonal is at least what all of them would give, or nearly: no column is taken for flat because its entries
+        were not drawn.
+        """
+        h = self.loss.curvatures(point.samples, self.Y, self.w)
+        total = float(h.sum())
+        if not 0.0 < total < np.inf:
+            return None
+        if len(rows) > 2 * self.drawn_for:
+            self._draw_samples(h, len(rows))
+        columns = self.drawn if len(rows) == len(point.B) else self.drawn.chosen(rows)
+        M = columns.gram(columns, h[self.samples] * self.factors)
+        M[np.diag_indices(len(M))] = np.maximum(np.diagonal(M), total * self.least[rows])
+        return M
+
+    def metric_cost(self, size: int) -> float:
+        share = min(1.0, _sample_count(size) / len(self.Y))
+        return share * self.columns.gram_work * (size / self.columns.n_columns) ** 2
+
+    def _draw_samples(self, h: FloatArray, size: int) -> None:
+        """Samples of large curvature first, and the inverse of their chances; all where there are few."""
+        n, count = len(h), _sample_count(size)
+        self.drawn_for = size
+        self.samples: Any = slice(None)
+        self.factors: Any = 1.0
+        self.drawn = self.columns
+        self.least = np.zeros(self.columns.n_columns)
+        if count < n:
+            chances = np.minimum(1.0, 0.5 * count * (h / h.sum() + 1.0 / n))
+            self.samples = np.flatnonzero(np.random.default_rng(0).random(n) < chances[:, 0])
+            self.factors = 1.0 / chances[self.samples]
+            self.drawn = self.columns.sampled(self.samples)
+            self.least = _LEAST_SHARE * self.columns.norms(h) ** 2 / float(h.sum())
+
+
+class ProblemOracle(Oracle):
+    """Any loss on any design: products and sample space stay with the restricted problem.
+
+    The samples of a point are the predictor and the descent direction.
+    """
+
+    def __init__(self, problem: Problem, B: FloatArray) -> None:
+        work = columns_cost(problem, problem.n_rows) * problem.samples.n_tasks
+        super().__init__(problem.penalty, work + STEP_OVERHEAD + problem.design.journey)
+        self.problem = problem
+        self.has_metric = not problem.loss.is_quadratic
+        self.base = self.moved(Point(B, 0.0, 0.0, np.zeros_like(B)), B)
+
+    def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
+        """Value and gradient at once: where samples are far, the journey is what costs."""
+        Z = self.problem.predictor(B)
+        value, direction = self.problem.loss_and_descent(Z)
+        return value, (Z, direction)
+
+    def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
+        return descent - samples[1]
+
+    def gap(self, point: Point) -> float:
+        return self.problem.certify(point.B, point.samples[0]).gap
+
+    def curvature(self, point: Point, move: FloatArray) -> float:
+        Z = point.samples[0]
         moved = self.problem.design.map(np.add, Z, self.problem.predictor(move))
         return self.problem.move_curvature(Z, moved, move)
 
-    def gap(self, point: Point, penalty: float, lam: FloatArray) -> float:
-        """Gap of the restricted problem's certificate."""
-        return self.problem.certify(point.B, point.samples).gap
+    def metric(self, point: Point, rows: IndexArray) -> FloatArray | None:
+        return self.problem.curvature_gram(point.samples[0], rows)
 
-    def scales(self) -> FloatArray:
-        """From the norms that the problem knows."""
-        problem = self.problem
-        block = problem.unpenalized
-        return _inverse(np.concatenate([problem.norms, np.full(block.n_rows, block.scale)]))
-
-    def step_cost(self, n_tasks: int) -> float:
-        """Two products with the columns, the loss, and the journey."""
-        return columns_cost(self.problem, self.problem.n_rows) * n_tasks + STEP_OVERHEAD + self.problem.design.journey
-
-    def metric(self) -> Metric:
-        """By the problem's design."""
-        return ProblemMetric(self.problem)
-
-
-def as_quadratic(oracle: Oracle) -> QuadraticOracle | None:
-    """The oracle itself if its loss is a quadratic and every row is penalised."""
-    if isinstance(oracle, GramOracle):
-        return oracle
-    if isinstance(oracle, ColumnsOracle) and oracle.loss.is_quadratic and oracle.balance is None:
-        return oracle
-    return None
-
-
-def _inverse_of_sum(G: FloatArray, diagonal: FloatArray) -> FloatArray:
-    """``(G + diag(diagonal))^-1``, zeros where there is none; ``G`` is overwritten."""
-    G[np.diag_indices(len(G))] += diagonal
-    try:
-        return np.asarray(np.linalg.inv(G), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        return np.zeros_like(G)
-
-
-def as_curved(oracle: Oracle) -> CurvedOracle | None:
-    """The oracle itself if the curvature of its loss changes."""
-    loss = oracle.loss if isinstance(oracle, ColumnsOracle) else None
-    if isinstance(oracle, ProblemOracle):
-        loss = oracle.problem.loss
-    return None if loss is None or loss.is_quadratic else oracle  # type: ignore[return-value]
+    def metric_cost(self, size: int) -> float:
+        """A Gram matrix, and the journey."""
+        design = self.problem.design
+        return 2.0 * design.density * design.n_samples * size**2 + 2.0 * design.journey
 
 
 def columns_cost(problem: Problem, n_columns: int) -> float:
@@ -354,10 +356,5 @@ def columns_cost(problem: Problem, n_columns: int) -> float:
     return (4.0 * n_columns * design.density + _LOSS_COST) * design.n_samples
 
 
-def penalty_of(B: FloatArray, lam: FloatArray) -> float:
-    """``J`` of the penalised rows, which come first."""
-    return owl_value(row_norms(B[: len(lam)]), lam)
-
-
-def _inverse(norms: FloatArray) -> FloatArray:
-    return 1.0 / np.where(norms > 0.0, norms, 1.0)
+def _sample_count(size: int) -> int:
+    return max(_LEAST_SAMPLES, _SAMPLES_PER_COLUMN * size)
