@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 import groupowl as go
 import groupowl.solvers.inner as inner
 from groupowl.solvers.continuation import compression_pays
-from groupowl.solvers.driver import Round
+from groupowl.solvers.settings import Round
 from support import OpaqueDesign, make_case
 
 SHAPES = ["constant", "oscar", "linear", "bh"]
