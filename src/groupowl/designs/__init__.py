@@ -103,15 +103,18 @@ def far_design(X: Any) -> Design | None:
 
     Matrices on disk that are small are read into memory, and small memory maps are as good as there.
     """
-    from .dask import DaskDesign
-    from .disk import default_max_memory, is_stored, why_not_flat
-    from .disk.memmap_design import MemmapDesign
-
+    if type(X) is np.ndarray or sp.issparse(X):  # most data are: nothing is imported for them
+        return None
     if isinstance(X, Design):
         return X
     if isinstance(X, SufficientStatistics):
         return StatisticsDesign(X)
+    from .disk import default_max_memory, is_stored, why_not_flat
+    from .disk.memmap_design import MemmapDesign
+
     if is_dask(X):
+        from .dask import DaskDesign
+
         return DaskDesign(X)
     if isinstance(X, np.memmap):  # which joblib hands to its workers: usually small
         small = X.nbytes * _SMALL_SHARE <= default_max_memory()
