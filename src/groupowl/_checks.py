@@ -76,7 +76,7 @@ def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least
 def number_in(argument: str, value: Any, interval: str) -> float:
     """``value`` as a number in an interval such as ``"[0, 1)"``."""
     number = _real(argument, value)
-    low, high = (float(bound) for bound in interval[1:-1].split(","))
+    low, high = map(float, interval[1:-1].split(","))
     above = number > low or (interval[0] == "[" and number == low)
     below = number < high or (interval[-1] == "]" and number == high)
     if not (above and below):
@@ -126,7 +126,7 @@ def rectangular_array(argument: str, values: Any) -> Any:
 def refuse_mask(argument: str, values: Any) -> None:
     """Refuse a masked array, and a list of them: NumPy and scikit-learn would drop the mask without a word."""
     rows = values if isinstance(values, list | tuple) else (values,)
-    if any(np.ma.isMaskedArray(row) for row in rows):
+    if any(map(np.ma.isMaskedArray, rows)):
         raise TypeError(f"{argument} is a masked array, and masks are not supported; fill it in first.")
 
 

@@ -76,8 +76,10 @@ class ScreenedProblem:
         The problem on the rows ``alive``; certificates refer to it and are valid for the full one.
     alive : ndarray of int
         Rows of the full problem that the current one has.
+    candidates : ndarray of int
+        Rows of the current problem that are not proved zero, ascending.
     active : ndarray of int
-        Those of them that are not proved zero.
+        The same as rows of the full problem.
     certificate : Certificate or None
         The latest one, with the best dual point so far.
     """
@@ -87,23 +89,13 @@ class ScreenedProblem:
         self.rule = rule
         self.alive = np.arange(problem.n_rows)
         self.certificate: Certificate | None = None
-        self._candidates = self.alive  # positions among the rows alive
+        self.candidates = self.alive  # positions among the rows alive
         self._tested_gap = np.inf
 
     @property
     def active(self) -> IndexArray:
         """Rows of the full problem that are not proved zero, ascending."""
-        return self.alive[self._candidates]
-
-    @property
-    def candidates(self) -> IndexArray:
-        """Rows of the current problem that are not proved zero, ascending."""
-        return self._candidates
-
-    @property
-    def n_active(self) -> int:
-        """Number of rows that are not proved zero."""
-        return len(self._candidates)
+        return self.alive[self.candidates]
 
     def certify(
         self, B: FloatArray, Z: Handle | None = None, *, cancelled: float = 0.0, residual: Residual | None = None
@@ -123,7 +115,7 @@ class ScreenedProblem:
         if self.rule is None or certificate is None or not certificate.gap < self._tested_gap:
             return np.zeros(0, dtype=np.intp)  # the radius has not become smaller since the last test
         self._tested_gap = certificate.gap
-        return self._keep(safe_rows(self.current, certificate, self._candidates, self.rule))
+        return self._keep(safe_rows(self.current, certificate, self.candidates, self.rule))
 
     def test_full(self, certificate: Certificate) -> IndexArray:
         """Rows that a certificate of the full problem newly proves to be zero; ends the use of this object."""
@@ -132,10 +124,10 @@ class ScreenedProblem:
         return _without(self.active, safe_rows(self.full, certificate, self.active, self.rule), self.full.n_rows)
 
     def _keep(self, candidates: IndexArray) -> IndexArray:
-        if len(candidates) == len(self._candidates):
+        if len(candidates) == len(self.candidates):
             return np.zeros(0, dtype=np.intp)
-        proved = self.alive[_without(self._candidates, candidates, len(self.alive))]
-        self._candidates = candidates
+        proved = self.alive[_without(self.candidates, candidates, len(self.alive))]
+        self.candidates = candidates
         return proved
 
     def shrink(self, fraction: float = 0.75) -> IndexArray | None:
@@ -145,11 +137,11 @@ class ScreenedProblem:
 
         Returns the rows that coefficients of the current problem keep, or None where nothing changed.
         """
-        keep, problem = self._candidates, self.current
+        keep, problem = self.candidates, self.current
         if problem.n_rows == 0 or len(keep) > fraction * problem.n_rows:
             return None
         self.current, self.alive = problem.restrict(keep), self.alive[keep]
-        self._candidates = np.arange(len(keep))
+        self.candidates = np.arange(len(keep))
         if self.certificate is not None:
             self.certificate = self.certificate.restrict(keep)
         return problem.row_index(keep)
@@ -262,7 +254,7 @@ class SafeScreener:
     @property
     def lam(self) -> FloatArray:
         """The weights that the rows alive share."""
-        return self._problem.lam[: self._screened.n_active]
+        return self._problem.lam[: len(self._screened.candidates)]
 
     def update(self, B: Any, intercept: Any = None, *, Z: Any = None) -> ScreenReport:
         """Certify coefficients and drop the rows that this proves to be zero.

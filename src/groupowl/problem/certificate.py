@@ -17,8 +17,8 @@ class Residual:
         Minus the gradient of the loss in the predictor, balanced where there is an intercept.
     products : ndarray of shape (n_rows, n_tasks)
         ``X^T theta``.
-    is_gradient : bool
-        Whether these are also minus the gradient in the coefficients; not so where balancing came between.
+    descent : ndarray of shape (n_rows, n_tasks) or None
+        Minus the gradient in the coefficients: the products, but None where balancing came between.
     correlations : ndarray of shape (n_units,)
         Unit norms of ``X^T theta``, which the optimality conditions compare with the weights.
     norm : float
@@ -39,7 +39,7 @@ class Residual:
 
     theta: Handle
     products: FloatArray
-    is_gradient: bool
+    descent: FloatArray | None
     correlations: FloatArray
     norm: float
     totals: FloatArray
@@ -49,14 +49,10 @@ class Residual:
     imbalance: float = 0.0
     balancing: float = 0.0
 
-    @property
-    def descent(self) -> FloatArray | None:
-        """Minus the gradient in the coefficients, where it is known."""
-        return self.products if self.is_gradient else None
-
     def restrict(self, keep: IndexArray) -> Residual:
         """The same for some rows."""
-        return replace(self, products=self.products[keep], correlations=self.correlations[keep])
+        descent = None if self.descent is None else self.descent[keep]
+        return replace(self, products=self.products[keep], descent=descent, correlations=self.correlations[keep])
 
 
 @dataclass(frozen=True, eq=False)

@@ -330,7 +330,7 @@ class Problem:
         return Residual(
             theta=theta,
             products=C,
-            is_gradient=not block.n_rows,  # balancing by the mean does not move products with centered columns
+            descent=None if block.n_rows else C,  # balancing by the mean does not move products with centered columns
             correlations=correlations,
             norm=math.sqrt(square),
             totals=totals,

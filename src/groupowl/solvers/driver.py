@@ -172,7 +172,7 @@ class Run:
         passes = self.full.design.passes.total - self._passes_before
         seconds = time.perf_counter() - self._started
         values = (certificate.primal, certificate.dual, certificate.gap)
-        self.rows.append(HistoryRow(self.n_iter, seconds, passes, *values, self.screened.n_active, nonzero))
+        self.rows.append(HistoryRow(self.n_iter, seconds, passes, *values, len(self.screened.candidates), nonzero))
         if self.incumbent is None or certificate.gap < self.incumbent.certificate.gap:
             self.incumbent = _Incumbent(self.state.B, self.screened.alive, certificate)
 
