@@ -289,6 +289,18 @@ def test_units_and_rows_belong_together(kind, seed):
 
 
 @every_unit
+@seeds
+def test_values_of_rows_become_values_of_units(kind, seed):
+    penalty, V = make_penalty(kind, seed)
+    np.testing.assert_array_equal(penalty.nonzero(V), [block.any() for block in blocks(penalty, V)])
+    sizes = np.abs(V[:, 0])
+    lengths = [np.linalg.norm(block) for block in blocks(penalty, sizes)]
+    np.testing.assert_allclose(penalty.lengths(sizes), lengths, rtol=1e-14)
+    flags = np.random.default_rng(seed).random(penalty.n_rows) < 0.6
+    np.testing.assert_array_equal(penalty.of_units(flags), [block.all() for block in blocks(penalty, flags)])
+
+
+@every_unit
 def test_clusters_are_units_of_equal_norm(kind):
     penalty, V = make_penalty(kind, 1)
     norms = penalty.norms(V)

@@ -75,11 +75,11 @@ class ScreenedProblem:
     current : Problem
         The problem on the rows ``alive``; certificates refer to it and are valid for the full one.
     alive : ndarray of int
-        Rows of the full problem that the current one has.
+        Units of the full problem that the current one has; rows, where every row is a unit.
     candidates : ndarray of int
-        Rows of the current problem that are not proved zero, ascending.
+        Units of the current problem that are not proved zero, ascending.
     active : ndarray of int
-        The same as rows of the full problem.
+        The same as units of the full problem.
     certificate : Certificate or None
         The latest one, with the best dual point so far.
     """
@@ -87,7 +87,7 @@ class ScreenedProblem:
     def __init__(self, problem: Problem, rule: Rule | None) -> None:
         self.full = self.current = problem
         self.rule = rule
-        self.alive = np.arange(problem.n_rows)
+        self.alive = np.arange(problem.penalty.n_units)
         self.certificate: Certificate | None = None
         self.candidates = self.alive  # positions among the rows alive
         self._tested_gap = np.inf
@@ -107,7 +107,7 @@ class ScreenedProblem:
 
     def drop_zero_columns(self) -> IndexArray:
         """Rows of zero columns, which never help and are zero in some solution whatever their weight."""
-        return self._keep(np.flatnonzero(self.current.norms > 0))
+        return self._keep(np.flatnonzero(self.current.penalty.lengths(self.current.norms) > 0))
 
     def test(self) -> IndexArray:
         """Rows of the full problem that the latest certificate newly proves to be zero."""
@@ -121,7 +121,9 @@ class ScreenedProblem:
         """Rows that a certificate of the full problem newly proves to be zero; ends the use of this object."""
         if self.rule is None or not np.isfinite(certificate.gap):
             return np.zeros(0, dtype=np.intp)
-        return _without(self.active, safe_rows(self.full, certificate, self.active, self.rule), self.full.n_rows)
+        return _without(
+            self.active, safe_rows(self.full, certificate, self.active, self.rule), self.full.penalty.n_units
+        )
 
     def _keep(self, candidates: IndexArray) -> IndexArray:
         if len(candidates) == len(self.candidates):
@@ -138,12 +140,12 @@ class ScreenedProblem:
         Returns the rows that coefficients of the current problem keep, or None where nothing changed.
         """
         keep, problem = self.candidates, self.current
-        if problem.n_rows == 0 or len(keep) > fraction * problem.n_rows:
+        if problem.n_rows == 0 or len(keep) > fraction * problem.penalty.n_units:
             return None
         self.current, self.alive = problem.restrict(keep), self.alive[keep]
         self.candidates = np.arange(len(keep))
         if self.certificate is not None:
-            self.certificate = self.certificate.restrict(keep)
+            self.certificate = self.certificate.restrict(keep, problem.penalty.rows(keep))
         return problem.row_index(keep)
 
     def spread(self, B: FloatArray, alive: IndexArray | None = None) -> FloatArray:

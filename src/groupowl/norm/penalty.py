@@ -11,9 +11,19 @@ from typing import Any, Self, TypeVar, cast
 import numpy as np
 
 from .._checks import LARGEST_FACTOR, finite_matrix, finite_number
-from .._typing import FloatArray, IndexArray
+from .._typing import BoolArray, FloatArray, IndexArray
 from ..weights import check_sequence
-from .kernels import TINY, cluster_labels, kkt_rows, owl_gauge, owl_value, prox_and_value, repeated_test, row_norms
+from .kernels import (
+    TINY,
+    cluster_labels,
+    kkt_rows,
+    nonzero_rows,
+    owl_gauge,
+    owl_value,
+    prox_and_value,
+    repeated_test,
+    row_norms,
+)
 
 AnyArray = TypeVar("AnyArray", bound=np.ndarray[Any, Any])
 
@@ -87,6 +97,20 @@ class GroupOWL:
             return norms
         starts = np.cumsum(self.sizes) - self.sizes
         return np.sqrt(np.add.reduceat(norms * norms, starts))
+
+    def lengths(self, values: FloatArray) -> FloatArray:
+        """For each unit, the root of the sum of the squares of one non-negative value per row."""
+        return values if self.sizes is None else self.norms(values[:, None])
+
+    def nonzero(self, B: FloatArray) -> BoolArray:
+        """Which units of ``B`` are not zero."""
+        return self.of_units(nonzero_rows(B), np.logical_or)
+
+    def of_units(self, values: BoolArray, function: np.ufunc = np.logical_and) -> BoolArray:
+        """One truth value per unit from one per row: all of them, or what another function makes of them."""
+        if self.sizes is None:
+            return values
+        return np.asarray(function.reduceat(values, np.cumsum(self.sizes) - self.sizes), dtype=bool)
 
     def spread(self, values: AnyArray) -> AnyArray:
         """One value per row from one per unit."""

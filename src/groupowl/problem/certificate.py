@@ -49,10 +49,10 @@ class Residual:
     imbalance: float = 0.0
     balancing: float = 0.0
 
-    def restrict(self, keep: IndexArray) -> Residual:
-        """The same for some rows."""
-        descent = None if self.descent is None else self.descent[keep]
-        return replace(self, products=self.products[keep], descent=descent, correlations=self.correlations[keep])
+    def restrict(self, units: IndexArray, rows: IndexArray) -> Residual:
+        """The same for some units, which have these rows."""
+        descent = None if self.descent is None else self.descent[rows]
+        return replace(self, products=self.products[rows], descent=descent, correlations=self.correlations[units])
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class Certificate:
     product_error: float = 0.0
     residual: Residual | None = None
 
-    def restrict(self, keep: IndexArray) -> Certificate:
-        """The same certificate for the problem without the other rows, where it remains valid."""
-        residual = None if self.residual is None else self.residual.restrict(keep)
-        return replace(self, correlations=self.correlations[keep], residual=residual)
+    def restrict(self, units: IndexArray, rows: IndexArray) -> Certificate:
+        """The same certificate for the problem on these units, which have these rows, where it remains valid."""
+        residual = None if self.residual is None else self.residual.restrict(units, rows)
+        return replace(self, correlations=self.correlations[units], residual=residual)

@@ -100,22 +100,23 @@ class Problem:
         """Coefficients of the model without features."""
         return np.concatenate([np.zeros((self.n_rows, self.samples.n_tasks)), self.unpenalized.null_rows()])
 
-    def row_index(self, keep: IndexArray) -> IndexArray:
-        """Rows of a coefficient matrix that stay when the penalized rows ``keep`` stay."""
-        return np.concatenate([keep, np.arange(self.n_rows, self.n_coefficients)])
+    def row_index(self, units: IndexArray) -> IndexArray:
+        """Rows of a coefficient matrix that stay when these units of the penalty stay."""
+        return np.concatenate([self.penalty.rows(units), np.arange(self.n_rows, self.n_coefficients)])
 
-    def restrict(self, keep: IndexArray) -> Self:
-        """The same on the rows ``keep``; rows that are zero take the smallest weights with them."""
-        return self._on(self.design.restrict(keep), keep)
+    def restrict(self, units: IndexArray) -> Self:
+        """The same on these units; those that are zero take the smallest weights with them."""
+        return self._on(self.design.restrict(self.penalty.rows(units)), units)
 
-    def _on(self, design: Design, keep: IndexArray) -> Self:
+    def _on(self, design: Design, units: IndexArray) -> Self:
+        rows = self.penalty.rows(units)
         return replace(
             self,
             design=design,
-            penalty=self.penalty.restrict(keep),
-            norms=self.norms[keep],
-            rounding_norms=self.rounding_norms[keep],
-            rows_of_origin=keep if self.rows_of_origin is None else self.rows_of_origin[keep],
+            penalty=self.penalty.restrict(units),
+            norms=self.norms[rows],
+            rounding_norms=self.rounding_norms[rows],
+            rows_of_origin=rows if self.rows_of_origin is None else self.rows_of_origin[rows],
         )
 
     def with_lam(self, lam: FloatArray) -> Self:
@@ -325,7 +326,7 @@ class Problem:
         reach = self.samples.norm + cancelled + self.reach(B)
         correlations = self.penalty.norms(C)
         if self.product_error > 0.0:  # upper bounds where products are not exact
-            error = self.product_error * reach * self.rounding_norms
+            error = self.product_error * reach * self.penalty.lengths(self.rounding_norms)
             correlations = (1.0 + self.scale_error) * (correlations + error)
         return Residual(
             theta=theta,
@@ -372,7 +373,7 @@ class Problem:
 
     def _cancellation(self, theta_norm: float) -> FloatArray:
         """Errors of the correlations where centering cancels: without this a scaled point may not be feasible."""
-        return self._slack(theta_norm) * (self.rounding_norms - self.norms)
+        return self._slack(theta_norm) * self.penalty.lengths(self.rounding_norms - self.norms)
 
     def _slack(self, theta_norm: float) -> float:
         """Rounding error of a product with ``theta`` relative to ``rounding_norms``."""
@@ -392,18 +393,20 @@ class Problem:
     # Bounds -----------------------------------------------------------------------------------------
 
     def upper_bounds(self, certificate: Certificate) -> FloatArray:
-        """``u_j >= ||x_j^T theta*||`` for every row: the correlation plus how far it can still move.
+        """``u_j >= ||x_j^T theta*||`` for every unit: the correlation plus how far it can still move.
 
         The dual optimum lies within ``sqrt(2 ell gap)`` of the certificate's point (ell: the curvature of the
-        loss), so a correlation moves by at most that times the norm of its column. A loss without such a curvature
-        has bounds on it near the point.
+        loss), so a correlation moves by at most that times the norm of its column, or of its columns together. A loss
+        without such a curvature has bounds on it near the point.
         """
         slack = self._slack(certificate.theta_norm)
         if math.isfinite(self.loss.curvature):
             moves = math.sqrt(2.0 * self.loss.curvature * certificate.gap) * self.norms
         else:
             moves = math.sqrt(2.0 * certificate.gap) * self._local_norms(certificate)
-        return certificate.correlations + moves + slack * self.rounding_norms
+        return (
+            certificate.correlations + self.penalty.lengths(moves) + slack * self.penalty.lengths(self.rounding_norms)
+        )
 
     def _local_norms(self, certificate: Certificate) -> FloatArray:
         """``max_k sqrt(sum_i h_ik x_ij^2)`` with the bounds h that the loss has near a dual point; a pass per task."""
@@ -461,16 +464,16 @@ class Problem:
         columns = self.design.columns(rows)
         return None if columns is None else self.unpenalized.appended(columns)
 
-    def brought_near(self, rows: IndexArray) -> Self | None:
-        """The problem on these rows in this process, where samples are far and moving the columns is cheaper."""
+    def brought_near(self, units: IndexArray) -> Self | None:
+        """The problem on these units in this process, where samples are far and moving the columns is cheaper."""
         space, block = self.design, self.unpenalized
-        design = space.brought_near(rows, self.samples.n_tasks)
+        design = space.brought_near(self.penalty.rows(units), self.samples.n_tasks)
         if design is None:
             return None
         Y, w = (space.gather(handle) for handle in self.samples.handles)
         samples = replace(self.samples, Y=Y, w=w)
         basis = None if block.basis is None else replace(block.basis, Q=space.gather(block.basis.Q))
-        return replace(self._on(design, rows), samples=samples, unpenalized=block.on(design, samples, basis))
+        return replace(self._on(design, units), samples=samples, unpenalized=block.on(design, samples, basis))
 
     # Curvature --------------------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from .._typing import FloatArray, IndexArray
-from ..norm.kernels import nonzero_rows
 from ..problem import Certificate, Problem, Published, Residual, published
 from ..screening import ScreenedProblem
 from .settings import Round, SolverSettings
@@ -88,7 +87,7 @@ class Run:
         self.alpha_index = alpha_index
         self.n_iter = 0
         self.rows: list[HistoryRow] = []
-        self.screened_at = np.full(problem.n_rows, NEVER, dtype=np.intp)
+        self.screened_at = np.full(problem.penalty.n_units, NEVER, dtype=np.intp)  # of each unit
         self.incumbent: _Incumbent | None = None
         self.final: tuple[FloatArray, Certificate] | None = None  # of the full problem
         self._last_published: tuple[FloatArray, Published] | None = None  # the answer and its public form
@@ -168,7 +167,8 @@ class Run:
         return Status.CALLBACK if stopped_by_user and status is None else status
 
     def _record(self, certificate: Certificate) -> None:
-        nonzero = int(np.count_nonzero(nonzero_rows(self.state.B[: self.screened.current.n_rows])))
+        current = self.screened.current
+        nonzero = int(np.count_nonzero(current.penalty.nonzero(self.state.B[: current.n_rows])))
         passes = self.full.design.passes.total - self._passes_before
         seconds = time.perf_counter() - self._started
         values = (certificate.primal, certificate.dual, certificate.gap)
@@ -236,8 +236,9 @@ class Run:
         assert self.incumbent is not None
         found = self.incumbent
         B = self.screened.spread(found.B, found.alive)
-        proved_zero = np.flatnonzero(self.screened_at >= 0)
-        if len(found.alive) == self.full.n_rows and not B[proved_zero].any():
+        penalty = self.full.penalty
+        proved_zero = penalty.rows(np.flatnonzero(self.screened_at >= 0))
+        if len(found.alive) == penalty.n_units and not B[proved_zero].any():
             return B, found.certificate
         B[proved_zero] = 0.0
         return B, self.full.certify(B)
@@ -254,8 +255,9 @@ class Run:
 
     def _after_last_test(self, B: FloatArray, certificate: Certificate) -> tuple[FloatArray, Certificate]:
         """Test the rows with the certificate of the answer itself; dropping them never raises its objective."""
-        proved = self.screened.test_full(certificate)
-        self.screened_at[proved] = len(self.rows) - 1
+        units = self.screened.test_full(certificate)
+        self.screened_at[units] = len(self.rows) - 1
+        proved = self.full.penalty.rows(units)
         if not B[proved].any():
             return B, certificate
         B = B.copy()
@@ -274,6 +276,7 @@ class Run:
             status = Status.PRECISION
         elif status is not Status.CALLBACK and gap <= self.goal:  # the last polish has done it
             status = Status.CONVERGED
+        self.screened_at = self.full.penalty.spread(self.screened_at)  # of each row from here on
         self._mark_unproved()
         return SolveResult(
             B=public.B,

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._checks import positive_integer
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import FEW, nonzero_rows
+from ..norm.kernels import FEW
 from ..problem import Problem
 from .apgd import APGD
 from .inner import minimize
@@ -42,7 +42,7 @@ _ROUND_OVERHEAD = 2e7
 class _State:
     B: FloatArray
     Z: Handle | None
-    members: Any  # boolean mask: rows in the working set
+    members: Any  # boolean mask: rows in the working set, units as a whole
     capacity: int  # violators that may join in one round
     relative: float = _INNER_RTOL
     last_gap: float = np.inf
@@ -101,8 +101,8 @@ class WorkingSet:
 
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at ``B`` with its non-zero rows as working set."""
-        members = nonzero_rows(B[: problem.n_rows])
-        first = min(max(problem.n_rows // 100, 50), 150) if self.first_size is None else self.first_size
+        members = problem.penalty.spread(problem.penalty.nonzero(B[: problem.n_rows]))
+        first = min(max(problem.penalty.n_units // 100, 50), 150) if self.first_size is None else self.first_size
         return _State(B, None, members, max(first, int(np.count_nonzero(members))))
 
     def restrict(self, problem: Problem, state: _State, rows: IndexArray) -> _State:
@@ -112,11 +112,11 @@ class WorkingSet:
     def advance(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """One round: choose the working set from the certificate, solve on it."""
         state, violators = self._choose(problem, state, task)
-        rows = np.flatnonzero(state.members)
-        everything = len(rows) == len(task.candidates)
-        index = problem.row_index(rows)
+        units = np.flatnonzero(problem.penalty.of_units(state.members))
+        everything = len(units) == len(task.candidates)
+        index = problem.row_index(units)
         B_W = state.B[index]
-        oracle = self.oracle(problem, rows, state, task, B_W)
+        oracle = self.oracle(problem, units, state, task, B_W)
         goal = _inner_goal(problem, oracle, state, task, everything=everything, violators=violators)
         end = minimize(
             oracle,
@@ -129,7 +129,7 @@ class WorkingSet:
         B_W, steps, gap = end.point.B, end.steps, end.point.gap
         if end.is_slow:
             more = min(_ACCELERATED_STEPS, task.max_steps - steps)
-            B_W = _accelerated(problem.restrict(rows), B_W, task, more)
+            B_W = _accelerated(problem.restrict(units), B_W, task, more)
             steps += more
             gap = np.inf
         B = np.zeros_like(state.B)
@@ -137,19 +137,20 @@ class WorkingSet:
         state = replace(state, B=B, Z=None, last_gap=task.certificate.gap, inner_gap=gap, lipschitz=end.lipschitz)
         return state, steps
 
-    def oracle(self, problem: Problem, rows: IndexArray, state: _State, task: Round, B: FloatArray) -> Oracle:
-        """The cheapest way to evaluate the loss on these rows."""
-        residual, penalty = task.certificate.residual, problem.penalty.restrict(rows)
+    def oracle(self, problem: Problem, units: IndexArray, state: _State, task: Round, B: FloatArray) -> Oracle:
+        """The cheapest way to evaluate the loss on these units."""
+        residual, penalty = task.certificate.residual, problem.penalty.restrict(units)
+        rows = problem.penalty.rows(units)
         complete = np.count_nonzero(B) == np.count_nonzero(state.B)  # the residual is that of these rows alone
         cheaper = 2.0 * len(rows) ** 2 <= columns_cost(problem, len(rows))
         if problem.loss.is_quadratic and cheaper and complete and residual is not None and residual.descent is not None:
             return GramOracle(problem.gram(rows), penalty, B, residual.descent[rows], residual.loss)
         columns = problem.columns(rows)
         if columns is None:
-            near = problem.brought_near(rows)
+            near = problem.brought_near(units)
             columns = None if near is None else near.columns(np.arange(len(rows)))
             if near is None or columns is None:
-                return ProblemOracle(problem.restrict(rows), B)
+                return ProblemOracle(problem.restrict(units), B)
             problem = near
         if problem.loss.is_quadratic:  # no unpenalized rows: what they explain was taken off before
             return FactoredGramOracle(columns, penalty, B, *problem.samples.handles)
@@ -162,19 +163,20 @@ class WorkingSet:
         that could still be non-zero, and the strongest violators. Where there are none, the last working set stays as
         it is: dropping rows would make it cycle.
         """
-        gap, candidate = task.certificate.gap, _mask(task.candidates, problem.n_rows)
+        penalty, gap = problem.penalty, task.certificate.gap
+        candidate, last = _mask(task.candidates, penalty.n_units), penalty.of_units(state.members)
         if len(task.candidates) <= FEW:  # choosing among them would cost more than it saves
-            joined = int(np.count_nonzero(candidate & ~state.members))
+            joined = int(np.count_nonzero(candidate & ~last))
             relative = max(state.relative / 10.0, _FINEST_RTOL)
-            return replace(state, members=candidate, relative=relative, cut=False), joined
-        support = nonzero_rows(state.B[: problem.n_rows]) & candidate
-        possible, correlations = _possible_rows(problem, task)
-        violators = np.flatnonzero(possible & ~state.members)
+            return replace(state, members=penalty.spread(candidate), relative=relative, cut=False), joined
+        support = penalty.nonzero(state.B[: problem.n_rows]) & candidate
+        possible, correlations = _possible_units(problem, task)
+        violators = np.flatnonzero(possible & ~last)
         count, capacity = len(violators), max(state.capacity, 2 * int(np.count_nonzero(support)))
         if cut := count > (1.0 + _LAST_ONES) * state.capacity:
             violators = violators[np.argpartition(-correlations[violators], state.capacity)[: state.capacity]]
             capacity = 2 * state.capacity
-        members = support | (state.members & (possible if count else candidate))
+        members = support | (last & (possible if count else candidate))
         members[violators] = True
         halved = gap <= 0.5 * state.halved_gap
         rounds = 0 if halved else state.rounds_since + 1
@@ -183,7 +185,7 @@ class WorkingSet:
         poor = count == 0 or gap > _POOR_ROUND * state.last_gap
         state = replace(
             state,
-            members=members,
+            members=penalty.spread(members),
             capacity=capacity,
             relative=max(state.relative / 10.0, _FINEST_RTOL) if poor else _INNER_RTOL,
             halved_gap=gap if halved else state.halved_gap,
@@ -208,13 +210,13 @@ def _mask(rows: IndexArray, size: int) -> Any:
     return mask
 
 
-def _possible_rows(problem: Problem, task: Round) -> tuple[Any, FloatArray]:
+def _possible_units(problem: Problem, task: Round) -> tuple[Any, FloatArray]:
     """Rows that could be non-zero if the residual were that of the optimum, as a mask; and all correlations."""
     residual, candidates = task.certificate.residual, task.candidates
     if residual is None:  # the coefficients overflow
-        return np.zeros(problem.n_rows, dtype=bool), np.zeros(problem.n_rows)
+        return np.zeros(problem.penalty.n_units, dtype=bool), np.zeros(problem.penalty.n_units)
     correlations = residual.correlations
-    return _mask(candidates[problem.penalty.candidates(correlations[candidates])], problem.n_rows), correlations
+    return _mask(candidates[problem.penalty.candidates(correlations[candidates])], len(correlations)), correlations
 
 
 def _inner_goal(
