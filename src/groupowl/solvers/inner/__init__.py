@@ -21,6 +21,8 @@ from .curvature import CurvatureNewton
 from .newton import ProximalNewton, newton_cost, pattern_of, pattern_step
 from .oracles import Goal, GramOracle, Oracle, Point
 
+# Differences of objectives below this, relatively, are rounding.
+_NOISE = 64 * EPS
 # Gradient steps before anything else is tried, and between two looks at whether something else pays.
 _FIRST_STEPS = 30
 _MORE_STEPS = 20
@@ -166,6 +168,10 @@ class Minimization:
                 objective = trial_loss + norm
                 if objective <= reference - _DECREASE * lipschitz * square + 4 * EPS * abs(reference):
                     break
+                if objective <= reference + _NOISE * abs(reference):  # rounding: gradients tell what objectives cannot
+                    change = oracle.change(samples, descent)
+                    if float(np.vdot(move, change)) <= lipschitz * square:
+                        break
                 lipschitz *= 2.0
             else:
                 self.exhausted = True
