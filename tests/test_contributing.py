@@ -447,6 +447,11 @@ for tol in (1e-2, 1e-3, 1e-5):
         assert not exact.B[proved].any()
         print(solver, tol, len(proved), "proved zero")
 assert len(proved) > 60
+large = rng.poisson(np.exp(0.3 * X[:, :3] @ rng.standard_normal((3, 2)) + 3.0)).astype(float)
+path = go.group_owl_path(X, large, loss="poisson", alphas=6, eps=0.1)  # its loss is negative
+assert len(path) == 6 and abs(path.deviance_ratio[0]) < 1e-12 < path.deviance_ratio[-1] < 1.0, path.deviance_ratio
+single = go.group_owl_path(X.astype(np.float32), Y, loss="poisson", alphas=[0.3], fit_intercept=False, tol=1e-4)
+assert np.isfinite(single.dual_gaps).all()
 null = go.solve(X, Y, lam / 0.2, loss="poisson", fit_intercept=True)
 assert not null.B.any() and null.gap == 0.0
 """

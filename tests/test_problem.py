@@ -260,3 +260,20 @@ def test_certificates_of_many_alphas_at_once(kind, unpenalized):
         assert second.gap == pytest.approx(first.gap, rel=1e-9)
         assert second.primal == pytest.approx(first.primal, rel=1e-12)
         np.testing.assert_allclose(second.correlations, first.correlations, rtol=1e-9, atol=1e-12)
+
+
+SOFT = {
+    "constant": lambda x: np.tile([0.3, 0.7], (len(x), 1)),
+    "nearly constant": lambda x: np.array([0.3, 0.7]) + 1e-5 * x[:, None] * [1.0, -1.0],
+    "logistic in one feature": lambda x: np.column_stack([1 / (1 + np.exp(-2 * x)), 1 / (1 + np.exp(2 * x))]),
+}
+
+
+@pytest.mark.parametrize("kind", SOFT)
+@pytest.mark.parametrize("unpenalized", [None, [0]])
+def test_class_probabilities_that_a_model_can_reach(kind, unpenalized):
+    """The loss has a floor above zero, which features, penalized or not, may reach with finite coefficients."""
+    X = np.random.default_rng(0).standard_normal((40, 8)) / 2
+    path = go.group_owl_path(X, SOFT[kind](X[:, 0]), loss="multinomial", alphas=[0.1, 0.01], unpenalized=unpenalized)
+    assert set(path.statuses) == {"converged"}
+    assert np.all((path.deviance_ratio >= -1e-9) & (path.deviance_ratio <= 1.0))

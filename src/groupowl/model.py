@@ -241,8 +241,8 @@ def _least_squares(problem: Problem, rows: IndexArray) -> FloatArray:
     """Minimum-norm least squares on the columns of some rows."""
     columns = problem.columns(rows)
     if columns is None or problem.design.n_samples * len(rows) > _MOST_ENTRIES:
-        pulls = problem.descent(problem.predictor(problem.null_coefficients()))[rows]
-        return _minimum_norm_solution(problem.gram(rows), pulls)
+        correlations = problem.descent(problem.predictor(problem.null_coefficients()))[rows]
+        return _minimum_norm_solution(problem.gram(rows), correlations)
     root = np.sqrt(problem.samples.w)
     A = columns.dense(np.arange(len(rows))).T * root
     solution: FloatArray = np.linalg.lstsq(A, root * problem.samples.Y, rcond=None)[0]

@@ -48,9 +48,9 @@ def resolve_rule(screening: object) -> Rule | None:
 
 
 def safe_rows(problem: Problem, certificate: Certificate, candidates: IndexArray, rule: Rule) -> IndexArray:
-    """Those of the rows ``candidates`` that the rule cannot prove to be zero, ascending.
+    """Those of the units ``candidates`` that the rule cannot prove to be zero, ascending.
 
-    The other rows of the problem are known to be zero already, so the candidates share the largest weights.
+    The other units of the problem are known to be zero already, so the candidates share the largest weights.
     """
     upper = problem.upper_bounds(certificate)[candidates]
     return candidates[rule(upper, problem.lam[: len(candidates)])]
@@ -94,7 +94,7 @@ class ScreenedProblem:
 
     @property
     def active(self) -> IndexArray:
-        """Rows of the full problem that are not proved zero, ascending."""
+        """Units of the full problem that are not proved zero, ascending."""
         return self.alive[self.candidates]
 
     def certify(
@@ -106,11 +106,11 @@ class ScreenedProblem:
         return self.certificate
 
     def drop_zero_columns(self) -> IndexArray:
-        """Rows of zero columns, which never help and are zero in some solution whatever their weight."""
+        """Units of zero columns, which never help and are zero in some solution whatever their weight."""
         return self._keep(np.flatnonzero(self.current.penalty.lengths(self.current.norms) > 0))
 
     def test(self) -> IndexArray:
-        """Rows of the full problem that the latest certificate newly proves to be zero."""
+        """Units of the full problem that the latest certificate newly proves to be zero."""
         certificate = self.certificate
         if self.rule is None or certificate is None or not certificate.gap < self._tested_gap:
             return np.zeros(0, dtype=np.intp)  # the radius has not become smaller since the last test
@@ -118,7 +118,7 @@ class ScreenedProblem:
         return self._keep(safe_rows(self.current, certificate, self.candidates, self.rule))
 
     def test_full(self, certificate: Certificate) -> IndexArray:
-        """Rows that a certificate of the full problem newly proves to be zero; ends the use of this object."""
+        """Units that a certificate of the full problem newly proves to be zero; ends the use of this object."""
         if self.rule is None or not np.isfinite(certificate.gap):
             return np.zeros(0, dtype=np.intp)
         return _without(
@@ -133,7 +133,7 @@ class ScreenedProblem:
         return proved
 
     def shrink(self, fraction: float = 0.75) -> IndexArray | None:
-        """Leave the rows proved zero out of the current problem if at most this fraction of its rows are left.
+        """Leave the units proved zero out of the current problem if at most this fraction of them are left.
 
         Each time copies the columns that stay.
 

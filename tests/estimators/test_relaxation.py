@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-import groupowl.model as relaxing
+import groupowl.model as model_module
 from estimator_support import labelled_data, regression_data
 from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor
 from groupowl.model import build_model, relaxed_coefficients
@@ -35,7 +35,7 @@ def test_collinear_columns_get_the_solution_of_minimum_norm(through_gram, monkey
     X, Y = regression_data(n=40, d=10)
     X = np.hstack([X, X])
     if through_gram:
-        monkeypatch.setattr(relaxing, "_MOST_ENTRIES", 0)
+        monkeypatch.setattr(model_module, "_MOST_ENTRIES", 0)
     model = build_model(X, Y, loss="squared")
     B, intercept, _ = relaxed_coefficients(model, np.arange(20))
     centered = X - X.mean(axis=0)

@@ -322,7 +322,7 @@ def test_the_state_follows_every_removal_of_rows(kind):
     state, certificate = solver.start(problem, B, np.random.default_rng(0)), problem.certify(B)
     for keep in (np.arange(2, 12), np.arange(6)):  # the first removal takes rows that are not zero, the second none
         rows = problem.row_index(keep)
-        problem, certificate = problem.restrict(keep), certificate.restrict(keep)
+        problem, certificate = problem.restrict(keep), certificate.restrict(keep, keep)
         state = solver.restrict(problem, state, rows)
         Z = problem.predictor(state.B)
         np.testing.assert_allclose(state.Z, Z, rtol=0, atol=1e-12)

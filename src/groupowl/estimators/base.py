@@ -128,7 +128,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         what: str = "",
     ) -> SolveResult:
         """One solve, with a line of progress, about ``what``, if the user asked for it."""
-        goal = settings.tol * model.problem.loss_range
+        goal = settings.tol * model.problem.loss_scale
         line = progress_callback(self.verbose, goal=goal, what=what or type(self).__name__)
         try:
             solves = model.continuation(replace(settings, callback=line), start=start)
@@ -343,7 +343,7 @@ class SingleFit(GroupOWLBase):
         warn_unless_bounded(model)
         alpha = model.resolve_alpha(self.alpha)
         result = self._solve(model, alpha, settings, self._start(data, model))
-        warn_unless_converged(result, settings.tol * model.problem.loss_range, settings)
+        warn_unless_converged(result, settings.tol * model.problem.loss_scale, settings)
         return self._store(data, model, result, alpha)
 
     def _path_through_fit(self, alphas_of: Callable[[float], FloatArray], callback: Callback) -> PathResult:

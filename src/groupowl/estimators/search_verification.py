@@ -162,7 +162,7 @@ class SearchCheck:
 
     def _point_claims(self) -> list[Claim]:
         """Objective, gap, loss and clusters of each point, from its coefficients and the data."""
-        path, null_loss, d = self.fit.path_, self.model.null_loss, self.search.data.n_features
+        path, d = self.fit.path_, self.search.data.n_features
         terms = ObjectiveOfData(self.search.data, self.model, bool(self.fit.standardize))
         checks, gaps, clusters = [], [], []
         for i, point in enumerate(path.points):
@@ -174,8 +174,8 @@ class SearchCheck:
             stated = np.zeros(d, dtype=np.intp)
             stated[point.support] = point.clusters
             clusters.append(cluster_numbers(self.model, B, stated)[point.support])
-        losses = np.array([check.loss for check in checks])
-        ratios = 1.0 - losses / null_loss if null_loss > 0.0 else np.ones(len(path))
+        losses, scale = np.array([check.loss for check in checks]), self.model.problem.loss_scale
+        ratios = np.array([self.model.problem.explained(loss) for loss in losses])
         statuses = [check.status(point, float(self.fit.tol)) for check, point in zip(checks, path.points, strict=True)]
         n_selected = [np.count_nonzero(~np.isin(point.support, self.model.unpenalized)) for point in path.points]
         allowance = np.array([check.allowance for check in checks])
@@ -187,7 +187,7 @@ class SearchCheck:
             Claim("path_.primal", primals, [check.objective for check in checks], allowance),
             Claim("path_.dual_gaps", path.dual_gaps, [gap for gap, _ in gaps], np.array([room for _, room in gaps])),
             Claim("path_.losses", path.losses, losses, allowance),
-            Claim("path_.deviance_ratio", path.deviance_ratio, ratios, allowance / (null_loss or np.inf)),
+            Claim("path_.deviance_ratio", path.deviance_ratio, ratios, allowance / (scale or np.inf)),
             Claim("path_.n_selected", path.n_selected, n_selected),
             Claim("path_.clusters", np.concatenate([point.clusters for point in path.points]), found_clusters),
             Claim("path_.statuses", path.statuses, statuses),

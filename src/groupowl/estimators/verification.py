@@ -302,7 +302,8 @@ class SolutionCheck:
 
         The dual point of good coefficients may be worse than theirs: the fit may have proved more with another one.
         """
-        tol = max(goal / self.model.null_loss, EPS) if self.model.null_loss > 0.0 else EPS
+        scale = self.problem.loss_scale
+        tol = max(goal / scale, EPS) if scale > 0.0 else EPS
         start = self.problem.loss.canonical(self.coefficients)
         settings = check_settings(WorkingSet(), "none", tol, max_iter)
         result = self.model.continuation(settings, start=start).solve(self.model.sequence_weights, self.alpha)
@@ -310,7 +311,7 @@ class SolutionCheck:
 
     def status(self, stated: Any, tol: float) -> str:
         """The status that the stated gap allows."""
-        goal = tol * self.model.null_loss
+        goal = tol * self.problem.loss_scale
         gap = real_number(stated.gap)
         if stated.status == "converged":  # which a null model without loss counts as
             return "converged" if gap <= goal * (1.0 + GOAL_RTOL) or goal == 0.0 else "not converged"
@@ -384,7 +385,7 @@ class FitCheck:
         self.terms = ObjectiveOfData(data, model, bool(estimator.standardize))
         self.solution = SolutionCheck(self.terms, self.alpha, B, offset, np.asarray(coef).dtype)
         self.objective = self.solution.objective if self.is_finite else np.inf
-        self.goal = float(estimator.tol) * model.null_loss
+        self.goal = float(estimator.tol) * model.problem.loss_scale
 
     def verification(self) -> Verification:
         """All numbers, and what they mean."""

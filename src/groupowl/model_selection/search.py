@@ -80,7 +80,7 @@ class Fitting:
     ) -> PathResult:
         """The path of a model, every alpha solved; all alphas unless a deviance ends it."""
         line = progress_callback(
-            verbose, goal=self.settings.tol * model.problem.loss_range, what=what, n_alphas=len(alphas)
+            verbose, goal=self.settings.tol * model.problem.loss_scale, what=what, n_alphas=len(alphas)
         )
         try:
             return fit_path(

@@ -75,10 +75,10 @@ def pooled(values: list[float]) -> list[float]:
 
 def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
     """The largest values up to the last maximizer of ``sum_{i<=k} (value_i - lam_i)``, as indices, ascending."""
-    pulls, weights = values.tolist(), lam[: len(values)].tolist()
-    order = sorted(range(len(pulls)), key=pulls.__getitem__, reverse=True)
-    falling = [pulls[j] for j in order]
-    m = max((i for i, pull in enumerate(falling) if not pull < weights[i]), default=-1) + 1
+    unsorted, weights = values.tolist(), lam[: len(values)].tolist()
+    order = sorted(range(len(unsorted)), key=unsorted.__getitem__, reverse=True)
+    falling = [unsorted[j] for j in order]
+    m = max((i for i, value in enumerate(falling) if not value < weights[i]), default=-1) + 1
     kept = last_argmax_cut(falling[:m], weights[:m])
     return np.array(sorted(order[:kept]), dtype=np.intp)
 

@@ -150,7 +150,7 @@ def _point(model: Model, alpha: float, result: SolveResult, solves: Continuation
         primal=result.primal,
         gap=result.gap,
         loss=loss,
-        deviance_ratio=1.0 - loss / model.null_loss if model.null_loss > 0.0 else 1.0,
+        deviance_ratio=model.problem.explained(loss),
         n_iter=result.n_iter,
         n_passes=result.n_passes,
         seconds=result.seconds,
@@ -207,7 +207,7 @@ class Follower:
         self.model = model
         self.alphas = alphas.tolist()
         self.solves = model.continuation(settings, n_solves=len(alphas))
-        self.goal = settings.tol * model.problem.loss_range
+        self.goal = settings.tol * model.problem.loss_scale
         self.is_straight = model.problem.loss.is_quadratic
         self.positions = np.array(list(map(scale_of(model.problem), self.alphas)))  # along lines
         self.solved: list[int] = []

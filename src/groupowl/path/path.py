@@ -147,7 +147,7 @@ def group_owl_path(
     )
     warn_unless_bounded(model)
     grid = resolve_alphas(alphas, eps, model)
-    goal = settings.tol * model.problem.loss_range
+    goal = settings.tol * model.problem.loss_scale
     line = progress_callback(verbose, goal=goal, what="group_owl_path", n_alphas=len(grid))
     try:
         path = fit_path(
@@ -194,7 +194,7 @@ def solve_path(
     settings = replace(check_settings(solver, screening, tol, max_iter, callback, random_state), callback=stop)
     problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     shape = resolve_weights(
-        weights, n_features=problem.n_rows, n_tasks=problem.samples.n_tasks, n_samples=problem.design.n_samples
+        weights, n_features=problem.n_rows, n_tasks=problem.samples.n_tasks, n_samples=problem.samples.count
     )
     remedy = "Strengths are positive numbers, largest first, for example lam_max(...) * np.geomspace(1, 0.01, 100)."
     factors = finite_vector("strengths", strengths, np.size(strengths), remedy=remedy)
@@ -207,7 +207,7 @@ def solve_path(
         if stop.wanted:
             break
     if short := short_of_tolerance(results, len(factors), "strengths"):
-        warn_unless_converged(short[0], settings.tol * problem.loss_range, settings, prefix=short[1])
+        warn_unless_converged(short[0], settings.tol * problem.loss_scale, settings, prefix=short[1])
     return results
 
 

@@ -71,7 +71,7 @@ def build_problem(
     block = fit_unpenalized(design, resolved, samples, fit_intercept, basis)
     norms = design.column_norms(w)
     _check_magnitude(design, norms, block)
-    if not resolved.is_quadratic and (fit_intercept or basis is not None):
+    if not resolved.is_quadratic and (fit_intercept or (basis is not None and basis.rank > 0)):
         # As long as the longest column: the block is then never what limits the step or slows the solver down.
         block = replace(block, scale=float(norms.max()) or 1.0)
     return Problem(

@@ -92,9 +92,14 @@ class Problem:
         return self.unpenalized.null_loss
 
     @property
-    def loss_range(self) -> float:
-        """What features can take off the loss at most; tolerances are relative to it."""
-        return self.unpenalized.null_loss - self.samples.floor
+    def loss_scale(self) -> float:
+        """What tolerances and deviances are relative to: the null loss, from a floor below zero on if there is one."""
+        return self.unpenalized.null_loss - self.samples.lowest
+
+    def explained(self, loss: float) -> float:
+        """Share of the loss of the null model that a model with this loss explains; 1 where there is none."""
+        scale = self.loss_scale
+        return (self.null_loss - loss) / scale if scale > 0.0 else 1.0
 
     def null_coefficients(self) -> FloatArray:
         """Coefficients of the model without features."""

@@ -62,9 +62,9 @@ def published(
         curvature = problem.curvature_at(coefficients)
         excess, rounding = change, residual.balancing * farthest + 0.5 * curvature * farthest**2
     else:  # the problem has the best coefficients of the block, from where the loss rises as a parabola
-        curvature = problem.loss.curvature
-        excess = change + 0.5 * curvature * distance**2 if distance else change
-        rounding = 0.5 * curvature * moved**2 + curvature * doubt * (distance + doubt) if moved + doubt else 0.0
+        curvature = problem.curvature_at(coefficients)
+        excess = change + 0.5 * curvature * distance**2
+        rounding = 0.5 * curvature * moved**2 + curvature * doubt * (distance + doubt)
     if abs(excess) + rounding <= _NEGLIGIBLE * abs(certificate.primal):
         return Published(B, intercept, 0.0, 0.0)
     return Published(B, intercept, excess, rounding)

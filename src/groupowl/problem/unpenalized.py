@@ -53,7 +53,7 @@ class Unpenalized:
     constant : bool
         Whether an intercept is fitted: the last column of E is then the constant ``1 / sqrt(total weight)``.
     basis : Basis or None
-        Orthonormal basis of the unpenalized columns of X, the other columns of E.
+        Orthonormal basis of the unpenalized columns of X, the other columns of E; its rank is 0 where they are zeros.
     scale : float
         Factor of E for the rows of coefficients that carry the block; 0 where the loss allows to project it out.
     in_samples : bool
@@ -130,7 +130,7 @@ class Unpenalized:
 
     def plus_basis(self, Z: Handle, rows: FloatArray) -> Handle:
         """A predictor with the part of the basis added."""
-        if self.basis is None or self.scale == 0.0:
+        if self.basis is None or self.rank == 0 or self.scale == 0.0:
             return Z
         return self.space.map(partial(_plus_move, self.scale * rows[: self.rank]), Z, self.basis.Q)
 
@@ -138,12 +138,12 @@ class Unpenalized:
         """The sums over samples of which :meth:`products` makes ``scale E^T theta``."""
         if self.scale == 0.0:
             return []
-        with_basis: list[Sum] = [] if self.basis is None else [(products, self.basis.Q, theta)]
+        with_basis: list[Sum] = [] if self.basis is None or self.rank == 0 else [(products, self.basis.Q, theta)]
         return with_basis + ([(column_sums, theta)] if self.constant else [])
 
     def products(self, found: Sequence[Any]) -> FloatArray:
         """``scale E^T theta`` from the sums."""
-        factors = [self.scale] * (self.basis is not None) + [self.scale * self.constant_value] * self.constant
+        factors = [self.scale] * (self.rank > 0) + [self.scale * self.constant_value] * self.constant
         return np.vstack([factor * part for factor, part in zip(factors, found, strict=True)])
 
     def reach(self, rows: FloatArray) -> float:
@@ -154,20 +154,20 @@ class Unpenalized:
         """Local columns with those of the block after them."""
         if self.scale == 0.0:
             return columns
-        if self.basis is not None:
+        if self.basis is not None and self.rank > 0:
             columns = columns.with_columns(self.scale * self.basis.Q)
         return columns.with_constant(self.scale * self.constant_value) if self.constant else columns
 
     def largest_row(self) -> float:
         """Largest weighted squared norm of a row of the basis; blocks of samples may count for more."""
-        if self.basis is None:
+        if self.basis is None or self.rank == 0:
             return 0.0
         return largest_square(self.space, self.basis.Q, self.samples.w)
 
     @cached_property
     def E(self) -> Handle:
         """The whole basis, a sample-space handle."""
-        if self.basis is None:
+        if self.basis is None or self.rank == 0:
             return self.space.map(partial(_constant_column, value=self.constant_value), self.samples.w)
         if not self.constant:
             return self.basis.Q
@@ -177,7 +177,7 @@ class Unpenalized:
 
     def balanced(self, theta: Handle, Z: Handle) -> Handle:
         """A dual point near ``theta``, that of the predictor ``Z``, with ``E^T theta = 0`` up to rounding."""
-        if self.basis is None:
+        if self.rank == 0:
             return self._without_mean(theta)
         theta = self._dual_point(self.minimized(Z)[0])
         theta = self._corrected(theta, times=3)  # the later ones remove what rounding left
@@ -187,7 +187,7 @@ class Unpenalized:
 
     def nearly_balanced(self, theta: Handle) -> Handle:
         """The same to first order, for a fraction of the price: an estimate for inner solves, not a proof."""
-        return self._without_mean(theta) if self.basis is None else self._corrected(theta, times=1)
+        return self._without_mean(theta) if self.rank == 0 else self._corrected(theta, times=1)
 
     def _without_mean(self, theta: Handle) -> Handle:
         """The loss balances a dual point exactly where the block is the constant alone."""
@@ -201,7 +201,7 @@ class Unpenalized:
 
         Zero by construction where the block is the constant alone.
         """
-        return 0.0 if self.basis is None else float(np.linalg.norm(self.space.reduce(products, self.E, theta)))
+        return 0.0 if self.rank == 0 else float(np.linalg.norm(self.space.reduce(products, self.E, theta)))
 
     def _norm(self, theta: Handle) -> float:
         return float(np.sqrt(self.space.reduce(inverse_weighted_square, theta, self.samples.w)))
@@ -300,7 +300,7 @@ def fit_unpenalized(design: Design, loss: Loss, samples: Samples, constant: bool
     )  # fmt: skip
     if constant:
         block.null[-1] = intercept / block.constant_value
-    if basis is None:
+    if basis is None or rank == 0:  # nothing but a constant, whose null model is known in closed form
         return block
     return _projected(block, basis) if loss.is_quadratic else _with_null_model(block)
 
@@ -344,7 +344,7 @@ def _with_null_model(block: Unpenalized) -> Unpenalized:
     found = replace(block, null=block.null + moved, has_minimum=block.is_settled(Z))
     value = partial(_null_value, block.loss, found.null)
     null_loss = float(space.reduce(value, *samples.handles, block.E))
-    if null_loss - samples.floor <= _SEPARATED * (block.null_loss - samples.floor):
+    if null_loss - samples.lowest <= _SEPARATED * (block.null_loss - samples.lowest):
         raise ValueError(
             "unpenalized columns tell the classes apart without an error, so that their coefficients have no "
             "finite optimum. Penalize them, or leave out those that encode the labels."

@@ -83,7 +83,7 @@ class Run:
         self.full = problem
         self.settings = settings
         self.solver = settings.solver
-        self.goal = settings.tol * problem.loss_range
+        self.goal = settings.tol * problem.loss_scale
         self.alpha_index = alpha_index
         self.n_iter = 0
         self.rows: list[HistoryRow] = []
@@ -139,7 +139,7 @@ class Run:
     # Screening --------------------------------------------------------------------------------------
 
     def _without_zero_columns(self, B: FloatArray) -> FloatArray:
-        B = B.copy() if self.full.loss_range > 0.0 else self.full.null_coefficients()  # which is then the answer
+        B = B.copy() if self.full.loss_scale > 0.0 else self.full.null_coefficients()  # which is then the answer
         B[: self.full.n_rows][self.full.norms == 0] = 0.0
         if self.screened.rule is not None:
             self.screened_at[self.screened.drop_zero_columns()] = 0

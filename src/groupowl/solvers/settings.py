@@ -37,7 +37,7 @@ class Round:
     certificate : Certificate
         The latest one, for the coefficients of the state.
     candidates : ndarray of int
-        Rows of the problem that are not proved zero; the others may be taken as zero.
+        Units of the problem that are not proved zero; the others may be taken as zero.
     goal : float
         Gap at which the solve ends.
     max_steps : int

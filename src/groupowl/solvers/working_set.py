@@ -211,7 +211,7 @@ def _mask(rows: IndexArray, size: int) -> Any:
 
 
 def _possible_units(problem: Problem, task: Round) -> tuple[Any, FloatArray]:
-    """Rows that could be non-zero if the residual were that of the optimum, as a mask; and all correlations."""
+    """Units that could be non-zero if the residual were that of the optimum, as a mask; and all correlations."""
     residual, candidates = task.certificate.residual, task.candidates
     if residual is None:  # the coefficients overflow
         return np.zeros(problem.penalty.n_units, dtype=bool), np.zeros(problem.penalty.n_units)
