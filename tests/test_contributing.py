@@ -402,7 +402,7 @@ def package_with_poisson(tmp_path_factory):
     return os.environ | {"PYTHONPATH": str(root)}
 
 
-def test_a_new_loss_fulfils_the_contract(package_with_poisson):
+def test_a_new_loss_fulfills_the_contract(package_with_poisson):
     """One file and one line: the contract tests of losses run over it, and pass."""
     tests = Path(__file__).parent / "losses" / "test_losses.py"
     options = [

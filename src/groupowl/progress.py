@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from ._checks import positive_integer
@@ -40,6 +42,17 @@ def progress_callback(
     """
     level = int(verbose) if isinstance(verbose, bool) else positive_integer("verbose", verbose, minimum=0)
     return ProgressLine(level, goal, what, sys.stderr if stream is None else stream, n_alphas) if level else None
+
+
+@contextmanager
+def shown_progress(verbose: int, **about: Any) -> Iterator[ProgressLine | None]:
+    """The same for the duration of some work, after which the line is closed; ``about`` says what it is."""
+    line = progress_callback(verbose, **about)
+    try:
+        yield line
+    finally:
+        if line is not None:
+            line.close()
 
 
 def combined(*callbacks: Callback | None) -> Callback | None:

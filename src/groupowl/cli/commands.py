@@ -50,7 +50,7 @@ def command(*, example: str) -> Callable[[Callable[..., None]], Callable[..., No
             except KeyboardInterrupt:
                 tell("stopped; nothing was written.")
                 raise SystemExit(130) from None
-            except Exception as error:
+            except Exception as error:  # the one place where errors become a line and an exit code; bugs say they are
                 if options.get("debug"):
                     tell_traceback()
                 message, code = _explained(error)

@@ -25,7 +25,7 @@ from ..model import Model, relaxed_coefficients, warn_unless_bounded
 from ..model_selection import Fitting
 from ..norm.kernels import nonzero_rows
 from ..path import PathResult, path_through_fit
-from ..progress import progress_callback
+from ..progress import shown_progress
 from ..solvers import (
     Callback,
     Continuation,
@@ -128,14 +128,10 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         what: str = "",
     ) -> SolveResult:
         """One solve, with a line of progress, about ``what``, if the user asked for it."""
-        goal = settings.tol * model.problem.loss_scale
-        line = progress_callback(self.verbose, goal=goal, what=what or type(self).__name__)
-        try:
+        goal = model.problem.goal(settings.tol)
+        with shown_progress(self.verbose, goal=goal, what=what or type(self).__name__) as line:
             solves = model.continuation(replace(settings, callback=line), start=start)
             result = solves.solve(model.sequence_weights, alpha, dtype=model.dtype)
-        finally:
-            if line is not None:
-                line.close()
         if self._keeps_solves:
             self._solves = model, solves
         return result
@@ -343,7 +339,7 @@ class SingleFit(GroupOWLBase):
         warn_unless_bounded(model)
         alpha = model.resolve_alpha(self.alpha)
         result = self._solve(model, alpha, settings, self._start(data, model))
-        warn_unless_converged(result, settings.tol * model.problem.loss_scale, settings)
+        warn_unless_converged(result, model.problem.goal(settings.tol), settings)
         return self._store(data, model, result, alpha)
 
     def _path_through_fit(self, alphas_of: Callable[[float], FloatArray], callback: Callback) -> PathResult:

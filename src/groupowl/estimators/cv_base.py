@@ -83,7 +83,7 @@ class CrossValidatedFit(GroupOWLBase):
         result = self._final_fit(best.model, point.alpha, settings)
         points, data = best.path.points, search.data
         short, prefix = short_of_tolerance(points, len(points), "alphas") or (result, "")
-        goal = settings.tol * best.model.problem.loss_scale
+        goal = best.model.problem.goal(settings.tol)
         warn_unless_converged(short, goal, settings, prefix=prefix)
         fitted = {f"{name}_": value for name, value in best.report.items()}
         fitted["path_"] = best.path.labeled(data.names, data.target_names, data.classes)

@@ -311,7 +311,7 @@ class SolutionCheck:
 
     def status(self, stated: Any, tol: float) -> str:
         """The status that the stated gap allows."""
-        goal = tol * self.problem.loss_scale
+        goal = self.problem.goal(tol)
         gap = real_number(stated.gap)
         if stated.status == "converged":  # which a null model without loss counts as
             return "converged" if gap <= goal * (1.0 + GOAL_RTOL) or goal == 0.0 else "not converged"
@@ -385,7 +385,7 @@ class FitCheck:
         self.terms = ObjectiveOfData(data, model, bool(estimator.standardize))
         self.solution = SolutionCheck(self.terms, self.alpha, B, offset, np.asarray(coef).dtype)
         self.objective = self.solution.objective if self.is_finite else np.inf
-        self.goal = float(estimator.tol) * model.problem.loss_scale
+        self.goal = model.problem.goal(float(estimator.tol))
 
     def verification(self) -> Verification:
         """All numbers, and what they mean."""

@@ -20,7 +20,7 @@ from ..losses import resolve_loss
 from ..model import Model, build_model, relaxed_coefficients
 from ..path import PathResult, Solution, fit_path
 from ..path.follower import MAX_DEVIANCE, Follower
-from ..progress import progress_callback
+from ..progress import shown_progress
 from ..solvers import SolverSettings
 from ..weights import is_list_of_sequences
 from .criteria import (
@@ -79,19 +79,10 @@ class Fitting:
         what: str = "",
     ) -> PathResult:
         """The path of a model, every alpha solved; all alphas unless a deviance ends it."""
-        line = progress_callback(
-            verbose, goal=self.settings.tol * model.problem.loss_scale, what=what, n_alphas=len(alphas)
-        )
-        try:
-            return fit_path(
-                model,
-                alphas,
-                replace(self.settings, callback=line, rng=np.random.default_rng(seed)),
-                max_deviance=max_deviance,
-            )
-        finally:
-            if line is not None:
-                line.close()
+        goal = model.problem.goal(self.settings.tol)
+        with shown_progress(verbose, goal=goal, what=what, n_alphas=len(alphas)) as line:
+            settings = replace(self.settings, callback=line, rng=np.random.default_rng(seed))
+            return fit_path(model, alphas, settings, max_deviance=max_deviance)
 
 
 @dataclass(frozen=True, eq=False)

@@ -207,7 +207,7 @@ class Follower:
         self.model = model
         self.alphas = alphas.tolist()
         self.solves = model.continuation(settings, n_solves=len(alphas))
-        self.goal = settings.tol * model.problem.loss_scale
+        self.goal = model.problem.goal(settings.tol)
         self.is_straight = model.problem.loss.is_quadratic
         self.positions = np.array(list(map(scale_of(model.problem), self.alphas)))  # along lines
         self.solved: list[int] = []

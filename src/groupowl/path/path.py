@@ -23,7 +23,7 @@ from ..inputs import encode_labels, feature_names, resolve_columns
 from ..losses import resolve_loss
 from ..model import build_model, warn_unless_bounded
 from ..problem import LATER, build_problem
-from ..progress import combined, progress_callback
+from ..progress import combined, shown_progress
 from ..solvers import Callback, Continuation, SolveResult, check_settings, warn_unless_converged
 from ..weights import resolve_weights
 from .follower import MAX_DEVIANCE, StopRequest, fit_path, resolve_alphas, short_of_tolerance
@@ -147,9 +147,8 @@ def group_owl_path(
     )
     warn_unless_bounded(model)
     grid = resolve_alphas(alphas, eps, model)
-    goal = settings.tol * model.problem.loss_scale
-    line = progress_callback(verbose, goal=goal, what="group_owl_path", n_alphas=len(grid))
-    try:
+    goal = model.problem.goal(settings.tol)
+    with shown_progress(verbose, goal=goal, what="group_owl_path", n_alphas=len(grid)) as line:
         path = fit_path(
             model,
             grid,
@@ -159,9 +158,6 @@ def group_owl_path(
             max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
             dtype=model.dtype,
         )
-    finally:
-        if line is not None:
-            line.close()
     if short := short_of_tolerance(path.points, len(path), "alphas"):
         warn_unless_converged(short[0], goal, settings, prefix=short[1])
     return path.labeled(names, feature_names(y) if classes is None else None, classes)
@@ -207,7 +203,7 @@ def solve_path(
         if stop.wanted:
             break
     if short := short_of_tolerance(results, len(factors), "strengths"):
-        warn_unless_converged(short[0], settings.tol * problem.loss_scale, settings, prefix=short[1])
+        warn_unless_converged(short[0], problem.goal(settings.tol), settings, prefix=short[1])
     return results
 
 

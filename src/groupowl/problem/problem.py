@@ -96,6 +96,10 @@ class Problem:
         """What tolerances and deviances are relative to: the null loss, from a floor below zero on if there is one."""
         return self.unpenalized.null_loss - self.samples.lowest
 
+    def goal(self, tol: float) -> float:
+        """The gap at which a solve to this relative tolerance ends."""
+        return tol * self.loss_scale
+
     def explained(self, loss: float) -> float:
         """Share of the loss of the null model that a model with this loss explains; 1 where there is none."""
         scale = self.loss_scale

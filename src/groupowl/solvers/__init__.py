@@ -135,7 +135,7 @@ def solve(
     problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     B = _start(problem, B_init, intercept_init)
     result = Continuation(problem, settings, B).solve(problem.lam)
-    warn_unless_converged(result, settings.tol * problem.loss_scale, settings)
+    warn_unless_converged(result, problem.goal(settings.tol), settings)
     return result
 
 

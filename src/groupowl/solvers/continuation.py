@@ -134,7 +134,7 @@ class Continuation:
     def _spoiled_by_statistics(self, chosen: Problem) -> bool:
         """Whether the Gram matrix is what is not exact enough, and not the coefficients as users get them."""
         assert self.certificate is not None
-        return chosen.product_error > 0.0 and self.certificate.gap > self.settings.tol * chosen.loss_scale
+        return chosen.product_error > 0.0 and self.certificate.gap > chosen.goal(self.settings.tol)
 
     @contextmanager
     def aside(self, B: FloatArray) -> Iterator[None]:

@@ -83,7 +83,7 @@ class Run:
         self.full = problem
         self.settings = settings
         self.solver = settings.solver
-        self.goal = settings.tol * problem.loss_scale
+        self.goal = problem.goal(settings.tol)
         self.alpha_index = alpha_index
         self.n_iter = 0
         self.rows: list[HistoryRow] = []

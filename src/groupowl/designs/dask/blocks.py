@@ -330,7 +330,7 @@ def _computed(graph: dict[Any, Any], keep: list[list[Any]], wanted: list[Any]) -
                 kept = dask.persist(*arrays, *values, optimize_graph=False)
                 arrays, values = kept[: len(arrays)], kept[len(arrays) :]
             return [dict(array.dask) for array in arrays], [computed(value) for value in values]
-    except Exception as error:
+    except Exception as error:  # those of a lost cluster have no common class; all others go on as they are
         kind = type(error)
         if any(future.client.status != "running" for future in _futures(graph)):
             reason = "this process is no longer connected to it"

@@ -174,7 +174,7 @@ def open_zarr(path: Path, inside: str) -> ChunkedArray:
     zarr = _import("zarr", path)
     try:
         node = zarr.open(str(path), mode="r")
-    except Exception as error:
+    except Exception as error:  # of any kind: what codecs and file systems raise; the cause stays attached
         raise ValueError(f"{path} is no Zarr store that can be read: {error}. Write or copy it again.") from error
     found = {"": node} if isinstance(node, zarr.Array) else dict(node.members(max_depth=None))
     arrays = {name: found[name] for name in sorted(found) if isinstance(found[name], zarr.Array)}

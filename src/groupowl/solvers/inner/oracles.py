@@ -7,6 +7,7 @@ coefficients come first.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +63,7 @@ class Goal:
         return gap <= self.tight or (gap <= self.loose and steps >= self.free_steps)
 
 
-class Oracle:
+class Oracle(ABC):
     """Loss and penalty on a working set.
 
     Attributes
@@ -86,32 +87,32 @@ class Oracle:
         self.n_penalized = penalty.n_rows
         self.step_cost = step_cost
 
+    @abstractmethod
     def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
         """Loss at ``B``, a move away from where loss and descent direction are known; and what is known of samples."""
-        raise NotImplementedError
 
+    @abstractmethod
     def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
         """Descent direction before the move of a trial less the one after it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gap(self, point: Point) -> float:
         """Duality gap on the working set, without the care for rounding of a certificate."""
-        raise NotImplementedError
 
+    @abstractmethod
     def curvature(self, point: Point, move: FloatArray) -> float:
         """Bound on the curvature of the loss along a move."""
-        raise NotImplementedError
 
     def metric(self, point: Point, rows: IndexArray) -> FloatArray | None:
         """``X_W^T diag(h) X_W`` at some rows, to be overwritten; ``h`` is the mean curvature of a sample over tasks.
 
         None where no sample has any curvature left.
         """
-        raise NotImplementedError
+        return None
 
     def metric_cost(self, size: int) -> float:
-        """Floating-point operations of a metric of so many rows."""
-        raise NotImplementedError
+        """Floating-point operations of a metric of so many rows; there is none by default."""
+        return np.inf
 
     def moved(self, point: Point, B: FloatArray) -> Point:
         """The point at ``B``, from another one."""
