@@ -431,7 +431,7 @@ def test_an_interrupt_from_the_progress_line_changes_nothing(monkeypatch):
         def close(self):
             pass
 
-    monkeypatch.setattr("groupowl.estimators.base.progress_callback", lambda *args, **kwargs: Impatient())
+    monkeypatch.setattr("groupowl.progress.progress_callback", lambda *args, **kwargs: Impatient())
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :7], Y)
     assert same_state(before, fitted_state(model))
