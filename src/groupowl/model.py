@@ -21,7 +21,6 @@ from .designs import Columns
 from .norm.kernels import EPS
 from .problem import LATER, Problem, Residual, build_problem
 from .solvers import Continuation, SolverSettings
-from .solvers.continuation import needs_exactness
 from .weights import check_strengths, resolve_weights
 
 # "auto" is this fraction of the smallest alpha that selects nothing.
@@ -136,9 +135,7 @@ class Model:
         if start is None:
             start = self.problem.null_coefficients()
             known = vars(self).get("null_residual")  # if it was needed already
-        # Statistics that are known already, unless their rounding might forbid the proof asked for.
-        small = None if needs_exactness(settings.tol) else self.small
-        return Continuation(self.problem, settings, start, n_solves=n_solves, residual=known, small=small)
+        return Continuation(self.problem, settings, start, n_solves=n_solves, residual=known, small=self.small)
 
     def with_statistics(self, small: Problem) -> Model:
         """The same model with its problem on statistics, and what is known of it already."""

@@ -35,7 +35,6 @@ __all__ = [
     "SolverSettings",
     "WorkingSet",
     "check_settings",
-    "resolve_solver",
     "solve",
 ]
 
@@ -45,14 +44,6 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     "apgd": APGD,
     "spgd": SPGD,
 }
-
-
-def resolve_solver(solver: Any) -> Solver:
-    """A solver from its name, or the solver itself."""
-    if isinstance(solver, str | type) or not hasattr(solver, "advance"):
-        return lookup("solver", solver, SOLVERS)()
-    resolved: Solver = solver
-    return resolved
 
 
 def solve(
@@ -145,8 +136,10 @@ def check_settings(
     """Settings from arguments as users give them."""
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
+    if isinstance(solver, str | type) or not hasattr(solver, "advance"):
+        solver = lookup("solver", solver, SOLVERS)()
     return SolverSettings(
-        resolve_solver(solver),
+        solver,
         resolve_rule(screening),
         finite_number("tol", tol, above=0.0),
         positive_integer("max_iter", max_iter),

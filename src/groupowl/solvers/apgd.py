@@ -84,52 +84,56 @@ class APGD(SteppingSolver):
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at ``B``, without momentum."""
         Z = problem.predictor(B)
-        return _State(B, Z, B, Z, 1.0, 0.0, self._first_lipschitz(problem, Z), problem.n_rows)
-
-    def _first_lipschitz(self, problem: Problem, Z: Handle) -> float:
         if self.step == "auto":
-            return problem.lipschitz() or 1.0
-        if self.step == "backtracking":
+            lipschitz = problem.lipschitz()
+        elif self.step == "backtracking":
             gradient = problem.descent(Z)
             moved = problem.design.map(np.add, Z, problem.predictor(gradient))
-            return problem.move_curvature(Z, moved, gradient) / 2.0 or 1.0
-        return 1.0 / float(self.step)
+            lipschitz = problem.move_curvature(Z, moved, gradient) / 2.0
+        else:
+            lipschitz = 1.0 / float(self.step)
+        return _State(B, Z, B, Z, 1.0, 0.0, lipschitz or 1.0, problem.n_rows)
 
     def step_once(self, problem: Problem, state: _State, certificate: Certificate) -> _State:
         """One iteration: a gradient at the extrapolated point, a prox, the next momentum."""
-        V, Z_V = self._extrapolated(problem, state)
+        V, Z_V = state.B, state.Z
+        if state.momentum > 0.0:  # the predictor of the extrapolated point needs no product
+            V = state.B + state.momentum * (state.B - state.B_previous)
+            extrapolate = partial(_extrapolate, momentum=state.momentum)
+            Z_V = problem.design.map(extrapolate, state.Z, state.Z_previous)
         gradient_step = problem.descent(Z_V)
         lipschitz = state.lipschitz
         while True:
             B = problem.prox(V + gradient_step / lipschitz, 1.0 / lipschitz)
             Z = problem.predictor(B)
-            needed = self._needed_lipschitz(problem, lipschitz, V, Z_V, gradient_step, B, Z)
+            needed = self._needed_lipschitz(problem, lipschitz, (V, Z_V, gradient_step), B, Z)
             if needed <= lipschitz:
                 break
             lipschitz = needed
-        return self._with_momentum(
-            replace(state, B=B, Z=Z, B_previous=state.B, Z_previous=state.Z, lipschitz=lipschitz), V
+        t, momentum = 1.0, 0.0
+        points_back = np.sum((V - B) * (B - state.B)) > 0.0
+        if not (self.restart == "gradient" and points_back):
+            t = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * state.t**2))
+            momentum = (state.t - 1.0) / t
+        return replace(
+            state,
+            B=B,
+            Z=Z,
+            B_previous=state.B,
+            Z_previous=state.Z,
+            t=t,
+            momentum=momentum,
+            lipschitz=lipschitz,
         )
 
-    def _extrapolated(self, problem: Problem, state: _State) -> tuple[FloatArray, Handle]:
-        """The point that the step starts from and its predictor, which needs no product."""
-        if state.momentum == 0.0:
-            return state.B, state.Z
-        V = state.B + state.momentum * (state.B - state.B_previous)
-        extrapolate = partial(_extrapolate, momentum=state.momentum)
-        return V, problem.design.map(extrapolate, state.Z, state.Z_previous)
-
     def _needed_lipschitz(
-        self,
-        problem: Problem,
-        lipschitz: float,
-        V: FloatArray,
-        Z_V: Handle,
-        gradient_step: FloatArray,
-        B: FloatArray,
-        Z: Handle,
+        self, problem: Problem, lipschitz: float, start: tuple[FloatArray, Handle, FloatArray], B: FloatArray, Z: Handle
     ) -> float:
-        """``lipschitz`` if the loss at ``B`` stays below its quadratic model at ``V``, else a larger value."""
+        """``lipschitz`` if the loss at ``B`` stays below its quadratic model at the start, else a larger value.
+
+        The start is a point, its predictor and minus the gradient there.
+        """
+        V, Z_V, descent = start
         if not isinstance(self.step, str):
             return lipschitz
         move = B - V
@@ -138,15 +142,8 @@ class APGD(SteppingSolver):
             return lipschitz
         if self.step == "auto" and np.isfinite(problem.loss.curvature):
             return 1.05 * curvature
-        rise = problem.loss_value(Z) - problem.loss_value(Z_V) + float(np.sum(gradient_step * move))
+        rise = problem.loss_value(Z) - problem.loss_value(Z_V) + float(np.sum(descent * move))
         return lipschitz if rise <= 0.5 * lipschitz * float(np.sum(move * move)) else 2.0 * lipschitz
-
-    def _with_momentum(self, state: _State, V: FloatArray) -> _State:
-        against = np.sum((V - state.B) * (state.B - state.B_previous)) > 0
-        if self.restart == "gradient" and against:
-            return replace(state, t=1.0, momentum=0.0)
-        t = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * state.t**2))
-        return replace(state, t=t, momentum=(state.t - 1.0) / t)
 
     def restrict(self, problem: Problem, state: _State, rows: IndexArray) -> _State:
         """State on fewer rows: no momentum, and longer steps where enough rows are gone."""

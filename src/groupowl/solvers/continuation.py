@@ -37,16 +37,6 @@ def compression_pays(problem: Problem, n_solves: int = 1) -> bool:
     return problem.is_compressible and problem.n_rows <= min(saved, _MOST_FEATURES)
 
 
-def needs_exactness(tol: float) -> bool:
-    """Whether a proof to this relative tolerance may fail by the rounding of a Gram matrix."""
-    return tol < _GRAM_TOLERANCE
-
-
-def _is_nearly_null(null_correlations: FloatArray, lam: FloatArray) -> bool:
-    """Whether rounding decides if these weights select anything: then the data themselves must tell."""
-    return owl_gauge(null_correlations, lam) <= 1.0 + _NULL_RTOL
-
-
 class Continuation:
     """What carries over from one solve to the next.
 
@@ -79,31 +69,26 @@ class Continuation:
         small: Problem | None = None,
     ) -> None:
         self.problem = problem
-        self.small = problem if small is None else small
         self.settings = settings
+        self.exact = settings.tol < _GRAM_TOLERANCE
+        # Statistics that are known already serve, unless their rounding might forbid the proof asked for.
+        self.small = problem if small is None or self.exact else small
         self.B = B
         self.residual = residual
         self.certificate: Certificate | None = None  # of the last solve
         self.source: Problem | None = problem  # that the residual belongs to
-        self.line = self.new_line()
+        self.line = Extrapolation(scale_of(problem))
         self._null: tuple[Problem, FloatArray] | None = None
         self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
         self.expect(n_solves)
 
     def expect(self, n_solves: int) -> None:
         """Make the sufficient statistics, if they pay for so many solves to come and are not there."""
-        if self.small is self.problem and self._wants_compression(n_solves):
-            self.small = self.problem.compressed(exact=needs_exactness(self.settings.tol)) or self.problem
-
-    def new_line(self) -> Extrapolation:
-        """A line without points, in the coordinate of this loss."""
-        return Extrapolation(scale_of(self.problem))
-
-    def _wants_compression(self, n_solves: int) -> bool:
-        setting = getattr(self.settings.solver, "compress", False)
-        if setting == "auto":
-            return compression_pays(self.problem, n_solves)
-        return bool(setting) and self.problem.is_compressible
+        wanted = getattr(self.settings.solver, "compress", False)
+        if wanted == "auto":
+            wanted = compression_pays(self.problem, n_solves)
+        if wanted and self.small is self.problem and self.problem.is_compressible:
+            self.small = self.problem.compressed(exact=self.exact) or self.problem
 
     def solve(
         self, weights: FloatArray, alpha: float = 1.0, *, alpha_index: int = 0, dtype: Any = np.float64
@@ -116,10 +101,14 @@ class Continuation:
         public = {"alpha_index": alpha_index, "dtype": dtype}
         guess = self.line.at(alpha)
         chosen = self.small.with_lam(lam)
-        if chosen.design is not self.problem.design and _is_nearly_null(self._null_correlations(), lam):
+        # Where rounding decides whether these weights select anything, the data themselves must tell.
+        if self.small is not self.problem and owl_gauge(self._null_correlations(), lam) <= 1.0 + _NULL_RTOL:
             chosen = self.problem.with_lam(lam)
         result = self._run(chosen, guess, **public)
-        if result.status in ("precision", "stalled") and self._spoiled_by_statistics(chosen):
+        assert self.certificate is not None
+        falls_short = self.certificate.gap > chosen.goal(self.settings.tol)
+        if result.status in ("precision", "stalled") and falls_short and chosen.product_error > 0.0:
+            # The Gram matrix is what is not exact enough, and not the coefficients as users get them.
             self.small = self.problem.compressed(exact=True) or self.problem
             more = self._run(self.small.with_lam(lam), None, **public)
             result = replace(
@@ -131,16 +120,11 @@ class Continuation:
         self.line.add(alpha, self.B)
         return result
 
-    def _spoiled_by_statistics(self, chosen: Problem) -> bool:
-        """Whether the Gram matrix is what is not exact enough, and not the coefficients as users get them."""
-        assert self.certificate is not None
-        return chosen.product_error > 0.0 and self.certificate.gap > chosen.goal(self.settings.tol)
-
     @contextmanager
     def aside(self, B: FloatArray) -> Iterator[None]:
         """Solves from other coefficients; afterwards the continuation goes on as if they had not been."""
         kept = self.B, self.residual, self.certificate, self.source, self.line
-        self.B, self.residual, self.line = B, None, self.new_line()
+        self.B, self.residual, self.line = B, None, Extrapolation(scale_of(self.problem))
         try:
             yield
         finally:
@@ -158,7 +142,9 @@ class Continuation:
         self.passes_before = None
         known = self.residual if self.source is not None and self.source.design is chosen.design else None
         result = run.solve(self.B, residual=known, guess=guess)
-        self.B, self.certificate, self.source = run.answer.B, run.answer.certificate, chosen
+        assert run.answer is not None
+        self.B, _, self.certificate = run.answer
+        self.source = chosen
         self.residual = self.certificate.residual
         return result
 

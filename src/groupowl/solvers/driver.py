@@ -7,8 +7,8 @@ new solver from forgetting it, and what makes histories comparable.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,20 +47,11 @@ class SteppingSolver:
         return state, steps
 
 
-@dataclass(frozen=True, eq=False)
-class _Incumbent:
-    """The best answer so far: coefficients of the rows that were alive, and their certificate."""
+class Answer(NamedTuple):
+    """Coefficients, the units whose rows they have, and what is proved about them."""
 
     B: FloatArray
-    alive: IndexArray
-    certificate: Certificate
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """Coefficients of the full problem that a solve ended with, and what is proved about them."""
-
-    B: FloatArray
+    units: IndexArray
     certificate: Certificate
 
 
@@ -88,8 +79,8 @@ class Run:
         self.n_iter = 0
         self.rows: list[HistoryRow] = []
         self.screened_at = np.full(problem.penalty.n_units, NEVER, dtype=np.intp)  # of each unit
-        self.incumbent: _Incumbent | None = None
-        self.final: tuple[FloatArray, Certificate] | None = None  # of the full problem
+        self.incumbent: Answer | None = None  # the one of the smallest gap
+        self.answer: Answer | None = None  # the incumbent on the full problem
         self._last_published: tuple[FloatArray, Published] | None = None  # the answer and its public form
         self._rounded_away = False  # whether rounding the coefficients for users takes what the goal allows
         self._retry_gap = np.inf  # gap below which the full problem is certified (again)
@@ -102,48 +93,37 @@ class Run:
 
         The non-zero rows of a ``guess`` at the solution must be among those of ``B``.
         """
+        full, rng = self.full, self.settings.rng
         with np.errstate(all="ignore"):  # non-finite values are looked for, not warned about
-            self.state = self.solver.start(self.full, self._without_zero_columns(B), self.settings.rng)
+            B = B.copy() if full.loss_scale > 0.0 else full.null_coefficients()  # which is then the answer
+            B[: full.n_rows][full.norms == 0] = 0.0
+            if self.screened.rule is not None:
+                self.screened_at[self.screened.drop_zero_columns()] = 0
+            self.state = self.solver.start(full, B, rng)
             status = self._certify(residual)
-            if status is None and not self.latest.primal <= self.full.null_loss:  # worse than no features at all
-                self.state = self.solver.start(self.full, self.full.null_coefficients(), self.settings.rng)
+            if status is None and not self.rows[-1].primal <= full.null_loss:  # worse than no features at all
+                self.state = self.solver.start(full, full.null_coefficients(), rng)
                 status, guess = self._certify(), None
             while status is None:
                 self._screen()
                 status, guess = self._certify(self._advance(guess)), None
             return self._result(status)
 
-    @property
-    def latest(self) -> Certificate:
-        """The latest certificate, for the rows that are alive."""
-        assert self.screened.certificate is not None
-        return self.screened.certificate
-
     def _advance(self, guess: FloatArray | None) -> Residual | None:
         """Steps up to the next certificate; the residual where they end, if it is known."""
-        if self.n_iter == 0 and self.latest.gap == 0.0:  # no features are best: a step would not move them
+        latest, left = self.screened.certificate, self.settings.max_iter - self.n_iter
+        assert latest is not None
+        if self.n_iter == 0 and latest.gap == 0.0:  # no features are best: a step would not move them
             self.n_iter = 1
-            return self.latest.residual
-        self.state, steps = self.solver.advance(self.screened.current, self.state, self._round(guess))
-        self.n_iter += steps
-        return None
-
-    def _round(self, guess: FloatArray | None) -> Round:
-        left = self.settings.max_iter - self.n_iter
-        if self.n_iter == 0 and self.latest.gap <= self.goal:
+            return latest.residual
+        if self.n_iter == 0 and latest.gap <= self.goal:
             left = 1  # optimal from the start: one prox step, so that clusters are those of a prox
         if guess is not None and len(guess) != len(self.state.B):  # rows have left already
             guess = None
-        return Round(self.latest, self.screened.candidates, self.goal, left, guess)
-
-    # Screening --------------------------------------------------------------------------------------
-
-    def _without_zero_columns(self, B: FloatArray) -> FloatArray:
-        B = B.copy() if self.full.loss_scale > 0.0 else self.full.null_coefficients()  # which is then the answer
-        B[: self.full.n_rows][self.full.norms == 0] = 0.0
-        if self.screened.rule is not None:
-            self.screened_at[self.screened.drop_zero_columns()] = 0
-        return B
+        task = Round(latest, self.screened.candidates, self.goal, left, guess)
+        self.state, steps = self.solver.advance(self.screened.current, self.state, task)
+        self.n_iter += steps
+        return None
 
     def _screen(self) -> None:
         """Note the rows that the certificate proves to be zero; hand the solver a smaller problem if it pays."""
@@ -156,155 +136,138 @@ class Run:
         if rows is not None:
             self.state = self.solver.restrict(self.screened.current, self.state, rows)
 
-    # Certificates -----------------------------------------------------------------------------------
-
     def _certify(self, residual: Residual | None = None) -> Status | None:
         """Certify the current coefficients, record them, and say why to stop, if so."""
-        certificate = self.screened.certify(self.state.B, self.state.Z, residual=residual)
-        self._record(certificate)
-        status, callback = self._stop_reason(certificate), self.settings.callback
-        stopped_by_user = callback is not None and bool(callback(self._progress()))
-        return Status.CALLBACK if stopped_by_user and status is None else status
-
-    def _record(self, certificate: Certificate) -> None:
-        current = self.screened.current
-        nonzero = int(np.count_nonzero(current.penalty.nonzero(self.state.B[: current.n_rows])))
+        B, units, current = self.state.B, self.screened.alive, self.screened.current
+        certificate = self.screened.certify(B, self.state.Z, residual=residual)
+        nonzero = int(np.count_nonzero(current.penalty.nonzero(B[: current.n_rows])))
         passes = self.full.design.passes.total - self._passes_before
         seconds = time.perf_counter() - self._started
         values = (certificate.primal, certificate.dual, certificate.gap)
         self.rows.append(HistoryRow(self.n_iter, seconds, passes, *values, len(self.screened.candidates), nonzero))
         if self.incumbent is None or certificate.gap < self.incumbent.certificate.gap:
-            self.incumbent = _Incumbent(self.state.B, self.screened.alive, certificate)
-
-    def _progress(self) -> Progress:
-        B, alive = self.state.B, self.screened.alive
-        return Progress(
+            self.incumbent = Answer(B, units, certificate)
+        status, callback = self._stop_reason(certificate, self.incumbent), self.settings.callback
+        if callback is None:
+            return status
+        progress = Progress(
             **asdict(self.rows[-1]),
             alpha_index=self.alpha_index,
-            _coefficients=lambda: self.origin.to_input(self.screened.spread(B, alive)),
+            _coefficients=lambda: self.origin.to_input(self.screened.spread(B, units)),
         )
+        return Status.CALLBACK if callback(progress) and status is None else status
 
-    # Stopping ---------------------------------------------------------------------------------------
-
-    def _stop_reason(self, certificate: Certificate) -> Status | None:
-        if self.n_iter and self._proved():
+    def _stop_reason(self, certificate: Certificate, incumbent: Answer) -> Status | None:
+        if self.n_iter and self._proved(incumbent):
             return Status.CONVERGED
         if not np.isfinite(certificate.primal):
             return Status.STALLED
-        if self._rounded_away:
+        limited = certificate.gap - certificate.rounding <= self.goal < 2.0 * certificate.rounding
+        if self._rounded_away or (self.n_iter and certificate.gap > self.goal and limited):
             return Status.PRECISION
-        if self.n_iter and certificate.gap > self.goal and self._limited_by_rounding(certificate):
-            return Status.PRECISION
-        if self._stands_still(certificate):
-            return Status.STALLED
-        return Status.MAX_ITER if self.n_iter >= self.settings.max_iter else None
-
-    def _proved(self) -> bool:
-        """Whether the gap of the full problem meets the goal; costs a pass only when it may."""
-        assert self.incumbent is not None
-        gap = self.incumbent.certificate.gap
-        if gap > min(self.goal, self._retry_gap):
-            return False
-        self.final = self._full_answer()
-        self._retry_gap = 0.3 * gap  # if the rows removed spoil the dual point, go on for a while
-        certificate = self.final[1]
-        if certificate.gap > self.goal or self.goal == 0.0:
-            return certificate.gap <= self.goal
-        public = self._published(*self.final)
-        self._rounded_away = public.excess + public.rounding > 0.5 * self.goal
-        return public.gap(certificate) <= self.goal
-
-    def _published(self, B: FloatArray, certificate: Certificate) -> Published:
-        if self._last_published is None or self._last_published[0] is not B:
-            self._last_published = B, published(self.origin, B, certificate, self.dtype)
-        return self._last_published[1]
-
-    def _limited_by_rounding(self, certificate: Certificate) -> bool:
-        return certificate.gap - certificate.rounding <= self.goal < 2.0 * certificate.rounding
-
-    def _stands_still(self, certificate: Certificate) -> bool:
         primal, gap, count = self._still
         improved = certificate.primal < primal - 1e-14 * abs(primal) or certificate.gap < (1 - _PROGRESS_RTOL) * gap
         count = 0 if improved else count + 1
         self._still = (min(primal, certificate.primal), min(gap, certificate.gap), count)
-        return count >= self.solver.patience
+        if count >= self.solver.patience:
+            return Status.STALLED
+        return Status.MAX_ITER if self.n_iter >= self.settings.max_iter else None
+
+    def _proved(self, incumbent: Answer) -> bool:
+        """Whether the gap of the full problem meets the goal; costs a pass only when it may."""
+        gap = incumbent.certificate.gap
+        if gap > min(self.goal, self._retry_gap):
+            return False
+        self.answer = self._on_full_problem(incumbent)
+        self._retry_gap = 0.3 * gap  # if the rows removed spoil the dual point, go on for a while
+        certificate = self.answer.certificate
+        if certificate.gap > self.goal or self.goal == 0.0:
+            return certificate.gap <= self.goal
+        public = self._published(self.answer)
+        self._rounded_away = public.excess + public.rounding > 0.5 * self.goal
+        return public.gap(certificate) <= self.goal
+
+    def _published(self, answer: Answer) -> Published:
+        if self._last_published is None or self._last_published[0] is not answer.B:
+            self._last_published = answer.B, published(self.origin, answer.B, answer.certificate, self.dtype)
+        return self._last_published[1]
 
     # The answer -------------------------------------------------------------------------------------
 
-    def _full_answer(self) -> tuple[FloatArray, Certificate]:
-        """Coefficients of the full problem and their certificate there, over all rows."""
-        assert self.incumbent is not None
-        found = self.incumbent
-        B = self.screened.spread(found.B, found.alive)
+    def _on_full_problem(self, found: Answer) -> Answer:
+        """An answer with all rows, and its certificate for all of them."""
+        B = self.screened.spread(found.B, found.units)
         penalty = self.full.penalty
         proved_zero = penalty.rows(np.flatnonzero(self.screened_at >= 0))
-        if len(found.alive) == penalty.n_units and not B[proved_zero].any():
-            return B, found.certificate
+        if len(found.units) == penalty.n_units and not B[proved_zero].any():
+            return found._replace(B=B)
         B[proved_zero] = 0.0
-        return B, self.full.certify(B)
+        return Answer(B, np.arange(penalty.n_units), self.full.certify(B))
 
-    def _with_polished_block(self, B: FloatArray, certificate: Certificate) -> tuple[FloatArray, Certificate]:
+    def _with_polished_block(self, answer: Answer) -> Answer:
         """Unpenalized coefficients to machine precision: inner solves stop as soon as the gap allows."""
-        block = self.full.unpenalized
+        (B, _, certificate), block = answer, self.full.unpenalized
         if not (block.rank and block.n_rows) or not np.isfinite(certificate.primal):
-            return B, certificate
+            return answer
         rows, others = np.split(B, [self.full.n_rows])
         better = np.concatenate([rows, block.polished(others, self.full.predictor(B))])
         found = self.full.certify(better, best=certificate)
-        return (better, found) if found.gap <= max(certificate.gap, self.goal) else (B, certificate)
+        improved = found.gap <= max(certificate.gap, self.goal)
+        return answer._replace(B=better, certificate=found) if improved else answer
 
-    def _after_last_test(self, B: FloatArray, certificate: Certificate) -> tuple[FloatArray, Certificate]:
+    def _after_last_test(self, answer: Answer) -> Answer:
         """Test the rows with the certificate of the answer itself; dropping them never raises its objective."""
-        units = self.screened.test_full(certificate)
+        units = self.screened.test_full(answer.certificate)
         self.screened_at[units] = len(self.rows) - 1
         proved = self.full.penalty.rows(units)
-        if not B[proved].any():
-            return B, certificate
-        B = B.copy()
+        if not answer.B[proved].any():
+            return answer
+        B = answer.B.copy()
         B[proved] = 0.0
-        return B, self.full.certify(B, best=certificate)
+        return answer._replace(B=B, certificate=self.full.certify(B, best=answer.certificate))
 
     def _result(self, status: Status) -> SolveResult:
-        proved = self.final if status is Status.CONVERGED else None
-        B, certificate = proved or self._full_answer()
-        B, certificate = self._with_polished_block(B, certificate)
-        B, certificate = self._after_last_test(B, certificate)
-        self.answer = Answer(B, certificate)
-        public = self._published(B, certificate)
+        assert self.incumbent is not None
+        answer = self.answer if status is Status.CONVERGED else None
+        answer = answer or self._on_full_problem(self.incumbent)
+        answer = self._with_polished_block(answer)
+        answer = self.answer = self._after_last_test(answer)
+        B, _, certificate = answer
+        public = self._published(answer)
         gap = public.gap(certificate)
         if status is Status.CONVERGED and gap > self.goal > 0.0:  # by rounding, after the last rows were tested
             status = Status.PRECISION
         elif status is not Status.CALLBACK and gap <= self.goal:  # the last polish has done it
             status = Status.CONVERGED
-        self.screened_at = self.full.penalty.spread(self.screened_at)  # of each row from here on
-        self._mark_unproved()
+        screened_at = self._when_proved()
+        origin = self.origin
         return SolveResult(
             B=public.B,
             intercept=public.intercept,
             primal=certificate.primal + public.excess,
             dual=certificate.dual,
             gap=gap,
-            active=np.flatnonzero(self.screened_at < 0),
-            screened_at=self.screened_at,
+            active=np.flatnonzero(screened_at < 0),
+            screened_at=screened_at,
             clusters=self.full.penalty.clusters(B[: self.full.n_rows]),
             n_iter=self.n_iter,
             n_passes=self.full.design.passes.total - self._passes_before,
             status=status.value,
             seconds=time.perf_counter() - self._started,
             history=History.from_rows(self.rows),
-            _theta=lambda: self._exported_theta(B, certificate),
+            _theta=lambda: origin.design.exported(
+                certificate.theta if origin is self.full else origin.certify(B).theta
+            ),
         )
 
-    def _mark_unproved(self) -> None:
-        """Take back what looks proved of rows that are zero for another reason."""
+    def _when_proved(self) -> IndexArray:
+        """``screened_at`` of each row, without what looks proved of rows that are zero for another reason."""
+        screened_at = np.array(self.full.penalty.spread(self.screened_at))
         origin = self.origin
-        self.screened_at[origin.unpenalized.columns] = NEVER  # removed because they are unpenalized, not zero
+        screened_at[origin.unpenalized.columns] = NEVER  # removed because they are unpenalized, not zero
         if origin.samples.hides_variation:  # of which the rows that explain it are not known
-            self.screened_at[:] = NEVER
+            screened_at[:] = NEVER
         if origin.unpenalized.basis is not None:
-            self.screened_at[origin.unpenalized.basis.explained] = AS_EXPLAINED
-        self.screened_at[origin.design.treated_as_constant] = AS_CONSTANT
-
-    def _exported_theta(self, B: FloatArray, certificate: Certificate) -> Any:
-        theta = certificate.theta if self.origin is self.full else self.origin.certify(B).theta
-        return self.origin.design.exported(theta)
+            screened_at[origin.unpenalized.basis.explained] = AS_EXPLAINED
+        screened_at[origin.design.treated_as_constant] = AS_CONSTANT
+        return screened_at

@@ -86,42 +86,41 @@ class SPGD(SteppingSolver):
 
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at the snapshot ``B``."""
-        return _State(B, problem.predictor(B), rng, self._first_step(problem))
-
-    def _first_step(self, problem: Problem) -> float:
-        if not isinstance(self.step, str):
-            return float(self.step)
-        return 0.5 / (problem.batch_lipschitz(self._batch_size(problem.design.n_samples)) or 1.0)
+        if isinstance(self.step, str):
+            step = 0.5 / (problem.batch_lipschitz(self._batch_size(problem.design.n_samples)) or 1.0)
+        else:
+            step = float(self.step)
+        return _State(B, problem.predictor(B), rng, step)
 
     def _batch_size(self, n: int) -> int:
         return min(self.batch_size, max(1, int(_LARGEST_BATCH * n)))
 
     def step_once(self, problem: Problem, state: _State, certificate: Certificate) -> _State:
         """One outer iteration: the inner steps from the snapshot, then the next snapshot and its step."""
-        B = self._inner_steps(problem, state, self._snapshot_descent(problem, state, certificate))
+        descent = state.descent
+        if descent is None and certificate.residual is not None:
+            descent = certificate.residual.descent
+        if descent is None:
+            descent = problem.descent(state.Z)
+        B, theta = state.B, problem.dual_point(state.Z)
+        for rows in self._batches(problem.design, state.rng):
+            direction = descent + problem.batch_descent_change(rows, B, theta)
+            B = problem.prox(B + state.step * direction, state.step)
         Z = problem.predictor(B)
+        after = replace(state, B=B, Z=Z, descent=None)
         if not isinstance(self.step, str):
-            return replace(state, B=B, Z=Z, descent=None)
+            return after
         rise = problem.loss_value(Z) + problem.penalty_value(B) - certificate.primal
         rounding = _CHANGE_RTOL * certificate.primal
         if not rise <= rounding:  # too long a step, or divergence: back to the snapshot
-            return _with_shorter_step(state)
-        state = replace(state, B=B, Z=Z, descent=None)
-        return _with_longer_step(state) if rise < -rounding else state
-
-    def _snapshot_descent(self, problem: Problem, state: _State, certificate: Certificate) -> FloatArray:
-        known = state.descent
-        if known is None and certificate.residual is not None:
-            known = certificate.residual.descent
-        return problem.descent(state.Z) if known is None else known
-
-    def _inner_steps(self, problem: Problem, state: _State, descent: FloatArray) -> FloatArray:
-        B, step = state.B, state.step
-        theta = problem.dual_point(state.Z)
-        for rows in self._batches(problem.design, state.rng):
-            direction = descent + problem.batch_descent_change(rows, B, theta)
-            B = problem.prox(B + step * direction, step)
-        return B
+            failed_again = state.just_doubled and state.patience > 1
+            patience = 2 * state.patience if failed_again else max(state.patience, _GOOD_SNAPSHOTS)
+            return replace(state, step=0.5 * state.step, good=0, patience=patience, just_doubled=False)
+        if rise >= -rounding:
+            return after
+        if state.good + 1 < state.patience:
+            return replace(after, good=state.good + 1, just_doubled=False)
+        return replace(after, step=2.0 * state.step, good=0, just_doubled=True)
 
     def _batches(self, design: Design, rng: np.random.Generator) -> Iterator[IndexArray]:
         """Batches without replacement; the samples are shuffled anew whenever all were used."""
@@ -142,15 +141,3 @@ class SPGD(SteppingSolver):
             return replace(state, B=B, descent=descent)
         Z = problem.predictor(B)
         return replace(state, B=B, Z=Z, descent=problem.descent(Z))
-
-
-def _with_shorter_step(state: _State) -> _State:
-    failed_again = state.just_doubled and state.patience > 1
-    patience = 2 * state.patience if failed_again else max(state.patience, _GOOD_SNAPSHOTS)
-    return replace(state, step=0.5 * state.step, good=0, patience=patience, just_doubled=False)
-
-
-def _with_longer_step(state: _State) -> _State:
-    if state.good + 1 < state.patience:
-        return replace(state, good=state.good + 1, just_doubled=False)
-    return replace(state, step=2.0 * state.step, good=0, just_doubled=True)
