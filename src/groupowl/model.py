@@ -19,7 +19,7 @@ from ._checks import finite_matrix, finite_number, finite_vector
 from ._typing import FloatArray, IndexArray
 from .designs import Columns
 from .norm.kernels import EPS
-from .problem import LATER, Problem, Residual, build_problem
+from .problem import LATER, Problem, Residual, build_problem, damped_newton
 from .solvers import Continuation, SolverSettings
 from .weights import check_strengths, resolve_weights
 
@@ -35,7 +35,6 @@ _MOST_ENTRIES = 1 << 24
 _NEWTON_STEPS = 100
 # Ridge relative to the largest curvature; directions that are flat do not move.
 _FLAT_RTOL = 1e-12
-_MOST_HALVINGS = 40
 # Larger Newton systems are not formed, nor those that cost more operations; conjugate gradients do.
 _LARGEST_SYSTEM = 2000
 _MOST_WORK = 4e9
@@ -290,29 +289,24 @@ class _RidgedFit:
         """Second derivative along each row, mean over tasks."""
         return self.columns.norms(self.loss.curvatures(theta, *self.samples)) ** 2
 
-    def _value(self, V: FloatArray, ridge: FloatArray) -> float:
-        return self.loss.value(self.columns.predict(V), *self.samples) + 0.5 * float(np.sum(ridge * V * V))
-
     def _minimum(self, V: FloatArray, ridge_size: float) -> FloatArray:
-        """Newton's method; steps are halved until they keep a part of what their direction promises."""
+        """Newton's method from V."""
         ridge = np.where(self.is_ridged, ridge_size, 0.0)[:, None]
-        value = self._value(V, ridge)
-        for _ in range(_NEWTON_STEPS):
+
+        def newton_step(V: FloatArray) -> tuple[FloatArray, float, float] | None:
             theta = self._dual_point(V)
             descent = self.columns.correlate(theta) - ridge * V
             is_small = descent.size <= _LARGEST_SYSTEM and float(descent.size) ** 2 * len(theta) <= _MOST_WORK
-            move = (self._direct_solution if is_small else self._iterative_solution)(theta, descent, ridge)
-            decrease = float(np.vdot(descent, move))
-            if not decrease > _DECREMENT_RTOL * value:
-                break
-            for length in 0.5 ** np.arange(_MOST_HALVINGS):
-                trial = self._value(V + length * move, ridge)
-                if trial <= value - 1e-4 * length * decrease:
-                    break
-            else:
-                break
-            V, value = V + length * move, trial
-        return self.loss.canonical(V)
+            step = (self._direct_solution if is_small else self._iterative_solution)(theta, descent, ridge)
+            decrement = float(np.vdot(descent, step))
+            value = self.loss.value(self.columns.predict(V), *self.samples) + 0.5 * float(np.sum(ridge * V * V))
+            return (step, decrement, 1.0) if decrement > _DECREMENT_RTOL * value else None
+
+        def change(V: FloatArray, step: FloatArray) -> float:
+            of_loss = self.loss.change(self.columns.predict(V), *self.samples, self.columns.predict(step))
+            return of_loss + float(np.sum(ridge * step * (V + 0.5 * step)))
+
+        return self.loss.canonical(damped_newton(V, newton_step, change, np.add, _NEWTON_STEPS))
 
     @cached_property
     def _dense(self) -> FloatArray:

@@ -14,7 +14,7 @@ from .certificate import Certificate, Residual
 from .problem import Problem
 from .public import Published, intercept_excess, published
 from .samples import Samples
-from .unpenalized import Unpenalized
+from .unpenalized import Unpenalized, damped_newton
 
 __all__ = [
     "LATER",
@@ -25,6 +25,7 @@ __all__ = [
     "Samples",
     "Unpenalized",
     "build_problem",
+    "damped_newton",
     "intercept_excess",
     "lam_max",
     "problem_of_statistics",

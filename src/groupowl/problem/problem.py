@@ -226,12 +226,7 @@ class Problem:
 
     def descent(self, Z: Handle) -> FloatArray:
         """Minus the gradient of the loss in the coefficients, one product."""
-        return self._evaluate(self.dual_point(Z))[0]
-
-    def loss_and_descent(self, Z: Handle) -> tuple[float, FloatArray]:
-        """``F(Z)`` and minus its gradient in the coefficients, at once."""
-        C, (loss,) = self._evaluate(self.dual_point(Z), (self.loss.value, Z, *self.samples.handles))
-        return float(loss), C
+        return self.evaluate(self.dual_point(Z))[0]
 
     def batch_descent_change(self, rows: IndexArray, B: FloatArray, theta: Handle) -> FloatArray:
         """Unbiased estimate of the change of the descent direction from ``theta`` to ``B``, out of some samples.
@@ -246,7 +241,7 @@ class Problem:
         basis = None if block.basis is None else replace(block.basis, Q=space.select(block.basis.Q, rows))
         batch = replace(self, design=design, samples=samples, unpenalized=block.on(design, samples, basis))
         change = design.map(np.subtract, batch.dual_point(batch.predictor(B)), space.select(theta, rows))
-        return (space.n_samples / len(rows)) * batch._evaluate(change)[0]
+        return (space.n_samples / len(rows)) * batch.evaluate(change)[0]
 
     def prox(self, V: FloatArray, step: float) -> FloatArray:
         """Proximal map of ``step J``; the unpenalized block stays as it is."""
@@ -254,7 +249,7 @@ class Problem:
         P[: self.n_rows] = self.penalty.prox(V[: self.n_rows], step)
         return P
 
-    def _evaluate(self, theta: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
+    def evaluate(self, theta: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
         """Products of all columns with ``theta``, those of the unpenalized block last, and sums over samples."""
         own = self.unpenalized.sums(theta)
         C, found = self.design.evaluate(theta, *own, *sums)
@@ -282,7 +277,10 @@ class Problem:
         primal = residual.loss + self.penalty_value(B)
         found = self._certificate_at(B, residual, primal) if math.isfinite(primal) else None
         if found is None or not math.isfinite(found.gap + float(np.add.reduce(found.correlations))):
-            return replace(best or self._zero_certificate(), primal=primal, gap=np.inf, residual=None)
+            if best is None:  # coefficients that overflow: zero is feasible, and nothing is proved
+                zero = self.design.map(np.zeros_like, self.samples.Y)
+                best = Certificate(zero, np.zeros(self.penalty.n_units), 0.0, primal, self.samples.floor, np.inf, 0.0)
+            return replace(best, primal=primal, gap=np.inf, residual=None)
         if best is None or best.dual < found.dual or found.gap == 0.0:
             return found
         rounding = best.product_error + self._rounding(residual, primal, best.dual, best.theta_norm)
@@ -357,7 +355,8 @@ class Problem:
         scale = self.loss.ray_scale(residual.totals, 1.0 / gauge if gauge > 0 else np.inf)
         theta = self.design.map(partial(np.multiply, scale), residual.theta)
         correlations, theta_norm = abs(scale) * residual.correlations, abs(scale) * residual.norm
-        if gauge <= 1.0 and not self.unpenalized.rank and self._is_null(B):
+        may_be_null = gauge <= 1.0 and not self.unpenalized.rank and not B[: self.n_rows].any()
+        if may_be_null and np.array_equal(B, self.null_coefficients()):
             # The gradient at the null model lies in the dual ball: optimal, and no difference to round. That the null
             # model is one is known in closed form; with unpenalized columns it comes from a minimization, which may
             # have failed, and only a dual value can tell.
@@ -370,15 +369,6 @@ class Problem:
         rounding = product_error + self._rounding(residual, primal, dual, theta_norm)
         gap = max(primal - dual, 0.0) + rounding
         return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding, product_error, residual)
-
-    def _zero_certificate(self) -> Certificate:
-        """For coefficients that overflow: zero is feasible, and nothing is proved."""
-        zero = self.design.map(np.zeros_like, self.samples.Y)
-        nothing = np.zeros(self.penalty.n_units)
-        return Certificate(zero, nothing, 0.0, np.inf, self.samples.floor, gap=np.inf, rounding=0.0)
-
-    def _is_null(self, B: FloatArray) -> bool:
-        return not B[: self.n_rows].any() and np.array_equal(B, self.null_coefficients())
 
     def _cancellation(self, theta_norm: float) -> FloatArray:
         """Errors of the correlations where centering cancels: without this a scaled point may not be feasible."""
@@ -454,13 +444,12 @@ class Problem:
         if not self.loss.is_quadratic or start is None or end is None:
             return math.inf
         first, last = one.primal - start.loss, (other.primal - end.loss) / ratio  # a_0 J_0 and a_0 J_1
-        moved = self._distance(start.theta, end.theta) + self._distance(one.theta, other.theta)
+        moved = 0.0
+        for ends in ((start.theta, end.theta), (one.theta, other.theta)):
+            moved += float(self.design.reduce(_squared_distance, *ends, self.samples.w))
         reach = start.reach + end.reach
         rounding = (64 * EPS + self.product_error) * reach * reach + 64 * EPS * (one.primal + other.primal / ratio)
         return (1.0 - ratio) * (last - first) - 0.5 * moved + rounding
-
-    def _distance(self, theta: Handle, theta_other: Handle) -> float:
-        return float(self.design.reduce(_squared_distance, theta, theta_other, self.samples.w))
 
     # Working sets ------------------------------------------------------------------------------------
 

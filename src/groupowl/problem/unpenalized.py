@@ -8,10 +8,10 @@ product zero up to rounding, without leaving the domain of the conjugate, becaus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,35 @@ _SETTLED = 1e-3
 _FLAT_RTOL = 1e-12
 # Unpenalized columns that leave less than this of the loss separate the classes.
 _SEPARATED = 1e-8
+
+State = TypeVar("State")
+
+
+def damped_newton(
+    state: State,
+    newton_step: Callable[[State], tuple[FloatArray, float, float] | None],
+    change: Callable[[State, FloatArray], float],
+    moved: Callable[[State, FloatArray], State],
+    most_steps: int,
+) -> State:
+    """Newton's method; each step is halved until it brings a part of the decrease that it promises.
+
+    ``newton_step`` gives a step, its decrement squared and the part of it to try first, or None at the end; ``change``
+    is that of the objective by a step from a state, ``moved`` the state after it.
+    """
+    for _ in range(most_steps):
+        found = newton_step(state)
+        if found is None:
+            break
+        step, decrement, part = found
+        for _ in range(_MOST_HALVINGS):
+            if change(state, part * step) <= -_DECREASE * part * decrement:
+                break
+            part *= 0.5
+        else:
+            break
+        state = moved(state, part * step)
+    return state
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +210,8 @@ class Unpenalized:
             return self._without_mean(theta)
         theta = self._dual_point(self.minimized(Z)[0])
         theta = self._corrected(theta, times=3)  # the later ones remove what rounding left
-        if self.imbalance(theta) <= _IMBALANCE * self._norm(theta):
+        square = float(self.space.reduce(inverse_weighted_square, theta, self.samples.w))
+        if self.imbalance(theta) <= _IMBALANCE * np.sqrt(square):
             return theta
         return self.space.map(np.zeros_like, theta)  # feasible, and proves little
 
@@ -203,9 +233,6 @@ class Unpenalized:
         """
         return 0.0 if self.rank == 0 else float(np.linalg.norm(self.space.reduce(products, self.E, theta)))
 
-    def _norm(self, theta: Handle) -> float:
-        return float(np.sqrt(self.space.reduce(inverse_weighted_square, theta, self.samples.w)))
-
     def _corrected(self, theta: Handle, times: int) -> Handle:
         """Steps along the tangent."""
         curvature = self._curvature(theta)
@@ -222,18 +249,26 @@ class Unpenalized:
         The predictor is the state: a dual point forgets probabilities below rounding, and steps from it could never
         raise them again.
         """
-        moved = np.zeros((self.rank + self.constant, self.samples.n_tasks))
-        for _ in range(_MOST_STEPS):
-            theta = self._dual_point(Z)
+        space, handles, E = self.space, self.samples.handles, self.E
+
+        def newton_step(state: tuple[Handle, FloatArray]) -> tuple[FloatArray, float, float] | None:
+            theta = self._dual_point(state[0])
             step, decrement = self._newton_step(theta, self._curvature(theta))
             if not decrement > _SHORT * self.samples.total_weight:
-                break
-            factor = self._step_length(Z, step, decrement)
-            if factor == 0.0:
-                break
-            moved = moved + factor * step
-            Z = self.space.map(partial(_plus_move, factor * step), Z, self.E)
-        return Z, moved
+                return None
+            if self.loss.is_quadratic:  # a whole step is exact
+                return step, decrement, 1.0
+            longest = float(space.reduce(partial(_longest_move, step=step), E))
+            return step, decrement, _LONGEST_MOVE / max(longest, _LONGEST_MOVE)
+
+        def change(state: tuple[Handle, FloatArray], step: FloatArray) -> float:
+            return float(space.reduce(partial(_change, self.loss, step), state[0], *handles, E))
+
+        def moved(state: tuple[Handle, FloatArray], step: FloatArray) -> tuple[Handle, FloatArray]:
+            return space.map(partial(_plus_move, step), state[0], E), state[1] + step
+
+        start = Z, np.zeros((self.rank + self.constant, self.samples.n_tasks))
+        return damped_newton(start, newton_step, change, moved, _MOST_STEPS)
 
     def polished(self, rows: FloatArray, Z: Handle) -> FloatArray:
         """Rows of the block where the loss is smallest, to the last digits; ``Z`` is the predictor with ``rows``."""
@@ -272,19 +307,6 @@ class Unpenalized:
         step = np.linalg.solve(curvature, gradient.ravel()).reshape(gradient.shape)
         step = self.loss.canonical(step)  # rounding in flat directions, blown up
         return step, float(np.vdot(step, gradient))
-
-    def _step_length(self, Z: Handle, step: FloatArray, decrement: float) -> float:
-        factor = 1.0
-        if not self.loss.is_quadratic:  # on a quadratic a whole step is exact
-            longest = float(self.space.reduce(partial(_longest_move, step=step), self.E))
-            factor = _LONGEST_MOVE / max(longest, _LONGEST_MOVE)
-        for _ in range(_MOST_HALVINGS):
-            move = partial(_change, self.loss, factor * step)
-            change = self.space.reduce(move, Z, *self.samples.handles, self.E)
-            if change <= -_DECREASE * factor * decrement:
-                return factor
-            factor *= 0.5
-        return 0.0
 
 
 def fit_unpenalized(design: Design, loss: Loss, samples: Samples, constant: bool, basis: Basis | None) -> Unpenalized:

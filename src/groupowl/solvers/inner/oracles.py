@@ -327,9 +327,10 @@ class ProblemOracle(Oracle):
 
     def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
         """Value and gradient at once: where samples are far, the journey is what costs."""
-        Z = self.problem.predictor(B)
-        value, direction = self.problem.loss_and_descent(Z)
-        return value, (Z, direction)
+        problem, Z = self.problem, self.problem.predictor(B)
+        value = (problem.loss.value, Z, *problem.samples.handles)
+        direction, (found,) = problem.evaluate(problem.dual_point(Z), value)
+        return float(found), (Z, direction)
 
     def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
         return descent - samples[1]
