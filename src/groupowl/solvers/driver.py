@@ -239,26 +239,24 @@ class Run:
             status = Status.PRECISION
         elif status is not Status.CALLBACK and gap <= self.goal:  # the last polish has done it
             status = Status.CONVERGED
-        screened_at = self._when_proved()
-        origin = self.origin
-        return SolveResult(
+        origin, full = self.origin, self.full
+        result = SolveResult(
             B=public.B,
             intercept=public.intercept,
             primal=certificate.primal + public.excess,
             dual=certificate.dual,
             gap=gap,
-            active=np.flatnonzero(screened_at < 0),
-            screened_at=screened_at,
-            clusters=self.full.penalty.clusters(B[: self.full.n_rows]),
+            active=lambda: np.flatnonzero(result.screened_at < 0),
+            screened_at=self._when_proved,
+            clusters=lambda: full.penalty.clusters(B[: full.n_rows]),
             n_iter=self.n_iter,
             n_passes=self.full.design.passes.total - self._passes_before,
             status=status.value,
             seconds=time.perf_counter() - self._started,
-            history=History.from_rows(self.rows),
-            _theta=lambda: origin.design.exported(
-                certificate.theta if origin is self.full else origin.certify(B).theta
-            ),
+            history=lambda: History.from_rows(self.rows),
+            _theta=lambda: origin.design.exported(certificate.theta if origin is full else origin.certify(B).theta),
         )
+        return result
 
     def _when_proved(self) -> IndexArray:
         """``screened_at`` of each row, without what looks proved of rows that are zero for another reason."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -53,6 +53,8 @@ _WARNINGS = {
     Status.PRECISION: "Stopped at the limit of the arithmetic: {reached}. Raise tol, give X in double precision, or "
     "bring columns and targets nearer to zero.",
 }
+
+Value = TypeVar("Value")
 
 #: Why a solve may have ended, by name.
 STATUSES = tuple(status.value for status in Status)
@@ -157,6 +159,27 @@ class Progress(HistoryRow):
         return self._coefficients()
 
 
+class OnAccess(Generic[Value]):
+    """A field of a dataclass that may be given as a function: it is called when the field is read for the first time.
+
+    Whoever solves thousands of problems and reads coefficients only does not pay for the rest.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = f"_{name}"
+
+    def __get__(self, instance: Any, owner: type) -> Value:
+        if instance is None:
+            raise AttributeError  # for dataclass: the field has no default
+        value = vars(instance)[self.name]
+        if callable(value):
+            value = vars(instance)[self.name] = value()
+        return cast(Value, value)
+
+    def __set__(self, instance: Any, value: Value | Callable[[], Value]) -> None:
+        vars(instance)[self.name] = value
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class SolveResult:
     """Coefficients with the proof of how good they are.
@@ -211,14 +234,14 @@ class SolveResult:
     primal: float
     dual: float
     gap: float
-    active: IndexArray
-    screened_at: IndexArray
-    clusters: IndexArray
     n_iter: int
     n_passes: float
     status: str
     seconds: float
-    history: History
+    active: OnAccess[IndexArray] = OnAccess()
+    screened_at: OnAccess[IndexArray] = OnAccess()
+    clusters: OnAccess[IndexArray] = OnAccess()
+    history: OnAccess[History] = OnAccess()
     _theta: Callable[[], Handle] | None = None
 
     @property
@@ -239,8 +262,8 @@ class SolveResult:
         return self._theta()
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in self.__dict__.items() if name != "theta"}
-        return state | {"_theta": None}
+        made = {f"_{name}": getattr(self, name) for name in ("active", "screened_at", "clusters", "history")}
+        return {name: value for name, value in vars(self).items() if name != "theta"} | made | {"_theta": None}
 
     def __repr__(self) -> str:
         d, q = self.B.shape
