@@ -13,10 +13,8 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from .._typing import BoolArray, FloatArray, IndexArray
-from . import few
 
-EPS = few.EPS
-FEW = few.FEW
+EPS = float(np.finfo(np.float64).eps)
 #: Smallest normal number: what to divide by in place of zero.
 TINY = float(np.finfo(np.float64).tiny)
 #: Squares of smaller norms, and what rounding leaves of them, are not numbers of full precision any more; products of
@@ -48,8 +46,6 @@ def row_norms(B: FloatArray) -> FloatArray:
 
 def nonzero_rows(B: FloatArray) -> BoolArray:
     """Which rows of ``B`` are not zero; several times faster than ``B.any(axis=1)`` where few are."""
-    if len(B) <= FEW:
-        return np.logical_or.reduce(B, axis=1)
     mask = np.zeros(len(B), dtype=bool)
     mask[np.flatnonzero(B != 0.0) // B.shape[1]] = True  # a mask of truth values is searched much faster than B
     return mask
@@ -144,8 +140,6 @@ def repeated_test(values: FloatArray, lam: FloatArray) -> IndexArray:
 
 def owl_value(norms: FloatArray, lam: FloatArray) -> float:
     """``sum_i lam_i norm_[i]``: the largest norm pays the largest weight."""
-    if len(norms) <= FEW:
-        return few.owl_value(norms, lam)
     positive = -np.sort(-norms[norms > 0])
     return float(positive @ lam[: len(positive)])
 
@@ -159,8 +153,6 @@ def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
         return np.inf
     if lam[0] == lam[len(norms) - 1]:  # no mean is above the largest norm
         return float(largest / lam[0])
-    if len(norms) <= FEW:
-        return few.owl_gauge(norms, lam)
     # Where the ratio is largest, the last norm summed is at least the ratio times its weight, so units
     # that fail this test against a lower bound of the ratio cannot matter and need no sorting.
     candidates = norms
@@ -184,8 +176,6 @@ def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[Flo
     if len(norms) == 0 or lam[0] == lam[len(norms) - 1]:  # equal weights: the order does not matter
         shrunk = np.maximum(norms - step * lam[0], 0.0) if len(norms) else norms
         return shrunk, float(lam[0] * np.add.reduce(shrunk)) if len(norms) else 0.0
-    if len(norms) <= few.FEW_TO_SHRINK:
-        return few.prox_and_value(norms, lam, step)
     order = (-norms).argsort(kind="stable")
     lam = lam[: len(order)]
     values = norms[order] - step * lam
@@ -196,8 +186,7 @@ def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[Flo
     size = int(positive[-1]) + 1  # what comes after the last positive one becomes zero, pooled or not
     values, order = values[:size], order[:size]
     if np.count_nonzero(values[1:] > values[:-1]):  # pooling costs a call; most steps do not need it
-        is_short = size <= few.FEW_TO_POOL
-        values = np.array(few.pooled(values.tolist())) if is_short else isotonic_regression(values, increasing=False).x
+        values = isotonic_regression(values, increasing=False).x
     values = np.maximum(values, 0.0)
     shrunk[order] = values
     return shrunk, float(np.dot(values, lam[:size]))
@@ -225,8 +214,6 @@ def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
     The largest values up to the last maximizer of ``sum_{i<=k} (value_i - lam_i)``: those after it do not pay for the
     weights they would take. All of them survive the repeated test, so that is where to look.
     """
-    if len(values) <= FEW:
-        return few.kkt_rows(values, lam)
     candidates = repeated_test(values, lam)
     if len(candidates) == 0 or values[candidates].min() >= lam[0]:  # every one pays for any weight: nothing to sort
         return candidates
@@ -257,8 +244,6 @@ def _tie_numbers(falling: FloatArray, rtol: float) -> IndexArray:
 
 def cluster_labels(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
     """Number the groups of equal non-zero norms from 1 by falling norm; 0 for zero norms."""
-    if len(norms) <= FEW:
-        return few.cluster_labels(norms, rtol)
     labels = np.zeros(len(norms), dtype=np.intp)
     support = np.flatnonzero(norms)
     if len(support) == 0:

@@ -14,7 +14,6 @@ import numpy as np
 
 from .._checks import positive_integer
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import FEW
 from ..problem import Problem
 from .apgd import APGD
 from .inner import minimize
@@ -34,6 +33,8 @@ _MOST_CANDIDATES = 0.6
 _HALVING_ROUNDS = 5
 # Accelerated steps where gradient steps on the working set have not halved its gap for long.
 _ACCELERATED_STEPS = 500
+# So few candidates are all members: choosing among them would cost more than it saves.
+_FEW_CANDIDATES = 40
 # Floating-point operations that take as long as the fixed cost of a round.
 _ROUND_OVERHEAD = 2e7
 
@@ -165,7 +166,7 @@ class WorkingSet:
         """
         penalty, gap = problem.penalty, task.certificate.gap
         candidate, last = _mask(task.candidates, penalty.n_units), penalty.of_units(state.members)
-        if len(task.candidates) <= FEW:  # choosing among them would cost more than it saves
+        if len(task.candidates) <= _FEW_CANDIDATES:
             joined = int(np.count_nonzero(candidate & ~last))
             relative = max(state.relative / 10.0, _FINEST_RTOL)
             return replace(state, members=penalty.spread(candidate), relative=relative, cut=False), joined
