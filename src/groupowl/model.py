@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import pinvh
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
@@ -238,18 +238,10 @@ def _least_squares(problem: Problem, rows: IndexArray) -> FloatArray:
     columns = problem.columns(rows)
     if columns is None or problem.design.n_samples * len(rows) > _MOST_ENTRIES:
         correlations = problem.descent(problem.predictor(problem.null_coefficients()))[rows]
-        return _minimum_norm_solution(problem.gram(rows), correlations)
+        return np.asarray(pinvh(problem.gram(rows), rtol=len(rows) * EPS) @ correlations, dtype=np.float64)
     root = np.sqrt(problem.samples.w)
     A = columns.dense(np.arange(len(rows))).T * root
     solution: FloatArray = np.linalg.lstsq(A, root * problem.samples.Y, rcond=None)[0]
-    return solution
-
-
-def _minimum_norm_solution(G: FloatArray, C: FloatArray) -> FloatArray:
-    values, vectors = eigh(G)
-    present = values > len(G) * EPS * values[-1]
-    chosen = vectors[:, present]
-    solution: FloatArray = chosen @ ((chosen.T @ C) / values[present, None])
     return solution
 
 

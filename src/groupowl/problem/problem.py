@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -128,6 +128,16 @@ class Problem:
             rows_of_origin=rows if self.rows_of_origin is None else self.rows_of_origin[rows],
         )
 
+    def _carried(self, design: Design, carry: Callable[[Handle], Handle]) -> Self:
+        """The problem with its samples in the space of another design, to which a function carries handles."""
+        Y, w = map(carry, self.samples.handles)
+        samples = replace(self.samples, Y=Y, w=w)
+        basis = self.unpenalized.basis
+        if basis is not None:
+            basis = replace(basis, Q=carry(basis.Q))
+        block = replace(self.unpenalized, space=design, samples=samples, basis=basis)
+        return replace(self, design=design, samples=samples, unpenalized=block)
+
     def with_lam(self, lam: FloatArray) -> Self:
         """The same data with other weights; what was computed from the data stays."""
         other = object.__new__(type(self))  # a path makes one per alpha: setting all fields again takes long
@@ -151,12 +161,11 @@ class Problem:
         design = CompressedDesign.of(data, self.design.passes)
         w = np.ones((design.n_samples, 1))
         samples = replace(self.samples, Y=data.T, w=w)
-        block = replace(self.unpenalized.on(design, samples, None), in_samples=False)
         return replace(
             self,
             design=design,
             samples=samples,
-            unpenalized=block,
+            unpenalized=replace(self.unpenalized, space=design, samples=samples, basis=None, in_samples=False),
             rounding_norms=np.maximum(data.x_size, self.norms),
             product_error=data.error,
             gram_cache=GramCache(design, w),
@@ -235,11 +244,7 @@ class Problem:
         difference of the full directions.
         """
         space, design = self.design, self.design.rows(rows)
-        Y, w = (space.select(handle, rows) for handle in self.samples.handles)
-        samples = replace(self.samples, Y=Y, w=w)
-        block = self.unpenalized
-        basis = None if block.basis is None else replace(block.basis, Q=space.select(block.basis.Q, rows))
-        batch = replace(self, design=design, samples=samples, unpenalized=block.on(design, samples, basis))
+        batch = self._carried(design, partial(space.select, rows=rows))
         change = design.map(np.subtract, batch.dual_point(batch.predictor(B)), space.select(theta, rows))
         return (space.n_samples / len(rows)) * batch.evaluate(change)[0]
 
@@ -464,14 +469,8 @@ class Problem:
 
     def brought_near(self, units: IndexArray) -> Self | None:
         """The problem on these units in this process, where samples are far and moving the columns is cheaper."""
-        space, block = self.design, self.unpenalized
-        design = space.brought_near(self.penalty.rows(units), self.samples.n_tasks)
-        if design is None:
-            return None
-        Y, w = (space.gather(handle) for handle in self.samples.handles)
-        samples = replace(self.samples, Y=Y, w=w)
-        basis = None if block.basis is None else replace(block.basis, Q=space.gather(block.basis.Q))
-        return replace(self._on(design, units), samples=samples, unpenalized=block.on(design, samples, basis))
+        design = self.design.brought_near(self.penalty.rows(units), self.samples.n_tasks)
+        return None if design is None else self._on(design, units)._carried(design, self.design.gather)
 
     # Curvature --------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -130,10 +130,6 @@ class Unpenalized:
     def constant_value(self) -> float:
         """The entries of the constant column of E."""
         return 1.0 / float(np.sqrt(self.samples.total_weight))
-
-    def on(self, space: Design, samples: Samples, basis: Basis | None) -> Self:
-        """The same block in another sample space."""
-        return replace(self, space=space, samples=samples, basis=basis)
 
     def null_rows(self) -> FloatArray:
         """Rows of coefficients of the model without features."""
