@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
@@ -64,6 +64,24 @@ class Problem:
     product_error: float = 0.0
     scale_error: float = 0.0
 
+    #: Number of penalized rows of ``B``.
+    n_rows: int = field(init=False)
+    #: Number of rows of coefficients: the penalized ones, then those of the unpenalized block.
+    n_coefficients: int = field(init=False)
+    #: Loss of the model without features.
+    null_loss: float = field(init=False)
+    #: What tolerances and deviances are relative to: the null loss, from a floor below zero on if there is one.
+    loss_scale: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        block = self.unpenalized
+        vars(self).update(
+            n_rows=len(self.norms),
+            n_coefficients=len(self.norms) + block.n_rows,
+            null_loss=block.null_loss,
+            loss_scale=block.null_loss - min(self.samples.floor, 0.0),
+        )
+
     # Shape ------------------------------------------------------------------------------------------
 
     @property
@@ -72,29 +90,9 @@ class Problem:
         return self.penalty.lam
 
     @property
-    def n_rows(self) -> int:
-        """Number of penalized rows of ``B``."""
-        return len(self.norms)
-
-    @property
-    def n_coefficients(self) -> int:
-        """Number of rows of coefficients: the penalized ones, then those of the unpenalized block."""
-        return len(self.norms) + self.unpenalized.n_rows
-
-    @property
     def fit_intercept(self) -> bool:
         """Whether the unpenalized block has a constant."""
         return self.unpenalized.constant
-
-    @property
-    def null_loss(self) -> float:
-        """Loss of the model without features."""
-        return self.unpenalized.null_loss
-
-    @property
-    def loss_scale(self) -> float:
-        """What tolerances and deviances are relative to: the null loss, from a floor below zero on if there is one."""
-        return self.unpenalized.null_loss - self.samples.lowest
 
     def goal(self, tol: float) -> float:
         """The gap at which a solve to this relative tolerance ends."""

@@ -53,11 +53,6 @@ class Samples:
     floor: float = 0.0
 
     @property
-    def lowest(self) -> float:
-        """Where losses are counted from: zero, or the floor where that is negative."""
-        return min(self.floor, 0.0)
-
-    @property
     def handles(self) -> tuple[Handle, Handle]:
         """Targets and weights, in the order in which a loss takes them."""
         return self.Y, self.w

@@ -8,14 +8,15 @@ product zero up to rounding, without leaving the domain of the conjugate, becaus
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from .._typing import FloatArray, Handle, IndexArray
+from .._typing import FloatArray, Handle
 from ..designs import Basis, Columns, Design, Sum, largest_square, products
 from ..losses import Loss
 from ..norm.kernels import column_sums, exceeds_rounding, inverse_weighted_square, row_norms
@@ -109,27 +110,17 @@ class Unpenalized:
     in_samples: bool = True
     has_minimum: bool = True
 
-    # Shape ------------------------------------------------------------------------------------------
+    #: Columns of the basis.
+    rank: int = field(init=False)
+    #: Rows of coefficients that carry the block.
+    n_rows: int = field(init=False)
+    #: The entries of the constant column of E.
+    constant_value: float = field(init=False)
 
-    @property
-    def rank(self) -> int:
-        """Columns of the basis."""
-        return 0 if self.basis is None else self.basis.rank
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of coefficients that carry the block."""
-        return self.rank + self.constant if self.scale > 0.0 else 0
-
-    @property
-    def columns(self) -> IndexArray:
-        """Columns of X that are not penalized."""
-        return np.zeros(0, dtype=np.intp) if self.basis is None else self.basis.columns
-
-    @property
-    def constant_value(self) -> float:
-        """The entries of the constant column of E."""
-        return 1.0 / float(np.sqrt(self.samples.total_weight))
+    def __post_init__(self) -> None:
+        rank = 0 if self.basis is None else self.basis.rank
+        n_rows = rank + self.constant if self.scale > 0.0 else 0
+        vars(self).update(rank=rank, n_rows=n_rows, constant_value=1.0 / math.sqrt(self.samples.total_weight))
 
     def null_rows(self) -> FloatArray:
         """Rows of coefficients of the model without features."""
@@ -207,7 +198,7 @@ class Unpenalized:
         theta = self._dual_point(self.minimized(Z)[0])
         theta = self._corrected(theta, times=3)  # the later ones remove what rounding left
         square = float(self.space.reduce(inverse_weighted_square, theta, self.samples.w))
-        if self.imbalance(theta) <= _IMBALANCE * np.sqrt(square):
+        if self.imbalance(theta) <= _IMBALANCE * math.sqrt(square):
             return theta
         return self.space.map(np.zeros_like, theta)  # feasible, and proves little
 
@@ -362,7 +353,8 @@ def _with_null_model(block: Unpenalized) -> Unpenalized:
     found = replace(block, null=block.null + moved, has_minimum=block.is_settled(Z))
     value = partial(_null_value, block.loss, found.null)
     null_loss = float(space.reduce(value, *samples.handles, block.E))
-    if null_loss - samples.lowest <= _SEPARATED * (block.null_loss - samples.lowest):
+    lowest = min(samples.floor, 0.0)
+    if null_loss - lowest <= _SEPARATED * (block.null_loss - lowest):
         raise ValueError(
             "unpenalized columns tell the classes apart without an error, so that their coefficients have no "
             "finite optimum. Penalize them, or leave out those that encode the labels."

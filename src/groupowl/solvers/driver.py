@@ -262,10 +262,12 @@ class Run:
         """``screened_at`` of each row, without what looks proved of rows that are zero for another reason."""
         screened_at = np.array(self.full.penalty.spread(self.screened_at))
         origin = self.origin
-        screened_at[origin.unpenalized.columns] = NEVER  # removed because they are unpenalized, not zero
+        basis = origin.unpenalized.basis
+        if basis is not None:
+            screened_at[basis.columns] = NEVER  # removed because they are unpenalized, not zero
         if origin.samples.hides_variation:  # of which the rows that explain it are not known
             screened_at[:] = NEVER
-        if origin.unpenalized.basis is not None:
-            screened_at[origin.unpenalized.basis.explained] = AS_EXPLAINED
+        if basis is not None:
+            screened_at[basis.explained] = AS_EXPLAINED
         screened_at[origin.design.treated_as_constant] = AS_CONSTANT
         return screened_at
