@@ -7,9 +7,9 @@
  * with X in memory (or squared loss by its sufficient statistics). Nothing here is believed: a fault costs time, never
  * a wrong proof. No global state, no allocation: all memory is the caller's. BLAS and LAPACK are handed in.
  *
- * Arrays. Feature space (coefficients, correlations): one row per feature, `q` numbers each, rows one after the other.
- * Sample space (targets, residuals) inside the kernel: one column per task, `n` numbers each, columns one after the
- * other. theta = -grad F always (a "residual"). A unit of the penalty is one row, or several that follow each other.
+ * Arrays have a row per feature (coefficients, correlations) or per sample (targets, residuals) of `q` numbers each, one
+ * row after the other; matrices of columns of X are stored by columns. theta = -grad F always (a "residual"). A unit of
+ * the penalty is one row of coefficients, or several that follow each other.
  */
 #ifndef GROUPOWL_H
 #define GROUPOWL_H
@@ -32,7 +32,7 @@ typedef struct {
     void (*dpotrs)(char *, int *, int *, double *, int *, double *, int *, int *);
 } go_blas;
 
-/* A loss F(Z) = sum_i w_i f_i(Z_i); see losses.c. Arrays are of sample space. */
+/* A loss F(Z) = sum_i w_i f_i(Z_i); see losses.c. */
 typedef struct {
     double curvature; /* bound on the second derivatives of f_i */
     int quadratic;    /* F(Z) = 1/2 ||Y - Z||^2 with weights 1: Gram matrices serve */
@@ -158,13 +158,16 @@ typedef struct {
     double *norms, *shrunk, *blocks;       /* units */
     int *order, *work, *pattern;           /* units, 3 x units, units */
     double *past_B, *past_C;               /* GO_ANDERSON + 1 times rows x q */
-    double *system;                        /* newton_size^2 + 6 newton_size */
+    double *cluster_sums;                  /* n x newton_size */
+    double *system;                        /* 2 newton_size^2 + 4 newton_size */
 } go_inner;
 
 #define GO_ANDERSON 5
 
 /* Minimize from B to the goal; `guess` (rows x q, or NULL) is the start where it is better. Not zero: gave up. */
 int go_minimize(go_inner *p, go_goal goal, double *guess);
+void go_multiply(const go_blas *blas, int q, int columns, int depth, const double *T, const double *X, int ld,
+                 int by_lines, double add, double *out);
 /* The residual of coefficients: Z = A B, theta, and the loss, for losses that are not quadratic. */
 double go_evaluate(go_inner *p, const double *B, double *theta);
 void go_predict(const go_inner *p, const double *B, double *Z);

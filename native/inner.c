@@ -32,6 +32,12 @@
 /* A Newton step that makes rows longer than the longest times this comes from a nearly singular system. */
 #define LONGEST_STEP 10.0
 
+/* Products of so many operations at most are small for BLAS; pieces of fewer columns than this would be too many. */
+#define SMALL_PRODUCT 1e6
+#define LEAST_PIECE 16
+/* A move with fewer non-zero rows than this is multiplied column by column. */
+#define SPARSE_MOVE 0.6
+
 enum { GO_ON, DONE, SLOW, PAUSED };
 
 #if defined(__GNUC__) && defined(__x86_64__) && defined(__linux__) && !defined(__clang__) && !defined(GO_PLAIN)
@@ -57,41 +63,92 @@ double go_dot(size_t n, const double *a, const double *b)
     return (s0 + s1) + (s2 + s3);
 }
 
+static int is_sparse(int m, const double *b)
+{
+    int count = 0;
+    for (int j = 0; j < m; j++)
+        count += b[j] != 0.0;
+    return count < SPARSE_MOVE * m;
+}
+
+/* z = sum of the columns of A with b_j != 0, times b_j; four at a time. One task. */
+FOR_EACH_MACHINE
+static void add_columns(int n, int m, const double *A, size_t ld, const double *b, double *z)
+{
+    const double *column[4];
+    double factor[4];
+    int count = 0;
+    memset(z, 0, (size_t)n * sizeof *z);
+    for (int j = 0; j < m; j++) {
+        if (b[j] != 0.0) {
+            column[count] = A + (size_t)j * ld;
+            factor[count++] = b[j];
+        }
+        if (count == 4 || (count > 0 && j == m - 1)) {
+            for (; count < 4; count++) {
+                column[count] = column[0];
+                factor[count] = 0.0;
+            }
+            const double *a0 = column[0], *a1 = column[1], *a2 = column[2], *a3 = column[3];
+            double b0 = factor[0], b1 = factor[1], b2 = factor[2], b3 = factor[3];
+            for (int i = 0; i < n; i++)
+                z[i] += (a0[i] * b0 + a1[i] * b1) + (a2[i] * b2 + a3[i] * b3);
+            count = 0;
+        }
+    }
+}
+
+/* out (columns, q) = add * out + sum_i of T_i (depth, q) times line i of X. X has `depth` numbers per column, columns
+ * `ld` apart; if `by_lines` it is given the other way round, lines `ld` apart. In pieces that BLAS takes for small: these
+ * have faster kernels. */
+void go_multiply(const go_blas *blas, int q, int columns, int depth, const double *T, const double *X, int ld,
+                 int by_lines, double add, double *out)
+{
+    int one = 1;
+    double unit = 1.0, most = SMALL_PRODUCT / ((double)q * (depth + 1));
+    if (depth == 0) /* BLAS wants leading dimensions of 1 at least */
+        memset(out, 0, (size_t)columns * q * sizeof *out);
+    if (columns == 0 || depth == 0)
+        return;
+    if (q == 1 && by_lines) {
+        blas->dgemv("N", &columns, &depth, &unit, (double *)X, &ld, (double *)T, &one, &add, out, &one);
+        return;
+    }
+    if (q == 1) {
+        blas->dgemv("T", &depth, &columns, &unit, (double *)X, &ld, (double *)T, &one, &add, out, &one);
+        return;
+    }
+    int piece = most > columns ? columns : most > LEAST_PIECE ? (int)most : LEAST_PIECE;
+    for (int first = 0; first < columns; first += piece) {
+        int count = columns - first < piece ? columns - first : piece;
+        const double *part = X + (by_lines ? (size_t)first : (size_t)first * ld);
+        blas->dgemm("N", by_lines ? "T" : "N", &q, &count, &depth, &unit, (double *)T, &q, (double *)part, &ld, &add,
+                    out + (size_t)first * q, &q);
+    }
+}
+
 /* Z = A B */
 void go_predict(const go_inner *p, const double *B, double *Z)
 {
-    int n = p->n, q = p->q, m = p->rows, one = 1;
-    double unit = 1.0, zero = 0.0;
-    if (m == 0)
-        memset(Z, 0, (size_t)n * q * sizeof *Z);
-    else if (q == 1)
-        p->blas->dgemv("N", &n, &m, &unit, p->A, &n, (double *)B, &one, &zero, Z, &one);
+    if (p->q == 1 && is_sparse(p->rows, B))
+        add_columns(p->n, p->rows, p->A, (size_t)p->n, B, Z);
     else
-        p->blas->dgemm("N", "T", &n, &q, &m, &unit, p->A, &n, (double *)B, &q, &zero, Z, &n);
+        go_multiply(p->blas, p->q, p->n, p->rows, B, p->A, p->n, 1, 0.0, Z);
 }
 
 /* C = A^T theta */
 void go_correlate(const go_inner *p, const double *theta, double *C)
 {
-    int n = p->n, q = p->q, m = p->rows, one = 1;
-    double unit = 1.0, zero = 0.0;
-    if (m == 0)
-        return;
-    if (q == 1)
-        p->blas->dgemv("T", &n, &m, &unit, p->A, &n, (double *)theta, &one, &zero, C, &one);
-    else
-        p->blas->dgemm("T", "N", &q, &m, &n, &unit, (double *)theta, &n, p->A, &n, &zero, C, &q);
+    go_multiply(p->blas, p->q, p->rows, p->n, theta, p->A, p->n, 0, 0.0, C);
 }
 
 /* image = G move */
 static void apply_gram(const go_inner *p, const double *move, double *image)
 {
-    int q = p->q, m = p->rows, ldg = p->ldg, one = 1;
-    double unit = 1.0, zero = 0.0;
-    if (q == 1)
-        p->blas->dgemv("N", &m, &m, &unit, p->G, &ldg, (double *)move, &one, &zero, image, &one);
+    if (p->q == 1 && is_sparse(p->rows, move))
+        add_columns(p->rows, p->rows, p->G, (size_t)p->ldg, move, image);
     else
-        p->blas->dgemm("N", "N", &q, &m, &m, &unit, (double *)move, &q, p->G, &ldg, &zero, image, &q);
+        go_multiply(p->blas, p->q, p->rows, p->rows, move, p->G, p->ldg, 0, 0.0, image);
 }
 
 double go_evaluate(go_inner *p, const double *B, double *theta)
@@ -317,89 +374,144 @@ static int moved_to(go_inner *p, progress *s, const double *V)
     return 1;
 }
 
-/* ---- Newton steps along the pattern: one task, Gram form --------------------------------------------------------- */
+/* ---- Newton steps along the pattern: one task --------------------------------------------------------------------- */
 
-/* Minimizer over the radii of the clusters, each at its weights: K r = K r_now + sum over the cluster of (s C - lam).
- * Radii that come out negative are taken for zero, clusters that passed each other for one, and the others are solved
- * for again, a few times (math.md, 11; groupowl/solvers/inner/newton.py). Not zero if it helped. */
+/* Non-zero rows by falling norm, and the clusters of equal norms that they form. */
+typedef struct {
+    int count, clusters;
+    int *row, *cluster;      /* of each non-zero row */
+    double *K, *right;       /* K r = right at the minimizer over the radii r of the clusters; lower triangle */
+} pattern;
+
+static pattern find_pattern(const go_inner *p, int ordered)
+{
+    pattern t = {.row = p->pattern, .cluster = p->work};
+    for (int j = 0; j < p->units; j++)
+        if (p->B[j] != 0.0)
+            t.row[t.count++] = j;
+    go_unit_norms(p->units, NULL, 1, p->B, p->norms);
+    go_sort_falling(t.count, p->norms, t.row, p->work);
+    for (int i = 0; i < t.count; i++) {
+        int tied = ordered && i > 0 && p->norms[t.row[i]] >= p->norms[t.row[i - 1]] * (1.0 - TIE_RTOL);
+        t.cluster[i] = tied ? t.clusters - 1 : t.clusters++;
+    }
+    return t;
+}
+
+/* K = S^T G S with S the signed indicators of the clusters, from G or as the Gram matrix of A S. */
+static void set_cluster_gram(const go_inner *p, const pattern *t)
+{
+    int c = t->clusters, n = p->n;
+    double unit = 1.0, zero = 0.0;
+    memset(t->K, 0, (size_t)c * c * sizeof *t->K);
+    if (!p->G)
+        memset(p->cluster_sums, 0, (size_t)n * c * sizeof *p->cluster_sums);
+    for (int i = 0; i < t->count; i++) {
+        int j = t->row[i], a = t->cluster[i];
+        double sign = p->B[j] > 0.0 ? 1.0 : -1.0;
+        if (!p->G) {
+            const double *column = p->A + (size_t)j * n;
+            double *sum = p->cluster_sums + (size_t)a * n;
+            for (int k = 0; k < n; k++)
+                sum[k] += sign * column[k];
+            continue;
+        }
+        const double *column = p->G + (size_t)j * p->ldg;
+        double *target = t->K + (size_t)a * c;
+        for (int l = i; l < t->count; l++) {
+            int b = t->cluster[l]; /* both orders of a pair within a cluster count */
+            target[b] += (b == a && l > i ? 2.0 : 1.0) * (p->B[t->row[l]] > 0.0 ? sign : -sign) * column[t->row[l]];
+        }
+    }
+    if (!p->G)
+        p->blas->dgemm("T", "N", &c, &c, &n, &unit, p->cluster_sums, &n, p->cluster_sums, &n, &zero, t->K, &c);
+}
+
+/* The system for the radii: K r = K r_now + S^T C - sums of lam. */
+static void set_system(const go_inner *p, pattern *t, double *memory)
+{
+    int c = t->clusters;
+    t->right = memory;
+    t->K = memory + c;
+    set_cluster_gram(p, t);
+    memset(t->right, 0, (size_t)c * sizeof *t->right);
+    for (int i = 0; i < t->count; i++)
+        t->right[t->cluster[i]] += (p->B[t->row[i]] > 0.0 ? p->C[t->row[i]] : -p->C[t->row[i]]) - p->lam[i];
+    for (int i = 0; i < t->count; i++) {
+        if (i > 0 && t->cluster[i] == t->cluster[i - 1])
+            continue;
+        int a = t->cluster[i];
+        double radius = p->norms[t->row[i]];
+        for (int b = 0; b < c; b++)
+            t->right[b] += radius * (b >= a ? t->K[(size_t)a * c + b] : t->K[(size_t)b * c + a]);
+    }
+}
+
+/* Solve for the unknowns that stand for clusters, each the sum of its clusters; 0 if there is no solution. */
+static int solve_system(const go_inner *p, const pattern *t, const int *unknown, int size, double *K, double *radii)
+{
+    int one = 1, failed = 0;
+    memset(K, 0, (size_t)size * size * sizeof *K);
+    memset(radii, 0, (size_t)size * sizeof *radii);
+    for (int a = 0; a < t->clusters; a++) {
+        int to = unknown[a];
+        if (to < 0)
+            continue;
+        radii[to] += t->right[a];
+        for (int b = a; b < t->clusters; b++) {
+            int other = unknown[b];
+            if (other >= 0)
+                K[(size_t)to * size + other] += (to == other && a != b ? 2.0 : 1.0) * t->K[(size_t)a * t->clusters + b];
+        }
+    }
+    p->blas->dpotrf("L", &size, K, &size, &failed);
+    if (!failed)
+        p->blas->dpotrs("L", &size, &one, K, &size, radii, &size, &failed);
+    return !failed;
+}
+
+/* To the minimizer over the radii of the clusters, each at its weights. Radii that come out negative are taken for
+ * zero, clusters that passed each other for one, and the others are solved for again, a few times (math.md, 11;
+ * groupowl/solvers/inner/newton.py). 0 if it did not help. */
 static int pattern_step(go_inner *p, progress *s)
 {
-    int m = p->units, count = 0, clusters = 0, ordered = !has_equal_weights(p);
-    int *order = p->pattern, *owner = p->work; /* non-zero rows by falling norm; cluster of each */
-    for (int j = 0; j < m; j++)
-        if (p->B[j] != 0.0)
-            order[count++] = j;
-    if (count == 0)
+    int ordered = !has_equal_weights(p);
+    pattern t = find_pattern(p, ordered);
+    int size = t.clusters, *unknown = p->work + p->units, *renamed = unknown + p->units;
+    if (size == 0 || size > p->newton_size)
         return 0;
-    double *norms = p->norms, longest = 0.0;
-    go_unit_norms(m, NULL, 1, p->B, norms);
-    go_sort_falling(count, norms, order, p->work);
-    longest = norms[order[0]];
-    for (int i = 0; i < count; i++) {
-        int tied = ordered && i > 0 && norms[order[i]] >= norms[order[i - 1]] * (1.0 - TIE_RTOL);
-        owner[i] = tied ? clusters - 1 : clusters++;
-    }
-    if (clusters > p->newton_size)
-        return 0;
-    /* One system of the original clusters; merged ones are sums of its rows and columns. */
-    double *right = p->system, *radii = right + clusters, *sizes = radii + clusters, *blocks = sizes + clusters;
-    double *K = blocks + clusters;
-    int *merged = p->work + m; /* unknown that stands for each cluster, -1: zero */
-    int unknowns = clusters;
-    for (int c = 0; c < clusters; c++)
-        merged[c] = c;
-    for (int tries = 0; tries <= MERGES && unknowns > 0; tries++) {
-        memset(K, 0, (size_t)unknowns * unknowns * sizeof *K);
-        memset(right, 0, (size_t)unknowns * sizeof *right);
-        memset(sizes, 0, (size_t)unknowns * sizeof *sizes);
-        for (int i = 0; i < count; i++) {
-            int a = merged[owner[i]], j = order[i];
-            if (a < 0)
-                continue;
-            double sign = p->B[j] > 0.0 ? 1.0 : -1.0, all = 0.0;
-            const double *column = p->G + (size_t)j * p->ldg;
-            double *target = K + (size_t)a * unknowns;
-            for (int l = 0; l < count; l++) {
-                int b = merged[owner[l]], other = order[l];
-                all += column[other] * p->B[other];
-                if (b >= 0)
-                    target[b] += sign * (p->B[other] > 0.0 ? column[other] : -column[other]);
-            }
-            right[a] += sign * (all + p->C[j]) - p->lam[i];
-            sizes[a] += 1.0;
-        }
-        int one = 1, failed = 0;
-        memcpy(radii, right, (size_t)unknowns * sizeof *radii);
-        p->blas->dpotrf("L", &unknowns, K, &unknowns, &failed);
-        if (failed)
+    set_system(p, &t, p->system);
+    double *radii = t.K + (size_t)size * size, *sizes = radii + size, *blocks = sizes + size, *K = blocks + size;
+    double longest = LONGEST_STEP * p->norms[t.row[0]];
+    for (int c = 0; c < t.clusters; c++)
+        unknown[c] = c;
+    for (int tries = 0;; tries++) {
+        if (size == 0 || !solve_system(p, &t, unknown, size, K, radii))
             return 0;
-        p->blas->dpotrs("L", &unknowns, &one, K, &unknowns, radii, &unknowns, &failed);
-        int changed = 0;
-        for (int a = 1; a < unknowns && ordered; a++)
-            changed |= radii[a] > radii[a - 1];
-        if (changed)
-            go_pool(unknowns, radii, sizes, p->work + m + clusters, blocks);
+        memset(sizes, 0, (size_t)size * sizeof *sizes);
+        for (int i = 0; i < t.count; i++)
+            if (unknown[t.cluster[i]] >= 0)
+                sizes[unknown[t.cluster[i]]] += 1.0;
+        if (ordered)
+            go_pool(size, radii, sizes, renamed, blocks);
         int kept = 0;
-        int *target = p->work + m + clusters; /* new number of each unknown */
-        for (int a = 0; a < unknowns; a++) {
-            if (!isfinite(radii[a]) || radii[a] > LONGEST_STEP * longest)
+        for (int a = 0; a < size; a++) {
+            if (!(radii[a] < longest)) /* nearly singular, or not a number */
                 return 0;
-            int alive = radii[a] > 0.0, tied = ordered && kept > 0 && a > 0 && radii[a] == radii[a - 1];
-            changed |= !alive || tied;
-            radii[a] = alive ? radii[a] : 0.0;
-            target[a] = !alive ? -1 : tied ? kept - 1 : kept++;
+            int tied = ordered && kept > 0 && radii[a] == radii[a - 1];
+            renamed[a] = radii[a] <= 0.0 ? -1 : tied ? kept - 1 : kept++;
         }
-        if (!changed || tries == MERGES)
+        if (kept == size || tries == MERGES)
             break;
-        for (int c = 0; c < clusters; c++)
-            merged[c] = merged[c] < 0 ? -1 : target[merged[c]];
-        unknowns = kept;
+        for (int c = 0; c < t.clusters; c++)
+            unknown[c] = unknown[c] < 0 ? -1 : renamed[unknown[c]];
+        size = kept;
     }
-    memset(p->V, 0, (size_t)m * sizeof *p->V);
-    for (int i = 0; i < count; i++) {
-        int a = merged[owner[i]];
-        if (a >= 0)
-            p->V[order[i]] = copysign(radii[a], p->B[order[i]]);
+    memset(p->V, 0, (size_t)p->units * sizeof *p->V);
+    for (int i = 0; i < t.count; i++) {
+        int a = unknown[t.cluster[i]];
+        if (a >= 0 && radii[a] > 0.0)
+            p->V[t.row[i]] = copysign(radii[a], p->B[t.row[i]]);
     }
     if (!moved_to(p, s, p->V))
         return 0;
@@ -605,8 +717,8 @@ static int minimize(go_inner *p, progress *s, double *guess)
         }
         p->lipschitz = square > 0.0 && along > 0.0 ? along / square : 1.0;
     }
-    int rows_are_units = !p->start && !p->fixed && p->G, warm = p->penalty > 0.0, found = GO_ON;
-    int by_coordinates = rows_are_units && p->q > 1 && has_equal_weights(p);
+    int rows_are_units = !p->start && p->loss->quadratic, warm = p->penalty > 0.0, found = GO_ON;
+    int by_coordinates = rows_are_units && p->G && p->q > 1 && has_equal_weights(p);
     int by_newton = rows_are_units && p->q == 1 && p->newton_size > 0;
     if (by_coordinates) {
         if (!warm)

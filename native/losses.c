@@ -1,4 +1,4 @@
-/* The table of losses: value, gradient, conjugate and balance of each, on arrays of sample space (one column per task).
+/* The table of losses: value, gradient, conjugate and balance of each, on arrays of one row per sample.
  * Formulas: math.md, sections 4 and 5. A new loss is one more entry. */
 #include "groupowl.h"
 
@@ -44,40 +44,22 @@ double go_quadratic_dual(double product, double square, double gauge)
 
 /* ---- Multinomial: f(z) = log sum_k exp z_k - <y, z>, theta = w (y - softmax(z)) --------------------------------- */
 
-/* Samples at a time: loops over them have no reductions, and their numbers stay in cache. */
-#define SAMPLES 64
-
 static double multinomial_evaluate(int n, int q, const double *Z, const double *Y, const double *w, double *theta)
 {
-    double value = 0.0, top[SAMPLES], sum[SAMPLES], below[SAMPLES];
-    for (int first = 0; first < n; first += SAMPLES) {
-        int count = n - first < SAMPLES ? n - first : SAMPLES;
-        memcpy(top, Z + first, (size_t)count * sizeof *top);
-        for (int k = 1; k < q; k++) {
-            const double *z = Z + (size_t)k * n + first;
-            for (int i = 0; i < count; i++)
-                top[i] = z[i] > top[i] ? z[i] : top[i];
-        }
-        memset(sum, 0, sizeof sum);
-        memset(below, 0, sizeof below);
+    double value = 0.0;
+    for (int i = 0; i < n; i++) {
+        const double *z = Z + (size_t)i * q, *y = Y + (size_t)i * q;
+        double *t = theta + (size_t)i * q, top = z[0], sum = 0.0, below = 0.0;
+        for (int k = 1; k < q; k++)
+            top = z[k] > top ? z[k] : top;
         for (int k = 0; k < q; k++) {
-            size_t at = (size_t)k * n + first;
-            for (int i = 0; i < count; i++) {
-                double distance = Z[at + i] - top[i];
-                below[i] -= Y[at + i] * distance;
-                theta[at + i] = exp(distance);
-                sum[i] += theta[at + i];
-            }
+            below += y[k] * (top - z[k]);
+            t[k] = exp(z[k] - top);
+            sum += t[k];
         }
-        for (int i = 0; i < count; i++) {
-            value += w[first + i] * (log(sum[i]) + below[i]);
-            sum[i] = 1.0 / sum[i];
-        }
-        for (int k = 0; k < q; k++) {
-            size_t at = (size_t)k * n + first;
-            for (int i = 0; i < count; i++)
-                theta[at + i] = w[first + i] * (Y[at + i] - theta[at + i] * sum[i]);
-        }
+        for (int k = 0; k < q; k++)
+            t[k] = w[i] * (y[k] - t[k] / sum);
+        value += w[i] * (log(sum) + below);
     }
     return value;
 }
@@ -86,16 +68,15 @@ static double multinomial_evaluate(int n, int q, const double *Z, const double *
 static double multinomial_dual(int n, int q, const double *theta, double scale, const double *Y, const double *w)
 {
     double value = 0.0;
-    for (int k = 0; k < q; k++) {
-        for (int i = 0; i < n; i++) {
-            size_t at = (size_t)k * n + i;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < q; k++) {
+            size_t at = (size_t)i * q + k;
             double p = Y[at] - scale * theta[at] / w[i];
             if (p < -64.0 * DBL_EPSILON)
                 return -INFINITY;
             if (p > 0.0)
                 value -= w[i] * p * log(p);
         }
-    }
     return value;
 }
 
@@ -104,28 +85,26 @@ static double multinomial_dual(int n, int q, const double *theta, double scale, 
 static void multinomial_balance(int n, int q, double *theta, const double *Y, const double *w, double *work)
 {
     double *share = work, *lost = work + q, deficit = 0.0;
-    for (int k = 0; k < q; k++) {
-        double sum = 0.0, wanted = 0.0; /* what the targets have beyond the model, and what they have */
-        for (int i = 0; i < n; i++) {
-            sum += theta[(size_t)k * n + i];
-            wanted += w[i] * Y[(size_t)k * n + i];
+    memset(work, 0, (size_t)(2 * q) * sizeof *work);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < q; k++) {
+            share[k] += theta[(size_t)i * q + k];       /* what the targets have beyond the model */
+            lost[k] += w[i] * Y[(size_t)i * q + k];     /* what they have */
         }
-        share[k] = sum > 0.0 ? sum : 0.0;
-        lost[k] = sum < 0.0 ? -sum / (wanted - sum) : 0.0;
+    for (int k = 0; k < q; k++) {
+        lost[k] = share[k] < 0.0 ? -share[k] / (lost[k] - share[k]) : 0.0;
+        share[k] = share[k] > 0.0 ? share[k] : 0.0;
         deficit += share[k];
     }
-    if (deficit == 0.0)
-        return;
-    for (int i = 0; i < n; i++) {
-        double moved = 0.0;
+    for (int i = 0; i < n && deficit > 0.0; i++) {
+        double moved = 0.0, *t = theta + (size_t)i * q;
         for (int k = 0; k < q; k++) {
-            size_t at = (size_t)k * n + i;
-            double p = w[i] * Y[at] - theta[at], away = p > 0.0 ? p * lost[k] : 0.0;
-            theta[at] += away;
+            double p = w[i] * Y[(size_t)i * q + k] - t[k], away = p > 0.0 ? p * lost[k] : 0.0;
+            t[k] += away;
             moved += away;
         }
         for (int k = 0; k < q; k++)
-            theta[(size_t)k * n + i] -= moved * share[k] / deficit;
+            t[k] -= moved * share[k] / deficit;
     }
 }
 
@@ -133,13 +112,14 @@ static void multinomial_balance(int n, int q, double *theta, const double *Y, co
 static void multinomial_null_intercept(int n, int q, const double *Y, const double *w, double *intercept)
 {
     double total = 0.0, mean = 0.0;
-    for (int i = 0; i < n; i++)
+    memset(intercept, 0, (size_t)q * sizeof *intercept);
+    for (int i = 0; i < n; i++) {
         total += w[i];
+        for (int k = 0; k < q; k++)
+            intercept[k] += w[i] * Y[(size_t)i * q + k];
+    }
     for (int k = 0; k < q; k++) {
-        double frequency = 0.0;
-        for (int i = 0; i < n; i++)
-            frequency += w[i] * Y[(size_t)k * n + i];
-        frequency /= total;
+        double frequency = intercept[k] / total;
         intercept[k] = log(frequency > 1e-300 ? frequency : 1e-300);
         mean += intercept[k] / q;
     }

@@ -8,44 +8,35 @@
 
 /* Rounds of the repeated test before sorting what is left. */
 #define TEST_ROUNDS 8
-/* Moves per element after which insertion gives way to merging. */
-#define INSERTION_MOVES 8
+/* Length of runs that insertion sorts before they are merged. */
+#define SHORT_RUN 16
 
 /* ---- Sorting --------------------------------------------------------------------------------------------------- */
 
-/* Whether insertion sorts the order within its allowance of moves: from step to step it hardly changes. */
-static int insertion_sorts(int n, const double *key, int *order, long allowance)
-{
-    for (int i = 1; i < n; i++) {
-        int item = order[i], j = i;
-        double value = key[item];
-        while (j > 0 && key[order[j - 1]] < value) {
-            order[j] = order[j - 1];
-            j--;
-        }
-        order[j] = item;
-        allowance -= i - j;
-        if (allowance < 0)
-            return 0;
-    }
-    return 1;
-}
-
-/* Sort `order` by falling key; equal keys keep their order. work: n */
+/* Sort `order` by falling key; equal keys keep their order. From step to step it hardly changes, so pieces that are in
+ * order already are left alone. work: n */
 void go_sort_falling(int n, const double *key, int *order, int *work)
 {
-    if (insertion_sorts(n, key, order, (long)INSERTION_MOVES * n))
-        return;
-    for (int width = 1; width < n; width *= 2) {
-        for (int low = 0; low < n; low += 2 * width) {
-            int middle = low + width < n ? low + width : n, high = middle + width < n ? middle + width : n;
-            int left = low, right = middle;
-            for (int k = low; k < high; k++) {
-                int take_left = left < middle && (right == high || key[order[left]] >= key[order[right]]);
-                work[k] = take_left ? order[left++] : order[right++];
-            }
+    for (int low = 0; low < n; low += SHORT_RUN) {
+        int high = low + SHORT_RUN < n ? low + SHORT_RUN : n;
+        for (int i = low + 1; i < high; i++) {
+            int item = order[i], j = i;
+            double value = key[item];
+            for (; j > low && key[order[j - 1]] < value; j--)
+                order[j] = order[j - 1];
+            order[j] = item;
         }
-        memcpy(order, work, (size_t)n * sizeof *order);
+    }
+    for (int width = SHORT_RUN; width < n; width *= 2) {
+        for (int low = 0; low + width < n; low += 2 * width) {
+            int middle = low + width, high = middle + width < n ? middle + width : n;
+            if (key[order[middle - 1]] >= key[order[middle]])
+                continue;
+            memcpy(work, order + low, (size_t)width * sizeof *order);
+            int left = 0, right = middle;
+            for (int k = low; left < width; k++)
+                order[k] = right == high || key[work[left]] >= key[order[right]] ? work[left++] : order[right++];
+        }
     }
 }
 

@@ -8,6 +8,9 @@
 #include <math.h>
 #include <string.h>
 #include <time.h>
+#ifdef GO_TRACE
+#include <stdio.h>
+#endif
 
 /* So few units are a working set as a whole. */
 #define FEW_UNITS 40
@@ -22,6 +25,9 @@
 #define MOST_UNITS 0.6
 /* Rounds in which the gap must halve: then all units join, and if that does not help the kernel gives up. */
 #define HALVING_ROUNDS 5
+/* Steps that a Gram matrix should pay off in, and what an operation of making it costs against one of a step. */
+#define USUAL_STEPS 30.0
+#define GRAM_PRICE 0.2
 /* Solves in a row that were given up end a path. */
 #define MOST_FAILURES 3
 /* Floating-point operations that take as long as the fixed cost of a round, and between two looks at the clock. */
@@ -127,7 +133,8 @@ static size_t lay_out(solver *s, const go_data *data, const go_task *task, char 
         TAKE(s->converted, most(CONVERTED, most(data->n, data->d)));
     TAKE(p->past_B, (GO_ANDERSON + 1) * (quadratic ? (gram_rows < rows ? gram_rows : rows) * q : 1) + rows);
     TAKE(p->past_C, (GO_ANDERSON + 1) * (quadratic ? (gram_rows < rows ? gram_rows : rows) * q : 1));
-    TAKE(p->system, system * system + 6 * system);
+    TAKE(p->system, 2 * system * system + 4 * system);
+    TAKE(p->cluster_sums, n * system);
     TAKE(s->gram, gram_rows * gram_rows);
     TAKE(p->A, (size_t)data->n * rows);
     return at;
@@ -177,26 +184,11 @@ static void gather(const solver *s, int j, double *column)
             column[i] *= s->row_scale[i];
 }
 
-/* C (columns from..to) += or = X^T T for a dense piece of X, n rows of it, T in sample space with columns `ldt` apart */
-static void dense_products(const solver *s, const double *X, int by_rows, int stride, int n, int d, double *T, int ldt,
-                           double add, double *C)
-{
-    const go_blas *blas = s->p.blas;
-    int q = s->data->q, one = 1;
-    double unit = 1.0;
-    if (q == 1 && by_rows)
-        blas->dgemv("N", &d, &n, &unit, (double *)X, &stride, T, &one, &add, C, &one);
-    else if (q == 1)
-        blas->dgemv("T", &n, &d, &unit, (double *)X, &stride, T, &one, &add, C, &one);
-    else
-        blas->dgemm("T", by_rows ? "T" : "N", &q, &d, &n, &unit, T, &ldt, (double *)X, &stride, &add, C, &q);
-}
-
-/* The same for single precision: a piece at a time becomes double, so that sums are in double precision. */
-static void single_products(const solver *s, double *T)
+/* C = X^T T in single precision: a piece at a time becomes double, so that sums are in double precision. */
+static void single_products(const solver *s, const double *T)
 {
     const go_data *data = s->data;
-    int n = data->n, d = data->d, lines = data->by_rows ? n : d, length = data->by_rows ? d : n;
+    int n = data->n, d = data->d, q = data->q, lines = data->by_rows ? n : d, length = data->by_rows ? d : n;
     int piece = most(1, CONVERTED / most(length, 1));
     for (int first = 0; first < lines; first += piece) {
         int count = lines - first < piece ? lines - first : piece;
@@ -207,13 +199,13 @@ static void single_products(const solver *s, double *T)
                 to[i] = line[i];
         }
         if (data->by_rows)
-            dense_products(s, s->converted, 1, d, count, d, T + first, n, first ? 1.0 : 0.0, s->C);
+            go_multiply(s->p.blas, q, d, count, T + (size_t)first * q, s->converted, d, 1, first ? 1.0 : 0.0, s->C);
         else
-            dense_products(s, s->converted, 0, n, n, count, T, n, 0.0, s->C + (size_t)first * data->q);
+            go_multiply(s->p.blas, q, count, n, T, s->converted, n, 0, 0.0, s->C + (size_t)first * q);
     }
 }
 
-/* T comes row by row here: all tasks of a sample are read together. */
+/* C = X^T T for sparse columns. */
 static void sparse_products(const solver *s, const double *T)
 {
     const go_data *data = s->data;
@@ -235,23 +227,25 @@ static void sparse_products(const solver *s, const double *T)
 static void correlate_all(solver *s, const double *theta)
 {
     const go_data *data = s->data;
-    int n = data->n, q = data->q, sparse = data->kind == GO_CSC_F64 || data->kind == GO_CSC_F32;
-    double *T = s->samples;
-    for (int k = 0; k < q; k++) {
-        double sum = 0.0;
-        for (int i = 0; i < n; i++) {
-            double t = theta[(size_t)k * n + i] * (s->row_scale ? s->row_scale[i] : 1.0);
-            T[sparse ? (size_t)i * q + k : (size_t)k * n + i] = t;
-            sum += t;
-        }
-        s->sums[k] = sum;
+    int n = data->n, d = data->d, q = data->q;
+    if (s->row_scale) {
+        for (int i = 0; i < n; i++)
+            for (int k = 0; k < q; k++)
+                s->samples[(size_t)i * q + k] = s->row_scale[i] * theta[(size_t)i * q + k];
+        theta = s->samples;
     }
-    if (sparse)
-        sparse_products(s, T);
+    if (data->kind == GO_CSC_F64 || data->kind == GO_CSC_F32)
+        sparse_products(s, theta);
     else if (data->kind == GO_DENSE_F32)
-        single_products(s, T);
+        single_products(s, theta);
     else
-        dense_products(s, data->X, data->by_rows, (int)data->stride, n, data->d, T, n, 0.0, s->C);
+        go_multiply(s->p.blas, q, d, n, theta, data->X, (int)data->stride, data->by_rows, 0.0, s->C);
+    if (data->mean) {
+        memset(s->sums, 0, (size_t)q * sizeof *s->sums);
+        for (int i = 0; i < n; i++)
+            for (int k = 0; k < q; k++)
+                s->sums[k] += theta[(size_t)i * q + k];
+    }
     if (data->mean)
         for (int j = 0; j < data->d; j++)
             for (int k = 0; k < q; k++)
@@ -263,26 +257,28 @@ static void correlate_all(solver *s, const double *theta)
     s->passes += 1.0;
 }
 
-/* Targets as the kernel has them: by tasks, and for a quadratic loss centered and times the root of the weights. */
+/* Targets as the kernel has them: for a quadratic loss centered, and times the roots of the sample weights. */
 static void adopt_targets(solver *s)
 {
     const go_data *data = s->data;
-    int n = data->n, q = data->q, quadratic = data->loss->quadratic;
+    int n = data->n, q = data->q;
     double total = 0.0;
+    memset(s->center, 0, (size_t)q * sizeof *s->center);
     for (int i = 0; i < n; i++) {
         s->w[i] = data->weight ? data->weight[i] : 1.0;
         total += s->w[i];
         if (s->row_scale)
             s->row_scale[i] = sqrt(s->w[i]);
     }
-    for (int k = 0; k < q; k++) {
-        double mean = 0.0, *y = s->Y + (size_t)k * n;
+    if (data->intercept && data->loss->quadratic)
         for (int i = 0; i < n; i++)
-            mean += s->w[i] * data->Y[(size_t)i * q + k] / total;
-        s->center[k] = data->intercept && quadratic ? mean : 0.0;
-        for (int i = 0; i < n; i++)
-            y[i] = (data->Y[(size_t)i * q + k] - s->center[k]) * (s->row_scale ? s->row_scale[i] : 1.0);
-    }
+            for (int k = 0; k < q; k++)
+                s->center[k] += s->w[i] / total * data->Y[(size_t)i * q + k];
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < q; k++) {
+            double factor = s->row_scale ? s->row_scale[i] : 1.0;
+            s->Y[(size_t)i * q + k] = factor * (data->Y[(size_t)i * q + k] - s->center[k]);
+        }
 }
 
 /* ---- Where the whole problem stands ------------------------------------------------------------------------------ */
@@ -298,9 +294,8 @@ static void refresh(solver *s)
     if (data->kind == GO_GRAM) { /* C = X^T Y - G B, and ||Y - X B||^2 = ||Y||^2 - <X^T Y + C, B> */
         double product = 0.0;
         go_predict(p, p->B, p->Z);
-        for (int j = 0; j < n; j++)
-            for (int k = 0; k < q; k++)
-                s->C[(size_t)j * q + k] = data->Y[(size_t)j * q + k] - p->Z[(size_t)k * n + j];
+        for (size_t i = 0; i < size; i++)
+            s->C[i] = data->Y[i] - p->Z[i];
         for (int r = 0; r < p->rows; r++)
             for (int k = 0; k < q; k++) {
                 size_t at = (size_t)s->feature[r] * q + k;
@@ -428,13 +423,21 @@ static void extend_gram(solver *s)
     s->gram_rows = m;
 }
 
-/* Whether steps through the Gram matrix are cheaper than through the columns; methods that need it pay for more rows. */
-static int wants_gram(const solver *s)
+/* Whether to go through the Gram matrix: where it is known, where coordinate descent needs it, or where what it saves
+ * in a usual number of steps pays for the part of it that is missing. */
+static int wants_gram(const solver *s, int another_round)
 {
     const go_inner *p = &s->p;
-    int equal = p->units && s->lam[0] == s->lam[p->units - 1];
-    double limit = (p->q == 1 || equal ? 4.0 : 2.0) * p->n;
-    return p->loss->quadratic && p->rows <= s->task->gram_capacity && (s->data->kind == GO_GRAM || p->rows <= limit);
+    if (!p->loss->quadratic || p->rows > s->task->gram_capacity)
+        return 0;
+    if (s->data->kind == GO_GRAM)
+        return 1;
+    if (p->q > 1 && s->lam[0] == s->lam[most(p->units, 1) - 1])
+        return !another_round && p->rows <= 4 * p->n;
+    if (another_round)
+        return 0;
+    double saved = USUAL_STEPS * (4.0 * p->n - 2.0 * p->rows) * p->q;
+    return saved > 0.0 && saved >= GRAM_PRICE * p->n * (p->rows - s->gram_rows);
 }
 
 /* The column of the intercept is as long as the longest other one: then it never limits a step. */
@@ -624,7 +627,7 @@ static int solve_one(solver *s, double goal, double *gap_found, int *steps_found
         if (!choose(s, &c, gap))
             return GO_NO_ROOM;
         p->start = s->data->unit_start ? s->start : NULL;
-        p->G = wants_gram(s) ? s->gram : NULL;
+        p->G = wants_gram(s, c.cut) ? s->gram : NULL;
         if (p->G)
             extend_gram(s);
         if (p->loss->quadratic)
@@ -636,6 +639,9 @@ static int solve_one(solver *s, double goal, double *gap_found, int *steps_found
             p->lipschitz = 0.0;
         double *guess = round == 0 ? extrapolated(s) : NULL;
         int found = go_minimize(p, inner_goal(s, &c, goal, gap, s->task->max_steps - steps), guess);
+#ifdef GO_TRACE
+        fprintf(stderr, "  gap %.2e viol %d rows %d G %d goal %.1e/%.1e/%d -> steps %d gap %.2e found %d\n", gap/goal, c.violators, p->rows, p->G!=NULL, inner_goal(s, &c, goal, gap, 0).tight/goal, inner_goal(s, &c, goal, gap, 0).loose/goal, inner_goal(s, &c, goal, gap, 0).free_steps, p->steps, p->gap/goal, found);
+#endif
         steps += p->steps;
         c.inner_gap = p->gap;
         c.last_gap = gap;
