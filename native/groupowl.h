@@ -28,6 +28,7 @@ typedef struct {
     void (*dgemm)(char *, char *, int *, int *, int *, double *, double *, int *, double *, int *, double *, double *,
                   int *);
     void (*dgemv)(char *, int *, int *, double *, double *, int *, double *, int *, double *, double *, int *);
+    void (*dsyrk)(char *, char *, int *, int *, double *, double *, int *, double *, double *, int *);
     void (*dpotrf)(char *, int *, double *, int *, int *);
     void (*dpotrs)(char *, int *, int *, double *, int *, double *, int *, int *);
 } go_blas;

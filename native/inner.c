@@ -424,7 +424,7 @@ static void set_cluster_gram(const go_inner *p, const pattern *t)
         }
     }
     if (!p->G)
-        p->blas->dgemm("T", "N", &c, &c, &n, &unit, p->cluster_sums, &n, p->cluster_sums, &n, &zero, t->K, &c);
+        p->blas->dsyrk("L", "T", &c, &n, &unit, p->cluster_sums, &n, &zero, t->K, &c);
 }
 
 /* The system for the radii: K r = K r_now + S^T C - sums of lam. */

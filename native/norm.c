@@ -56,9 +56,9 @@ static int survivors(int n, const double *values, const double *lam, double fact
                 order[kept++] = order[i];
         }
         memcpy(order + kept, work, (size_t)dropped * sizeof *order);
-        if (dropped == 0)
-            break;
         alive = kept;
+        if (dropped <= kept / 8)
+            break;
     }
     return alive;
 }
@@ -73,13 +73,27 @@ static void count_up(int n, int *order)
 
 void go_unit_norms(int n_units, const int *start, int q, const double *B, double *norms)
 {
+    if (q == 1 && !start) {
+        for (int u = 0; u < n_units; u++)
+            norms[u] = fabs(B[u]);
+        return;
+    }
     for (int u = 0; u < n_units; u++) {
         size_t first = (size_t)(start ? start[u] : u) * q, last = (size_t)(start ? start[u + 1] : u + 1) * q;
         double sum = 0.0;
         for (size_t k = first; k < last; k++)
             sum += B[k] * B[k];
-        norms[u] = last == first + 1 ? fabs(B[first]) : sqrt(sum);
+        norms[u] = sqrt(sum);
     }
+}
+
+static double largest_of(int n, const double *values)
+{
+    double most[4] = {0.0, 0.0, 0.0, 0.0}; /* four at a time: each comparison waits for the one before */
+    for (int j = 0; j < n; j++)
+        most[j % 4] = values[j] > most[j % 4] ? values[j] : most[j % 4];
+    double left = most[0] > most[1] ? most[0] : most[1], right = most[2] > most[3] ? most[2] : most[3];
+    return left > right ? left : right;
 }
 
 /* J = sum_i lam_i norm_[i] */
@@ -108,9 +122,7 @@ double go_owl_value(int n, const double *norms, const double *lam, int *work)
  * rounded up: too small a gauge would make an infeasible point pass for a feasible one. */
 double go_owl_gauge(int n, const double *norms, const double *lam, int *work)
 {
-    double largest = 0.0;
-    for (int j = 0; j < n; j++)
-        largest = norms[j] > largest || isnan(norms[j]) ? norms[j] : largest;
+    double largest = largest_of(n, norms);
     if (largest == 0.0)
         return 0.0;
     if (lam[0] == 0.0 || !isfinite(largest / lam[0]))

@@ -56,6 +56,7 @@ typedef struct {
     double *before, *guess;  /* coefficients of the solve before, and where they lead */
     double *converted;
     double *gram;            /* A^T A */
+    int newton_size;         /* largest system of a Newton step */
     int gram_rows;           /* rows whose Gram matrix is known */
     double constant;         /* value of the column of the intercept */
     double position, position_before; /* of the last two solves along a path */
@@ -93,7 +94,7 @@ static size_t lay_out(solver *s, const go_data *data, const go_task *task, char 
     int quadratic = data->loss->quadratic, gram = data->kind == GO_GRAM;
     size_t rows = (size_t)task->capacity + 1, gram_rows = quadratic ? (size_t)task->gram_capacity : 0;
     size_t system = quadratic && q == 1 && !data->unit_start ? (rows < gram_rows ? rows : gram_rows) : 0;
-    p->newton_size = (int)system;
+    s->newton_size = (int)system;
     TAKE(s->lam, units);
     TAKE(s->norms, units);
     TAKE(s->place, units);
@@ -415,10 +416,13 @@ static void extend_gram(solver *s)
             for (int a = 0; a < m; a++)
                 right[(size_t)b * p->ldg + a] = p->A[(size_t)(known + b) * n + s->feature[a]];
     } else {
-        p->blas->dgemm("T", "N", &m, &more, &n, &unit, p->A, &n, p->A + (size_t)known * n, &n, &zero, right, &p->ldg);
+        double *A = p->A + (size_t)known * n;
+        if (known)
+            p->blas->dgemm("T", "N", &known, &more, &n, &unit, p->A, &n, A, &n, &zero, right, &p->ldg);
+        p->blas->dsyrk("U", "T", &more, &n, &unit, A, &n, &zero, right + known, &p->ldg);
     }
     for (int b = known; b < m; b++)
-        for (int a = 0; a < known; a++)
+        for (int a = 0; a < b; a++)
             s->gram[(size_t)a * p->ldg + b] = s->gram[(size_t)b * p->ldg + a];
     s->gram_rows = m;
 }
@@ -637,6 +641,7 @@ static int solve_one(solver *s, double goal, double *gap_found, int *steps_found
             go_correlate(p, p->theta, p->C);
         if (c.violators)
             p->lipschitz = 0.0;
+        p->newton_size = c.cut ? 0 : s->newton_size;
         double *guess = round == 0 ? extrapolated(s) : NULL;
         int found = go_minimize(p, inner_goal(s, &c, goal, gap, s->task->max_steps - steps), guess);
 #ifdef GO_TRACE

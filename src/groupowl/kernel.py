@@ -36,7 +36,7 @@ _DENSE_F64, _DENSE_F32, _CSC_F64, _CSC_F32, _GRAM = range(5)
 
 
 class _Blas(Structure):
-    _fields_ = [(name, c_void_p) for name in ("dgemm", "dgemv", "dpotrf", "dpotrs")]
+    _fields_ = [(name, c_void_p) for name in ("dgemm", "dgemv", "dsyrk", "dpotrf", "dpotrs")]
 
 
 class _Data(Structure):
@@ -152,7 +152,7 @@ def _opened(path: str) -> Any:
     library.go_kkt_units.argtypes = [c_int, c_void_p, c_void_p, c_void_p, c_void_p]
     library.go_column_sums.argtypes = [POINTER(_Data), c_void_p, c_void_p]
     library.blas = _Blas(
-        *(_pointer(cython_blas, name) for name in ("dgemm", "dgemv")),
+        *(_pointer(cython_blas, name) for name in ("dgemm", "dgemv", "dsyrk")),
         *(_pointer(cython_lapack, name) for name in ("dpotrf", "dpotrs")),
     )
     library.losses = {"squared": library.go_loss_squared(), "multinomial": library.go_loss_multinomial()}
