@@ -73,18 +73,29 @@ static int most(int a, int b)
     return a > b ? a : b;
 }
 
-static size_t taken(size_t *at, size_t count, size_t size)
+/* For the address sanitizer, which sees one array where the kernel has many: a forbidden line after each. */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define LINES 2
+#define FORBID(START, SIZE) ASAN_POISON_MEMORY_REGION(START, SIZE)
+#define ALLOW(START, SIZE) ASAN_UNPOISON_MEMORY_REGION(START, SIZE)
+#else
+#define LINES 0
+#define FORBID(START, SIZE) (void)0
+#define ALLOW(START, SIZE) (void)0
+#endif
+
+/* The next `size` bytes of the caller's memory, on a line of the cache; NULL while only sizes are added up. */
+static void *take(char *base, size_t *at, size_t size)
 {
-    size_t here = *at;
-    *at += (count * size + 63) / 64 * 64;
+    char *here = base ? base + *at : NULL;
+    *at += (size + 63) / 64 * 64 + 64 * LINES;
+    if (here)
+        FORBID(here + size, base + *at - (here + size));
     return here;
 }
 
-#define TAKE(POINTER, COUNT)                                                                                           \
-    do {                                                                                                               \
-        size_t here_ = taken(&at, (size_t)(COUNT), sizeof *(POINTER));                                                 \
-        (POINTER) = base ? (void *)(base + here_) : NULL;                                                              \
-    } while (0)
+#define TAKE(POINTER, COUNT) ((POINTER) = take(base, &at, (size_t)(COUNT) * sizeof *(POINTER)))
 
 /* Give every array its place in the caller's memory; the size of all of them. */
 static size_t lay_out(solver *s, const go_data *data, const go_task *task, char *base)
@@ -630,7 +641,6 @@ static int solve_one(solver *s, double goal, double *gap_found, int *steps_found
             return GO_GAVE_UP;
         if (!choose(s, &c, gap))
             return GO_NO_ROOM;
-        p->start = s->data->unit_start ? s->start : NULL;
         p->G = wants_gram(s, c.cut) ? s->gram : NULL;
         if (p->G)
             extend_gram(s);
@@ -727,14 +737,35 @@ static int begin(solver *s)
     return 1;
 }
 
+/* All solves one after the other; how many were run. */
+static int follow(solver *s)
+{
+    const go_task *task = s->task;
+    int failures = 0, n_units = s->data->n_units, k = 0;
+    for (; k < task->n_lam && failures < MOST_FAILURES && !s->stopped; k++) {
+        double before = k ? s->passes : 0.0;
+        for (int u = 0; u < n_units; u++)
+            s->lam[u] = task->alpha ? task->alpha[k] * task->lam[u] : task->lam[(size_t)k * n_units + u];
+        int status = solve_one(s, task->goal[k], &task->gap[k], &task->steps[k]);
+        task->status[k] = status;
+        task->passes[k] = s->passes - before;
+        if (!publish(s, k)) {
+            task->status[k] = GO_NO_ROOM;
+            return k;
+        }
+        failures = status == GO_CONVERGED ? 0 : status == GO_NO_ROOM ? MOST_FAILURES : failures + 1;
+    }
+    return k;
+}
+
 int go_solve(const go_data *data, const go_task *task, const go_blas *blas, void *work, size_t size)
 {
     solver s = {.data = data, .task = task};
     go_inner *p = &s.p;
-    char *base = (char *)work + (64 - (size_t)work % 64) % 64;
     if (size < go_workspace(data, task))
         return -1;
-    lay_out(&s, data, task, base);
+    ALLOW(work, size);
+    lay_out(&s, data, task, (char *)work + (64 - (size_t)work % 64) % 64);
     p->blas = blas;
     p->loss = data->loss;
     p->n = data->n;
@@ -743,6 +774,7 @@ int go_solve(const go_data *data, const go_task *task, const go_blas *blas, void
     p->w = s.w;
     p->ldg = task->gram_capacity;
     p->fixed = data->intercept && !data->loss->quadratic;
+    p->start = data->unit_start ? s.start : NULL;
     p->pause = pause_and_ask;
     p->pause_argument = &s;
     s.called = clock();
@@ -750,29 +782,15 @@ int go_solve(const go_data *data, const go_task *task, const go_blas *blas, void
     task->first[0] = 0;
     for (int k = 0; k < task->n_lam; k++)
         task->status[k] = GO_NOT_RUN;
-    if (!begin(&s)) {
+    int n_run = 0;
+    if (begin(&s)) {
+        refresh(&s);
+        n_run = follow(&s);
+    } else {
         task->status[0] = GO_NO_ROOM;
-        return 0;
     }
-    p->start = data->unit_start ? s.start : NULL;
-    refresh(&s);
-    int failures = 0, k = 0;
-    for (; k < task->n_lam && failures < MOST_FAILURES && !s.stopped; k++) {
-        double before = k ? s.passes : 0.0;
-        const double *lam = task->alpha ? task->lam : task->lam + (size_t)k * data->n_units;
-        for (int u = 0; u < data->n_units; u++)
-            s.lam[u] = task->alpha ? task->alpha[k] * lam[u] : lam[u];
-        task->status[k] = solve_one(&s, task->goal[k], &task->gap[k], &task->steps[k]);
-        task->passes[k] = s.passes - before;
-        if (!publish(&s, k)) {
-            task->status[k] = GO_NO_ROOM;
-            return k;
-        }
-        failures = task->status[k] == GO_CONVERGED ? 0 : failures + 1;
-        if (task->status[k] == GO_NO_ROOM)
-            return k + 1;
-    }
-    return k;
+    ALLOW(work, size);
+    return n_run;
 }
 
 /* ---- Identity ---------------------------------------------------------------------------------------------------- */

@@ -119,6 +119,8 @@ def _found() -> tuple[KernelInfo, Any]:
     if os.environ.get("GROUPOWL_KERNEL", "").lower() == "numpy":
         return KernelInfo("numpy", reason="GROUPOWL_KERNEL=numpy switches the compiled kernel off"), None
     paths = [path for path in sorted(_FOLDER.glob("_kernel.*")) if path.suffix in (".so", ".dylib", ".dll")]
+    if "GROUPOWL_KERNEL_LIBRARY" in os.environ:  # another build of it: with sanitizers, for tests
+        paths = [Path(os.environ["GROUPOWL_KERNEL_LIBRARY"])]
     if not paths:
         reason = "the package was installed without a C compiler; install one and reinstall groupowl"
         return KernelInfo("numpy", reason=reason), None
