@@ -32,9 +32,9 @@
 /* A Newton step that makes rows longer than the longest times this comes from a nearly singular system. */
 #define LONGEST_STEP 10.0
 
-/* Products of so many operations at most are small for BLAS; pieces of fewer columns than this would be too many. */
-#define SMALL_PRODUCT 1e6
-#define LEAST_PIECE 16
+/* Products of fewer multiplications are small for BLAS; pieces narrower than this would be too many. */
+#define SMALL_PRODUCT 9.5e5
+#define LEAST_PIECE 40
 /* A move with fewer non-zero rows than this is multiplied column by column. */
 #define SPARSE_MOVE 0.6
 
@@ -105,7 +105,7 @@ void go_multiply(const go_blas *blas, int q, int columns, int depth, const doubl
                  int by_lines, double add, double *out)
 {
     int one = 1;
-    double unit = 1.0, most = SMALL_PRODUCT / ((double)q * (depth + 1));
+    double unit = 1.0;
     if (depth == 0) /* BLAS wants leading dimensions of 1 at least */
         memset(out, 0, (size_t)columns * q * sizeof *out);
     if (columns == 0 || depth == 0)
@@ -118,12 +118,19 @@ void go_multiply(const go_blas *blas, int q, int columns, int depth, const doubl
         blas->dgemv("T", &depth, &columns, &unit, (double *)X, &ld, (double *)T, &one, &add, out, &one);
         return;
     }
-    int piece = most > columns ? columns : most > LEAST_PIECE ? (int)most : LEAST_PIECE;
-    for (int first = 0; first < columns; first += piece) {
-        int count = columns - first < piece ? columns - first : piece;
-        const double *part = X + (by_lines ? (size_t)first : (size_t)first * ld);
-        blas->dgemm("N", by_lines ? "T" : "N", &q, &count, &depth, &unit, (double *)T, &q, (double *)part, &ld, &add,
-                    out + (size_t)first * q, &q);
+    int longest = by_lines ? columns : depth, shortest = (int)(SMALL_PRODUCT / q / LEAST_PIECE) + 1;
+    int length = longest < shortest ? longest : shortest; /* of a piece, along what is contiguous */
+    int width = (int)(SMALL_PRODUCT / q / length) + 1;    /* and across */
+    int wide = by_lines ? length : width, deep = by_lines ? width : length;
+    for (int first = 0; first < columns; first += wide) {
+        int count = columns - first < wide ? columns - first : wide;
+        for (int top = 0; top < depth; top += deep) {
+            int rows = depth - top < deep ? depth - top : deep;
+            const double *part = X + (by_lines ? first + (size_t)top * ld : top + (size_t)first * ld);
+            double more = top ? 1.0 : add;
+            blas->dgemm("N", by_lines ? "T" : "N", &q, &count, &rows, &unit, (double *)T + (size_t)top * q, &q,
+                        (double *)part, &ld, &more, out + (size_t)first * q, &q);
+        }
     }
 }
 
