@@ -103,8 +103,10 @@ GO_EXPORT const char *go_stamp(void);
 GO_EXPORT const char *go_compiler(void);
 GO_EXPORT const go_loss *go_loss_squared(void);
 GO_EXPORT const go_loss *go_loss_multinomial(void);
-GO_EXPORT size_t go_workspace(const go_data *data, const go_task *task); /* bytes */
-GO_EXPORT int go_solve(const go_data *data, const go_task *task, const go_blas *blas, void *work, size_t size);
+/* Bytes of memory that a task needs. */
+GO_EXPORT size_t go_workspace(const go_data *data, const go_task *task);
+/* The number of solves that were run; if `size` is too small, minus the bytes that are needed, and nothing is done. */
+GO_EXPORT ptrdiff_t go_solve(const go_data *data, const go_task *task, const go_blas *blas, void *work, size_t size);
 
 /* ---- The norm (norm.c): twins of groupowl.norm.kernels, usable on their own ------------------------------------- */
 

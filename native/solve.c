@@ -758,12 +758,13 @@ static int follow(solver *s)
     return k;
 }
 
-int go_solve(const go_data *data, const go_task *task, const go_blas *blas, void *work, size_t size)
+ptrdiff_t go_solve(const go_data *data, const go_task *task, const go_blas *blas, void *work, size_t size)
 {
     solver s = {.data = data, .task = task};
     go_inner *p = &s.p;
-    if (size < go_workspace(data, task))
-        return -1;
+    size_t needed = go_workspace(data, task);
+    if (size < needed)
+        return -(ptrdiff_t)needed;
     ALLOW(work, size);
     lay_out(&s, data, task, (char *)work + (64 - (size_t)work % 64) % 64);
     p->blas = blas;

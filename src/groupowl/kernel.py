@@ -145,6 +145,7 @@ def _opened(path: str) -> Any:
     library.go_loss_squared.restype = library.go_loss_multinomial.restype = c_void_p
     library.go_workspace.restype = c_size_t
     library.go_workspace.argtypes = [POINTER(_Data), POINTER(_Task)]
+    library.go_solve.restype = c_ssize_t
     library.go_solve.argtypes = [POINTER(_Data), POINTER(_Task), POINTER(_Blas), c_void_p, c_size_t]
     library.go_unit_norms.restype = None
     library.go_unit_norms.argtypes = [c_int, c_void_p, c_int, c_void_p, c_void_p]
@@ -182,6 +183,11 @@ def _library() -> Any:
 
 def _address(array: Any) -> Any:
     return None if array is None else array.ctypes.data
+
+
+def _own_address(array: Any) -> int:
+    """The same for an array that was made here, in a third of the time."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(array))
 
 
 def _float(values: Any) -> FloatArray:
@@ -365,16 +371,16 @@ class Proposal:
 
 
 class _Memory(threading.local):
-    """The workspace of this thread."""
+    """The workspace of this thread, kept for its next solve."""
 
-    buffer: Any = np.empty(0, dtype=np.uint8)
+    def __init__(self) -> None:
+        self.buffer, self.address, self.size = np.empty(0, dtype=np.uint8), 0, 0
 
     def of_size(self, size: int) -> Any:
-        if size <= len(self.buffer):
-            return self.buffer
+        """Memory of this size, which becomes the thread's if it is not too large to be kept."""
         buffer = np.empty(size, dtype=np.uint8)
         if size <= _KEPT_BYTES:
-            self.buffer = buffer
+            self.buffer, self.address, self.size = buffer, _own_address(buffer), size
         return buffer
 
 
@@ -417,22 +423,23 @@ def solve(
     lam = _float(lam)
     alphas = None if alphas is None else _float(alphas)
     n_lam = len(alphas) if alphas is not None else 1 if lam.ndim == 1 else len(lam)
-    goals = np.full(n_lam, goal) if np.ndim(goal) == 0 else _float(goal)
     capacity = int(min(d, max(_MOST_BYTES // (8 * max(struct.n, 1)), 1)))
     gram_capacity = min(capacity, int((_MOST_BYTES / 8) ** 0.5))
     if struct.kind != _GRAM:
         gram_capacity = min(gram_capacity, 4 * struct.n)
     room = n_lam * capacity
-    floats, integers = np.empty(n_lam * (q + 2)), np.empty(3 * n_lam + 1, dtype=np.intc)
-    rows, values = np.empty(room, dtype=np.intc), np.empty((room, q))
+    # Two arrays for all results, and their addresses taken once: with small problems that is what takes time.
+    floats = np.empty(n_lam * (q + 3) + room * q)
+    integers = np.empty(3 * n_lam + 1 + room, dtype=np.intc)
+    floats[:n_lam] = goal
+    at, at_integers = _own_address(floats), _own_address(integers)
     task = _Task(
-        n_lam=n_lam, lam=_address(lam), alpha=_address(alphas), goal=_address(goals), max_steps=max_steps,
-        capacity=capacity, gram_capacity=gram_capacity, room=room, row=_address(rows), B=_address(values),
+        n_lam=n_lam, lam=_address(lam), alpha=_address(alphas), goal=at, max_steps=max_steps,
+        capacity=capacity, gram_capacity=gram_capacity, room=room,
+        gap=at + 8 * n_lam, passes=at + 16 * n_lam, intercept=at + 24 * n_lam, B=at + 8 * n_lam * (q + 3),
+        steps=at_integers, status=at_integers + 4 * n_lam, first=at_integers + 8 * n_lam,
+        row=at_integers + 4 * (3 * n_lam + 1),
     )  # fmt: skip
-    at = _address(floats)
-    task.intercept, task.gap, task.passes = at, at + 8 * n_lam * q, at + 8 * n_lam * (q + 1)
-    at = _address(integers)
-    task.first, task.steps, task.status = at, at + 4 * (n_lam + 1), at + 4 * (2 * n_lam + 1)
     if B_init is not None:
         init_row = np.flatnonzero(B_init.any(axis=1)).astype(np.intc)
         init_B = _float(B_init[init_row])
@@ -444,24 +451,24 @@ def solve(
     if interrupted is not None:
         ask = _Interrupted(_guarded(interrupted, raised))
         task.interrupted = ctypes.cast(ask, c_void_p)
-    size = library.go_workspace(struct, task)
-    work = _memory.of_size(size)
-    n_run = library.go_solve(struct, task, library.blas, _address(work), size)
+    memory = _memory
+    n_run = library.go_solve(struct, task, library.blas, memory.address, memory.size)
+    if n_run < 0:  # it needs so many bytes
+        work = memory.of_size(-n_run)
+        n_run = library.go_solve(struct, task, library.blas, _own_address(work), len(work))
     if raised:
         raise raised[0]
-    if n_run < 0:
-        raise MemoryError(f"The kernel needs {size} bytes of memory.")
-    first = integers[: n_lam + 1]
+    first = integers[2 * n_lam : 3 * n_lam + 1]
     used = int(first[n_run]) if n_run else 0
     return Proposal(
         first=first,
-        row=rows[:used],
-        values=values[:used],
-        intercept=floats[: n_lam * q].reshape(n_lam, q),
-        gap=floats[n_lam * q : n_lam * (q + 1)],
-        passes=floats[n_lam * (q + 1) :],
-        steps=integers[n_lam + 1 : 2 * n_lam + 1],
-        status=integers[2 * n_lam + 1 :],
+        row=integers[3 * n_lam + 1 : 3 * n_lam + 1 + used],
+        values=floats[n_lam * (q + 3) : n_lam * (q + 3) + used * q].reshape(used, q),
+        intercept=floats[3 * n_lam : n_lam * (q + 3)].reshape(n_lam, q),
+        gap=floats[n_lam : 2 * n_lam],
+        passes=floats[2 * n_lam : 3 * n_lam],
+        steps=integers[:n_lam],
+        status=integers[n_lam : 2 * n_lam],
         n_rows=d,
         n_run=n_run,
     )
