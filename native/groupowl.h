@@ -118,12 +118,25 @@ GO_EXPORT double go_owl_prox(int n, const double *norms, const double *lam, doub
                              double *blocks, double *shrunk);
 /* Units that could be non-zero if `values` were the correlations at the optimum: their number, and which. */
 GO_EXPORT int go_kkt_units(int n, const double *values, const double *lam, int *units, int *work); /* work: n */
-/* Weighted sums of the columns, of their squares, in one pass over dense X; whether all entries are finite. */
-GO_EXPORT int go_column_sums(const go_data *data, double *sums, double *squares);
 
 void go_sort_falling(int n, const double *key, int *order, int *work);
 /* Pool neighbors of a sequence to a non-increasing one; `weights` may be NULL for 1. work: n, blocks: n */
 void go_pool(int n, double *values, const double *weights, int *work, double *blocks);
+
+/* ---- The data (data.c) ------------------------------------------------------------------------------------------- */
+
+/* Weighted sums of the columns and of their squares in one pass over dense X; whether all entries are finite. */
+GO_EXPORT int go_column_sums(const go_data *data, double *sums, double *squares);
+
+double go_density(const go_data *data);
+void go_gather(const go_data *data, int j, const double *row_scale, double *column);
+size_t go_converted(const go_data *data);
+/* sums: q, converted: go_converted(data) */
+void go_correlate_all(const go_data *data, const go_blas *blas, const double *theta, double *sums, double *converted,
+                      double *C);
+void go_multiply(const go_blas *blas, int q, int columns, int depth, const double *T, const double *X, int ld,
+                 int by_lines, double add, double *out);
+double go_dot(size_t n, const double *a, const double *b);
 
 /* ---- The problem on a working set (inner.c) ---------------------------------------------------------------------- */
 
@@ -169,13 +182,10 @@ typedef struct {
 
 /* Minimize from B to the goal; `guess` (rows x q, or NULL) is the start where it is better. Not zero: gave up. */
 int go_minimize(go_inner *p, go_goal goal, double *guess);
-void go_multiply(const go_blas *blas, int q, int columns, int depth, const double *T, const double *X, int ld,
-                 int by_lines, double add, double *out);
 /* The residual of coefficients: Z = A B, theta, and the loss, for losses that are not quadratic. */
 double go_evaluate(go_inner *p, const double *B, double *theta);
 void go_predict(const go_inner *p, const double *B, double *Z);
 void go_correlate(const go_inner *p, const double *theta, double *C);
-double go_dot(size_t n, const double *a, const double *b);
 
 /* <theta, Y> and ||theta||^2 to the dual value of the best multiple of theta that is feasible. */
 double go_quadratic_dual(double product, double square, double gauge);

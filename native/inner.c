@@ -32,9 +32,6 @@
 /* A Newton step that makes rows longer than the longest times this comes from a nearly singular system. */
 #define LONGEST_STEP 10.0
 
-/* Products of fewer multiplications are small for BLAS; pieces narrower than this would be too many. */
-#define SMALL_PRODUCT 9.5e5
-#define LEAST_PIECE 40
 /* A move with fewer non-zero rows than this is multiplied column by column. */
 #define SPARSE_MOVE 0.6
 
@@ -48,22 +45,7 @@ enum { GO_ON, DONE, SLOW, PAUSED };
 
 /* ---- Products -------------------------------------------------------------------------------------------------- */
 
-double go_dot(size_t n, const double *a, const double *b)
-{
-    double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0; /* four sums at a time, in the same order on every machine */
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        s0 += a[i] * b[i];
-        s1 += a[i + 1] * b[i + 1];
-        s2 += a[i + 2] * b[i + 2];
-        s3 += a[i + 3] * b[i + 3];
-    }
-    for (; i < n; i++)
-        s0 += a[i] * b[i];
-    return (s0 + s1) + (s2 + s3);
-}
-
-static int is_sparse(int m, const double *b)
+static int is_mostly_zero(int m, const double *b)
 {
     int count = 0;
     for (int j = 0; j < m; j++)
@@ -98,46 +80,10 @@ static void add_columns(int n, int m, const double *A, size_t ld, const double *
     }
 }
 
-/* out (columns, q) = add * out + sum_i of T_i (depth, q) times line i of X. X has `depth` numbers per column, columns
- * `ld` apart; if `by_lines` it is given the other way round, lines `ld` apart. In pieces that BLAS takes for small: these
- * have faster kernels. */
-void go_multiply(const go_blas *blas, int q, int columns, int depth, const double *T, const double *X, int ld,
-                 int by_lines, double add, double *out)
-{
-    int one = 1;
-    double unit = 1.0;
-    if (depth == 0) /* BLAS wants leading dimensions of 1 at least */
-        memset(out, 0, (size_t)columns * q * sizeof *out);
-    if (columns == 0 || depth == 0)
-        return;
-    if (q == 1 && by_lines) {
-        blas->dgemv("N", &columns, &depth, &unit, (double *)X, &ld, (double *)T, &one, &add, out, &one);
-        return;
-    }
-    if (q == 1) {
-        blas->dgemv("T", &depth, &columns, &unit, (double *)X, &ld, (double *)T, &one, &add, out, &one);
-        return;
-    }
-    int longest = by_lines ? columns : depth, shortest = (int)(SMALL_PRODUCT / q / LEAST_PIECE) + 1;
-    int length = longest < shortest ? longest : shortest; /* of a piece, along what is contiguous */
-    int width = (int)(SMALL_PRODUCT / q / length) + 1;    /* and across */
-    int wide = by_lines ? length : width, deep = by_lines ? width : length;
-    for (int first = 0; first < columns; first += wide) {
-        int count = columns - first < wide ? columns - first : wide;
-        for (int top = 0; top < depth; top += deep) {
-            int rows = depth - top < deep ? depth - top : deep;
-            const double *part = X + (by_lines ? first + (size_t)top * ld : top + (size_t)first * ld);
-            double more = top ? 1.0 : add;
-            blas->dgemm("N", by_lines ? "T" : "N", &q, &count, &rows, &unit, (double *)T + (size_t)top * q, &q,
-                        (double *)part, &ld, &more, out + (size_t)first * q, &q);
-        }
-    }
-}
-
 /* Z = A B */
 void go_predict(const go_inner *p, const double *B, double *Z)
 {
-    if (p->q == 1 && is_sparse(p->rows, B))
+    if (p->q == 1 && is_mostly_zero(p->rows, B))
         add_columns(p->n, p->rows, p->A, (size_t)p->n, B, Z);
     else
         go_multiply(p->blas, p->q, p->n, p->rows, B, p->A, p->n, 1, 0.0, Z);
@@ -152,7 +98,7 @@ void go_correlate(const go_inner *p, const double *theta, double *C)
 /* image = G move */
 static void apply_gram(const go_inner *p, const double *move, double *image)
 {
-    if (p->q == 1 && is_sparse(p->rows, move))
+    if (p->q == 1 && is_mostly_zero(p->rows, move))
         add_columns(p->rows, p->rows, p->G, (size_t)p->ldg, move, image);
     else
         go_multiply(p->blas, p->q, p->rows, p->rows, move, p->G, p->ldg, 0, 0.0, image);

@@ -34,8 +34,6 @@
 #define ROUND_OVERHEAD 3e4
 #define CLOCK_WORK 1e6
 #define SECONDS_BETWEEN_CALLS 0.05
-/* Numbers of X that are converted to double at a time. */
-#define CONVERTED 16384
 
 typedef struct {
     const go_data *data;
@@ -45,7 +43,7 @@ typedef struct {
     double *row_scale;       /* square roots of the sample weights, quadratic losses only; or NULL */
     double *center;          /* q: what was taken off the targets */
     double *Y, *w;
-    double *samples;         /* n x q: what X^T is multiplied with, and more */
+    double *samples;         /* n x q: theta times the row scale */
     double *sums;            /* q */
     double *C;               /* d x q: X^T theta */
     double *norms;           /* its unit norms */
@@ -130,19 +128,19 @@ static size_t lay_out(solver *s, const go_data *data, const go_task *task, char 
     TAKE(p->image, rows * q);
     TAKE(s->before, rows * q);
     TAKE(s->guess, rows * q);
-    TAKE(s->samples, n * q);
     TAKE(p->Z, n * q);
     if (!gram) {
         TAKE(s->Y, n * q);
         TAKE(s->w, n);
         TAKE(p->theta, n * q);
     }
-    if (quadratic && data->weight && !gram)
+    if (quadratic && data->weight && !gram) {
         TAKE(s->row_scale, n);
+        TAKE(s->samples, n * q);
+    }
     if (!quadratic && data->intercept)
         TAKE(p->balanced, n * q);
-    if (data->kind == GO_DENSE_F32)
-        TAKE(s->converted, most(CONVERTED, most(data->n, data->d)));
+    TAKE(s->converted, go_converted(data));
     TAKE(p->past_B, (GO_ANDERSON + 1) * (quadratic ? (gram_rows < rows ? gram_rows : rows) * q : 1) + rows);
     TAKE(p->past_C, (GO_ANDERSON + 1) * (quadratic ? (gram_rows < rows ? gram_rows : rows) * q : 1));
     TAKE(p->system, 2 * system * system + 4 * system);
@@ -158,116 +156,7 @@ size_t go_workspace(const go_data *data, const go_task *task)
     return lay_out(&s, data, task, NULL) + 64;
 }
 
-/* ---- Data ------------------------------------------------------------------------------------------------------- */
-
-static ptrdiff_t sparse_number(const void *numbers, int wide, ptrdiff_t at)
-{
-    return wide ? (ptrdiff_t)((const long long *)numbers)[at] : ((const int *)numbers)[at];
-}
-
-/* Column j as the working set has it: centered, scaled, times the square roots of the sample weights. */
-static void gather(const solver *s, int j, double *column)
-{
-    const go_data *data = s->data;
-    int n = data->n;
-    ptrdiff_t between = data->by_rows ? data->stride : 1, first = data->by_rows ? j : j * data->stride;
-    if (data->kind == GO_DENSE_F64 || data->kind == GO_GRAM) {
-        const double *x = (const double *)data->X + first;
-        for (int i = 0; i < n; i++)
-            column[i] = x[i * between];
-    } else if (data->kind == GO_DENSE_F32) {
-        const float *x = (const float *)data->X + first;
-        for (int i = 0; i < n; i++)
-            column[i] = x[i * between];
-    } else {
-        ptrdiff_t from = sparse_number(data->start, data->wide, j), to = sparse_number(data->start, data->wide, j + 1);
-        memset(column, 0, (size_t)n * sizeof *column);
-        for (ptrdiff_t e = from; e < to; e++) {
-            double x = data->kind == GO_CSC_F64 ? ((const double *)data->X)[e] : ((const float *)data->X)[e];
-            column[sparse_number(data->index, data->wide, e)] += x;
-        }
-    }
-    double mean = data->mean ? data->mean[j] : 0.0, factor = data->scale ? 1.0 / data->scale[j] : 1.0;
-    if (data->mean || data->scale)
-        for (int i = 0; i < n; i++)
-            column[i] = (column[i] - mean) * factor;
-    if (s->row_scale)
-        for (int i = 0; i < n; i++)
-            column[i] *= s->row_scale[i];
-}
-
-/* C = X^T T in single precision: a piece at a time becomes double, so that sums are in double precision. */
-static void single_products(const solver *s, const double *T)
-{
-    const go_data *data = s->data;
-    int n = data->n, d = data->d, q = data->q, lines = data->by_rows ? n : d, length = data->by_rows ? d : n;
-    int piece = most(1, CONVERTED / most(length, 1));
-    for (int first = 0; first < lines; first += piece) {
-        int count = lines - first < piece ? lines - first : piece;
-        for (int a = 0; a < count; a++) {
-            const float *line = (const float *)data->X + (first + a) * data->stride;
-            double *to = s->converted + (size_t)a * length;
-            for (int i = 0; i < length; i++)
-                to[i] = line[i];
-        }
-        if (data->by_rows)
-            go_multiply(s->p.blas, q, d, count, T + (size_t)first * q, s->converted, d, 1, first ? 1.0 : 0.0, s->C);
-        else
-            go_multiply(s->p.blas, q, count, n, T, s->converted, n, 0, 0.0, s->C + (size_t)first * q);
-    }
-}
-
-/* C = X^T T for sparse columns. */
-static void sparse_products(const solver *s, const double *T)
-{
-    const go_data *data = s->data;
-    int q = data->q;
-    for (int j = 0; j < data->d; j++) {
-        ptrdiff_t from = sparse_number(data->start, data->wide, j), to = sparse_number(data->start, data->wide, j + 1);
-        double *c = s->C + (size_t)j * q;
-        memset(c, 0, (size_t)q * sizeof *c);
-        for (ptrdiff_t e = from; e < to; e++) {
-            double x = data->kind == GO_CSC_F64 ? ((const double *)data->X)[e] : ((const float *)data->X)[e];
-            const double *t = T + sparse_number(data->index, data->wide, e) * q;
-            for (int k = 0; k < q; k++)
-                c[k] += x * t[k];
-        }
-    }
-}
-
-/* C = X^T theta for all columns, centered and scaled: x_j^T theta less mean_j sum(theta), over scale_j. */
-static void correlate_all(solver *s, const double *theta)
-{
-    const go_data *data = s->data;
-    int n = data->n, d = data->d, q = data->q;
-    if (s->row_scale) {
-        for (int i = 0; i < n; i++)
-            for (int k = 0; k < q; k++)
-                s->samples[(size_t)i * q + k] = s->row_scale[i] * theta[(size_t)i * q + k];
-        theta = s->samples;
-    }
-    if (data->kind == GO_CSC_F64 || data->kind == GO_CSC_F32)
-        sparse_products(s, theta);
-    else if (data->kind == GO_DENSE_F32)
-        single_products(s, theta);
-    else
-        go_multiply(s->p.blas, q, d, n, theta, data->X, (int)data->stride, data->by_rows, 0.0, s->C);
-    if (data->mean) {
-        memset(s->sums, 0, (size_t)q * sizeof *s->sums);
-        for (int i = 0; i < n; i++)
-            for (int k = 0; k < q; k++)
-                s->sums[k] += theta[(size_t)i * q + k];
-    }
-    if (data->mean)
-        for (int j = 0; j < data->d; j++)
-            for (int k = 0; k < q; k++)
-                s->C[(size_t)j * q + k] -= data->mean[j] * s->sums[k];
-    if (data->scale)
-        for (int j = 0; j < data->d; j++)
-            for (int k = 0; k < q; k++)
-                s->C[(size_t)j * q + k] /= data->scale[j];
-    s->passes += 1.0;
-}
+/* ---- Where the whole problem stands ------------------------------------------------------------------------------ */
 
 /* Targets as the kernel has them: for a quadratic loss centered, and times the roots of the sample weights. */
 static void adopt_targets(solver *s)
@@ -292,8 +181,6 @@ static void adopt_targets(solver *s)
             s->Y[(size_t)i * q + k] = factor * (data->Y[(size_t)i * q + k] - s->center[k]);
         }
 }
-
-/* ---- Where the whole problem stands ------------------------------------------------------------------------------ */
 
 /* Loss, residual and correlations of all units at p.B. */
 static void refresh(solver *s)
@@ -324,7 +211,14 @@ static void refresh(solver *s)
             p->loss->balance(n, q, p->balanced, p->Y, p->w, p->Z);
             theta = p->balanced;
         }
-        correlate_all(s, theta);
+        if (s->row_scale) {
+            for (int i = 0; i < n; i++)
+                for (int k = 0; k < q; k++)
+                    s->samples[(size_t)i * q + k] = s->row_scale[i] * theta[(size_t)i * q + k];
+            theta = s->samples;
+        }
+        go_correlate_all(data, p->blas, theta, s->sums, s->converted, s->C);
+        s->passes += 1.0;
     }
     go_unit_norms(data->n_units, data->unit_start, q, s->C, s->norms);
 }
@@ -371,7 +265,7 @@ static int join(solver *s, int unit)
     for (int r = 0; r < size; r++) {
         int row = p->rows + r;
         s->feature[row] = first + r;
-        gather(s, first + r, p->A + (size_t)row * p->n);
+        go_gather(s->data, first + r, s->row_scale, p->A + (size_t)row * p->n);
         memset(p->B + (size_t)row * q, 0, (size_t)q * sizeof *p->B);
         memset(s->before + (size_t)row * q, 0, (size_t)q * sizeof *s->before);
     }
@@ -561,10 +455,7 @@ static go_goal inner_goal(const solver *s, const choice *c, double goal, double 
     double tight = (c->everything ? 0.9 : 0.3) * goal;
     if (c->violators == 0 && !c->everything && c->inner_gap <= 1.2 * tight)
         tight *= c->relative; /* so accurate it was already, and yet the gap of the whole problem is too large */
-    double density = 1.0;
-    if (s->data->kind == GO_CSC_F64 || s->data->kind == GO_CSC_F32)
-        density = (double)sparse_number(s->data->start, s->data->wide, s->data->d) / ((double)p->n * s->data->d);
-    double round_cost = 2.0 * density * p->n * s->data->d * p->q + ROUND_OVERHEAD;
+    double round_cost = 2.0 * go_density(s->data) * p->n * s->data->d * p->q + ROUND_OVERHEAD;
     double step_cost = (p->G ? 2.0 * p->rows : 4.0 * p->n) * p->rows * p->q + 500.0;
     double loose = c->relative * gap > tight ? c->relative * gap : tight;
     return (go_goal){tight, loose, c->cut ? 0 : (int)(round_cost / step_cost), steps_left};
