@@ -32,9 +32,9 @@ def source_stamp() -> str:
 
 
 def library_name() -> str:
-    """What the library is called beside the package."""
+    """What the library is called beside the package; with a dot more than a module, which it is not."""
     platform = os.environ.get("_PYTHON_HOST_PLATFORM", sysconfig.get_platform())
-    return "_kernel" + {"win": ".dll", "mac": ".dylib"}.get(platform[:3], ".so")
+    return "_kernel.native" + {"win": ".dll", "mac": ".dylib"}.get(platform[:3], ".so")
 
 
 def compile_kernel(target: Path) -> None:

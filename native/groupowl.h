@@ -108,6 +108,31 @@ GO_EXPORT size_t go_workspace(const go_data *data, const go_task *task);
 /* The number of solves that were run; if `size` is too small, minus the bytes that are needed, and nothing is done. */
 GO_EXPORT ptrdiff_t go_solve(const go_data *data, const go_task *task, const go_blas *blas, void *work, size_t size);
 
+/* ---- Certificates (certificate.c) -------------------------------------------------------------------------------- */
+
+/* Squared loss of dense or sparse data; Y is centered already where there is an intercept. */
+typedef struct {
+    const double *lam;             /* n_units */
+    const double *norms;           /* d: norms of the columns */
+    const double *rounding_norms;  /* d: of the numbers that are really multiplied */
+    double y_norm;                 /* norm of the targets, with what was taken off them */
+    int n_rows;                    /* non-zero rows of B, ascending */
+    const int *row;
+    const double *B;
+    /* results */
+    double *theta;                 /* (n, q), not scaled */
+    double *products;              /* (d, q): X^T theta */
+    double *correlations;          /* n_units: their norms */
+    double *excess;                /* d: memory */
+    double loss, primal, dual, gap, rounding;
+    double gauge, scale;           /* scale * theta is feasible */
+    double product, square, norm;  /* <theta, Y>, sum of theta^2 / w, its root */
+    double reach;
+} go_certificate;
+
+GO_EXPORT size_t go_certificate_workspace(const go_data *data);
+GO_EXPORT void go_certify(const go_data *data, go_certificate *certificate, const go_blas *blas, void *work);
+
 /* ---- The norm (norm.c): twins of groupowl.norm.kernels, usable on their own ------------------------------------- */
 
 GO_EXPORT void go_unit_norms(int n_units, const int *start, int q, const double *B, double *norms);

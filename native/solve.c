@@ -8,9 +8,6 @@
 #include <math.h>
 #include <string.h>
 #include <time.h>
-#ifdef GO_TRACE
-#include <stdio.h>
-#endif
 
 /* So few units are a working set as a whole. */
 #define FEW_UNITS 40
@@ -545,9 +542,6 @@ static int solve_one(solver *s, double goal, double *gap_found, int *steps_found
         p->newton_size = c.cut ? 0 : s->newton_size;
         double *guess = round == 0 ? extrapolated(s) : NULL;
         int found = go_minimize(p, inner_goal(s, &c, goal, gap, s->task->max_steps - steps), guess);
-#ifdef GO_TRACE
-        fprintf(stderr, "  gap %.2e viol %d rows %d G %d goal %.1e/%.1e/%d -> steps %d gap %.2e found %d\n", gap/goal, c.violators, p->rows, p->G!=NULL, inner_goal(s, &c, goal, gap, 0).tight/goal, inner_goal(s, &c, goal, gap, 0).loose/goal, inner_goal(s, &c, goal, gap, 0).free_steps, p->steps, p->gap/goal, found);
-#endif
         steps += p->steps;
         c.inner_gap = p->gap;
         c.last_gap = gap;

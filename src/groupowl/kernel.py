@@ -16,12 +16,15 @@ from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_ss
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from ._typing import FloatArray, IndexArray
+
+IntArray: TypeAlias = npt.NDArray[np.intc]
 
 #: What ended a solve, by its number in ``native/groupowl.h``.
 STATUSES = ("converged", "max_steps", "gave_up", "interrupted", "no_room", "not_run")
@@ -55,6 +58,16 @@ class _Task(Structure):
         ("init_row", c_void_p), ("init_B", c_void_p), ("init_intercept", c_void_p), ("room", c_int),
         ("first", c_void_p), ("row", c_void_p), ("B", c_void_p), ("intercept", c_void_p), ("gap", c_void_p),
         ("passes", c_void_p), ("steps", c_void_p), ("status", c_void_p),
+    ]  # fmt: skip
+
+
+class _Certificate(Structure):
+    _fields_ = [
+        ("lam", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("y_norm", c_double), ("n_rows", c_int),
+        ("row", c_void_p), ("B", c_void_p), ("theta", c_void_p), ("products", c_void_p), ("correlations", c_void_p),
+        ("excess", c_void_p), ("loss", c_double), ("primal", c_double), ("dual", c_double), ("gap", c_double),
+        ("rounding", c_double), ("gauge", c_double), ("scale", c_double), ("product", c_double), ("square", c_double),
+        ("norm", c_double), ("reach", c_double),
     ]  # fmt: skip
 
 
@@ -118,7 +131,7 @@ def _found() -> tuple[KernelInfo, Any]:
     """What is known about the kernel, and the library or None."""
     if os.environ.get("GROUPOWL_KERNEL", "").lower() == "numpy":
         return KernelInfo("numpy", reason="GROUPOWL_KERNEL=numpy switches the compiled kernel off"), None
-    paths = [path for path in sorted(_FOLDER.glob("_kernel.*")) if path.suffix in (".so", ".dylib", ".dll")]
+    paths = sorted(_FOLDER.glob("_kernel.native.*"))
     if "GROUPOWL_KERNEL_LIBRARY" in os.environ:  # another build of it: with sanitizers, for tests
         paths = [Path(os.environ["GROUPOWL_KERNEL_LIBRARY"])]
     if not paths:
@@ -140,7 +153,7 @@ def _opened(path: str) -> Any:
     """The library with its functions declared, and SciPy's BLAS as a structure that it takes."""
     from scipy.linalg import cython_blas, cython_lapack
 
-    library = ctypes.CDLL(path)
+    library: Any = ctypes.CDLL(path)
     library.go_stamp.restype = library.go_compiler.restype = c_char_p
     library.go_loss_squared.restype = library.go_loss_multinomial.restype = c_void_p
     library.go_workspace.restype = c_size_t
@@ -153,6 +166,10 @@ def _opened(path: str) -> Any:
     library.go_owl_value.argtypes = library.go_owl_gauge.argtypes = [c_int, c_void_p, c_void_p, c_void_p]
     library.go_owl_prox.argtypes = [c_int, c_void_p, c_void_p, c_double, c_void_p, c_void_p, c_void_p, c_void_p]
     library.go_kkt_units.argtypes = [c_int, c_void_p, c_void_p, c_void_p, c_void_p]
+    library.go_certificate_workspace.restype = c_size_t
+    library.go_certificate_workspace.argtypes = [POINTER(_Data)]
+    library.go_certify.restype = None
+    library.go_certify.argtypes = [POINTER(_Data), POINTER(_Certificate), POINTER(_Blas), c_void_p]
     library.go_column_sums.argtypes = [POINTER(_Data), c_void_p, c_void_p]
     library.blas = _Blas(
         *(_pointer(cython_blas, name) for name in ("dgemm", "dgemv", "dsyrk")),
@@ -264,6 +281,11 @@ def _set_dense(data: _Data, X: Any) -> Any:
     return X
 
 
+def _csc(X: Any) -> Any:
+    """Sparse columns of double or single precision; a copy only where X is something else."""
+    return X.tocsc() if X.dtype in (np.float64, np.float32) else X.tocsc().astype(np.float64)
+
+
 class KernelData:
     """Data of a problem as the kernel takes them, made once for many solves.
 
@@ -298,7 +320,7 @@ class KernelData:
     ) -> None:
         data = self.struct = _Data()
         if sp.issparse(X):
-            X = X.tocsc() if X.dtype in (np.float64, np.float32) else X.tocsc().astype(np.float64)
+            X = _csc(X)
             data.n, data.d = X.shape
             data.kind = _CSC_F64 if X.dtype == np.float64 else _CSC_F32
             data.wide = X.indptr.dtype == np.int64
@@ -348,18 +370,18 @@ class Proposal:
     squared loss these are the means of the targets.
     """
 
-    first: IndexArray  # rows of solve k are first[k] to first[k + 1] - 1
-    row: IndexArray
+    first: IntArray  # rows of solve k are first[k] to first[k + 1] - 1
+    row: IntArray
     values: FloatArray  # (rows, q)
     intercept: FloatArray  # (n_lam, q)
     gap: FloatArray
     passes: FloatArray
-    steps: IndexArray
-    status: IndexArray  # numbers of STATUSES
+    steps: IntArray
+    status: IntArray  # numbers of STATUSES
     n_rows: int
     n_run: int  # solves that were run
 
-    def support(self, k: int) -> IndexArray:
+    def support(self, k: int) -> IntArray:
         """Non-zero rows of solve ``k``."""
         return self.row[self.first[k] : self.first[k + 1]]
 
@@ -370,18 +392,33 @@ class Proposal:
         return B
 
 
+class _Buffer:
+    """Memory for the kernel."""
+
+    def __init__(self, size: int) -> None:
+        self.array = np.empty(size, dtype=np.uint8)
+        self.address, self.size = _own_address(self.array) if size else 0, size
+
+
 class _Memory(threading.local):
-    """The workspace of this thread, kept for its next solve."""
+    """The workspace of this thread between solves; a solve within the callback of another one finds none."""
 
     def __init__(self) -> None:
-        self.buffer, self.address, self.size = np.empty(0, dtype=np.uint8), 0, 0
+        self.nothing = _Buffer(0)
+        self.kept = [self.nothing]
 
-    def of_size(self, size: int) -> Any:
-        """Memory of this size, which becomes the thread's if it is not too large to be kept."""
-        buffer = np.empty(size, dtype=np.uint8)
-        if size <= _KEPT_BYTES:
-            self.buffer, self.address, self.size = buffer, _own_address(buffer), size
+    def __enter__(self) -> _Buffer:
+        buffer = self.kept[-1]
+        self.kept.append(self.nothing)
         return buffer
+
+    def __exit__(self, *_: object) -> None:
+        self.kept.pop()
+
+    def keep(self, buffer: _Buffer) -> None:
+        """Keep a buffer for the next solve of this depth, if it is not too large."""
+        if buffer.size <= _KEPT_BYTES:
+            self.kept[-2] = buffer
 
 
 _memory = _Memory()
@@ -427,7 +464,7 @@ def solve(
     gram_capacity = min(capacity, int((_MOST_BYTES / 8) ** 0.5))
     if struct.kind != _GRAM:
         gram_capacity = min(gram_capacity, 4 * struct.n)
-    room = n_lam * capacity
+    room = min(n_lam * capacity, 2**31 - 1)
     # Two arrays for all results, and their addresses taken once: with small problems that is what takes time.
     floats = np.empty(n_lam * (q + 3) + room * q)
     integers = np.empty(3 * n_lam + 1 + room, dtype=np.intc)
@@ -451,11 +488,12 @@ def solve(
     if interrupted is not None:
         ask = _Interrupted(_guarded(interrupted, raised))
         task.interrupted = ctypes.cast(ask, c_void_p)
-    memory = _memory
-    n_run = library.go_solve(struct, task, library.blas, memory.address, memory.size)
-    if n_run < 0:  # it needs so many bytes
-        work = memory.of_size(-n_run)
-        n_run = library.go_solve(struct, task, library.blas, _own_address(work), len(work))
+    with _memory as memory:
+        n_run = library.go_solve(struct, task, library.blas, memory.address, memory.size)
+        if n_run < 0:  # it needs so many bytes
+            memory = _Buffer(-n_run)
+            n_run = library.go_solve(struct, task, library.blas, memory.address, memory.size)
+            _memory.keep(memory)
     if raised:
         raise raised[0]
     first = integers[2 * n_lam : 3 * n_lam + 1]
@@ -485,3 +523,63 @@ def _guarded(function: Callable[[], bool], raised: list[BaseException]) -> Calla
             return 1
 
     return ask
+
+
+# Certificates --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """What certificates of squared loss are made of; ``theta`` and what belongs to it is not scaled yet."""
+
+    theta: FloatArray  # (n, q)
+    products: FloatArray  # (d, q): X^T theta
+    correlations: FloatArray  # (n_units,): their norms
+    loss: float
+    primal: float
+    dual: float
+    gap: float
+    rounding: float
+    gauge: float
+    scale: float  # scale * theta is feasible
+    product: float  # <theta, Y>
+    square: float  # sum of theta^2 / w
+    norm: float
+    reach: float
+
+
+def certify(
+    data: KernelData, lam: FloatArray, B: FloatArray, norms: FloatArray, rounding_norms: FloatArray, y_norm: float
+) -> Numbers:
+    """Twin of :meth:`groupowl.problem.Problem.certify` for squared loss, from ``B`` alone.
+
+    Parameters
+    ----------
+    data : KernelData
+        With targets that are centered where there is an intercept.
+    lam : ndarray of shape (n_units,)
+    B : ndarray of shape (d, q)
+    norms, rounding_norms : ndarray of shape (d,)
+        Those of the problem.
+    y_norm : float
+        The norm of its samples.
+    """
+    library, struct = _library(), data.struct
+    n, d, q, units = struct.n, struct.d, struct.q, struct.n_units
+    lam, norms, rounding_norms = _float(lam), _float(norms), _float(rounding_norms)
+    row = np.flatnonzero(B.any(axis=1)).astype(np.intc)
+    values = _float(B[row])
+    floats = np.empty(n * q + d * q + units + d)
+    work = np.empty(library.go_certificate_workspace(struct), dtype=np.uint8)
+    at = _own_address(floats)
+    c = _Certificate(
+        lam=_address(lam), norms=_address(norms), rounding_norms=_address(rounding_norms), y_norm=y_norm,
+        n_rows=len(row), row=_address(row), B=_address(values), theta=at, products=at + 8 * n * q,
+        correlations=at + 8 * (n + d) * q, excess=at + 8 * ((n + d) * q + units),
+    )  # fmt: skip
+    library.go_certify(struct, c, library.blas, _own_address(work))
+    return Numbers(
+        floats[: n * q].reshape(n, q), floats[n * q : (n + d) * q].reshape(d, q),
+        floats[(n + d) * q : (n + d) * q + units], c.loss, c.primal, c.dual, c.gap, c.rounding, c.gauge, c.scale,
+        c.product, c.square, c.norm, c.reach,
+    )  # fmt: skip

@@ -27,7 +27,7 @@ def compiled(folder: Path) -> Path:
     sys.path.insert(0, str(ROOT))
     from hatch_build import SOURCES, source_stamp
 
-    target = folder / "_kernel.so"
+    target = folder / "_kernel.native.so"
     sources = [str(path) for path in sorted(SOURCES.glob("*.c"))]
     command = [os.environ.get("CC", "cc"), *FLAGS, f'-DGO_STAMP="{source_stamp()}"', "-o", str(target), *sources, "-lm"]
     subprocess.run(command, check=True)
@@ -126,7 +126,8 @@ def checked(rng) -> str:
     alphas = top * np.geomspace(1.01, 10.0 ** rng.uniform(-3, 0), int(rng.integers(1, 12)))
     goal = problem.goal(10.0 ** rng.uniform(-8, -3))
     start = None if rng.random() < 0.7 else rng.standard_normal((dense.shape[1], Y.shape[1]))
-    proposal = kernel.solve(data, weights, 0.9 * goal, alphas=alphas, B_init=start, max_steps=int(rng.integers(1, 2000)))
+    max_steps = int(rng.integers(1, 2000))
+    proposal = kernel.solve(data, weights, 0.9 * goal, alphas=alphas, B_init=start, max_steps=max_steps)
     for k in range(proposal.n_run):
         B = proposal.B(k)
         if not np.isfinite(B).all():

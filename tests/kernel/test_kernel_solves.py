@@ -1,4 +1,4 @@
-"""Solves and paths of the compiled kernel, judged by the certificates of the problem; nothing the kernel says counts."""
+"""Solves and paths of the compiled kernel, judged by the certificates of the problem."""
 
 from __future__ import annotations
 
@@ -164,9 +164,7 @@ def test_paths(loss, shape, size, fit_intercept):
     weights = weights_for(shape, d)
     problem = build_problem(X, Y, weights, loss=loss, fit_intercept=fit_intercept)
     alphas = problem.lam_max(weights) * np.geomspace(1.0, 0.05, 40)
-    data = kernel.KernelData(
-        X, Y, loss, mean=X.mean(axis=0) if fit_intercept else None, fit_intercept=fit_intercept
-    )
+    data = kernel.KernelData(X, Y, loss, mean=X.mean(axis=0) if fit_intercept else None, fit_intercept=fit_intercept)
     proposal = propose(problem, data, weights, alphas=alphas)
     again = propose(problem, data, np.outer(alphas, weights))  # the same weights, given in full
     for k, alpha in enumerate(alphas):
