@@ -20,10 +20,12 @@ BENCH_ARGS ?=
 DATA ?=
 OUT ?= results
 REPRODUCE_ARGS ?=
+# The compiled kernel beside the package; without a C compiler the stamp is made all the same, and NumPy does the work.
+KERNEL := $(VENV)/.ready-kernel
 
 .PHONY: demo reproduce test test-long test-install bench docs lint types unit clean
 
-demo: $(DEMO_READY)
+demo: $(DEMO_READY) $(KERNEL)
 	$(BIN)/groupowl demo --out demo
 
 # The paper's experiments on the data sets in a folder; make reproduce DATA=DIR REPRODUCE_ARGS="--quick" for five minutes.
@@ -42,11 +44,12 @@ types: $(TEST_READY)
 
 # One BLAS thread per test process: more of them only wait for each other. Tests on a cluster of worker processes need
 # the cores for themselves.
-unit: $(TEST_READY)
+unit: $(TEST_READY) $(KERNEL)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --ignore $(CLUSTER_TESTS)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 0 $(CLUSTER_TESTS)
 
-test-long: $(TEST_READY)
+test-long: $(TEST_READY) $(KERNEL)
+	$(BIN)/python tests/kernel/fuzz.py --minutes 10
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/edges.py --out results/edges.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/large_file.py
@@ -73,6 +76,10 @@ $(BENCH_READY): pyproject.toml harness/pyproject.toml
 	$(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -e ./harness
 	$(PYTHON) -m venv --clear $(ADELIE_VENV)
 	$(ADELIE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench-adelie]' -e ./harness
+	@touch $@
+
+$(KERNEL): $(wildcard native/*) hatch_build.py | $(BIN)/python
+	$(BIN)/python hatch_build.py
 	@touch $@
 
 $(BIN)/python:

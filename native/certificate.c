@@ -1,0 +1,125 @@
+/* The certificate of coefficients for squared loss: a transcription of Problem.certify and what it calls
+ * (groupowl/problem/problem.py), from B alone, with the same formulas and the same allowance for rounding. That function
+ * is the definition; this one is compared with it in every test and campaign, and `verify` never uses it. */
+#include "groupowl.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Columns that are gathered at a time. */
+#define GATHERED 32
+
+size_t go_certificate_workspace(const go_data *data)
+{
+    size_t doubles = (size_t)data->n * GATHERED + (size_t)data->q + (size_t)data->n_units + go_converted(data);
+    return doubles * sizeof(double) + 2 * (size_t)data->n_units * sizeof(int);
+}
+
+/* For each unit, the root of the sum of the squares of one value per row. */
+static double length_of(const go_data *data, int unit, const double *values)
+{
+    if (!data->unit_start)
+        return values[unit];
+    double sum = 0.0;
+    for (int j = data->unit_start[unit]; j < data->unit_start[unit + 1]; j++)
+        sum += values[j] * values[j];
+    return sqrt(sum);
+}
+
+/* Take the weighted mean off each column of theta: the exact effect of the best intercept. sums: q */
+static void balance(const go_data *data, double *theta, double *sums)
+{
+    int n = data->n, q = data->q;
+    double total = 0.0;
+    memset(sums, 0, (size_t)q * sizeof *sums);
+    for (int i = 0; i < n; i++) {
+        total += data->weight ? data->weight[i] : 1.0;
+        for (int k = 0; k < q; k++)
+            sums[k] += theta[(size_t)i * q + k];
+    }
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < q; k++)
+            theta[(size_t)i * q + k] -= (data->weight ? data->weight[i] : 1.0) * (sums[k] / total);
+}
+
+/* The loss, theta = w (Y - X B), and its sums over samples. */
+static void set_residual(const go_data *data, go_certificate *c, const go_blas *blas, double *gathered, double *sums)
+{
+    int n = data->n, q = data->q;
+    memset(c->theta, 0, (size_t)n * q * sizeof *c->theta);
+    for (int first = 0; first < c->n_rows; first += GATHERED) {
+        int count = c->n_rows - first < GATHERED ? c->n_rows - first : GATHERED;
+        for (int r = 0; r < count; r++)
+            go_gather(data, c->row[first + r], NULL, gathered + (size_t)r * n);
+        go_multiply(blas, q, n, count, c->B + (size_t)first * q, gathered, n, 1, 1.0, c->theta);
+    }
+    c->loss = c->product = c->square = 0.0;
+    for (int i = 0; i < n; i++) {
+        double w = data->weight ? data->weight[i] : 1.0;
+        for (int k = 0; k < q; k++) {
+            size_t at = (size_t)i * q + k;
+            double residual = data->Y[at] - c->theta[at];
+            c->theta[at] = w * residual;
+            c->loss += 0.5 * w * residual * residual;
+        }
+    }
+    if (data->intercept)
+        balance(data, c->theta, sums);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < q; k++) {
+            size_t at = (size_t)i * q + k;
+            c->product += c->theta[at] * data->Y[at];
+            c->square += c->theta[at] * c->theta[at] / (data->weight ? data->weight[i] : 1.0);
+        }
+    c->norm = sqrt(c->square);
+}
+
+void go_certify(const go_data *data, go_certificate *c, const go_blas *blas, void *work)
+{
+    int d = data->d, q = data->q, n_units = data->n_units;
+    double *gathered = work, *sums = gathered + (size_t)data->n * GATHERED, *padded = sums + q;
+    double *converted = padded + n_units;
+    int *order = (int *)(converted + go_converted(data));
+    set_residual(data, c, blas, gathered, sums);
+    go_correlate_all(data, blas, c->theta, sums, converted, c->products);
+    go_unit_norms(n_units, data->unit_start, q, c->products, c->correlations);
+
+    /* reach: bound on the norms of targets and predictor; J(B), by the norms of all units */
+    double *norms = padded;
+    c->reach = c->y_norm;
+    memset(norms, 0, (size_t)n_units * sizeof *norms);
+    for (int r = 0, unit = 0; r < c->n_rows; r++) { /* rows ascend */
+        double square = go_dot((size_t)q, c->B + (size_t)r * q, c->B + (size_t)r * q);
+        c->reach += c->rounding_norms[c->row[r]] * sqrt(square);
+        while (data->unit_start && data->unit_start[unit + 1] <= c->row[r])
+            unit++;
+        norms[data->unit_start ? unit : c->row[r]] += square;
+    }
+    for (int u = 0; u < n_units; u++)
+        norms[u] = sqrt(norms[u]);
+    c->primal = c->loss + go_owl_value(n_units, norms, c->lam, order);
+
+    /* scaled into the dual ball; correlations may be too small by rounding where centering cancels */
+    double slack = 8.0 * DBL_EPSILON * sqrt((double)data->n) * c->norm;
+    for (int j = 0; j < d; j++)
+        c->excess[j] = c->rounding_norms[j] - c->norms[j];
+    for (int u = 0; u < n_units; u++)
+        padded[u] = c->correlations[u] + slack * length_of(data, u, c->excess);
+    c->gauge = go_owl_gauge(n_units, padded, c->lam, order);
+    double limit = c->gauge > 0.0 ? 1.0 / c->gauge : INFINITY;
+    c->scale = 1.0;
+    if (c->square > 0.0) {
+        double best = c->product / c->square;
+        c->scale = best > limit ? limit : best < -limit ? -limit : best;
+    }
+    if (c->gauge <= 1.0 && c->n_rows == 0) { /* the null model is optimal, and there is no difference to round */
+        c->dual = c->primal;
+        c->gap = c->rounding = 0.0;
+        return;
+    }
+    c->dual = c->scale * c->product - 0.5 * c->scale * c->scale * c->square;
+    double slope = fabs(c->scale) * c->norm + c->norm;
+    c->rounding = 64.0 * DBL_EPSILON * (fabs(c->primal) + fabs(c->dual)) + 8.0 * DBL_EPSILON * slope * c->reach;
+    c->gap = (c->primal > c->dual ? c->primal - c->dual : 0.0) + c->rounding;
+}

@@ -1,0 +1,218 @@
+/* The compiled kernel of groupowl: it proposes coefficients, Python proves what they are worth.
+ *
+ * One call is one solve, or one path of many weights, of
+ *
+ *     F(X B + b0) + sum_i lam_i ||B_[i]||,      lam non-increasing, B_[i] the unit with the i-th largest norm,
+ *
+ * with X in memory (or squared loss by its sufficient statistics). Nothing here is believed: a fault costs time, never
+ * a wrong proof. No global state, no allocation: all memory is the caller's. BLAS and LAPACK are handed in.
+ *
+ * Arrays have a row per feature (coefficients, correlations) or per sample (targets, residuals) of `q` numbers each, one
+ * row after the other; matrices of columns of X are stored by columns. theta = -grad F always (a "residual"). A unit of
+ * the penalty is one row of coefficients, or several that follow each other.
+ */
+#ifndef GROUPOWL_H
+#define GROUPOWL_H
+
+#include <stddef.h>
+
+#if defined(_WIN32)
+#define GO_EXPORT __declspec(dllexport)
+#else
+#define GO_EXPORT __attribute__((visibility("default")))
+#endif
+
+/* ---- What the caller hands in --------------------------------------------------------------------------------- */
+
+typedef struct {
+    void (*dgemm)(char *, char *, int *, int *, int *, double *, double *, int *, double *, int *, double *, double *,
+                  int *);
+    void (*dgemv)(char *, int *, int *, double *, double *, int *, double *, int *, double *, double *, int *);
+    void (*dsyrk)(char *, char *, int *, int *, double *, double *, int *, double *, double *, int *);
+    void (*dpotrf)(char *, int *, double *, int *, int *);
+    void (*dpotrs)(char *, int *, int *, double *, int *, double *, int *, int *);
+} go_blas;
+
+/* A loss F(Z) = sum_i w_i f_i(Z_i); see losses.c. */
+typedef struct {
+    double curvature; /* bound on the second derivatives of f_i */
+    int quadratic;    /* F(Z) = 1/2 ||Y - Z||^2 with weights 1: Gram matrices serve */
+    /* F(Z), and theta = -grad F(Z) */
+    double (*evaluate)(int n, int q, const double *Z, const double *Y, const double *w, double *theta);
+    /* D(scale * theta) = -F*(-scale * theta), minus infinity outside of its domain */
+    double (*dual)(int n, int q, const double *theta, double scale, const double *Y, const double *w);
+    /* theta moved inside the domain so that each column sums to zero, as an intercept asks; work: 2 q */
+    void (*balance)(int n, int q, double *theta, const double *Y, const double *w, double *work);
+    /* intercept of the model without features */
+    void (*null_intercept)(int n, int q, const double *Y, const double *w, double *intercept);
+} go_loss;
+
+enum { GO_DENSE_F64, GO_DENSE_F32, GO_CSC_F64, GO_CSC_F32, GO_GRAM };
+
+/* The data. Column j of the problem is (x_j - mean_j) / scale_j. GO_GRAM: X is the Gram matrix (d, d), Y is X^T Y
+ * (d, q), y_square is ||Y||^2, n = d, and nothing else is given. */
+typedef struct {
+    int n, d, q;
+    int kind;
+    int by_rows;            /* dense: whether rows are contiguous, not columns */
+    ptrdiff_t stride;       /* dense: elements between two rows (by_rows) or columns */
+    const void *X;          /* dense, or the non-zero entries */
+    const void *start;      /* sparse: where columns begin, d + 1 numbers of int32, or int64 if wide */
+    const void *index;      /* sparse: their samples */
+    int wide;
+    const double *mean;     /* d, or NULL for 0 */
+    const double *scale;    /* d, or NULL for 1 */
+    const double *Y;        /* (n, q), rows contiguous */
+    const double *weight;   /* n positive sample weights, or NULL for 1 */
+    double y_square;
+    int intercept;          /* columns must be centered by their weighted mean then */
+    int n_units;
+    const int *unit_start;  /* n_units + 1 rows, or NULL: every row is a unit */
+    const go_loss *loss;
+} go_data;
+
+enum { GO_CONVERGED, GO_MAX_STEPS, GO_GAVE_UP, GO_INTERRUPTED, GO_NO_ROOM, GO_NOT_RUN };
+
+/* One solve or a path of several, from the first weights to the last, each from the solution before. */
+typedef struct {
+    int n_lam;
+    const double *lam;      /* (n_lam, n_units), or (n_units) if alpha is given */
+    const double *alpha;    /* n_lam factors of lam, or NULL */
+    const double *goal;     /* n_lam: gap to reach */
+    int max_steps;          /* of each solve */
+    int capacity;           /* most rows of a working set */
+    int gram_capacity;      /* most rows whose Gram matrix is kept */
+    int (*interrupted)(void); /* called every 50 ms at most; not zero: stop. May be NULL */
+    int n_init;             /* rows of the start */
+    const int *init_row;
+    const double *init_B;   /* (n_init, q) */
+    const double *init_intercept; /* q, or NULL for that of the null model */
+    /* results */
+    int room;               /* rows that fit into row and B, over all solves */
+    int *first;             /* n_lam + 1: rows of solve k are first[k] .. first[k + 1] - 1 */
+    int *row;               /* (room) which rows are not zero */
+    double *B;              /* (room, q) their coefficients, of the columns as they are above */
+    double *intercept;      /* (n_lam, q), of these columns */
+    double *gap;            /* n_lam: estimates, not proofs */
+    double *passes;         /* n_lam: products with all of X */
+    int *steps;             /* n_lam */
+    int *status;            /* n_lam */
+} go_task;
+
+GO_EXPORT const char *go_stamp(void);
+GO_EXPORT const char *go_compiler(void);
+GO_EXPORT const go_loss *go_loss_squared(void);
+GO_EXPORT const go_loss *go_loss_multinomial(void);
+/* Bytes of memory that a task needs. */
+GO_EXPORT size_t go_workspace(const go_data *data, const go_task *task);
+/* The number of solves that were run; if `size` is too small, minus the bytes that are needed, and nothing is done. */
+GO_EXPORT ptrdiff_t go_solve(const go_data *data, const go_task *task, const go_blas *blas, void *work, size_t size);
+
+/* ---- Certificates (certificate.c) -------------------------------------------------------------------------------- */
+
+/* Squared loss of dense or sparse data; Y is centered already where there is an intercept. */
+typedef struct {
+    const double *lam;             /* n_units */
+    const double *norms;           /* d: norms of the columns */
+    const double *rounding_norms;  /* d: of the numbers that are really multiplied */
+    double y_norm;                 /* norm of the targets, with what was taken off them */
+    int n_rows;                    /* non-zero rows of B, ascending */
+    const int *row;
+    const double *B;
+    /* results */
+    double *theta;                 /* (n, q), not scaled */
+    double *products;              /* (d, q): X^T theta */
+    double *correlations;          /* n_units: their norms */
+    double *excess;                /* d: memory */
+    double loss, primal, dual, gap, rounding;
+    double gauge, scale;           /* scale * theta is feasible */
+    double product, square, norm;  /* <theta, Y>, sum of theta^2 / w, its root */
+    double reach;
+} go_certificate;
+
+GO_EXPORT size_t go_certificate_workspace(const go_data *data);
+GO_EXPORT void go_certify(const go_data *data, go_certificate *certificate, const go_blas *blas, void *work);
+
+/* ---- The norm (norm.c): twins of groupowl.norm.kernels, usable on their own ------------------------------------- */
+
+GO_EXPORT void go_unit_norms(int n_units, const int *start, int q, const double *B, double *norms);
+GO_EXPORT double go_owl_value(int n, const double *norms, const double *lam, int *work);     /* work: 2 n */
+GO_EXPORT double go_owl_gauge(int n, const double *norms, const double *lam, int *work);     /* work: 2 n */
+/* order: any order of 0 .. n - 1, better one that is nearly right; it is sorted. work: n, blocks: n */
+GO_EXPORT double go_owl_prox(int n, const double *norms, const double *lam, double step, int *order, int *work,
+                             double *blocks, double *shrunk);
+/* Units that could be non-zero if `values` were the correlations at the optimum: their number, and which. */
+GO_EXPORT int go_kkt_units(int n, const double *values, const double *lam, int *units, int *work); /* work: n */
+
+void go_sort_falling(int n, const double *key, int *order, int *work);
+/* Pool neighbors of a sequence to a non-increasing one; `weights` may be NULL for 1. work: n, blocks: n */
+void go_pool(int n, double *values, const double *weights, int *work, double *blocks);
+
+/* ---- The data (data.c) ------------------------------------------------------------------------------------------- */
+
+/* Weighted sums of the columns and of their squares in one pass over dense X; whether all entries are finite. */
+GO_EXPORT int go_column_sums(const go_data *data, double *sums, double *squares);
+
+double go_density(const go_data *data);
+void go_gather(const go_data *data, int j, const double *row_scale, double *column);
+size_t go_converted(const go_data *data);
+/* sums: q, converted: go_converted(data) */
+void go_correlate_all(const go_data *data, const go_blas *blas, const double *theta, double *sums, double *converted,
+                      double *C);
+void go_multiply(const go_blas *blas, int q, int columns, int depth, const double *T, const double *X, int ld,
+                 int by_lines, double add, double *out);
+double go_dot(size_t n, const double *a, const double *b);
+
+/* ---- The problem on a working set (inner.c) ---------------------------------------------------------------------- */
+
+typedef struct {
+    double tight;   /* gap at which to stop */
+    double loose;   /* gap at which to stop after free_steps */
+    int free_steps;
+    int max_steps;
+} go_goal;
+
+typedef struct {
+    const go_blas *blas;
+    const go_loss *loss;
+    int n, q;
+    int fixed;              /* leading rows without penalty: 1 with an intercept, else 0 */
+    int rows, units;        /* rows in all; units of the others */
+    const int *start;       /* first row of each unit, counted after the fixed ones, or NULL */
+    const double *lam;      /* of the units */
+    double *A;              /* (n, rows) by columns */
+    double *G;              /* A^T A, columns `ldg` apart; NULL: products with A */
+    int ldg;
+    const double *Y, *w;    /* of losses that are not quadratic */
+    double *B;              /* coefficients */
+    double *C;              /* minus the gradient of the loss there */
+    double value, penalty;  /* loss and J at B */
+    double gap;
+    double lipschitz;       /* curvature for the next step, 0 if not known */
+    int steps;
+    int newton_size;        /* largest system of a Newton step; 0: no such steps */
+    int (*pause)(void *);   /* not zero: stop; called every few steps */
+    void *pause_argument;
+    /* memory */
+    double *V, *move, *image;              /* rows x q */
+    double *Z, *theta, *balanced;          /* n x q, at least 2 q */
+    double *norms, *shrunk, *blocks;       /* units */
+    int *order, *work, *pattern;           /* units, 3 x units, units */
+    double *past_B, *past_C;               /* GO_ANDERSON + 1 times rows x q */
+    double *cluster_sums;                  /* n x newton_size */
+    double *system;                        /* 2 newton_size^2 + 4 newton_size */
+} go_inner;
+
+#define GO_ANDERSON 5
+
+/* Minimize from B to the goal; `guess` (rows x q, or NULL) is the start where it is better. Not zero: gave up. */
+int go_minimize(go_inner *p, go_goal goal, double *guess);
+/* The residual of coefficients: Z = A B, theta, and the loss, for losses that are not quadratic. */
+double go_evaluate(go_inner *p, const double *B, double *theta);
+void go_predict(const go_inner *p, const double *B, double *Z);
+void go_correlate(const go_inner *p, const double *theta, double *C);
+
+/* <theta, Y> and ||theta||^2 to the dual value of the best multiple of theta that is feasible. */
+double go_quadratic_dual(double product, double square, double gauge);
+
+#endif

@@ -1,0 +1,78 @@
+"""The compiled certificate against the one of the problem, which is the definition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import groupowl as go
+from groupowl import kernel
+from groupowl.norm.penalty import GroupOWL
+from groupowl.problem import build_problem
+
+pytestmark = pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.kernel_info()))
+
+
+def coefficients(rng, X, Y, lam, **options):
+    """From far away to optimal."""
+    d, q = X.shape[1], Y.shape[1]
+    yield np.zeros((d, q))
+    yield rng.standard_normal((d, q))
+    yield np.where(rng.random((d, 1)) < 0.2, 1e-3 * rng.standard_normal((d, q)), 0.0)
+    for tol in (1e-2, 1e-6, 1e-10):
+        yield go.solve(X, Y, lam, tol=tol, **options).B
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("kind", ["C", "F", "csc"])
+def test_agrees_with_the_definition(seed, weighted, fit_intercept, kind):
+    rng = np.random.default_rng(seed)
+    n, d, q = (int(rng.integers(low, high)) for low, high in ((5, 60), (1, 90), (1, 5)))
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-1, 1, d) + rng.uniform(-2, 2, d)
+    Y = 10.0 ** rng.uniform(-3, 3) * rng.standard_normal((n, q)) + 1.0
+    w = rng.uniform(0.2, 3.0, n) if weighted else None
+    shape = [go.weights.constant, go.weights.oscar, go.weights.linear][seed % 3](d)
+    options = {"fit_intercept": fit_intercept, "sample_weight": w}
+    lam = 0.2 * go.lam_max(X, Y, shape, **options) * shape
+    problem = build_problem(X, Y, lam, **options)
+    given = {"C": X, "F": np.asfortranarray(X), "csc": sp.csc_matrix(X)}[kind]
+    data = kernel.KernelData(
+        given, problem.samples.Y, mean=problem.design.column_centers, sample_weight=w, fit_intercept=fit_intercept
+    )
+    for B in coefficients(rng, X, Y, lam, **options):
+        compare(problem, data, lam, B)
+
+
+def test_units_of_several_rows():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((30, 12)), rng.standard_normal((30, 2))
+    sizes = np.array([2, 1, 3, 6])
+    penalty = GroupOWL(np.array([4.0, 3.0, 2.0, 1.0]), sizes)
+    problem = replace(build_problem(X, Y, np.ones(12)), penalty=penalty)
+    data = kernel.KernelData(X, Y, unit_starts=np.concatenate([[0], np.cumsum(sizes)]))
+    for B in (np.zeros((12, 2)), rng.standard_normal((12, 2)), problem.prox(rng.standard_normal((12, 2)), 0.3)):
+        compare(problem, data, penalty.lam, B)
+
+
+def compare(problem, data, lam, B):
+    expected = problem.certify(B)
+    residual = expected.residual
+    found = kernel.certify(data, lam, B, problem.norms, problem.rounding_norms, problem.samples.norm)
+    size = problem.null_loss + expected.primal
+    assert found.loss == pytest.approx(residual.loss, rel=1e-12, abs=1e-14 * size)
+    assert found.primal == pytest.approx(expected.primal, rel=1e-12, abs=1e-14 * size)
+    assert found.dual == pytest.approx(expected.dual, rel=1e-10, abs=1e-13 * size)
+    assert found.gap == pytest.approx(expected.gap, rel=1e-9, abs=1e-13 * size)
+    assert found.rounding == pytest.approx(expected.rounding, rel=1e-9, abs=1e-28 * size)
+    assert found.reach == pytest.approx(residual.reach, rel=1e-12)
+    assert found.norm == pytest.approx(residual.norm, rel=1e-11)
+    slack = 1e-13 * residual.reach * problem.rounding_norms.max()
+    np.testing.assert_allclose(found.correlations, residual.correlations, rtol=1e-10, atol=slack)
+    np.testing.assert_allclose(abs(found.scale) * found.correlations, expected.correlations, rtol=1e-9, atol=slack)
+    np.testing.assert_allclose(found.theta, residual.theta, rtol=1e-9, atol=1e-13 * residual.reach)
+    np.testing.assert_allclose(found.products, residual.products, rtol=1e-9, atol=slack)
