@@ -299,7 +299,8 @@ static int gradient_steps(go_inner *p, progress *s, int count, int warm)
             p->gap = gap_of(p);
             return DONE;
         }
-        if (i == count || p->steps % CHECK_EVERY == 0 || (warm && (p->steps == 1 || p->steps == 3))) {
+        if (i == count || p->steps % CHECK_EVERY == 0 || p->steps >= s->goal.max_steps ||
+            (warm && (p->steps == 1 || p->steps == 3))) {
             int found = verdict(p, s);
             if (found != GO_ON)
                 return found;
@@ -592,6 +593,8 @@ static int coordinate_cycles(go_inner *p, progress *s)
     double *B = p->past_B, *C = p->past_C, *last_B = B + GO_ANDERSON * size, *last_C = C + GO_ANDERSON * size;
     double *mixed_B = p->V, *mixed_C = p->image, weights[GO_ANDERSON];
     while (found == GO_ON) {
+        if (p->steps + GO_ANDERSON > s->goal.max_steps) /* no room for a whole cycle */
+            return gradient_steps(p, s, s->goal.max_steps - p->steps, 0);
         transpose(m, q, p->B, B);
         transpose(m, q, p->C, C);
         for (int e = 1; e <= GO_ANDERSON; e++) {

@@ -28,6 +28,7 @@ IntArray: TypeAlias = npt.NDArray[np.intc]
 
 #: What ended a solve, by its number in ``native/groupowl.h``.
 STATUSES = ("converged", "max_steps", "gave_up", "interrupted", "no_room", "not_run")
+NO_ROOM = STATUSES.index("no_room")
 #: Bytes of the two largest arrays of a solve, columns and Gram matrix of a working set, at most.
 _MOST_BYTES = 2**28
 #: Workspaces up to this size are kept by their thread for the next solve.
@@ -431,6 +432,7 @@ def solve(
     *,
     alphas: FloatArray | None = None,
     max_steps: int = 10_000,
+    capacity: int | None = None,
     B_init: FloatArray | None = None,
     intercept_init: FloatArray | None = None,
     interrupted: Callable[[], bool] | None = None,
@@ -448,6 +450,9 @@ def solve(
         Factors of one ``lam`` for several solves.
     max_steps : int
         Most steps of each solve.
+    capacity : int, default=None
+        Most rows of a working set; a solve that needs more ends with the status "no_room". By default all rows, or as
+        many as some memory takes.
     B_init : ndarray of shape (d, q), default=None
         Start of the first solve.
     intercept_init : ndarray of shape (q,), default=None
@@ -460,7 +465,7 @@ def solve(
     lam = _float(lam)
     alphas = None if alphas is None else _float(alphas)
     n_lam = len(alphas) if alphas is not None else 1 if lam.ndim == 1 else len(lam)
-    capacity = int(min(d, max(_MOST_BYTES // (8 * max(struct.n, 1)), 1)))
+    capacity = int(min(d if capacity is None else capacity, d, max(_MOST_BYTES // (8 * max(struct.n, 1)), 1)))
     gram_capacity = min(capacity, int((_MOST_BYTES / 8) ** 0.5))
     if struct.kind != _GRAM:
         gram_capacity = min(gram_capacity, 4 * struct.n)

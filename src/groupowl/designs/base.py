@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
@@ -35,6 +35,14 @@ class PassCounter:
     """Counts products with X in units of one product with all columns and rows of the original data."""
 
     total: float = 0.0
+
+
+class PlainData(NamedTuple):
+    """X as an array or a CSC matrix; column j of the design is ``(x_j - mean_j) / scale_j``, None for 0 and 1."""
+
+    X: Any
+    mean: FloatArray | None = None
+    scale: FloatArray | None = None
 
 
 class Design(ABC):
@@ -251,7 +259,11 @@ class Design(ABC):
         """Column norms of the numbers that products really add up, given the norms of the columns."""
         return norms
 
-    def charge(self, columns: int) -> None:
+    def plain_data(self) -> PlainData | None:
+        """The data as plain arrays, for the compiled kernel; None where they are elsewhere or would have to be made."""
+        return None
+
+    def charge(self, columns: float) -> None:
         """Count a product with this many columns."""
         self.passes.total += columns * self.unit
 

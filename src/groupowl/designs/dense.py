@@ -10,7 +10,7 @@ import numpy as np
 
 from .._typing import FloatArray, Handle, IndexArray
 from ..norm.kernels import divide_rows, nonzero_rows
-from .base import LocalDesign, PassCounter
+from .base import LocalDesign, PassCounter, PlainData
 from .columns import DenseColumns
 from .factors import CompressedData
 from .statistics import SufficientStatistics
@@ -138,6 +138,10 @@ class DenseDesign(LocalDesign):
         else:
             At = _transposed_columns(self.X, columns)
         return DenseColumns(np.ascontiguousarray(At, dtype=np.float64), self.passes, self.unit)
+
+    def plain_data(self) -> PlainData:
+        """X itself."""
+        return PlainData(self.X)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right`` in double precision."""

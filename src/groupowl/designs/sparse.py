@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from .._typing import FloatArray, Handle, IndexArray
 from ..norm.kernels import nonzero_rows
-from .base import LocalDesign, PassCounter
+from .base import LocalDesign, PassCounter, PlainData
 from .columns import SPARSE_SLOWDOWN, DenseColumns, SparseColumns
 
 # Stored entries converted to double precision at a time when the data are single precision.
@@ -71,6 +71,10 @@ class SparseDesign(LocalDesign):
         for rows, _, block in self._blocks():
             Z[rows] = block @ B
         return Z
+
+    def plain_data(self) -> PlainData | None:
+        """X by columns, unless a copy would be large."""
+        return PlainData(self._columns_first) if self._columns_first.format == "csc" else None
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T``."""

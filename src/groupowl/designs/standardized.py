@@ -9,7 +9,7 @@ import numpy as np
 
 from .._typing import FloatArray, Handle, IndexArray
 from ..norm.kernels import EPS, SMALLEST_NORM, column_sums, divide_rows, exceeds_rounding
-from .base import Design, Sum, WrappedDesign, check_underflow
+from .base import Design, PlainData, Sum, WrappedDesign, check_underflow
 from .columns import Columns, center_products
 from .factors import CompressedData
 
@@ -66,6 +66,14 @@ class StandardizedDesign(WrappedDesign):
         """Copy columns of the base, with their means and scales."""
         base = self.base.restrict(columns)
         return StandardizedDesign(base, self.mean[columns], self.inverse_scale[columns])
+
+    def plain_data(self) -> PlainData | None:
+        """X of the base with the means and scales; an infinite scale makes a column zero."""
+        base = self.base.plain_data()
+        if base is None:
+            return None
+        with np.errstate(divide="ignore"):
+            return PlainData(base.X, self.mean, 1.0 / self.inverse_scale)
 
     def rows(self, rows: IndexArray) -> StandardizedDesign:
         """Copy rows of the base; means and scales stay those of all rows."""

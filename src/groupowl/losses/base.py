@@ -25,6 +25,8 @@ class Loss(ABC):
     #: Whether the second derivatives are 1 everywhere: the loss is a quadratic, Gram matrices and sufficient statistics
     #: stand for the samples, and centering X and Y removes the intercept.
     is_quadratic: ClassVar[bool] = False
+    #: Name in the compiled kernel's table of losses; empty where it has none, and NumPy does the work.
+    compiled: ClassVar[str] = ""
     #: Whether targets are classes, one column each.
     has_classes: ClassVar[bool] = False
 

@@ -19,6 +19,7 @@ class SquaredLoss(Loss):
     name: ClassVar[str] = "squared"
     curvature: ClassVar[float] = 1.0
     is_quadratic: ClassVar[bool] = True
+    compiled: ClassVar[str] = "squared"
 
     def check_targets(self, Y: FloatArray) -> FloatArray:
         """Any finite targets will do."""

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import kernel
 from .._typing import FloatArray
+from ..designs import Design
 from ..norm.kernels import nonzero_rows, owl_gauge
 from ..problem import Certificate, Problem, Residual
 from .driver import Run
@@ -26,6 +28,10 @@ _PASS_SLOWDOWN = 4.0
 _MOST_FEATURES = 5000
 # Weights this close to those that select nothing, relatively, are left to the data.
 _NULL_RTOL = 1e-6
+# What the kernel is asked for relative to the gap that is to be proved: its estimate is not the proof.
+_KERNEL_GOAL = 0.8
+# Rows that its working set may have at first, or as many as there are samples.
+_FEW_ROWS = 200
 
 
 def compression_pays(problem: Problem, n_solves: int = 1) -> bool:
@@ -79,6 +85,7 @@ class Continuation:
         self.source: Problem | None = problem  # that the residual belongs to
         self.line = Extrapolation(scale_of(problem))
         self._null: tuple[Problem, FloatArray] | None = None
+        self._kernel: tuple[Design, kernel.KernelData | None] | None = None
         self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
         self.expect(n_solves)
 
@@ -120,6 +127,41 @@ class Continuation:
         self.line.add(alpha, self.B)
         return result
 
+    def _propose(self, chosen: Problem) -> tuple[FloatArray, int] | None:
+        """What the compiled kernel proposes for a problem, and its steps; None where it is not asked.
+
+        Nothing of it is believed: the run certifies the coefficients, and goes on where they fall short.
+        """
+        settings = self.settings
+        if settings.callback is not None or not getattr(settings.solver, "uses_kernel", False):
+            return None
+        if self._kernel is None or self._kernel[0] is not chosen.design:
+            self._kernel = chosen.design, kernel_data(chosen)
+        data, block, n = self._kernel[1], chosen.unpenalized, chosen.n_rows
+        if data is None or not chosen.loss_scale > 0.0:
+            return None
+        B, steps = self.B, 0
+        for capacity in (max(_FEW_ROWS, chosen.design.n_samples), None):  # most solves need little memory
+            proposal = kernel.solve(
+                data,
+                chosen.lam,
+                _KERNEL_GOAL * chosen.goal(settings.tol),
+                max_steps=settings.max_iter - steps,
+                capacity=capacity,
+                B_init=B[:n],
+                intercept_init=block.intercept(B[n:]) if block.n_rows else None,
+                interrupted=_never,
+            )
+            chosen.design.charge(proposal.passes[0] * chosen.design.n_features)
+            steps += int(proposal.steps[0])
+            B = chosen.null_coefficients()
+            if len(proposal.row):
+                B[proposal.row] = proposal.values
+                B[n:] = block.with_intercept(B[n:], proposal.intercept[0])
+            if proposal.status[0] != kernel.NO_ROOM or steps >= settings.max_iter:
+                break
+        return B, max(steps, 1)
+
     @contextmanager
     def aside(self, B: FloatArray) -> Iterator[None]:
         """Solves from other coefficients; afterwards the continuation goes on as if they had not been."""
@@ -140,13 +182,36 @@ class Continuation:
         origin = chosen if chosen.design is self.problem.design else self.problem.with_lam(chosen.lam)
         run = Run(chosen, self.settings, origin=origin, passes_before=self.passes_before, **public)
         self.passes_before = None
-        known = self.residual if self.source is not None and self.source.design is chosen.design else None
-        result = run.solve(self.B, residual=known, guess=guess)
+        proposed = self._propose(chosen)
+        if proposed is None:
+            known = self.residual if self.source is not None and self.source.design is chosen.design else None
+            result = run.solve(self.B, residual=known, guess=guess)
+        else:
+            result = run.solve(*proposed)
         assert run.answer is not None
         self.B, _, self.certificate = run.answer
         self.source = chosen
         self.residual = self.certificate.residual
         return result
+
+
+def kernel_data(problem: Problem) -> kernel.KernelData | None:
+    """The data as the compiled kernel takes them, or None where it cannot."""
+    data = problem.design.plain_data()
+    block, samples = problem.unpenalized, problem.samples
+    if data is None or block.rank or not problem.loss.compiled or not kernel.is_available():
+        return None
+    sizes = problem.penalty.sizes
+    return kernel.KernelData(
+        data.X,
+        samples.Y,
+        problem.loss.compiled,
+        mean=data.mean,
+        scale=data.scale,
+        sample_weight=samples.w[:, 0],
+        fit_intercept=block.n_rows > 0,
+        unit_starts=None if sizes is None else np.concatenate([[0], np.cumsum(sizes)]),
+    )
 
 
 def scale_of(problem: Problem) -> Callable[[float], float]:
@@ -156,6 +221,11 @@ def scale_of(problem: Problem) -> Callable[[float], float]:
     the logarithm of what is left of the penalty.
     """
     return float if problem.loss.is_quadratic else math.log
+
+
+def _never() -> bool:
+    """Python handles signals when the kernel asks, which is all that is wanted of it."""
+    return False
 
 
 class Extrapolation:

@@ -88,12 +88,15 @@ class Run:
         self._passes_before = problem.design.passes.total if passes_before is None else passes_before
         self._started = time.perf_counter()
 
-    def solve(self, B: FloatArray, residual: Residual | None = None, guess: FloatArray | None = None) -> SolveResult:
-        """Run from the coefficients ``B``, whose residual may be known, until there is a reason to stop.
+    def solve(
+        self, B: FloatArray, steps: int = 0, *, residual: Residual | None = None, guess: FloatArray | None = None
+    ) -> SolveResult:
+        """Run from the coefficients ``B``, which took some steps to find, until there is a reason to stop.
 
         The non-zero rows of a ``guess`` at the solution must be among those of ``B``.
         """
         full, rng = self.full, self.settings.rng
+        self.n_iter = steps
         with np.errstate(all="ignore"):  # non-finite values are looked for, not warned about
             B = B.copy() if full.loss_scale > 0.0 else full.null_coefficients()  # which is then the answer
             B[: full.n_rows][full.norms == 0] = 0.0

@@ -100,6 +100,11 @@ class WorkingSet:
         if not isinstance(self.compress, bool) and self.compress != "auto":
             raise ValueError(f"compress must be 'auto', True or False, got {self.compress!r}.")
 
+    @property
+    def uses_kernel(self) -> bool:
+        """Whether the compiled kernel may make the first proposal: it has its own ways to choose working sets."""
+        return self.first_size is None and self.screen_after == 0
+
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at ``B`` with its non-zero rows as working set."""
         members = problem.penalty.spread(problem.penalty.nonzero(B[: problem.n_rows]))
