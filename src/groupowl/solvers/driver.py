@@ -104,7 +104,9 @@ class Run:
                 self.screened_at[self.screened.drop_zero_columns()] = 0
             self.state = self.solver.start(full, B, rng)
             status = self._certify(residual)
-            if status is None and not self.rows[-1].primal <= full.null_loss:  # worse than no features at all
+            is_worse = not self.rows[-1].primal <= full.null_loss  # than no features at all
+            if is_worse and (status is None or steps):
+                self.n_iter = 0
                 self.state = self.solver.start(full, full.null_coefficients(), rng)
                 status, guess = self._certify(), None
             while status is None:

@@ -1,0 +1,81 @@
+"""What the kernel proposes is never believed: nonsense costs time, and no proof is wrong by it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.support import make_case
+
+import groupowl as go
+from groupowl import kernel
+
+pytestmark = pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.kernel_info()))
+
+
+def nothing(proposal, rng):
+    """The model without features, said to be optimal."""
+    return replace(proposal, row=proposal.row[:0], values=proposal.values[:0])
+
+
+def noise(proposal, rng):
+    """Random coefficients."""
+    return replace(proposal, values=rng.standard_normal(proposal.values.shape), intercept=0 * proposal.intercept)
+
+
+def huge(proposal, rng):
+    """Coefficients whose squares overflow."""
+    return replace(proposal, values=np.full(proposal.values.shape, 1e200))
+
+
+def not_a_number(proposal, rng):
+    """Coefficients that are no numbers."""
+    return replace(proposal, values=np.full(proposal.values.shape, np.nan), intercept=np.nan * proposal.intercept)
+
+
+def other_rows(proposal, rng):
+    """The right coefficients of the wrong rows."""
+    rows = rng.choice(proposal.n_rows, len(proposal.row), replace=False)
+    return replace(proposal, row=rows)
+
+
+@pytest.mark.parametrize("fault", [nothing, noise, huge, not_a_number, other_rows])
+@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_faulty_kernel_costs_time_only(fault, loss, fit_intercept, monkeypatch):
+    case = make_case(3, n=40, d=30, q=3, loss=loss)
+    arguments = {"loss": loss, "fit_intercept": fit_intercept}
+    lam = 0.3 * go.lam_max(case.X, case.Y, "oscar", **arguments) * go.weights.oscar(30)
+    expected = go.solve(case.X, case.Y, lam, tol=1e-9, solver="apgd", screening="none", max_iter=10**6, **arguments)
+    solve, rng = kernel.solve, np.random.default_rng(0)
+    monkeypatch.setattr(kernel, "solve", lambda *args, **settings: fault(solve(*args, **settings), rng))
+    result = go.solve(case.X, case.Y, lam, **arguments)
+    assert result.converged
+    assert expected.dual - 1e-12 <= result.primal <= expected.primal + result.gap + 1e-12
+    proved_zero = np.setdiff1d(np.arange(30), result.active)
+    assert not expected.B[proved_zero].any()
+
+
+def test_the_compiled_kernel_is_what_solves(monkeypatch):
+    """Otherwise the tests of this folder would say nothing about solves."""
+    calls, solve = [], kernel.solve
+    monkeypatch.setattr(kernel, "solve", lambda *args, **settings: calls.append(1) or solve(*args, **settings))
+    case = make_case(0, n=30, d=20, q=2)
+    lam = 0.3 * go.lam_max(case.X, case.Y, "oscar") * go.weights.oscar(20)
+    assert go.solve(case.X, case.Y, lam).converged
+    assert calls
+    del calls[:]
+    assert go.solve(case.X, case.Y, lam, callback=lambda progress: None).converged
+    assert not calls  # whoever looks at each certificate gets those of the Python solver
+
+
+def test_a_solve_in_the_kernel_can_be_interrupted(monkeypatch):
+    def interrupted(*args, interrupted, **settings):
+        interrupted()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernel, "solve", interrupted)
+    case = make_case(0, n=30, d=20, q=2)
+    with pytest.raises(KeyboardInterrupt):
+        go.solve(case.X, case.Y, np.ones(20))
