@@ -30,7 +30,6 @@ class MultinomialLoss(Loss):
     name: ClassVar[str] = "multinomial"
     curvature: ClassVar[float] = 0.5  # largest eigenvalue of diag(p) - p p^T, by Gershgorin
     has_classes: ClassVar[bool] = True
-    compiled: ClassVar[str] = "multinomial"
 
     def check_targets(self, Y: FloatArray) -> FloatArray:
         """Rows must be probabilities over at least two classes; they are normalized exactly."""

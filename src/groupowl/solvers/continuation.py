@@ -29,7 +29,7 @@ _MOST_FEATURES = 5000
 # Weights this close to those that select nothing, relatively, are left to the data.
 _NULL_RTOL = 1e-6
 # What the kernel is asked for relative to the gap that is to be proved: its estimate is not the proof.
-_KERNEL_GOAL = 0.8
+_KERNEL_GOAL = 0.3
 # Rows that its working set may have at first, or as many as there are samples.
 _FEW_ROWS = 200
 
