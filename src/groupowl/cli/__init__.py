@@ -37,17 +37,14 @@ def _run(given: list[str]) -> int:
     if given == ["--version"]:  # asked by scripts, and answered before all the rest is loaded
         print(f"groupowl {__version__}")
         return 0
-    missing = next((name for name in _NEEDED if not _is_installed(name)), None)
-    if missing is not None:
-        tell(f'the command line needs {missing}; run: pip install "groupowl[cli]"')
-        return 1
+    for name in _NEEDED:
+        try:
+            found = find_spec(name)
+        except ImportError:
+            found = None
+        if found is None:
+            tell(f'the command line needs {name}; run: pip install "groupowl[cli]"')
+            return 1
     from .app import run  # which takes a second, in which Ctrl-C ends it quietly
 
     return run(given)
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ImportError:
-        return False

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from importlib.metadata import entry_points
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from .. import __version__
 from . import demo, fit_command, predict_command
-from .commands import COMMANDS, arguments, command
+from .commands import COMMANDS, Options, arguments, command
 from .messages import Failure, say, tell
 
 # As the help lists them: from data to a report first.
 _ORDER = (fit_command.fit, fit_command.path, fit_command.cv, predict_command.predict, predict_command.verify, demo.demo)
 
 
-@dataclass(frozen=True)
-class _AnyOptions:
+class _AnyOptions(Options):
     """Whatever was typed."""
 
-    given: Annotated[list[str] | None, typer.Argument(hidden=True)] = None
+    given: list[str] | None = typer.Argument(None, hidden=True)
 
 
 @command(example="groupowl reproduce --data downloads --out results --quick")
@@ -39,7 +38,11 @@ def build_app() -> typer.Typer:
     """The application with all its commands."""
     app = typer.Typer(name="groupowl", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
     app.callback(epilog="Example: groupowl cv train.csv --targets y1,y2 --out model")(_groupowl)
-    for function in (*_ORDER, _installed_reproduce() or reproduce):
+    paper: Callable[..., None] = reproduce
+    for point in entry_points(group="groupowl.commands", name="reproduce"):
+        with suppress(ImportError):  # a project that is only half installed
+            paper = point.load()
+    for function in (*_ORDER, paper):
         paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
         app.command(
             help="\n\n".join(" ".join(part.split()) for part in paragraphs),  # to be folded by whoever prints them
@@ -49,39 +52,23 @@ def build_app() -> typer.Typer:
     return app
 
 
-def _installed_reproduce() -> Callable[..., None] | None:
-    """The command of the paper's experiments, which are a project of their own."""
-    for point in entry_points(group="groupowl.commands", name="reproduce"):
-        try:
-            found: Callable[..., None] = point.load()
-        except ImportError:  # a project that is only half installed
-            continue
-        return found
-    return None
-
-
 def run(given: list[str]) -> int:
-    """Do what was typed; returns the exit code."""
+    """Do what was typed; returns the exit code. A command line that cannot be understood is one line."""
     arguments.set(tuple(given))
     try:
         outcome = build_app()(given, prog_name="groupowl", standalone_mode=False)
     except Exception as error:
         if not hasattr(error, "format_message"):  # no mistake on the command line, so a bug before any command
             raise
-        return _usage(error)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            say(error.format_message())
+            return 2
+        message = str(error.format_message()).strip()
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context is not None else "groupowl"
+        tell(f"{message}{'' if message[-1:] in '.?!' else '.'} See: {where} --help")
+        return int(getattr(error, "exit_code", 2))
     return outcome if isinstance(outcome, int) else 0
-
-
-def _usage(error: Any) -> int:
-    """One line about a command line that cannot be understood."""
-    if type(error).__name__ == "NoArgsIsHelpError":
-        say(error.format_message())
-        return 2
-    context = getattr(error, "ctx", None)
-    where = context.command_path if context is not None else "groupowl"
-    message = str(error.format_message()).strip()
-    tell(f"{message}{'' if message[-1:] in '.?!' else '.'} See: {where} --help")
-    return int(getattr(error, "exit_code", 2))
 
 
 def _print_version(wanted: bool) -> None:

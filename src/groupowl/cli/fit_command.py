@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,32 +14,35 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-from .._checks import IMPUTE
+from .._checks import IMPUTE, number_in
 from .._text import listed
 from .._typing import FloatArray
 from ..designs import Design
 from ..estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
+from ..model_selection import FOLD_RULES
 from ..path import PathResult
 from ..path.follower import MOST_ALPHAS
-from ..solvers import Progress
-from ..tables import Table, load_table
+from ..tables import Reading, Roles, Table, load_table
 from ..weights import resolve_weights
-from .commands import (
-    AlphaOptions,
-    DataOptions,
-    FoldOptions,
-    ModelOptions,
-    OutputOptions,
-    PathOptions,
-    arguments,
-    command,
-)
+from .commands import FitOptions, FoldOptions, PathOptions, TrainOptions, arguments, command
 from .messages import Failure, printing
-from .outcome import Outcome, data_notes, edge_note, held_out_rows, named_design, present, scores_of
+from .outcome import Outcome, data_notes, edge_note, held_out_rows, named_design, scores_of
 from .run_folder import check_out, write_outcome
 from .terminal import Stages, print_outcome
 
 NOT_CONVERGED = 3
+
+# Parameters of estimators that options of the same name give, where a command has them.
+_PARAMETERS = ("standardize", "tol", "max_iter", "eps", "selection")
+# What numbers must lie in, by the names of the options; seeds are those of NumPy's legacy generator, for folds.
+_INTERVALS = {
+    "test_size": "(0, 1)",
+    "seed": f"[0, {2**32 - 1}]",
+    "tol": "(0, inf)",
+    "max_iter": "[1, inf)",
+    "eps": "(0, 1)",
+    "folds": "[2, inf)",
+}
 
 # A path beside a single fit is for the report: it must cost next to nothing.
 _PATH_ALPHAS = 30
@@ -47,72 +50,68 @@ _PATH_FLOOR = 0.05
 _PATH_ENTRIES = 2_000_000
 _PATH_SECONDS = 2.0
 
-_LARGEST_SEED = 2**32 - 1  # of NumPy's legacy generator, which scikit-learn's folds use
-
 
 # Commands -----------------------------------------------------------------------------------------------
 
 
 @command(example="groupowl fit train.csv --targets y1,y2 --alpha auto --out model")
-def fit(data: DataOptions, model: ModelOptions, strength: AlphaOptions, output: OutputOptions) -> None:
+def fit(options: FitOptions) -> None:
     """Fit one model to a file, at one alpha.
 
     Writes the model, a table of coefficients and a report to a new folder, and prints a summary. Nothing is held out
     unless --test-size says so; the command cv chooses alpha.
     """
-    alpha = "auto" if strength.alpha == "auto" else _positive("--alpha", strength.alpha)
-    settings = {"alpha": alpha, "weights": _parse_weights(model.weights, many=False)}
-    _run("fit", data, model, output, lambda table: settings)
+    _run("fit", options)
 
 
 @command(example="groupowl path train.csv --targets y1,y2 --alphas 50 --out path")
-def path(data: DataOptions, model: ModelOptions, strengths: PathOptions, output: OutputOptions) -> None:
+def path(options: PathOptions) -> None:
     """Fit a path of models to a file, from the largest alpha down.
 
     The model that is saved is the one of the alpha that --selection chooses by an information criterion, without
     folds; the report shows all of them.
     """
-    settings = _search_settings(strengths) | {"weights": _parse_weights(model.weights, many=False)}
-    _run("path", data, model, output, lambda table: settings)
+    _run("path", options)
 
 
 @command(example="groupowl cv train.csv --targets y1,y2 --weights oscar --out model")
-def cv(data: DataOptions, model: ModelOptions, choice: FoldOptions, output: OutputOptions) -> None:
+def cv(options: FoldOptions) -> None:
     """Fit a model to a file at the alpha that cross-validation chooses.
 
     Folds are shuffled with --seed, keep --groups together and have their share of each class. Of several --weights,
     the best is taken.
     """
-    settings = _search_settings(choice) | {"weights": _parse_weights(model.weights, many=True), "n_jobs": choice.jobs}
-    _check_least("--folds", choice.folds, 2)
-    if choice.jobs < 1 and choice.jobs != -1:
-        raise Failure(f"--jobs must be at least 1, or -1 for one job per processor, got {choice.jobs}.", 2)
-    _run("cv", data, model, output, lambda table: settings | {"cv": _make_folds(table, choice, model.seed)})
+    _run("cv", options)
 
 
-def _run(
-    command: str,
-    data: DataOptions,
-    model: ModelOptions,
-    output: OutputOptions,
-    settings_of: Callable[[Table], dict[str, Any]],
-) -> None:
-    """Read, fit, score, write, tell; ``settings_of`` has the parameters of the estimator that the command decides."""
-    _check_options(model)
-    check_out(output.out, force=output.force)
-    reading = data.reading(model.unpenalized)
-    stages, started = Stages(output.quiet), time.perf_counter()
-    with stages.stage(f"Reading {data.file.name}"):
-        table = load_table(data.file, reading)
+def _run(command: str, options: TrainOptions) -> None:
+    """Read, fit, score, write, tell."""
+    settings = _settings(options)
+    check_out(options.out, force=options.force)
+    roles = Roles(
+        targets=tuple(options.targets or ()),
+        drop=tuple(options.drop or ()),
+        unpenalized=tuple(options.unpenalized or ()),
+        groups=options.groups,
+        sample_weight=options.sample_weight,
+        id_column=options.id_column,
+        task=options.task,
+    )
+    other = None if options.targets_from is None else str(options.targets_from)
+    reading = Reading(roles, options.format, options.transpose, other)
+    stages, started = Stages(options.quiet), time.perf_counter()
+    with stages.stage(f"Reading {options.file.name}"):
+        table = load_table(options.file, reading)
     with _data_of(table):
         X = named_design(table.X, table.feature_names)
-    noticed = data_notes(table, X, standardized=model.standardize)
-    train, test = _parts(table, model)
-    if test is not None:
+    noticed = data_notes(table, X, standardized=options.standardize)
+    train, test = table, None
+    if options.test_size is not None:
+        train, test = _parts(table, options.test_size, options.seed)
         X = named_design(train.X, train.feature_names)
-    estimator = _make_estimator(train, model, settings_of(train))
+    estimator = _make_estimator(train, options, settings)
     with stages.stage(f"Fitting {train.n_samples} x {train.n_features}"):
-        warned, converged = _fit(estimator, train, X, verbose=not output.quiet)
+        warned, converged = _fit(estimator, train, X, verbose=not options.quiet)
         path = estimator.path_ if hasattr(estimator, "path_") else _report_path(estimator)
     seconds = time.perf_counter() - started
     with stages.stage("Scoring"):
@@ -124,24 +123,73 @@ def _run(
         estimator=estimator,
         path=path,
         scores=scores,
-        notes=(*table.notes, *noticed, *warned, *present(edge_note(estimator), note)),
+        notes=(*table.notes, *noticed, *warned, *edge_note(estimator), *note),
         seconds=seconds,
         converged=converged,
         reading=replace(reading, first_index=table.first_index),
-        test_size=model.test_size,
-        seed=model.seed,
+        test_size=options.test_size,
+        seed=options.seed,
     )
     with stages.stage("Writing"):
-        written, problem = write_outcome(outcome, output.out, force=output.force)
-    with printing(f"{output.out} was written" if written else "nothing was written"):
-        print_outcome(outcome, written, output)
+        written, problem = write_outcome(outcome, options.out, force=options.force)
+    with printing(f"{options.out} was written" if written else "nothing was written"):
+        print_outcome(outcome, written, options)
     if problem is not None:
         raise Failure(problem)
-    if not outcome.converged:
-        raise Failure(_not_converged(outcome, bool(written)), NOT_CONVERGED)
+    if not converged:
+        result = estimator.solve_result_
+        what = f"the fit has the status {result.status!r} and a proved gap of {result.gap:.3g}"
+        if result.converged:
+            what = "the chosen fit meets the tolerance, but others on the path or in the folds do not (see the notes)"
+        kept = "What there is was written. " if written else ""
+        remedy = "Raise --max-iter or --tol, or use --standardize."
+        raise Failure(f"not converged: {what}. {kept}{remedy}", NOT_CONVERGED)
 
 
 # Parts of a run -----------------------------------------------------------------------------------------
+
+
+def _settings(options: TrainOptions) -> dict[str, Any]:
+    """Parameters of the estimator that no data decide; what is out of range is refused before any file is read."""
+    given = vars(options)
+    settings = {name: given[name] for name in _PARAMETERS if name in given} | {"random_state": options.seed}
+    try:
+        for name, interval in _INTERVALS.items():
+            if given.get(name) is not None:
+                number_in(name.replace("_", "-"), given[name], interval)
+        weights = [name.strip() for name in options.weights.split(",")]
+        for name in weights:
+            resolve_weights(name, n_features=2, n_tasks=1, n_samples=2)
+        settings["weights"] = weights if len(weights) > 1 else weights[0]
+        if "jobs" not in given and len(weights) > 1:
+            raise ValueError(
+                f"weights must be one sequence here, got {options.weights!r}; the command cv takes several."
+            )
+        if given.get("jobs", 1) < 1 and given["jobs"] != -1:
+            raise ValueError(f"jobs must be at least 1, or -1 for one job per processor, got {given['jobs']}.")
+        if "jobs" in given:
+            settings["n_jobs"] = given["jobs"]
+        if "alpha" in given:
+            settings["alpha"] = "auto" if given["alpha"] == "auto" else _positive("alpha", given["alpha"])
+        if "alphas" in given:
+            parts = [part.strip() for part in given["alphas"].split(",")]
+            if len(parts) == 1 and parts[0].isdecimal():
+                settings["alphas"] = int(number_in("alphas", int(parts[0]), f"[1, {MOST_ALPHAS}]"))
+            else:
+                settings["alphas"] = [_positive("alphas", part) for part in parts]
+    except ValueError as error:
+        raise Failure(f"--{error}", 2) from error
+    return settings
+
+
+def _positive(option: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0.0):
+        raise ValueError(f"{option} must be a positive number, got {text!r}.")
+    return value
 
 
 @contextmanager
@@ -154,67 +202,42 @@ def _data_of(table: Table) -> Iterator[None]:
         raise Failure(f"{table.source}: {problem}") from error
 
 
-def _parts(table: Table, model: ModelOptions) -> tuple[Table, Table | None]:
-    """What is fitted, and what is held out."""
-    if model.test_size is None:
-        return table, None
+def _parts(table: Table, test_size: float, seed: int) -> tuple[Table, Table]:
+    """What is fitted, and what is held out; classes of one sample cannot be in both parts."""
     if table.is_classification and table.groups is None:
-        _check_classes(table)
+        labels, numbers = np.unique(table.y, return_counts=True)
+        single = labels[numbers == 1].tolist()
+        if single:
+            raise Failure(
+                f"--test-size needs at least two samples of each class, but {listed(single)} "
+                f"{'has' if len(single) == 1 else 'have'} one. Remove those samples, or leave --test-size out."
+            )
     try:
-        train, test = held_out_rows(table, model.test_size, model.seed)
+        train, test = held_out_rows(table, test_size, seed)
     except ValueError as error:
         problem = " ".join(str(error).split()).rstrip(".")
-        raise Failure(f"--test-size {model.test_size:g} is no good here: {problem}. Use another share.") from error
+        raise Failure(f"--test-size {test_size:g} is no good here: {problem}. Use another share.") from error
     return table.rows(train), table.rows(test)
 
 
-def _check_classes(table: Table) -> None:
-    """Refuse classes of one sample, which cannot be in both parts."""
-    labels, numbers = np.unique(table.y, return_counts=True)
-    single = labels[numbers == 1].tolist()
-    if single:
-        raise Failure(
-            f"--test-size needs at least two samples of each class, but {listed(single)} "
-            f"{'has' if len(single) == 1 else 'have'} one. Remove those samples, or leave --test-size out."
-        )
-
-
-def _make_estimator(table: Table, model: ModelOptions, settings: dict[str, Any]) -> Any:
+def _make_estimator(table: Table, options: TrainOptions, settings: dict[str, Any]) -> Any:
     """An estimator of one alpha, or one that chooses alpha."""
-    is_single = "alpha" in settings
-    kind: Any
-    if table.is_classification:
-        kind = GroupOWLClassifier if is_single else GroupOWLClassifierCV
-    else:
-        kind = GroupOWLRegressor if is_single else GroupOWLRegressorCV
     unpenalized: list[Any] = list(table.unpenalized)
     if not isinstance(table.X, np.ndarray):  # which has no names
         unpenalized = [table.feature_names.index(name) for name in unpenalized]
-    estimator = kind(
-        standardize=model.standardize,
-        unpenalized=unpenalized or None,
-        tol=model.tol,
-        max_iter=model.max_iter,
-        random_state=model.seed,
-        **settings,
-    )
-    if is_single and table.n_samples * table.n_features <= _PATH_ENTRIES:
-        estimator._keeps_solves = True  # for the path of the report
-    return estimator
+    settings = settings | {"unpenalized": unpenalized or None}
+    if isinstance(options, FitOptions):
+        single = GroupOWLClassifier if table.is_classification else GroupOWLRegressor
+        estimator = single(**settings)
+        estimator._keeps_solves = table.n_samples * table.n_features <= _PATH_ENTRIES  # for the path of the report
+        return estimator
+    if isinstance(options, FoldOptions) and options.selection in FOLD_RULES:
+        settings["cv"] = _make_folds(table, options.folds, options.seed)
+    return (GroupOWLClassifierCV if table.is_classification else GroupOWLRegressorCV)(**settings)
 
 
-def _make_folds(table: Table, choice: FoldOptions, seed: int) -> Any:
-    """Shuffled folds; groups stay together, every fold has its share of each class. None where a criterion chooses."""
-    if choice.selection not in ("min", "1se"):
-        return None
-    _check_folds(table, choice.folds)
-    if table.groups is not None:
-        return (StratifiedGroupKFold if table.is_classification else GroupKFold)(choice.folds)
-    kind = StratifiedKFold if table.is_classification else KFold
-    return kind(choice.folds, shuffle=True, random_state=seed)
-
-
-def _check_folds(table: Table, folds: int) -> None:
+def _make_folds(table: Table, folds: int, seed: int) -> Any:
+    """Shuffled folds; groups stay together, every fold has its share of each class."""
     weight = table.sample_weight
     present = np.ones(table.n_samples, dtype=bool) if weight is None else weight > 0.0
     counts = {"samples": int(present.sum())}
@@ -230,6 +253,9 @@ def _check_folds(table: Table, folds: int) -> None:
                 f"--folds {folds} needs at least {folds} {what}, but there {'is' if count == 1 else 'are'} {count}. "
                 "Use fewer folds, or --selection bic, which needs none."
             )
+    if table.groups is not None:
+        return (StratifiedGroupKFold if table.is_classification else GroupKFold)(folds)
+    return (StratifiedKFold if table.is_classification else KFold)(folds, shuffle=True, random_state=seed)
 
 
 def _fit(estimator: Any, table: Table, X: Design, *, verbose: bool) -> tuple[list[str], bool]:
@@ -256,77 +282,5 @@ def _report_path(estimator: Any) -> PathResult | None:
         largest = max(alpha_max, estimator.alpha_)
         return np.geomspace(largest, min(_PATH_FLOOR * largest, estimator.alpha_), _PATH_ALPHAS)
 
-    def is_late(progress: Progress) -> bool:
-        return time.monotonic() > deadline
-
-    path: PathResult = estimator._path_through_fit(alphas_of, is_late)
+    path: PathResult = estimator._path_through_fit(alphas_of, lambda progress: time.monotonic() > deadline)
     return None if path.stopped_because == "callback" else path
-
-
-def _not_converged(outcome: Outcome, written: bool) -> str:
-    result = outcome.estimator.solve_result_
-    what = f"the fit has the status {result.status!r} and a proved gap of {result.gap:.3g}"
-    if result.converged:
-        what = "the chosen fit meets the tolerance, but others on the path or in the folds do not (see the notes)"
-    return (
-        f"not converged: {what}. "
-        f"{'What there is was written. ' if written else ''}Raise --max-iter or --tol, or use --standardize."
-    )
-
-
-# Options ------------------------------------------------------------------------------------------------
-
-
-def _search_settings(options: PathOptions | FoldOptions) -> dict[str, Any]:
-    """Parameters of estimators that choose alpha: how many alphas, or which, and by what rule."""
-    parts = [part.strip() for part in options.alphas.split(",")]
-    alphas: int | list[float]
-    if len(parts) == 1 and parts[0].isdecimal():
-        alphas = int(parts[0])
-        _check_least("--alphas", alphas, 1)
-        if alphas > MOST_ALPHAS:
-            raise Failure(f"--alphas must be at most {MOST_ALPHAS}, got {parts[0]}: each of them is a fit.", 2)
-    else:
-        alphas = [_positive("--alphas", part) for part in parts]
-    if not 0.0 < options.eps < 1.0:
-        raise Failure(f"--eps must lie strictly between 0 and 1, got {options.eps:g}.", 2)
-    return {"alphas": alphas, "eps": options.eps, "selection": options.selection}
-
-
-def _parse_weights(text: str, *, many: bool) -> Any:
-    """Names of weight sequences; one of them where a list is of no use."""
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        try:
-            resolve_weights(name, n_features=2, n_tasks=1, n_samples=2)
-        except ValueError as error:
-            raise Failure(f"--{error}", 2) from error
-    if len(names) > 1 and not many:
-        raise Failure(f"--weights must be one sequence here, got {text!r}; the command cv chooses from several.", 2)
-    return names if len(names) > 1 else names[0]
-
-
-def _check_options(model: ModelOptions) -> None:
-    """Refuse numbers out of range before any file is read."""
-    _positive("--tol", str(model.tol))
-    _check_least("--seed", model.seed, 0)
-    if model.seed > _LARGEST_SEED:
-        raise Failure(f"--seed must be at most {_LARGEST_SEED}, got {model.seed}.", 2)
-    _check_least("--max-iter", model.max_iter, 1)
-    if model.test_size is not None and not 0.0 < model.test_size < 1.0:
-        raise Failure(f"--test-size must lie strictly between 0 and 1, got {model.test_size:g}.", 2)
-
-
-def _check_least(option: str, value: int, least: int) -> None:
-    if value < least:
-        raise Failure(f"{option} must be at least {least}, got {value}.", 2)
-
-
-def _positive(option: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0.0):
-        raise Failure(f"{option} must be a positive number, got {text!r}.", 2)
-    return value
