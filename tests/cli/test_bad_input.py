@@ -382,7 +382,7 @@ def model(tmp_path_factory, train):
     """A folder as ``fit`` writes it."""
     from typer.testing import CliRunner
 
-    from groupowl.cli.app import build_app
+    from groupowl.cli.commands import build_app
 
     out = tmp_path_factory.mktemp("models") / "m"
     arguments = ["fit", str(train), "--targets", "y1,y2", "--drop", "house,w", "--id-column", "id", "--out", str(out)]
@@ -567,8 +567,8 @@ def test_no_permission_to_read(run, tmp_path, monkeypatch, name):
 def test_no_permission_to_write(run, tmp_path, train, model, monkeypatch, command):
     """Tried before anything is read."""
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    monkeypatch.setattr("groupowl.cli.fit_command.load_table", None)
-    monkeypatch.setattr("groupowl.cli.predict_command.load_features", None)
+    monkeypatch.setattr("groupowl.cli.model_commands.load_table", None)
+    monkeypatch.setattr("groupowl.cli.model_commands.load_features", None)
     first = [model, train] if command == "predict" else [train, "--targets", "y1"]
     ran = run(command, *first, "--out", tmp_path / "m")
     assert ran.code == 1
@@ -595,7 +595,7 @@ def test_a_bug_is_one_line_and_a_traceback_with_debug(run, tmp_path, train, monk
     def broken(*args, **kwargs):
         raise IndexError("list index\nout of range")
 
-    monkeypatch.setattr("groupowl.cli.fit_command.load_table", broken)
+    monkeypatch.setattr("groupowl.cli.model_commands.load_table", broken)
     ran = run("fit", train, "--targets", "y1", "--out", tmp_path / "m")
     assert (ran.code, ran.out) == (1, "")
     (line,) = ran.err.splitlines()
@@ -617,7 +617,7 @@ def test_memory_that_does_not_suffice(run, train, monkeypatch):
     def huge(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr("groupowl.cli.fit_command.load_table", huge)
+    monkeypatch.setattr("groupowl.cli.model_commands.load_table", huge)
     assert "not enough memory" in run("fit", train, "--targets", "y1").message
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import groupowl
 from groupowl.cli import commands
 from groupowl.cli import demo as demo_module
-from groupowl.cli.app import build_app
+from groupowl.cli.commands import build_app
 from groupowl.cli.demo import RUNS, demo_figures, demo_problems, run_demo
 
 matplotlib.use("Agg")
@@ -365,7 +365,7 @@ class HalfInstalled:
 
 @pytest.mark.parametrize("points", [(), (HalfInstalled(),)])
 def test_reproduce_that_is_not_installed_says_how_to_install_it(run, monkeypatch, points):
-    monkeypatch.setattr("groupowl.cli.app.entry_points", lambda group, name: points)
+    monkeypatch.setattr("groupowl.cli.commands.entry_points", lambda group, name: points)
     for arguments in (["--data", "folder", "--out", "results", "-q"], ["--quick"], []):
         assert_one_line(run("reproduce", *arguments), "is not installed", "run: pip install ./harness ./paper")
     assert " reproduce  Repeat the paper's experiments" in run("--help").output
@@ -387,7 +387,7 @@ def test_reproduce_is_found_by_its_entry_point(run, monkeypatch):
 
     monkeypatch.setitem(commands.COMMANDS, reproduce, "groupowl reproduce --data x")
     monkeypatch.setattr(
-        "groupowl.cli.app.entry_points", lambda group, name: asked.append((group, name)) or (Installed(),)
+        "groupowl.cli.commands.entry_points", lambda group, name: asked.append((group, name)) or (Installed(),)
     )
     assert run("reproduce", "--data", "these").output == "repeated with these\n"
     assert set(asked) == {("groupowl.commands", "reproduce")}

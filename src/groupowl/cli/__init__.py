@@ -3,7 +3,7 @@
 The last is found by its entry point: the paper's experiments are a project of their own.
 
 Typer, Rich, pandas, pyarrow, Jinja and Matplotlib come with the extra ``cli``. Without them this module still imports,
-and :func:`main` says what to install. :mod:`groupowl.cli.app` has the application; a command is a function under
+and :func:`main` says what to install. :mod:`groupowl.cli.commands` has the application; a command is a function under
 ``@command(example=...)`` of :mod:`groupowl.cli.commands`.
 
 Exit codes: 0 done; 1 something is wrong with the input, or an answer does not hold; 2 the command line itself is wrong;
@@ -45,6 +45,6 @@ def _run(given: list[str]) -> int:
         if found is None:
             tell(f'the command line needs {name}; run: pip install "groupowl[cli]"')
             return 1
-    from .app import run  # which takes a second, in which Ctrl-C ends it quietly
+    from .commands import run  # which takes a second, in which Ctrl-C ends it quietly
 
     return run(given)

@@ -1,4 +1,4 @@
-"""What all commands share: options in bundles, the table of commands, errors that end as one line.
+"""The application, and what its commands share: options in bundles, errors that end as one line.
 
 Each class of options is the part of a command line that some commands share; a command inherits the parts it has.
 """
@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial, wraps
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from .. import __version__
 from ..tables import MissingTargetsError, TableError
-from .messages import Failure, tell, tell_traceback
+from .messages import Failure, say, tell, tell_traceback
 
 #: Commands with an example of each.
 COMMANDS: dict[Callable[..., None], str] = {}
@@ -188,3 +191,104 @@ class FoldOptions(GridOptions):
     )
     folds: int = _model(5, None, "Folds of cross-validation, at least 2.")
     jobs: int = _model(1, None, "Folds at a time; -1: one per processor.", "--jobs", "-j")
+
+
+class ApplyOptions(Options):
+    """A model and a file; how the file of the fit was read is known, unless an option says otherwise."""
+
+    model: Path = typer.Argument(metavar="MODEL", help="Folder that fit, path or cv has written.")
+    file: Path = typer.Argument(metavar="FILE", help="Data, in any format that fit reads.")
+    transpose: bool | None = option(
+        None, "", "Rows are features; as in the fit by default.", "--transpose/--no-transpose"
+    )
+    format: FormatName | None = option(None, "NAME", f"Format of FILE, by its suffix by default: {FORMATS}.")
+    id_column: str | None = option(None, "COLUMN", "Names of samples; as in the fit by default.")
+
+
+class PredictOptions(TalkOptions, ApplyOptions):
+    """Where predictions go."""
+
+    out: Path | None = option(None, "FILE", "CSV file to write; on screen by default.", "--out", "-o")
+    force: bool = option(False, "", "Replace an earlier file.", "--force")
+
+
+class VerifyOptions(TalkOptions, ApplyOptions):
+    """Where the targets of the fit are."""
+
+    targets: list[str] | None = option(
+        None, "COLUMNS", "Columns of the targets; as in the fit by default.", "--targets", "-t"
+    )
+    targets_from: Path | None = option(None, "FILE", "File of the targets, if it has moved.")
+    scores: bool = option(True, "", "Fit the folds of cv again, which takes as long as it did.", "--scores/--no-scores")
+
+
+# The application ----------------------------------------------------------------------------------------
+
+
+class _AnyOptions(Options):
+    """Whatever was typed."""
+
+    given: list[str] | None = typer.Argument(None, hidden=True)
+
+
+@command(example="groupowl reproduce --data downloads --out results --quick")
+def reproduce(options: _AnyOptions) -> None:
+    """Repeat the paper's experiments, once they are installed: pip install ./harness ./paper in a clone of groupowl."""
+    raise Failure(
+        "the paper's experiments are a project of their own, which is not installed; "
+        "in a clone of groupowl run: pip install ./harness ./paper"
+    )
+
+
+def build_app() -> typer.Typer:
+    """The application with all its commands."""
+    from . import demo, model_commands
+
+    app = typer.Typer(name="groupowl", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    app.callback(epilog="Example: groupowl cv train.csv --targets y1,y2 --out model")(_groupowl)
+    paper: Callable[..., None] = reproduce
+    for point in entry_points(group="groupowl.commands", name="reproduce"):
+        with suppress(ImportError):  # a project that is only half installed
+            paper = point.load()
+    fits = (model_commands.fit, model_commands.path, model_commands.cv)  # from data to a report first
+    for function in (*fits, model_commands.predict, model_commands.verify, demo.demo, paper):
+        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+        app.command(
+            help="\n\n".join(" ".join(part.split()) for part in paragraphs),  # to be folded by whoever prints them
+            epilog=f"Example: {COMMANDS[function]}",
+            context_settings={"ignore_unknown_options": function is reproduce},
+        )(function)
+    return app
+
+
+def run(given: list[str]) -> int:
+    """Do what was typed; returns the exit code. A command line that cannot be understood is one line."""
+    arguments.set(tuple(given))
+    try:
+        outcome = build_app()(given, prog_name="groupowl", standalone_mode=False)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # no mistake on the command line, so a bug before any command
+            raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            say(error.format_message())
+            return 2
+        message = str(error.format_message()).strip()
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context is not None else "groupowl"
+        tell(f"{message}{'' if message[-1:] in '.?!' else '.'} See: {where} --help")
+        return int(getattr(error, "exit_code", 2))
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        say(f"groupowl {__version__}")
+        raise typer.Exit()
+
+
+def _groupowl(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Group OWL models: sparse multi-task regression and classification with certified answers."""

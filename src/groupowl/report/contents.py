@@ -13,7 +13,8 @@ from .._text import printable
 from .._typing import FloatArray
 from ..path import PathResult
 from ..plotting import CoefficientPathDisplay, CrossValidationDisplay
-from ..plotting.support import public_rows, selection_of_estimator, selection_of_result
+from ..plotting.coefficients import selection_of_estimator, selection_of_result
+from ..plotting.style import public_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -131,23 +131,24 @@ def render_report(contents: ReportContents) -> str:
     page = Environment(autoescape=True, finalize=shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page.filters |= {"number": number, "fixed": fixed}
     subject, estimator = Subject(contents), contents.estimator
-    columns = _feature_columns(subject)
-    data = {"path": _path_data(subject), "choice": _choice_data(subject), "table": _table_data(subject, columns)}
+    columns, chosen = _feature_columns(subject), subject.selection
+    numbers = [{name: column[name] for name in ("kind", "decimals", "values")} for column in columns]
+    table = {"shown": SHOWN_ROWS, "features": chosen.features.tolist(), "names": chosen.names, "columns": numbers}
+    data = {
+        "path": _path_data(subject),
+        "choice": _choice_data(subject),
+        "table": table if chosen.names else None,
+    }
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "})();"
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     lines = [color for color in COLORS if color != CHOSEN["color"]]  # that of a choice is for nothing else
     variables = "".join(f"--line{i}:{color};" for i, color in enumerate(lines))
     known = {name: found for name, found in installed_versions().items() if found != "not installed"}
     return page.from_string(_asset("page.html")).render(
+        vars(contents) | vars(subject),
         contents=contents,
-        subject=subject,
-        estimator=estimator,
         classes=contents.classes,
-        path=contents.path,
-        along=subject.along,
-        choice=subject.choice,
         criteria=CRITERIA,
-        certificate=subject.certificate,
         proof=_proof(subject),
         clusters=_clusters(subject),
         columns=columns,
@@ -289,8 +290,8 @@ def _column(label: str, meaning: str, kind: str, values: Any, decimals: int | No
     cells = [fixed(value, decimals) for value in known[:SHOWN_ROWS]]
     if kind == "cluster":
         cells = [NOTHING if cell == "0" else cell for cell in cells]
-    column: dict[str, Any] = {"label": label, "meaning": meaning, "kind": kind, "cells": cells, "intercept": None}
-    return column | {"decimals": decimals, "numbers": rounded(known)}
+    column: dict[str, Any] = {"label": label, "meaning": meaning, "kind": kind, "decimals": decimals}
+    return column | {"values": rounded(known), "cells": cells, "intercept": None}
 
 
 # Data for scripts ---------------------------------------------------------------------------------------
@@ -345,14 +346,6 @@ def _path_data(subject: Subject) -> dict[str, Any] | None:
         "labels": shortened_names([display.feature_names[lines[0]] for lines in legend], _LONGEST_LABEL),
         "omitted": len(display.features) - len(kept),
     }
-
-
-def _table_data(subject: Subject, columns: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The features in the model; None where there is none."""
-    chosen = subject.selection
-    shown = [{"kind": item["kind"], "decimals": item["decimals"], "values": item["numbers"]} for item in columns]
-    found = {"shown": SHOWN_ROWS, "features": chosen.features.tolist(), "names": chosen.names, "columns": shown}
-    return found if chosen.names else None
 
 
 def _choice_data(subject: Subject) -> dict[str, Any] | None:

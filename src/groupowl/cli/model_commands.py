@@ -1,4 +1,4 @@
-"""``groupowl fit``, ``path`` and ``cv``: from a file to a model, its tables and its report."""
+"""Models and files: ``groupowl fit``, ``path`` and ``cv``, and ``predict`` and ``verify`` with a saved model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,23 +15,35 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from .._checks import IMPUTE, number_in
-from .._text import listed
+from .._text import counted, listed
 from .._typing import FloatArray
 from ..designs import Design
 from ..estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
 from ..model_selection import FOLD_RULES
 from ..path import PathResult
 from ..path.follower import MOST_ALPHAS
-from ..tables import Reading, Roles, Table, load_table
+from ..tables import Reading, Roles, Table, TableError, load_features, load_table
 from ..weights import resolve_weights
-from .commands import FitOptions, FoldOptions, PathOptions, TrainOptions, arguments, command
-from .messages import Failure, printing
+from .commands import (
+    ApplyOptions,
+    FitOptions,
+    FoldOptions,
+    PathOptions,
+    PredictOptions,
+    TrainOptions,
+    VerifyOptions,
+    arguments,
+    command,
+)
+from .messages import Failure, is_standard_output, print_paths, printing, say, tell
 from .outcome import Outcome, data_notes, edge_note, held_out_rows, named_design, scores_of
-from .run_folder import check_out, write_outcome
-from .terminal import Stages, print_outcome
+from .run_folder import check_out, check_out_file, csv_text, read_run, write_file, write_outcome
+from .terminal import Stages, print_json, print_outcome
 
 NOT_CONVERGED = 3
 
+# Options of a fit that verify takes over and has not itself.
+_FITTED_OPTIONS = ("--drop", "--groups", "--sample-weight", "--unpenalized")
 # Parameters of estimators that options of the same name give, where a command has them.
 _PARAMETERS = ("standardize", "tol", "max_iter", "eps", "selection")
 # What numbers must lie in, by the names of the options; seeds are those of NumPy's legacy generator, for folds.
@@ -88,17 +100,13 @@ def _run(command: str, options: TrainOptions) -> None:
     """Read, fit, score, write, tell."""
     settings = _settings(options)
     check_out(options.out, force=options.force)
-    roles = Roles(
-        targets=tuple(options.targets or ()),
-        drop=tuple(options.drop or ()),
-        unpenalized=tuple(options.unpenalized or ()),
-        groups=options.groups,
-        sample_weight=options.sample_weight,
-        id_column=options.id_column,
-        task=options.task,
-    )
+    given: dict[str, Any] = {}
+    for role in fields(Roles):
+        value = getattr(options, role.name)
+        if value is not None:
+            given[role.name] = tuple(value) if isinstance(value, list) else value
     other = None if options.targets_from is None else str(options.targets_from)
-    reading = Reading(roles, options.format, options.transpose, other)
+    reading = Reading(Roles(**given), options.format, options.transpose, other)
     stages, started = Stages(options.quiet), time.perf_counter()
     with stages.stage(f"Reading {options.file.name}"):
         table = load_table(options.file, reading)
@@ -284,3 +292,133 @@ def _report_path(estimator: Any) -> PathResult | None:
 
     path: PathResult = estimator._path_through_fit(alphas_of, lambda progress: time.monotonic() > deadline)
     return None if path.stopped_because == "callback" else path
+
+
+# A saved model and another file -------------------------------------------------------------------------
+
+
+def _adapted(reading: Reading, options: ApplyOptions) -> Reading:
+    """The reading of the fit with what the options change; the format is that of this file's suffix."""
+    roles = reading.roles if options.id_column is None else replace(reading.roles, id_column=options.id_column)
+    transpose = reading.transpose if options.transpose is None else options.transpose
+    return replace(reading, roles=roles, transpose=transpose, format=options.format)
+
+
+@command(example="groupowl predict model new.csv --out predictions.csv")
+def predict(options: PredictOptions) -> None:
+    """Predict the targets of new samples.
+
+    Columns are matched by name: a missing one is an error unless the model does not select it; others are ignored and
+    listed. Targets need not be there. Classes come with their probabilities. Text that a spreadsheet would run, such as
+    an id that begins with =, has an apostrophe in front.
+    """
+    out = options.out
+    if out is not None and is_standard_output(out):
+        out = None
+    check_out_file(out, force=options.force)
+    run = read_run(options.model)
+    estimator, stages = run.estimator, Stages(options.quiet)
+    with stages.stage(f"Reading {options.file.name}"):
+        reading, roles = _adapted(run.reading, options), run.reading.roles
+        others = [name for name in (roles.groups, roles.sample_weight, *roles.id_columns) if name is not None]
+        used = np.flatnonzero(np.any(np.atleast_2d(estimator.coef_), axis=0)).tolist()
+        features = load_features(
+            options.file,
+            reading,
+            run.features,
+            (*run.targets, *run.ignored, *others),
+            needed=tuple(run.features[j] for j in used),
+            needs_ids=options.id_column is not None,
+        )
+    columns: dict[str, Any] = {"row": range(1, features.X.shape[0] + 1)}
+    if features.ids is not None:
+        columns = {features.id_name or roles.id_columns[0] or "id": features.ids}
+    with stages.stage("Predicting"):
+        X = named_design(features.X, run.features)
+        predicted = np.asarray(estimator.predict(X))
+        columns |= dict(zip(run.targets, predicted.reshape(len(predicted), -1).T.tolist(), strict=True))
+        if hasattr(estimator, "classes_"):
+            chances = zip(estimator.classes_, estimator.predict_proba(X).T.tolist(), strict=True)
+            columns |= {f"p({label})": column for label, column in chances}
+        text = csv_text([columns, *zip(*columns.values(), strict=True)])
+    if not (options.quiet or options.json):
+        extra, absent = features.extra, features.absent
+        if extra:
+            verb, names = "is" if len(extra) == 1 else "are", listed(extra, shown=10)
+            tell(f"{counted(len(extra), 'column')} that the model does not know {verb} ignored: {names}.")
+        if absent:
+            verb = "was not selected and is" if len(absent) == 1 else "were not selected and are"
+            what = f"that {verb} not in the file, which changes no prediction"
+            tell(f"{counted(len(absent), 'feature')} {what}: {listed(absent, shown=10)}.")
+    if out is not None:
+        with stages.stage("Writing"):
+            write_file(out, text)
+    with printing("nothing was written" if out is None else f"{out} was written"):
+        if options.json:
+            described = {
+                "command": "predict",
+                "model": options.model,
+                "file": options.file,
+                "n_samples": features.X.shape[0],
+                "ignored_columns": features.extra,
+                "absent_features": features.absent,
+                "columns": list(columns),
+            }
+            print_json(described | ({"predictions": columns, "written": []} if out is None else {"written": [out]}))
+        elif out is None:
+            say(text, end="")
+        elif not options.quiet:
+            say(f"{counted(features.X.shape[0], 'sample')} predicted.")
+            print_paths([out])
+
+
+@command(example="groupowl verify model train.csv")
+def verify(options: VerifyOptions) -> None:
+    """Check a model against its data: all that the fit says is computed again from the file.
+
+    Objective, duality gap, status, weights, clusters and coefficients, and of path and cv every alpha, the scores and
+    the choice. The file is read as in the fit, samples that were held out are left out again. Exit code 1 if the fit
+    does not hold.
+    """
+    run = read_run(options.model)
+    reading, stages = _adapted(run.reading, options), Stages(options.quiet)
+    if options.targets_from is not None:
+        reading = replace(reading, targets_from=str(options.targets_from))
+    is_unknown = not run.has_record and not reading.roles.targets and reading.targets_from is None
+    targets = options.targets or (run.targets if is_unknown else reading.roles.targets)
+    reading = replace(reading, roles=replace(reading.roles, targets=tuple(targets)))
+    with stages.stage(f"Reading {options.file.name}"):
+        try:
+            table = load_table(options.file, reading)
+        except TableError as error:
+            if not any(name in str(error) for name in _FITTED_OPTIONS):
+                raise
+            raise TableError(  # about options that nobody has typed here
+                f"{error} (The file is read with the options of the fit, as {options.model} has them; give the file of "
+                "the fit.)"
+            ) from error
+    if run.test_size is not None:
+        table = table.rows(held_out_rows(table, run.test_size, run.seed)[0])
+    if table.feature_names != run.features:
+        known, there = set(run.features), set(table.feature_names)
+        missing = [name for name in run.features if name not in there]
+        extra = [name for name in table.feature_names if name not in known]
+        found = [f"lacks {listed(missing)}" if missing else "", f"has also {listed(extra)}" if extra else ""]
+        how = " and ".join(filter(None, found)) or "has them in another order"
+        raise TableError(f"{table.source} has not the features of the fit: it {how}. Give the file of the fit.")
+    search: dict[str, Any] = {}
+    if hasattr(run.estimator, "search_results_"):
+        search = {"scores": options.scores} | ({} if table.groups is None else {"groups": table.groups})
+    with stages.stage("Verifying"):
+        try:
+            X = named_design(table.X, run.features)
+            answer = run.estimator.verify(X, table.target_frame, sample_weight=table.sample_weight, **search)
+        except ValueError as error:
+            raise Failure(f"{options.file} does not fit the model: {error}") from error
+    with printing():
+        if options.json:
+            print_json({"command": "verify", "holds": bool(answer), **asdict(answer)})
+        elif not options.quiet:
+            say(answer)
+    if not answer:
+        raise Failure(f"the fit in {options.model} does not hold on {options.file}.")
