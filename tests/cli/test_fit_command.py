@@ -19,6 +19,7 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, Strati
 import groupowl as go
 from cli_support import columns_of, make_data, write_csv
 from groupowl.cli import commands as options
+from groupowl.cli import model_commands
 from groupowl.designs import DenseDesign, SufficientStatistics
 from groupowl.model_selection import CRITERIA, FOLD_RULES
 from groupowl.problem import Problem

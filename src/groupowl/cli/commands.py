@@ -76,12 +76,8 @@ def _explained(error: Exception) -> tuple[str, int]:
         return str(error), 2 if isinstance(error, MissingTargetsError) else 1
     if isinstance(error, MemoryError):
         return "there is not enough memory for these data. Use fewer columns (--drop), or a machine with more.", 1
-    words = " ".join(str(error).split())
-    return (
-        f"unexpected {type(error).__name__}: {words}. This is a bug of groupowl: run the command again with --debug, "
-        "and report what it prints.",
-        1,
-    )
+    remedy = "This is a bug of groupowl: run the command again with --debug, and report what it prints."
+    return f"unexpected {type(error).__name__}: {error}. {remedy}", 1
 
 
 # Options ------------------------------------------------------------------------------------------------
@@ -273,8 +269,7 @@ def run(given: list[str]) -> int:
             say(error.format_message())
             return 2
         message = str(error.format_message()).strip()
-        context = getattr(error, "ctx", None)
-        where = context.command_path if context is not None else "groupowl"
+        where = getattr(getattr(error, "ctx", None), "command_path", "groupowl")
         tell(f"{message}{'' if message[-1:] in '.?!' else '.'} See: {where} --help")
         return int(getattr(error, "exit_code", 2))
     return outcome if isinstance(outcome, int) else 0

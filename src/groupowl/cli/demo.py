@@ -109,21 +109,13 @@ def _print_reports(reports: list[DemoReport]) -> None:
     console = PlainConsole()
     headings = ("time\n(s)", "passes", "relative\ngap", "rows\nkept", "rows\nselected", "speed-up")
     for report in reports:
-        table = plain_table(
-            ("solver", "screening"), headings, title=report.title, title_justify="left", title_style="bold"
-        )
+        title: dict[str, Any] = {"title": report.title, "title_justify": "left", "title_style": "bold"}
+        table = plain_table(("solver", "screening"), headings, **title)
         for (solver, screening), result in report.results.items():
-            table.add_row(
-                solver,
-                screening,
-                f"{result.seconds:.3f}",
-                f"{result.n_passes:.0f}",
-                f"{result.gap / report.null_loss:.1e}",
-                str(len(result.active)),
-                str(len(result.support)),
-                f"{report.results[solver, 'none'].seconds / result.seconds:.1f}x",
-                end_section=screening == "safe",
-            )
+            work = (f"{result.seconds:.3f}", f"{result.n_passes:.0f}", f"{result.gap / report.null_loss:.1e}")
+            rows = (str(len(result.active)), str(len(result.support)))
+            gain = f"{report.results[solver, 'none'].seconds / result.seconds:.1f}x"
+            table.add_row(solver, screening, *work, *rows, gain, end_section=screening == "safe")
         console.print(table)
         console.print(report.agreement, highlight=False)
         console.print()
@@ -142,8 +134,7 @@ class DemoProblem:
     title: str
     X: FloatArray
     Y: FloatArray
-    loss: str
-    fit_intercept: bool
+    settings: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -178,10 +169,8 @@ class DemoReport:
         spread = (max(objectives) - min(objectives)) / min(objectives)
         if not self.agrees:
             return f"{self.title}: the objectives DISAGREE: they differ by a relative {spread:.1e}, beyond their gaps."
-        return (
-            f"{self.title}: all {len(objectives)} answers agree: "
-            f"their objectives differ by a relative {spread:.1e}, within their duality gaps."
-        )
+        found = f"their objectives differ by a relative {spread:.1e}, within their duality gaps"
+        return f"{self.title}: all {len(objectives)} answers agree: {found}."
 
 
 def demo_problems(*, n_samples: int = 200, n_features: int = 5000, n_digits: int | None = None) -> list[DemoProblem]:
@@ -193,7 +182,7 @@ def demo_problems(*, n_samples: int = 200, n_features: int = 5000, n_digits: int
     digits = f"Digits, {len(pixels)} x {pixels.shape[1]}, 10 classes"
     return [
         _regression(n_samples, n_features, correlation=0.7),
-        DemoProblem(digits, pixels, np.eye(10)[labels], "multinomial", fit_intercept=True),
+        DemoProblem(digits, pixels, np.eye(10)[labels], {"loss": "multinomial", "fit_intercept": True}),
     ]
 
 
@@ -202,7 +191,7 @@ def _regression(n_samples: int, n_features: int, *, correlation: float) -> DemoP
     groups: dict[str, Any] = {"n_informative": 20, "group_size": 5, "correlation": correlation, "structure": "block"}
     data = datasets.make_correlated_groups(n_samples, n_features, 5, **groups, random_state=0)
     title = f"Regression, {n_samples} x {n_features}, 5 tasks"
-    return DemoProblem(title, data.X, data.Y, "squared", fit_intercept=False)
+    return DemoProblem(title, data.X, data.Y, {})
 
 
 def run_demo(problems: list[DemoProblem] | None = None, *, progress: Any = None) -> list[DemoReport]:
@@ -215,18 +204,16 @@ def run_demo(problems: list[DemoProblem] | None = None, *, progress: Any = None)
     # Times are compared: on a busy machine BLAS threads wait for each other, and cost ten times what they save.
     with threadpool_limits(1):
         for i, problem in enumerate(problems):
-            sequence = weights.oscar(problem.X.shape[1])
-            kind: dict[str, Any] = {"loss": problem.loss, "fit_intercept": problem.fit_intercept}
-            lam = FRACTION * lam_max(problem.X, problem.Y, sequence, **kind) * sequence
-            solve(problem.X, problem.Y, lam, callback=lambda _: True, **kind)  # pays for what libraries load and start
+            X, Y, sequence = problem.X, problem.Y, weights.oscar(problem.X.shape[1])
+            lam = FRACTION * lam_max(X, Y, sequence, **problem.settings) * sequence
+            solve(X, Y, lam, callback=lambda _: True, **problem.settings)  # pays for what libraries load and start
             results = {}
             for j, (solver, screening) in enumerate(RUNS):
                 if progress is not None:
                     words = f"{problem.title}: solver {solver}, screening {screening}"
                     progress(i * len(RUNS) + j, len(problems) * len(RUNS), words)
-                results[solver, screening] = solve(
-                    problem.X, problem.Y, lam, solver=SOLVERS[solver], screening=screening, **kind
-                )
+                rules: dict[str, Any] = {"solver": SOLVERS[solver], "screening": screening, **problem.settings}
+                results[solver, screening] = solve(X, Y, lam, **rules)
             reports.append(DemoReport(problem.title, results))
     return reports
 

@@ -24,17 +24,8 @@ from ..path import PathResult
 from ..path.follower import MOST_ALPHAS
 from ..tables import Reading, Roles, Table, TableError, load_features, load_table
 from ..weights import resolve_weights
-from .commands import (
-    ApplyOptions,
-    FitOptions,
-    FoldOptions,
-    PathOptions,
-    PredictOptions,
-    TrainOptions,
-    VerifyOptions,
-    arguments,
-    command,
-)
+from . import commands
+from .commands import FitOptions, FoldOptions, TrainOptions, command
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
 from .outcome import Outcome, data_notes, edge_note, held_out_rows, named_design, scores_of
 from .run_folder import check_out, check_out_file, csv_text, read_run, write_file, write_outcome
@@ -77,7 +68,7 @@ def fit(options: FitOptions) -> None:
 
 
 @command(example="groupowl path train.csv --targets y1,y2 --alphas 50 --out path")
-def path(options: PathOptions) -> None:
+def path(options: commands.PathOptions) -> None:
     """Fit a path of models to a file, from the largest alpha down.
 
     The model that is saved is the one of the alpha that --selection chooses by an information criterion, without
@@ -96,7 +87,7 @@ def cv(options: FoldOptions) -> None:
     _run("cv", options)
 
 
-def _run(command: str, options: TrainOptions) -> None:
+def _run(name: str, options: TrainOptions) -> None:
     """Read, fit, score, write, tell."""
     settings = _settings(options)
     check_out(options.out, force=options.force)
@@ -125,8 +116,8 @@ def _run(command: str, options: TrainOptions) -> None:
     with stages.stage("Scoring"):
         scores, note = scores_of(estimator, X, train, test)
     outcome = Outcome(
-        command=command,
-        typed=("groupowl", *arguments.get()),
+        command=name,
+        typed=("groupowl", *commands.arguments.get()),
         table=train,
         estimator=estimator,
         path=path,
@@ -170,13 +161,11 @@ def _settings(options: TrainOptions) -> dict[str, Any]:
             resolve_weights(name, n_features=2, n_tasks=1, n_samples=2)
         settings["weights"] = weights if len(weights) > 1 else weights[0]
         if "jobs" not in given and len(weights) > 1:
-            raise ValueError(
-                f"weights must be one sequence here, got {options.weights!r}; the command cv takes several."
-            )
-        if given.get("jobs", 1) < 1 and given["jobs"] != -1:
-            raise ValueError(f"jobs must be at least 1, or -1 for one job per processor, got {given['jobs']}.")
+            raise ValueError(f"weights must be one sequence here, got {options.weights!r}; cv takes several.")
         if "jobs" in given:
             settings["n_jobs"] = given["jobs"]
+            if given["jobs"] < 1 and given["jobs"] != -1:
+                raise ValueError(f"jobs must be at least 1, or -1 for one job per processor, got {given['jobs']}.")
         if "alpha" in given:
             settings["alpha"] = "auto" if given["alpha"] == "auto" else _positive("alpha", given["alpha"])
         if "alphas" in given:
@@ -297,7 +286,7 @@ def _report_path(estimator: Any) -> PathResult | None:
 # A saved model and another file -------------------------------------------------------------------------
 
 
-def _adapted(reading: Reading, options: ApplyOptions) -> Reading:
+def _adapted(reading: Reading, options: commands.ApplyOptions) -> Reading:
     """The reading of the fit with what the options change; the format is that of this file's suffix."""
     roles = reading.roles if options.id_column is None else replace(reading.roles, id_column=options.id_column)
     transpose = reading.transpose if options.transpose is None else options.transpose
@@ -305,7 +294,7 @@ def _adapted(reading: Reading, options: ApplyOptions) -> Reading:
 
 
 @command(example="groupowl predict model new.csv --out predictions.csv")
-def predict(options: PredictOptions) -> None:
+def predict(options: commands.PredictOptions) -> None:
     """Predict the targets of new samples.
 
     Columns are matched by name: a missing one is an error unless the model does not select it; others are ignored and
@@ -373,7 +362,7 @@ def predict(options: PredictOptions) -> None:
 
 
 @command(example="groupowl verify model train.csv")
-def verify(options: VerifyOptions) -> None:
+def verify(options: commands.VerifyOptions) -> None:
     """Check a model against its data: all that the fit says is computed again from the file.
 
     Objective, duality gap, status, weights, clusters and coefficients, and of path and cv every alpha, the scores and

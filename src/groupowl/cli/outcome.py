@@ -138,6 +138,14 @@ class Outcome:
         goal = listed(table.classes or table.target_names, shown=_LISTED, quoted=False)
         if table.is_classification:
             goal = f"{table.target_names[0]}, {len(table.classes)} classes: {goal}"
+        choice = "given" if getattr(estimator, "alpha", "") != "auto" else "a tenth of the largest"
+        if choice != "given" and self.is_hopeless:
+            choice = "any: no feature explains the targets"
+        if hasattr(estimator, "alphas_"):
+            choice = f"chosen of {len(estimator.alphas_)} by {estimator.selection}"
+        if hasattr(estimator, "score_path_"):
+            n_folds = estimator.score_path_.shape[1]
+            choice = f"chosen of {len(estimator.alphas_)} by {n_folds} folds, rule {estimator.selection}"
         clusters = counted(int(estimator.clusters_.max(initial=0)), "cluster")
         versions = [f"groupowl {__version__}", f"Python {platform.python_version()}"]
         return {
@@ -147,7 +155,7 @@ class Outcome:
             "Targets": goal,
             **{name: value for name, value in options.items() if value},
             "Weights": self.weights_name,
-            "Alpha": f"{estimator.alpha_:.6g} ({self._choice()})",
+            "Alpha": f"{estimator.alpha_:.6g} ({choice})",
             "Standardized": "yes" if estimator.standardize else "no",
             "Selected features": f"{len(self.selected)} in {clusters}" if self.selected else "none",
             "Objective": f"{result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
@@ -156,17 +164,6 @@ class Outcome:
             "Seconds": f"{self.seconds:.1f}",
             "Versions": ", ".join([*versions, *(f"{name} {version(name)}" for name in _VERSIONS)]),
         }
-
-    def _choice(self) -> str:
-        estimator = self.estimator
-        if hasattr(estimator, "score_path_"):
-            n_folds = estimator.score_path_.shape[1]
-            return f"chosen of {len(estimator.alphas_)} by {n_folds} folds, rule {estimator.selection}"
-        if hasattr(estimator, "criterion_path_"):
-            return f"chosen of {len(estimator.alphas_)} by {estimator.selection}"
-        if estimator.alpha != "auto":
-            return "given"
-        return "any: no feature explains the targets" if self.is_hopeless else "a tenth of the largest"
 
     def described(self) -> dict[str, Any]:
         """The outcome as plain values, for programs."""
@@ -221,13 +218,12 @@ def scores_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tu
     folded = fold_scores(estimator, train) if hasattr(estimator, "score_path_") else {}
     if test is None and folded:
         return folded, [OPTIMISTIC]
-    where, notes = "data of the fit, not held out", [NOT_HELD_OUT]
-    if test is None:
-        test = train
-    else:
-        where, notes, X = f"held out, {test.n_samples} samples", [], named_design(test.X, test.feature_names)
-    null, labels = _null_model(train), sorted({*train.classes, *test.classes})
-    scores = _named_scores(test, _measured(estimator, X, test, labels), _measured(null, test.y, test, labels), where)
+    where, notes, held = "data of the fit, not held out", [NOT_HELD_OUT], train
+    if test is not None:
+        where, notes, held = f"held out, {test.n_samples} samples", [], test
+        X = named_design(test.X, test.feature_names)
+    null, labels = _null_model(train), sorted({*train.classes, *held.classes})
+    scores = _named_scores(held, _measured(estimator, X, held, labels), _measured(null, held.y, held, labels), where)
     return scores | folded, notes
 
 

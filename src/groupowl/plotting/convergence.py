@@ -16,6 +16,9 @@ from . import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Solves = SolveResult | Mapping[str, SolveResult]
+Names = str | Iterable[str]
+
 # Curves often coincide: later ones are thinner, so that the earlier ones show behind them.
 _WIDEST, _THINNEST = 3.2, 1.4
 _INCHES = (5.0, 3.6)  # of one panel
@@ -199,12 +202,7 @@ class ConvergenceDisplay(style.Display):
 
     @classmethod
     def from_result(
-        cls,
-        result: SolveResult | Mapping[str, SolveResult],
-        *,
-        relative_to: float = 1.0,
-        ax: Any = None,
-        **settings: Any,
+        cls, result: Solves, *, relative_to: float = 1.0, ax: Any = None, **settings: Any
     ) -> ConvergenceDisplay:
         """Draw one solve, or several of them by name.
 
@@ -233,11 +231,7 @@ class ConvergenceDisplay(style.Display):
         return cls(results, scale).plot(ax=ax, **settings)
 
     def plot(
-        self,
-        ax: Any = None,
-        *,
-        x: str | Iterable[str] = ("seconds", "passes"),
-        y: str | Iterable[str] = ("gap", "rows"),
+        self, ax: Any = None, *, x: Names = ("seconds", "passes"), y: Names = ("gap", "rows")
     ) -> ConvergenceDisplay:
         """Draw a panel for each pair of ``y`` and ``x``.
 
@@ -276,7 +270,7 @@ class ConvergenceDisplay(style.Display):
         return self
 
 
-def _several(argument: str, names: str | Iterable[str], known: Mapping[str, Any]) -> list[str]:
+def _several(argument: str, names: Names, known: Mapping[str, Any]) -> list[str]:
     """One name or several, each of them known."""
     listed = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
     for name in listed or [""]:
@@ -289,16 +283,14 @@ def _panels(ax: Any, n_rows: int, n_columns: int) -> Any:
     size = n_rows * n_columns
     if ax is None:
         panels = style.new_axes(n_rows, n_columns, figsize=(_INCHES[0] * n_columns, _INCHES[1] * n_rows))
-    elif np.ndim(ax):
-        panels = [style.axes_to_draw_on(panel) for panel in np.ravel(ax)]
-        if len(panels) != size:
-            raise ValueError(f"ax must have {size} axes for x and y as they are, got {len(panels)}.")
-    elif size == 1:
-        panels = style.axes_to_draw_on(ax)
     else:
-        place = style.axes_to_draw_on(ax).get_subplotspec()
+        panels = [style.axes_to_draw_on(panel) for panel in np.ravel(ax)]
+    if ax is not None and np.ndim(ax) == 0 and size > 1:
+        place = ax.get_subplotspec()
         if place is None:
             raise ValueError("ax has no place in a grid and cannot be divided. Use plt.subplots(), or one x and one y.")
         ax.set_axis_off()
         panels = place.subgridspec(n_rows, n_columns).subplots()
+    if np.size(panels) != size:
+        raise ValueError(f"ax must have {size} axes for x and y as they are, got {len(panels)}.")
     return np.array(panels, dtype=object).reshape(n_rows, n_columns)

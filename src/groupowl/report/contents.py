@@ -137,8 +137,13 @@ class Subject:
         0 where there are none.
     fold_counts : ndarray of shape (n_features,)
         In how many folds each feature was selected; empty without folds.
-    along : Along or None
-        The path; None where there is none.
+    display : CoefficientPathDisplay or None
+        The path, with a row for each feature that is non-zero somewhere on it; None where there is none. Where it
+        passes through the fit it has the fit itself, which was solved to more digits.
+    points : PathResult
+        The same path, point by point.
+    nearest : int
+        Position of the alpha that is nearest to the chosen one; the last where none is chosen.
     """
 
     def __init__(self, contents: ReportContents) -> None:
@@ -165,28 +170,12 @@ class Subject:
         scores = None if self.choice is None else self.choice.scores
         self.n_folds = 0 if scores is None else scores.shape[1]
         self.fold_counts = np.asarray(getattr(fitted, "selection_frequency_", ()))
-        self.along = None if path is None else Along(path, fitted, self.names)
-
-
-class Along:
-    """A path with a row for each feature that is non-zero somewhere on it.
-
-    Attributes
-    ----------
-    path : PathResult
-        Where it passes through the fit it has the fit itself, which was solved to more digits.
-    display : CoefficientPathDisplay
-        Norms of the rows, their names, and which of them are not penalized.
-    clusters : ndarray of int of shape (n_alphas, n_rows)
-        0 where a row is zero or not penalized.
-    nearest : int
-        Position of the alpha that is nearest to the chosen one; the last where none is chosen.
-    """
-
-    def __init__(self, path: PathResult, fitted: Any, names: Sequence[str]) -> None:
-        alpha = None if fitted is None else float(fitted.alpha_)
-        if alpha is not None and alpha in path.alphas:
-            i, result = int(np.flatnonzero(path.alphas == alpha)[0]), fitted.solve_result_
+        self.display: CoefficientPathDisplay | None = None
+        if path is None:
+            return
+        chosen = None if fitted is None else self.alpha
+        if chosen is not None and chosen in path.alphas:
+            i, result = int(np.flatnonzero(path.alphas == chosen)[0]), fitted.solve_result_
             support = result.support
             point = replace(
                 path[i],
@@ -200,11 +189,7 @@ class Along:
                 n_selected=int(np.count_nonzero(~np.isin(support, path.unpenalized))),
             )
             path = replace(path, points=(*path.points[:i], point, *path.points[i + 1 :]))
-        display = CoefficientPathDisplay.undrawn(path, alpha=alpha, feature_names=names)
-        self.path = path
+        self.points, display = path, CoefficientPathDisplay.undrawn(path, alpha=chosen, feature_names=self.names)
         self.display = replace(display, feature_names=[shown_name(name) for name in display.feature_names])
-        self.clusters = np.zeros(display.norms.shape, dtype=np.intp)
-        for i, point in enumerate(path):
-            self.clusters[i, np.searchsorted(display.features, point.support)] = point.clusters
-        distances = np.arange(len(path), 0, -1) if alpha is None else np.abs(np.log(display.alphas / alpha))
+        distances = np.arange(len(path), 0, -1) if chosen is None else np.abs(np.log(path.alphas / chosen))
         self.nearest = int(np.argmin(distances))

@@ -193,23 +193,23 @@ def _proof(subject: Subject) -> dict[str, Any] | None:
 
 def _clusters(subject: Subject) -> dict[str, Any] | None:
     """Clusters of more than one feature, with their norms as shares of the largest; None without clusters."""
-    chosen, n_clusters = subject.selection, subject.n_clusters
-    if n_clusters == 0:
+    chosen, norms = subject.selection, subject.selection.norms
+    if subject.n_clusters == 0:
         return None
-    sizes = np.bincount(chosen.clusters, minlength=n_clusters + 1)[1:]
-    several = 1 + np.flatnonzero(sizes > 1)
-    members = {int(cluster): np.flatnonzero(chosen.clusters == cluster) for cluster in several[:_MOST_CLUSTERS]}
-    means = {cluster: float(chosen.norms[rows].mean()) for cluster, rows in members.items()}
+    groups = np.split(np.arange(len(norms)), 1 + np.flatnonzero(np.diff(chosen.clusters)))
+    groups = [rows for rows in groups if chosen.clusters[rows[0]] > 0]  # without the unpenalized features
+    several = [rows for rows in groups if len(rows) > 1]
+    largest = max((norms[rows].mean() for rows in several[:_MOST_CLUSTERS]), default=0.0)
     shown = [
         {
-            "number": cluster,
+            "number": int(chosen.clusters[rows[0]]),
             "names": [chosen.names[k] for k in rows],
-            "norms": (float(chosen.norms[rows].min()), float(chosen.norms[rows].max())),
-            "share": means[cluster] / max(means.values()),
+            "norms": (float(norms[rows].min()), float(norms[rows].max())),
+            "share": float(norms[rows].mean() / largest),
         }
-        for cluster, rows in members.items()
+        for rows in several[:_MOST_CLUSTERS]
     ]
-    return {"n_several": len(several), "n_single": int(np.count_nonzero(sizes == 1)), "shown": shown}
+    return {"n_several": len(several), "n_single": len(groups) - len(several), "shown": shown}
 
 
 # Numbers for readers ------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def _written(value: float, form: str) -> str:
 
 def _feature_columns(subject: Subject) -> list[dict[str, Any]]:
     """The table of the features in the model: all columns but the names."""
-    chosen, n_folds, along = subject.selection, subject.n_folds, subject.along
+    chosen, n_folds, display = subject.selection, subject.n_folds, subject.display
     equal = "features of one cluster have equal norms; 1 has the largest"
     columns = [
         _column("Cluster", equal, "cluster", chosen.clusters, 0),
@@ -268,9 +268,9 @@ def _feature_columns(subject: Subject) -> list[dict[str, Any]]:
         meaning = f"in how many of the {n_folds} folds the feature was selected at this alpha"
         counts = subject.fold_counts[chosen.features]
         columns.append(_column(f"Folds (of {n_folds})", meaning, "number", counts, 0))
-    if along is not None:
-        entries = np.full(along.path.n_features, np.nan)
-        entries[along.display.features] = along.display.alphas[np.argmax(along.display.norms > 0.0, axis=0)]
+    if display is not None:
+        entries = np.full(len(subject.names), np.nan)
+        entries[display.features] = display.alphas[np.argmax(display.norms > 0.0, axis=0)]
         meaning = "largest alpha of the path that selects the feature"
         columns.append(_column("Enters at", meaning, "number", entries[chosen.features]))
     for k, name in enumerate(chosen.tasks):
@@ -311,10 +311,12 @@ def rounded(values: Iterable[float]) -> list[float | int | None]:
 
 def _path_data(subject: Subject) -> dict[str, Any] | None:
     """The path for plot and slider; None where there is none."""
-    along = subject.along
-    if along is None:
+    display = subject.display
+    if display is None:
         return None
-    path, display, norms = along.path, along.display, along.display.norms
+    path, norms, clusters = subject.points, display.norms, np.zeros(display.norms.shape, dtype=np.intp)
+    for i, point in enumerate(path):
+        clusters[i, np.searchsorted(display.features, point.support)] = point.clusters
     # Rows that fit into the file: those of the fit, then the largest, in the order of the columns of X.
     is_out = ~np.isin(display.features, subject.selection.features)
     order = np.lexsort((-norms.max(axis=0, initial=0.0), is_out))
@@ -325,13 +327,13 @@ def _path_data(subject: Subject) -> dict[str, Any] | None:
     for k in kept:  # where a row begins to be non-zero, and its norms and clusters from there to where it ends to be
         there = np.flatnonzero(norms[:, k])
         span = slice(there[0], there[-1] + 1)
-        rows.append([int(there[0]), rounded(norms[span, k]), along.clusters[span, k].tolist()])
+        rows.append([int(there[0]), rounded(norms[span, k]), clusters[span, k].tolist()])
     groups = display.strongest_first() or replace(display, alpha=None).strongest_first()  # nothing may be chosen
     named = [[int(k) for k in lines if int(k) in position] for lines in groups]
     legend = [lines for lines in named if lines][:N_NAMED]
     return {
         "alphas": rounded(display.alphas),
-        "start": along.nearest,
+        "start": subject.nearest,
         "chosen": None if display.alpha is None else rounded([display.alpha])[0],
         "selected": path.n_selected.tolist(),
         "clusters": [int(point.clusters.max(initial=0)) for point in path],
