@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from groupowl.cli.commands import Options, command, option
-from groupowl.cli.messages import Failure, duration, make_folder, print_paths, printing, say, tell, writing
+from groupowl.cli.messages import Failure, make_folder, print_paths, printing, say, tell, writing
 from groupowl.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
@@ -53,8 +53,10 @@ def reproduce(options: ReproduceOptions) -> None:
             with printing():
                 _print_plan(campaign)
         with writing(out), progress_bar(quiet) as bar:
-            results = campaign.run(lambda state: bar(state.done, state.total, state.description, state.seconds_left))
-            bar(1, 1, "Drawing figures", 0.0)
+            results = campaign.run(
+                lambda state: bar(state.done, state.total, state.description, _left(state.seconds_left))
+            )
+            bar(1, 1, "Drawing figures", _left(0.0))
             paths = write_outputs(results, out)
     except BusyError as error:
         raise Failure(str(error)) from error
@@ -127,3 +129,15 @@ def _print_plan(campaign: reproduction.Campaign) -> None:
         say(f"Stored result {key} cannot be read and is done again.")
     limit = duration(60 * campaign.options.minutes)
     say(f"Expected time: about {duration(campaign.expected())}; never more than {limit}.")
+
+
+def _left(seconds: float) -> str:
+    """How long the rest is likely to take."""
+    return f"about {duration(seconds)} left"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours in words."""
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

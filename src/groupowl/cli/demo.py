@@ -246,14 +246,9 @@ def demo_figures(reports: list[DemoReport]) -> dict[str, Figure]:
 def fit_demo() -> tuple[Table, GroupOWLRegressorCV]:
     """A cross-validated fit, for a report: few features, some in clusters, at an alpha inside the grid."""
     problem = _regression(*_REPORT_SIZE, correlation=0.9)  # whose groups a fit can find
-    table = Table(
-        source="built-in data",
-        X=problem.X,
-        feature_names=tuple(f"feature {j + 1}" for j in range(problem.X.shape[1])),
-        y=problem.Y,
-        target_names=tuple(f"task {k + 1}" for k in range(problem.Y.shape[1])),
-        task="regression",
-    )
+    names = tuple(f"feature {j + 1}" for j in range(problem.X.shape[1]))
+    tasks = tuple(f"task {k + 1}" for k in range(problem.Y.shape[1]))
+    table = Table("built-in data", problem.X, names, problem.Y, tasks, "regression")
     folds = KFold(5, shuffle=True, random_state=0)
     model = GroupOWLRegressorCV(weights="bh", alphas=30, eps=0.02, cv=folds, selection="1se", random_state=0)
     return table, model.fit(named_design(table.X, table.feature_names), table.target_frame)

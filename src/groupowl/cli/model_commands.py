@@ -205,10 +205,9 @@ def _parts(table: Table, test_size: float, seed: int) -> tuple[Table, Table]:
         labels, numbers = np.unique(table.y, return_counts=True)
         single = labels[numbers == 1].tolist()
         if single:
-            raise Failure(
-                f"--test-size needs at least two samples of each class, but {listed(single)} "
-                f"{'has' if len(single) == 1 else 'have'} one. Remove those samples, or leave --test-size out."
-            )
+            found = f"{listed(single)} {'has' if len(single) == 1 else 'have'} one"
+            remedy = "Remove those samples, or leave --test-size out."
+            raise Failure(f"--test-size needs at least two samples of each class, but {found}. {remedy}")
     try:
         train, test = held_out_rows(table, test_size, seed)
     except ValueError as error:
@@ -246,10 +245,9 @@ def _make_folds(table: Table, folds: int, seed: int) -> Any:
         counts[f"samples of class {labels[rarest].item()!r}"] = int(numbers[rarest])
     for what, count in counts.items():
         if count < folds:
-            raise Failure(
-                f"--folds {folds} needs at least {folds} {what}, but there {'is' if count == 1 else 'are'} {count}. "
-                "Use fewer folds, or --selection bic, which needs none."
-            )
+            found = f"there {'is' if count == 1 else 'are'} {count}"
+            remedy = "Use fewer folds, or --selection bic, which needs none."
+            raise Failure(f"--folds {folds} needs at least {folds} {what}, but {found}. {remedy}")
     if table.groups is not None:
         return (StratifiedGroupKFold if table.is_classification else GroupKFold)(folds)
     return (StratifiedKFold if table.is_classification else KFold)(folds, shuffle=True, random_state=seed)
@@ -310,15 +308,10 @@ def predict(options: commands.PredictOptions) -> None:
     with stages.stage(f"Reading {options.file.name}"):
         reading, roles = _adapted(run.reading, options), run.reading.roles
         others = [name for name in (roles.groups, roles.sample_weight, *roles.id_columns) if name is not None]
+        known, needs_ids = (*run.targets, *run.ignored, *others), options.id_column is not None
         used = np.flatnonzero(np.any(np.atleast_2d(estimator.coef_), axis=0)).tolist()
-        features = load_features(
-            options.file,
-            reading,
-            run.features,
-            (*run.targets, *run.ignored, *others),
-            needed=tuple(run.features[j] for j in used),
-            needs_ids=options.id_column is not None,
-        )
+        needed = tuple(run.features[j] for j in used)
+        features = load_features(options.file, reading, run.features, known, needed=needed, needs_ids=needs_ids)
     columns: dict[str, Any] = {"row": range(1, features.X.shape[0] + 1)}
     if features.ids is not None:
         columns = {features.id_name or roles.id_columns[0] or "id": features.ids}
@@ -382,10 +375,8 @@ def verify(options: commands.VerifyOptions) -> None:
         except TableError as error:
             if not any(name in str(error) for name in _FITTED_OPTIONS):
                 raise
-            raise TableError(  # about options that nobody has typed here
-                f"{error} (The file is read with the options of the fit, as {options.model} has them; give the file of "
-                "the fit.)"
-            ) from error
+            whose = f"The file is read with the options of the fit, as {options.model} has them"
+            raise TableError(f"{error} ({whose}; give the file of the fit.)") from error
     if run.test_size is not None:
         table = table.rows(held_out_rows(table, run.test_size, run.seed)[0])
     if table.feature_names != run.features:

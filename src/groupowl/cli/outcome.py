@@ -138,14 +138,16 @@ class Outcome:
         goal = listed(table.classes or table.target_names, shown=_LISTED, quoted=False)
         if table.is_classification:
             goal = f"{table.target_names[0]}, {len(table.classes)} classes: {goal}"
-        choice = "given" if getattr(estimator, "alpha", "") != "auto" else "a tenth of the largest"
-        if choice != "given" and self.is_hopeless:
-            choice = "any: no feature explains the targets"
-        if hasattr(estimator, "alphas_"):
-            choice = f"chosen of {len(estimator.alphas_)} by {estimator.selection}"
         if hasattr(estimator, "score_path_"):
-            n_folds = estimator.score_path_.shape[1]
-            choice = f"chosen of {len(estimator.alphas_)} by {n_folds} folds, rule {estimator.selection}"
+            rule = f"{estimator.score_path_.shape[1]} folds, rule {estimator.selection}"
+        else:
+            rule = getattr(estimator, "selection", "")
+        if rule:
+            choice = f"chosen of {len(estimator.alphas_)} by {rule}"
+        elif estimator.alpha != "auto":
+            choice = "given"
+        else:
+            choice = "any: no feature explains the targets" if self.is_hopeless else "a tenth of the largest"
         clusters = counted(int(estimator.clusters_.max(initial=0)), "cluster")
         versions = [f"groupowl {__version__}", f"Python {platform.python_version()}"]
         return {
@@ -168,12 +170,11 @@ class Outcome:
     def described(self) -> dict[str, Any]:
         """The outcome as plain values, for programs."""
         table, estimator, result = self.table, self.estimator, self.estimator.solve_result_
+        names, clusters = table.feature_names, estimator.clusters_
         return {
             "command": self.command,
             "file": table.source,
-            "task": table.task,
-            "n_samples": table.n_samples,
-            "n_features": table.n_features,
+            **{name: getattr(table, name) for name in ("task", "n_samples", "n_features")},
             "targets": table.target_names,
             "classes": table.classes,
             "weights": self.weights_name,
@@ -183,8 +184,7 @@ class Outcome:
             "converged": self.converged,
             "n_selected": len(self.selected),
             "selected": [
-                {"feature": table.feature_names[j], "cluster": estimator.clusters_[j], "norm": norm}
-                for j, norm in self.selected.items()
+                {"feature": names[j], "cluster": clusters[j], "norm": norm} for j, norm in self.selected.items()
             ],
             "scores": {name: {"model": pair[0], "null_model": pair[1]} for name, pair in self.scores.items()},
             "notes": self.notes,
@@ -320,11 +320,10 @@ def data_notes(table: Table, X: Design, *, standardized: bool) -> list[str]:
         smallest = int(np.argmax(inverse))
         largest = int(np.argmin(np.where(inverse > 0.0, inverse, np.inf)))
         if inverse[smallest] > _LARGEST_RATIO * inverse[largest] > 0.0:
-            notes.append(
-                f"Standard deviations of columns differ by a factor of {inverse[smallest] / inverse[largest]:.3g} "
-                f"({names[largest]!r} has the largest, {names[smallest]!r} the smallest): --standardize makes the "
-                "penalty treat them alike."
-            )
+            ratio = f"a factor of {inverse[smallest] / inverse[largest]:.3g}"
+            which = f"{names[largest]!r} has the largest, {names[smallest]!r} the smallest"
+            remedy = "--standardize makes the penalty treat them alike"
+            notes.append(f"Standard deviations of columns differ by {ratio} ({which}): {remedy}.")
     return notes
 
 

@@ -139,17 +139,9 @@ def write_report_file(path: Path, outcome: Outcome) -> None:
     """The report of an outcome."""
     from ..report import ReportContents, write_report
 
-    contents = ReportContents(
-        title=outcome.title,
-        command=outcome.typed,
-        facts=outcome.facts,
-        estimator=outcome.estimator,
-        path=outcome.path,
-        feature_names=outcome.table.feature_names,
-        target_names=outcome.table.target_names,
-        scores=outcome.scores,
-        notes=outcome.notes,
-    )
+    same = {name: getattr(outcome, name) for name in ("title", "facts", "estimator", "path", "scores", "notes")}
+    names, targets = outcome.table.feature_names, outcome.table.target_names
+    contents = ReportContents(command=outcome.typed, feature_names=names, target_names=targets, **same)
     write_report(path, contents)
 
 
@@ -277,15 +269,10 @@ def _from_record(record: dict[str, Any], folder: Path, estimator: Any) -> SavedR
     if version > _FORMAT_VERSION:
         raise Failure(f"{folder} was written by groupowl {record['groupowl_version']}. Update groupowl to read it.")
     features, reading = record["features"], record["reading"]
-    run = _made(
-        SavedRun,
-        {
-            **{name: record[name] for name in ("targets", "ignored", "test_size", "seed")},
-            "estimator": estimator,
-            "reading": _made(Reading, {**reading, "roles": _made(Roles, reading["roles"])}),
-            "features": features if isinstance(features, list) else _made(NumberedNames, features),
-        },
-    )
+    stored = {name: record[name] for name in ("targets", "ignored", "test_size", "seed")}
+    reading = _made(Reading, {**reading, "roles": _made(Roles, reading["roles"])})
+    names = features if isinstance(features, list) else _made(NumberedNames, features)
+    run = _made(SavedRun, {**stored, "estimator": estimator, "reading": reading, "features": names})
     if isinstance(run.features, NumberedNames) and min(run.features.first, run.features.n_numbered) < 0:
         raise ValueError(f"features must be a list of names or their numbering, got {features!r}")
     n_targets = 1 if hasattr(estimator, "classes_") else len(np.atleast_2d(estimator.coef_))

@@ -23,7 +23,7 @@ from rich.text import Text
 from .._text import printable
 from ..estimators.fit_summary import unequal_norms_text
 from .commands import TalkOptions
-from .messages import duration, print_paths, say
+from .messages import print_paths, say
 from .outcome import Outcome
 
 # Seconds before the first line, and between lines: rewritten in place on a terminal, one below the other elsewhere.
@@ -52,7 +52,7 @@ class PlainConsole(Console):
 def progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
     """A hook ``(done, total, description)`` that moves a bar on stderr; the bar is gone at the end.
 
-    A fourth argument, seconds, says beside it how long the rest is likely to take.
+    A fourth argument says beside it how long the rest is likely to take.
     """
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn())
     left = TextColumn("{task.fields[left]}")
@@ -61,9 +61,8 @@ def progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
     ) as bar:
         task = bar.add_task("Starting", total=None, left="")
 
-        def show(done: int, total: int, description: str, seconds: float | None = None) -> None:
-            words = "" if seconds is None else f"about {duration(seconds)} left"
-            bar.update(task, completed=done, total=total, description=description, left=words, refresh=True)
+        def show(done: int, total: int, description: str, left: str = "") -> None:
+            bar.update(task, completed=done, total=total, description=description, left=left, refresh=True)
 
         yield show
 

@@ -19,8 +19,6 @@ from . import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-    from matplotlib.text import Text
 
 _WIDEST_NAME = 0.4  # of the width of the axes
 _OFFSET = 4.0  # points between a line and its name
@@ -82,8 +80,8 @@ class CoefficientPathDisplay(style.Display):
     feature_names: list[str]
     unpenalized: BoolArray
     alpha: float | None = None
-    lines_: list[Line2D] = field(init=False, repr=False)
-    labels_: list[Text] = field(init=False, repr=False)
+    lines_: list[Any] = field(init=False, repr=False)
+    labels_: list[Any] = field(init=False, repr=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **settings: Any) -> CoefficientPathDisplay:
@@ -192,8 +190,8 @@ class CoefficientPathDisplay(style.Display):
         chosen = [] if self.alpha is None else [self.alpha]
         marks = [ax.axvline(alpha, label=f"chosen alpha = {alpha:.3g}", **style.CHOSEN) for alpha in chosen]
         _alpha_axis(ax, [*self.alphas, *chosen])
-        ax.set(title="Coefficient path", ylabel="norm of the coefficients")
-        ax.set_ylim(0.0, 1.05 * float(self.norms.max(initial=0.0)) or 1.0)
+        top = 1.05 * float(self.norms.max(initial=0.0)) or 1.0
+        ax.set(title="Coefficient path", ylabel="norm of the coefficients", ylim=(0.0, top))
         if not self.features.size:
             style.say(ax, "No feature is selected at any alpha.")
         if self.unpenalized.any():
@@ -443,9 +441,7 @@ def _alpha_axis(ax: Axes, alphas: Any) -> None:
     largest, smallest = float(np.max(alphas)), float(np.min(alphas))
     if largest < 1.05 * smallest:  # one alpha only
         largest, smallest = 1.5 * largest, smallest / 1.5
-    ax.set_xscale("log")
-    ax.set_xlim(largest, smallest)
-    ax.set_xlabel("alpha")
+    ax.set(xscale="log", xlim=(largest, smallest), xlabel="alpha")
     ax.minorticks_off()
     _number_alphas(ax, largest, smallest)
 

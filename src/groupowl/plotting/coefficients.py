@@ -49,11 +49,9 @@ def selection_of_estimator(estimator: Any, feature_names: Any, task_names: Any) 
     features = np.flatnonzero(rows.any(axis=1))
     names = feature_names if feature_names is not None else getattr(estimator, "feature_names_in_", None)
     tasks = getattr(estimator, "classes_", getattr(estimator, "target_names_", None))
-    if task_names is not None:
-        tasks = task_names
-    elif tasks is not None:
-        tasks = tasks[-rows.shape[1] :]  # two classes share a column, which is that of the second
-    return _sorted_selection(len(rows), features, rows[features], clusters[features], names, tasks)
+    if task_names is None and tasks is not None:
+        task_names = tasks[-rows.shape[1] :]  # two classes share a column, which is that of the second
+    return _sorted_selection(len(rows), features, rows[features], clusters[features], names, task_names)
 
 
 def selection_of_result(result: Any, feature_names: Any, task_names: Any) -> Selection:
@@ -65,10 +63,8 @@ def selection_of_result(result: Any, feature_names: Any, task_names: Any) -> Sel
         features, rows, clusters = (np.asarray(value) for value in (result.support, result.rows, result.clusters))
         count = int(features.max(initial=-1)) + 1 if feature_names is None else len(feature_names)
     else:
-        raise TypeError(
-            f"result must be a SolveResult or a point of a path (path[i]), got {type(result).__name__}. "
-            "Use from_estimator for estimators."
-        )
+        wanted = "a SolveResult or a point of a path (path[i])"
+        raise TypeError(f"result must be {wanted}, got {type(result).__name__}. Use from_estimator for estimators.")
     return _sorted_selection(count, features, rows, clusters, feature_names, task_names)
 
 
@@ -210,8 +206,7 @@ class ClusterDisplay(style.Display):
         self.bars_ = ax.barh(positions[:shown], norms)
         for bar, cluster in zip(self.bars_, clusters, strict=True):
             bar.set(**(_UNPENALIZED if cluster == 0 else {"facecolor": _BAR_COLORS[(cluster - 1) % 2]}))
-        ax.set_ylim(positions[-1] + 0.5 + 0.2, -0.5 - 0.2)  # first bar on top
-        ax.set_xlim(0.0, float(norms.max()))
+        ax.set(xlim=(0.0, float(norms.max())), ylim=(positions[-1] + 0.7, -0.7))  # first bar on top
         names, rest = self.feature_names[:shown], len(self.features) - shown
         style.name_ticks(ax, 0, list(positions), [*names, *([f"{rest} more"] if rest else [])], fontsize=fontsize)
         texts = []  # at the end of the bars of each cluster, in room that is made for them

@@ -133,9 +133,8 @@ def _curves(histories: Mapping[str, SolveResult], x: str) -> list[tuple[SolveRes
 
 
 def _finish(ax: Axes, x: str, title: str, y_label: str) -> Axes:
-    ax.set_yscale("log")
     ax.locator_params(axis="x", nbins=5)  # labels of very short times are long
-    ax.set(title=title, xlabel=_X[x][0], ylabel=y_label)
+    ax.set(yscale="log", title=title, xlabel=_X[x][0], ylabel=y_label)
     ax.grid(visible=True, which="major", color="0.9")
     ax.set_axisbelow(True)
     style.name_in_legend(ax, ax.get_lines(), handlelength=4.0)

@@ -66,7 +66,7 @@ class ReportContents:
             check_is_fitted(estimator)
         if path is not None and not isinstance(path, PathResult):
             raise TypeError(f"path must be a PathResult or None, got {type(path).__name__}.")
-        if None not in (estimator, path) and estimator.n_features_in_ != self.n_features:
+        if estimator is not None and estimator.n_features_in_ != self.n_features:
             found = f"estimator has {estimator.n_features_in_} features and path has {self.n_features}"
             raise ValueError(f"{found}: give a path of the same data.")
         goals = {self.n_targets: "targets"} if self.classes is None else {len(self.classes): "classes", 1: "column"}
@@ -87,9 +87,7 @@ class ReportContents:
     @property
     def n_targets(self) -> int:
         """Rows of ``coef_``: targets, classes from three on, 1 for two classes."""
-        if self.path is not None:
-            return self.path.n_targets
-        return 1 if self.estimator.coef_.ndim == 1 else len(self.estimator.coef_)
+        return len(np.atleast_2d(self.estimator.coef_)) if self.path is None else self.path.n_targets
 
     @property
     def classes(self) -> list[str] | None:
@@ -153,22 +151,21 @@ class Subject:
         self.intercept: FloatArray | None = None
         if fitted is not None:
             self.alpha = float(fitted.alpha_)
-            found = selection_of_estimator(fitted, self.names, columns)
+            selection = selection_of_estimator(fitted, self.names, columns)
             if fitted.fit_intercept:
                 self.intercept = np.atleast_1d(fitted.intercept_)
         elif path is not None:
             end = path[len(path) - 1]
             self.alpha = end.alpha
-            found = selection_of_result(replace(end, rows=public_rows(path, end)), self.names, columns)
+            selection = selection_of_result(replace(end, rows=public_rows(path, end)), self.names, columns)
             if path.fit_intercept:
                 self.intercept = path.intercepts[:, -1]
-        self.selection = replace(found, names=[shown_name(name) for name in found.names])
-        self.n_clusters = int(found.clusters.max(initial=0))
-        self.n_unpenalized = int(np.count_nonzero(found.clusters == 0))
+        self.selection = replace(selection, names=[shown_name(name) for name in selection.names])
+        self.n_clusters = int(selection.clusters.max(initial=0))
+        self.n_unpenalized = int(np.count_nonzero(selection.clusters == 0))
         self.certificate = None if fitted is None else fitted.certificate()
         self.choice = CrossValidationDisplay.undrawn(fitted) if hasattr(fitted, "alphas_") else None
-        scores = None if self.choice is None else self.choice.scores
-        self.n_folds = 0 if scores is None else scores.shape[1]
+        self.n_folds = getattr(fitted, "score_path_", np.empty((0, 0))).shape[1]
         self.fold_counts = np.asarray(getattr(fitted, "selection_frequency_", ()))
         self.display: CoefficientPathDisplay | None = None
         if path is None:
@@ -176,18 +173,10 @@ class Subject:
         chosen = None if fitted is None else self.alpha
         if chosen is not None and chosen in path.alphas:
             i, result = int(np.flatnonzero(path.alphas == chosen)[0]), fitted.solve_result_
-            support = result.support
-            point = replace(
-                path[i],
-                support=support,
-                rows=result.B[support],
-                intercept=result.intercept,
-                clusters=result.clusters[support],
-                primal=result.primal,
-                gap=result.gap,
-                status=result.status,
-                n_selected=int(np.count_nonzero(~np.isin(support, path.unpenalized))),
-            )
+            found = {name: getattr(result, name) for name in ("support", "intercept", "primal", "gap", "status")}
+            found |= {"rows": result.B[result.support], "clusters": result.clusters[result.support]}
+            n_selected = int(np.count_nonzero(~np.isin(result.support, path.unpenalized)))
+            point = replace(path[i], **found, n_selected=n_selected)
             path = replace(path, points=(*path.points[:i], point, *path.points[i + 1 :]))
         self.points, display = path, CoefficientPathDisplay.undrawn(path, alpha=chosen, feature_names=self.names)
         self.display = replace(display, feature_names=[shown_name(name) for name in display.feature_names])

@@ -130,15 +130,13 @@ def render_report(contents: ReportContents) -> str:
 
     page = Environment(autoescape=True, finalize=shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page.filters |= {"number": number, "fixed": fixed}
-    subject, estimator = Subject(contents), contents.estimator
+    subject = Subject(contents)
     columns, chosen = _feature_columns(subject), subject.selection
-    numbers = [{name: column[name] for name in ("kind", "decimals", "values")} for column in columns]
-    table = {"shown": SHOWN_ROWS, "features": chosen.features.tolist(), "names": chosen.names, "columns": numbers}
-    data = {
-        "path": _path_data(subject),
-        "choice": _choice_data(subject),
-        "table": table if chosen.names else None,
-    }
+    data: dict[str, Any] = {"path": _path_data(subject), "choice": _choice_data(subject), "table": None}
+    if chosen.names:
+        numbers = [{name: column[name] for name in ("kind", "decimals", "values")} for column in columns]
+        data["table"] = {"shown": SHOWN_ROWS, "features": chosen.features.tolist(), "names": chosen.names}
+        data["table"]["columns"] = numbers
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "})();"
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     lines = [color for color in COLORS if color != CHOSEN["color"]]  # that of a choice is for nothing else
@@ -147,14 +145,11 @@ def render_report(contents: ReportContents) -> str:
     return page.from_string(_asset("page.html")).render(
         vars(contents) | vars(subject),
         contents=contents,
-        classes=contents.classes,
         criteria=CRITERIA,
         proof=_proof(subject),
         clusters=_clusters(subject),
         columns=columns,
         shown_rows=SHOWN_ROWS,
-        is_relaxed=getattr(estimator, "relaxed", False),
-        is_standardized=getattr(estimator, "standardize", False),
         command=shlex.join(map(str, contents.command)),
         versions=", ".join(f"{name} {found}" for name, found in known.items()),
         # What browsers may load for the page: nothing; and run: this script alone, whatever names may smuggle in.
