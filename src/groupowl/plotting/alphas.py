@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class CoefficientPathDisplay(style.Display):
     labels_: list[Any] = field(init=False, repr=False)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **settings: Any) -> CoefficientPathDisplay:
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **settings: Any) -> Self:
         """Draw the path of a cross-validated estimator, with the alpha it chose.
 
         Parameters
@@ -114,7 +114,7 @@ class CoefficientPathDisplay(style.Display):
         feature_names: Any = None,
         ax: Axes | None = None,
         **settings: Any,
-    ) -> CoefficientPathDisplay:
+    ) -> Self:
         """Draw a path.
 
         Parameters
@@ -137,7 +137,7 @@ class CoefficientPathDisplay(style.Display):
         return cls.undrawn(path, alpha=alpha, feature_names=feature_names).plot(ax=ax, **settings)
 
     @classmethod
-    def undrawn(cls, path: Any, *, alpha: float | None = None, feature_names: Any = None) -> CoefficientPathDisplay:
+    def undrawn(cls, path: Any, *, alpha: float | None = None, feature_names: Any = None) -> Self:
         """The numbers of a path, to be drawn by :meth:`plot` or by other means.
 
         Parameters
@@ -164,7 +164,7 @@ class CoefficientPathDisplay(style.Display):
         shown = style.names_of(features, names, path.n_features)
         return cls(np.asarray(path.alphas), norms, features, shown, np.isin(features, path.unpenalized), chosen)
 
-    def plot(self, ax: Axes | None = None, *, max_labels: int = 30) -> CoefficientPathDisplay:
+    def plot(self, ax: Axes | None = None, *, max_labels: int = 30) -> Self:
         """Draw the lines and name as many as fit.
 
         Parameters
@@ -317,7 +317,7 @@ class CrossValidationDisplay(style.Display):
     line_: Any = field(init=False, repr=False)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **settings: Any) -> CrossValidationDisplay:
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **settings: Any) -> Self:
         """Draw how a cross-validated estimator chose alpha.
 
         Parameters
@@ -336,7 +336,7 @@ class CrossValidationDisplay(style.Display):
         return cls.undrawn(estimator).plot(ax=ax, **settings)
 
     @classmethod
-    def undrawn(cls, estimator: Any) -> CrossValidationDisplay:
+    def undrawn(cls, estimator: Any) -> Self:
         """The numbers of a cross-validated estimator, to be drawn by :meth:`plot` or by other means.
 
         Parameters
@@ -371,7 +371,7 @@ class CrossValidationDisplay(style.Display):
         best = int(np.nanargmax(self.values))
         return float(self.values[best] - self.std_errors[best]), float(self.values[best])
 
-    def plot(self, ax: Axes | None = None, *, folds: bool | None = None) -> CrossValidationDisplay:
+    def plot(self, ax: Axes | None = None, *, folds: bool | None = None) -> Self:
         """Draw the values.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -128,7 +128,7 @@ class ClusterDisplay(style.Display):
     @classmethod
     def from_estimator(
         cls, estimator: Any, *, feature_names: Any = None, ax: Axes | None = None, **settings: Any
-    ) -> ClusterDisplay:
+    ) -> Self:
         """Draw what a fitted estimator selected.
 
         Parameters
@@ -150,9 +150,7 @@ class ClusterDisplay(style.Display):
         return cls(found.features, found.names, found.norms, found.clusters).plot(ax=ax, **settings)
 
     @classmethod
-    def from_result(
-        cls, result: Any, *, feature_names: Any = None, ax: Axes | None = None, **settings: Any
-    ) -> ClusterDisplay:
+    def from_result(cls, result: Any, *, feature_names: Any = None, ax: Axes | None = None, **settings: Any) -> Self:
         """Draw what a solve or one point of a path selected.
 
         Parameters
@@ -173,7 +171,7 @@ class ClusterDisplay(style.Display):
         found = selection_of_result(result, feature_names, None)
         return cls(found.features, found.names, found.norms, found.clusters).plot(ax=ax, **settings)
 
-    def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> ClusterDisplay:
+    def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> Self:
         """Draw a bar per feature.
 
         Parameters
@@ -285,7 +283,7 @@ class CoefficientHeatmapDisplay(style.Display):
         task_names: Any = None,
         ax: Axes | None = None,
         **settings: Any,
-    ) -> CoefficientHeatmapDisplay:
+    ) -> Self:
         """Draw the coefficients of a fitted estimator.
 
         Parameters
@@ -311,7 +309,7 @@ class CoefficientHeatmapDisplay(style.Display):
     @classmethod
     def from_result(
         cls, result: Any, *, feature_names: Any = None, task_names: Any = None, ax: Axes | None = None, **settings: Any
-    ) -> CoefficientHeatmapDisplay:
+    ) -> Self:
         """Draw the coefficients of a solve or of one point of a path.
 
         Parameters
@@ -334,7 +332,7 @@ class CoefficientHeatmapDisplay(style.Display):
         found = selection_of_result(result, feature_names, task_names)
         return cls(found.features, found.names, found.tasks, found.rows).plot(ax=ax, **settings)
 
-    def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> CoefficientHeatmapDisplay:
+    def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> Self:
         """Draw the coefficients.
 
         Parameters

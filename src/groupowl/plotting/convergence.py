@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -180,7 +180,7 @@ class ConvergenceDisplay(style.Display):
     ax_: Any = field(init=False, repr=False)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **settings: Any) -> ConvergenceDisplay:
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **settings: Any) -> Self:
         """Draw the solve of a fitted estimator.
 
         Parameters
@@ -200,9 +200,7 @@ class ConvergenceDisplay(style.Display):
         return cls.from_result({type(estimator).__name__: result}, ax=ax, **settings)
 
     @classmethod
-    def from_result(
-        cls, result: Solves, *, relative_to: float = 1.0, ax: Any = None, **settings: Any
-    ) -> ConvergenceDisplay:
+    def from_result(cls, result: Solves, *, relative_to: float = 1.0, ax: Any = None, **settings: Any) -> Self:
         """Draw one solve, or several of them by name.
 
         Parameters
@@ -229,9 +227,7 @@ class ConvergenceDisplay(style.Display):
         scale = finite_number("relative_to", relative_to, above=0.0)
         return cls(results, scale).plot(ax=ax, **settings)
 
-    def plot(
-        self, ax: Any = None, *, x: Names = ("seconds", "passes"), y: Names = ("gap", "rows")
-    ) -> ConvergenceDisplay:
+    def plot(self, ax: Any = None, *, x: Names = ("seconds", "passes"), y: Names = ("gap", "rows")) -> Self:
         """Draw a panel for each pair of ``y`` and ``x``.
 
         Parameters
