@@ -230,10 +230,8 @@ class _AnyOptions(Options):
 @command(example="groupowl reproduce --data downloads --out results --quick")
 def reproduce(options: _AnyOptions) -> None:
     """Repeat the paper's experiments, once they are installed: pip install ./harness ./paper in a clone of groupowl."""
-    raise Failure(
-        "the paper's experiments are a project of their own, which is not installed; "
-        "in a clone of groupowl run: pip install ./harness ./paper"
-    )
+    remedy = "in a clone of groupowl run: pip install ./harness ./paper"
+    raise Failure(f"the paper's experiments are a project of their own, which is not installed; {remedy}")
 
 
 def build_app() -> typer.Typer:
@@ -281,9 +279,8 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit()
 
 
-def _groupowl(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
+_VERSION = typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+
+
+def _groupowl(version: Annotated[bool, _VERSION] = False) -> None:
     """Group OWL models: sparse multi-task regression and classification with certified answers."""

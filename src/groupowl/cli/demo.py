@@ -117,11 +117,9 @@ def _print_reports(reports: list[DemoReport]) -> None:
             gain = f"{report.results[solver, 'none'].seconds / result.seconds:.1f}x"
             table.add_row(solver, screening, *work, *rows, gain, end_section=screening == "safe")
         console.print(table)
-        console.print(report.agreement, highlight=False)
-        console.print()
+        console.print(f"{report.agreement}\n", highlight=False)
     for words in _EXPLANATIONS:
-        console.print(words, highlight=False)
-        console.print()
+        console.print(f"{words}\n", highlight=False)
 
 
 # Two problems, with and without screening ---------------------------------------------------------------

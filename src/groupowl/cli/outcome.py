@@ -171,6 +171,7 @@ class Outcome:
         """The outcome as plain values, for programs."""
         table, estimator, result = self.table, self.estimator, self.estimator.solve_result_
         names, clusters = table.feature_names, estimator.clusters_
+        selected = [{"feature": names[j], "cluster": clusters[j], "norm": norm} for j, norm in self.selected.items()]
         return {
             "command": self.command,
             "file": table.source,
@@ -182,10 +183,8 @@ class Outcome:
             "objective": result.primal,
             "gap": result.gap,
             "converged": self.converged,
-            "n_selected": len(self.selected),
-            "selected": [
-                {"feature": names[j], "cluster": clusters[j], "norm": norm} for j, norm in self.selected.items()
-            ],
+            "n_selected": len(selected),
+            "selected": selected,
             "scores": {name: {"model": pair[0], "null_model": pair[1]} for name, pair in self.scores.items()},
             "notes": self.notes,
             "seconds": self.seconds,

@@ -99,9 +99,8 @@ def write_report(path: Any, contents: ReportContents) -> None:
         raise TypeError(f"contents must be ReportContents, got {type(contents).__name__}.")
     target = Path(path)
     if target.is_dir():
-        raise IsADirectoryError(
-            f"path must name a file, but {str(path)!r} is a folder. Add a name such as report.html."
-        )
+        remedy = "Add a name such as report.html."
+        raise IsADirectoryError(f"path must name a file, but {str(path)!r} is a folder. {remedy}")
     page = render_report(contents).encode("utf-8", "replace")  # names may have halves of characters
     write_file(target, page)
 
