@@ -4,7 +4,7 @@ The last is found by its entry point: the paper's experiments are a project of t
 
 Typer, Rich, pandas, pyarrow, Jinja and Matplotlib come with the extra ``cli``. Without them this module still imports,
 and :func:`main` says what to install. :mod:`groupowl.cli.commands` has the application; a command is a function under
-``@command(example=...)`` of :mod:`groupowl.cli.commands`.
+its ``@command(example=...)``.
 
 Exit codes: 0 done; 1 something is wrong with the input, or an answer does not hold; 2 the command line itself is wrong;
 3 a fit has not converged (what there is was written); 130 stopped by Ctrl-C.
@@ -13,6 +13,7 @@ Exit codes: 0 done; 1 something is wrong with the input, or an answer does not h
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 
 from .. import __version__
@@ -38,13 +39,11 @@ def _run(given: list[str]) -> int:
         print(f"groupowl {__version__}")
         return 0
     for name in _NEEDED:
-        try:
-            found = find_spec(name)
-        except ImportError:
-            found = None
-        if found is None:
-            tell(f'the command line needs {name}; run: pip install "groupowl[cli]"')
-            return 1
+        with suppress(ImportError):
+            if find_spec(name) is not None:
+                continue
+        tell(f'the command line needs {name}; run: pip install "groupowl[cli]"')
+        return 1
     from .commands import run  # which takes a second, in which Ctrl-C ends it quietly
 
     return run(given)

@@ -138,11 +138,10 @@ class Outcome:
         goal = listed(table.classes or table.target_names, shown=_LISTED, quoted=False)
         if table.is_classification:
             goal = f"{table.target_names[0]}, {len(table.classes)} classes: {goal}"
+        rule = getattr(estimator, "selection", None)
         if hasattr(estimator, "score_path_"):
-            rule = f"{estimator.score_path_.shape[1]} folds, rule {estimator.selection}"
-        else:
-            rule = getattr(estimator, "selection", "")
-        if rule:
+            rule = f"{estimator.score_path_.shape[1]} folds, rule {rule}"
+        if rule is not None:
             choice = f"chosen of {len(estimator.alphas_)} by {rule}"
         elif estimator.alpha != "auto":
             choice = "given"

@@ -188,8 +188,6 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
 def plain_table(words: Sequence[str], numbers: Sequence[str], **settings: Any) -> Table:
     """A table with columns of words, then of numbers, by their headings."""
     table = Table(box=SIMPLE_HEAD, **settings)
-    for heading in words:
-        table.add_column(heading)
-    for heading in numbers:
-        table.add_column(heading, justify="right")
+    for heading in (*words, *numbers):
+        table.add_column(heading, justify="left" if heading in words else "right")
     return table
