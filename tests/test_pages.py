@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import groupowl as go
-from groupowl.cli.app import run
+from groupowl.cli.commands import run
 
 matplotlib.use("Agg")
 

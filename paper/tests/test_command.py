@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from cli_support import run_main
 from groupowl.cli import commands
-from groupowl.cli.app import build_app
+from groupowl.cli.commands import build_app
 from groupowl_paper import command
 from groupowl_paper import reproduce as reproduce_module
 from groupowl_paper.reproduce.locks import Lock

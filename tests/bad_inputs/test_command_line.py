@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from bad_input_support import CommandRow
 from cli_support import run_main
-from groupowl.cli.app import build_app
+from groupowl.cli.commands import build_app
 
 N = 12
 GOOD = "a,b,y\n" + "".join(f"{i},{i * i % 7},{3 * i % 5}.5\n" for i in range(N))

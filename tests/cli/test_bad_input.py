@@ -271,7 +271,11 @@ OPTIONS = {
         GOOD, ("--alpha must be a positive number, got '0'",), arguments=("--targets", "y", "--alpha", 0), code=2
     ),
     "alphas zero": Bad(
-        GOOD, ("--alphas must be at least 1",), command="cv", arguments=("--targets", "y", "--alphas", 0), code=2
+        GOOD,
+        ("--alphas must lie in [1, 1000000], got 0",),
+        command="cv",
+        arguments=("--targets", "y", "--alphas", 0),
+        code=2,
     ),
     "alphas of words": Bad(
         GOOD,
@@ -282,7 +286,7 @@ OPTIONS = {
     ),
     "eps one": Bad(
         GOOD,
-        ("--eps must lie strictly between 0 and 1, got 1",),
+        ("--eps must lie in (0, 1), got 1",),
         command="path",
         arguments=("--targets", "y", "--eps", 1),
         code=2,
@@ -296,15 +300,15 @@ OPTIONS = {
     "two sequences for a fit": Bad(
         GOOD, ("--weights must be one sequence here",), arguments=("--targets", "y", "--weights", "bh,chi"), code=2
     ),
-    "tol zero": Bad(GOOD, ("--tol must be a positive number",), arguments=("--targets", "y", "--tol", 0), code=2),
+    "tol zero": Bad(GOOD, ("--tol must lie in (0, inf), got 0",), arguments=("--targets", "y", "--tol", 0), code=2),
     "a share of one": Bad(
         GOOD,
-        ("--test-size must lie strictly between 0 and 1, got 1",),
+        ("--test-size must lie in (0, 1), got 1",),
         arguments=("--targets", "y", "--test-size", 1),
         code=2,
     ),
     "one fold": Bad(
-        GOOD, ("--folds must be at least 2, got 1",), command="cv", arguments=("--targets", "y", "--folds", 1), code=2
+        GOOD, ("--folds must lie in [2, inf), got 1",), command="cv", arguments=("--targets", "y", "--folds", 1), code=2
     ),
     "no jobs": Bad(
         GOOD, ("--jobs must be at least 1, or -1",), command="cv", arguments=("--targets", "y", "--jobs", 0), code=2
@@ -320,13 +324,13 @@ OPTIONS = {
     "an unknown option": Bad(GOOD, ("--frobnicate",), arguments=("--targets", "y", "--frobnicate"), code=2),
     "an option of another command": Bad(GOOD, ("--folds",), arguments=("--targets", "y", "--folds", 3), code=2),
     "no steps": Bad(
-        GOOD, ("--max-iter must be at least 1, got 0",), arguments=("--targets", "y", "--max-iter", 0), code=2
+        GOOD, ("--max-iter must lie in [1, inf), got 0",), arguments=("--targets", "y", "--max-iter", 0), code=2
     ),
     "a seed that is too large": Bad(
-        GOOD, ("--seed must be at most 4294967295, got 4294967296",), arguments=("-t", "y", "--seed", 2**32), code=2
+        GOOD, ("--seed must lie in [0, 4294967295], got 4294967296",), arguments=("-t", "y", "--seed", 2**32), code=2
     ),
     "a seed below zero": Bad(
-        GOOD, ("--seed must be at least 0, got -1",), arguments=("--targets", "y", "--seed", -1), code=2
+        GOOD, ("--seed must lie in [0, 4294967295], got -1",), arguments=("--targets", "y", "--seed", -1), code=2
     ),
     "a transposed archive": Bad(
         archive(X=np.eye(3), y=[1, 2, 3]), ("--transpose is for CSV",), name="t.npz", arguments=("--transpose",)
@@ -378,7 +382,7 @@ def model(tmp_path_factory, train):
     """A folder as ``fit`` writes it."""
     from typer.testing import CliRunner
 
-    from groupowl.cli.app import build_app
+    from groupowl.cli.commands import build_app
 
     out = tmp_path_factory.mktemp("models") / "m"
     arguments = ["fit", str(train), "--targets", "y1,y2", "--drop", "house,w", "--id-column", "id", "--out", str(out)]
@@ -417,11 +421,8 @@ MODELS = {
     "a record of something else": (damaged("run.json", b'{"kind": "cake"}'), "its kind is 'cake'"),
     "a newer record": (newer, "Update groupowl"),
     "a deep record": (damaged("run.json", b"[" * 100_000), "run.json is damaged (RecursionError"),
-    "no such format": (
-        other_record(format_version=lambda _: 0),
-        "run.json is damaged (ValueError: there is no format 0)",
-    ),
-    "a format that is no number": (other_record(format_version=lambda _: True), "there is no format True"),
+    "no such format": (other_record(format_version=lambda _: 0), "its format 0). Fit the model again"),
+    "a format that is no number": (other_record(format_version=lambda _: True), "its format True"),
     "fewer features": (other_record(features=lambda names: names[:-1]), "it has 11 features, but the model has 12"),
     "other features": (other_record(features=lambda names: names[::-1]), "its features are not those of the model"),
     "numbered features": (
@@ -433,9 +434,9 @@ MODELS = {
         "features must be a list of names or their numbering",
     ),
     "more targets": (other_record(targets=lambda names: [*names, "y9"]), "it has 3 targets, but the model has 2"),
-    "targets that are no names": (other_record(targets=lambda names: [1, None]), "targets must be names"),
-    "no seed": (other_record(seed=lambda _: None), "the samples that were held out are unknown"),
-    "all held out": (other_record(test_size=lambda _: 7), "the samples that were held out are unknown"),
+    "targets that are no names": (other_record(targets=lambda names: [1, None]), "targets is (1, None)"),
+    "no seed": (other_record(seed=lambda _: None), "seed is None"),
+    "all held out": (other_record(test_size=lambda _: 7.0), "the samples that were held out are unknown"),
     "other coefficients": (
         lambda folder: go.save(go.GroupOWLRegressor(), folder / "model"),
         "holds a GroupOWLRegressor that is not fitted",
@@ -566,8 +567,8 @@ def test_no_permission_to_read(run, tmp_path, monkeypatch, name):
 def test_no_permission_to_write(run, tmp_path, train, model, monkeypatch, command):
     """Tried before anything is read."""
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    monkeypatch.setattr("groupowl.cli.fit_command.load_table", None)
-    monkeypatch.setattr("groupowl.cli.predict_command.load_features", None)
+    monkeypatch.setattr("groupowl.cli.model_commands.load_table", None)
+    monkeypatch.setattr("groupowl.cli.model_commands.load_features", None)
     first = [model, train] if command == "predict" else [train, "--targets", "y1"]
     ran = run(command, *first, "--out", tmp_path / "m")
     assert ran.code == 1
@@ -594,7 +595,7 @@ def test_a_bug_is_one_line_and_a_traceback_with_debug(run, tmp_path, train, monk
     def broken(*args, **kwargs):
         raise IndexError("list index\nout of range")
 
-    monkeypatch.setattr("groupowl.cli.fit_command.load_table", broken)
+    monkeypatch.setattr("groupowl.cli.model_commands.load_table", broken)
     ran = run("fit", train, "--targets", "y1", "--out", tmp_path / "m")
     assert (ran.code, ran.out) == (1, "")
     (line,) = ran.err.splitlines()
@@ -616,7 +617,7 @@ def test_memory_that_does_not_suffice(run, train, monkeypatch):
     def huge(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr("groupowl.cli.fit_command.load_table", huge)
+    monkeypatch.setattr("groupowl.cli.model_commands.load_table", huge)
     assert "not enough memory" in run("fit", train, "--targets", "y1").message
 
 

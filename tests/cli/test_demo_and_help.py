@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import groupowl
 from groupowl.cli import commands
 from groupowl.cli import demo as demo_module
-from groupowl.cli.app import build_app
+from groupowl.cli.commands import build_app
 from groupowl.cli.demo import RUNS, demo_figures, demo_problems, run_demo
 
 matplotlib.use("Agg")
@@ -37,16 +37,11 @@ def reports():
     return run_demo(demo_problems(n_samples=40, n_features=300, n_digits=300))
 
 
-@pytest.fixture(scope="module")
-def small_table():
-    return demo_module.demo_table(demo_problems(n_samples=40, n_features=60, n_digits=50)[0])
-
-
 @pytest.fixture
-def small_demo(reports, small_table, monkeypatch):
+def small_demo(reports, monkeypatch):
     """The demo command on small problems that are solved already."""
     monkeypatch.setattr(demo_module, "run_demo", lambda progress: reports)
-    monkeypatch.setattr(demo_module, "demo_table", lambda: small_table)
+    monkeypatch.setattr(demo_module, "_REPORT_SIZE", (40, 60))
     monkeypatch.setattr(demo_module, "_FIGURE_DPI", 72)
 
 
@@ -134,7 +129,7 @@ def test_demo_figures_overlap_nowhere(reports):
 
 def test_the_report_of_the_demo_shows_groups_and_an_alpha_inside_the_grid():
     """What a new user sees first: clusters of several features, few features, and a choice that was one."""
-    model = demo_module.fit_demo(demo_module.demo_table())
+    _, model = demo_module.fit_demo()
     sizes = np.bincount(model.clusters_)[1:]
     assert np.count_nonzero(sizes > 1) >= 3
     assert sizes.sum() <= 30
@@ -370,7 +365,7 @@ class HalfInstalled:
 
 @pytest.mark.parametrize("points", [(), (HalfInstalled(),)])
 def test_reproduce_that_is_not_installed_says_how_to_install_it(run, monkeypatch, points):
-    monkeypatch.setattr("groupowl.cli.app.entry_points", lambda group, name: points)
+    monkeypatch.setattr("groupowl.cli.commands.entry_points", lambda group, name: points)
     for arguments in (["--data", "folder", "--out", "results", "-q"], ["--quick"], []):
         assert_one_line(run("reproduce", *arguments), "is not installed", "run: pip install ./harness ./paper")
     assert " reproduce  Repeat the paper's experiments" in run("--help").output
@@ -392,7 +387,7 @@ def test_reproduce_is_found_by_its_entry_point(run, monkeypatch):
 
     monkeypatch.setitem(commands.COMMANDS, reproduce, "groupowl reproduce --data x")
     monkeypatch.setattr(
-        "groupowl.cli.app.entry_points", lambda group, name: asked.append((group, name)) or (Installed(),)
+        "groupowl.cli.commands.entry_points", lambda group, name: asked.append((group, name)) or (Installed(),)
     )
     assert run("reproduce", "--data", "these").output == "repeated with these\n"
     assert set(asked) == {("groupowl.commands", "reproduce")}

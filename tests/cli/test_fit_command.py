@@ -19,7 +19,7 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, Strati
 import groupowl as go
 from cli_support import columns_of, make_data, write_csv
 from groupowl.cli import commands as options
-from groupowl.cli import fit_command
+from groupowl.cli import model_commands
 from groupowl.designs import DenseDesign, SufficientStatistics
 from groupowl.model_selection import CRITERIA, FOLD_RULES
 from groupowl.problem import Problem
@@ -234,11 +234,11 @@ def test_the_report_of_a_single_fit_has_a_path_where_it_is_cheap(run, train, tmp
     assert alpha in path.alphas
     chosen = path.points[path.alphas.tolist().index(alpha)]
     np.testing.assert_allclose(chosen.coef(12).T, reports[0].estimator.coef_, atol=1e-4)
-    monkeypatch.setattr("groupowl.cli.fit_command._PATH_ENTRIES", 100)
+    monkeypatch.setattr("groupowl.cli.model_commands._PATH_ENTRIES", 100)
     run("fit", train, *TARGETS, "--out", tmp_path / "b")
     assert reports[1].path is None
-    monkeypatch.setattr("groupowl.cli.fit_command._PATH_ENTRIES", 10**6)
-    monkeypatch.setattr("groupowl.cli.fit_command._PATH_SECONDS", -1.0)
+    monkeypatch.setattr("groupowl.cli.model_commands._PATH_ENTRIES", 10**6)
+    monkeypatch.setattr("groupowl.cli.model_commands._PATH_SECONDS", -1.0)
     run("fit", train, *TARGETS, "--out", tmp_path / "c")
     assert reports[2].path is None
 
@@ -258,7 +258,7 @@ def counted_calls(monkeypatch, owner, name):
 @pytest.mark.parametrize("is_classification", [False, True])
 def test_a_fit_walks_each_way_once(run, train, classes, tmp_path, reports, monkeypatch, is_classification):
     """One read, one design, one build of statistics; the fit is a point of the report's path, not solved again."""
-    reads = counted_calls(monkeypatch, fit_command, "load_table")
+    reads = counted_calls(monkeypatch, model_commands, "load_table")
     designs = counted_calls(monkeypatch, DenseDesign, "__init__")
     statistics = counted_calls(monkeypatch, SufficientStatistics, "from_arrays")
     factorizations = counted_calls(monkeypatch, Problem, "compressed")

@@ -36,8 +36,8 @@ def start(*arguments, **settings):
 @pytest.mark.parametrize(
     "call",
     [
-        "groupowl.cli.fit_command.load_table",
-        "groupowl.cli.fit_command.GroupOWLRegressor.fit",
+        "groupowl.cli.model_commands.load_table",
+        "groupowl.cli.model_commands.GroupOWLRegressor.fit",
         "groupowl.cli.run_folder.save",
         "groupowl.cli.run_folder._write_coefficients",
         "groupowl.cli.run_folder.write_report_file",
@@ -71,7 +71,7 @@ def test_interrupted_while_the_summary_is_read(run, train, tmp_path, monkeypatch
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("groupowl.cli.fit_command.print_outcome", interrupt)
+    monkeypatch.setattr("groupowl.cli.model_commands.print_outcome", interrupt)
     out = tmp_path / "m"
     ran = run("fit", train, *ARGUMENTS, *(["--out", out] if writes else []))
     assert ran.code == 130
@@ -186,7 +186,7 @@ def test_two_seconds_is_when_it_begins():
 def test_a_fit_tells_its_progress(run, train, monkeypatch):
     """What the estimators print becomes the detail of the line, and stdout stays clean for --json."""
     monkeypatch.setattr("groupowl.cli.terminal._PATIENCE", 0.0)
-    monkeypatch.setattr("groupowl.cli.fit_command.Stages", lambda quiet: Stages(quiet, patience=0.0))
+    monkeypatch.setattr("groupowl.cli.model_commands.Stages", lambda quiet: Stages(quiet, patience=0.0))
     monkeypatch.setattr("groupowl.cli.terminal._WRITE_EVERY", 0.001)
     ran = run("cv", train, *ARGUMENTS, "--alphas", 30, "--json")
     assert ran.code == 0
@@ -210,7 +210,7 @@ groupowl_command.main()
 """
 
 
-@pytest.mark.parametrize("module", ["groupowl", "numpy", "groupowl.cli.app", "pandas"])
+@pytest.mark.parametrize("module", ["groupowl", "numpy", "groupowl.cli.commands", "pandas"])
 def test_interrupted_while_modules_load(module):
     """Which takes a second or two."""
     code = LOADING.format(module=module)

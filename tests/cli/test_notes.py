@@ -105,13 +105,12 @@ def chosen_at(index, **settings):
 
 
 def test_the_smallest_alpha_is_the_best():
-    assert edge_note(chosen_at(-1)) == (
-        "The best alpha is the smallest one tried; --eps with a value below 0.5 looks further."
-    )
-    assert edge_note(chosen_at(-2)) is None
-    assert edge_note(chosen_at(-1, alphas=[1.0, 0.5])) is None
-    assert edge_note(chosen_at(-1, alphas=1)) is None
-    assert edge_note(go.GroupOWLRegressor().fit(np.eye(4), np.arange(4.0))) is None
+    (note,) = edge_note(chosen_at(-1))
+    assert note == "The best alpha is the smallest one tried; --eps with a value below 0.5 looks further."
+    assert edge_note(chosen_at(-2)) == []
+    assert edge_note(chosen_at(-1, alphas=[1.0, 0.5])) == []
+    assert edge_note(chosen_at(-1, alphas=1)) == []
+    assert edge_note(go.GroupOWLRegressor().fit(np.eye(4), np.arange(4.0))) == []
 
 
 def test_a_path_that_ended_early_has_no_edge():
@@ -119,7 +118,7 @@ def test_a_path_that_ended_early_has_no_edge():
     model = go.GroupOWLRegressorCV(alphas=50, eps=1e-6, cv=3).fit(X, X @ np.ones((3, 1)))
     assert model.path_.stopped_because == "deviance"
     model.best_index_ = len(model.alphas_) - 1
-    assert edge_note(model) is None
+    assert edge_note(model) == []
 
 
 # On the command line ------------------------------------------------------------------------------------

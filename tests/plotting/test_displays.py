@@ -21,7 +21,6 @@ from groupowl.plotting import (
     CoefficientPathDisplay,
     ConvergenceDisplay,
     CrossValidationDisplay,
-    coefficient_path,
 )
 from groupowl.plotting.style import FAINT, shortened_names
 
@@ -531,7 +530,9 @@ def test_an_estimator_must_be_fitted(display):
 def test_chains_of_ties_are_one_group():
     """Each norm is tied with the next, the first and the last are not; the middle one comes last in the array."""
     norms = np.array([1.0, 1.0 - 1.8e-9, 1.0 - 0.9e-9, 0.0, 0.5])
-    assert [group.tolist() for group in coefficient_path._tied(norms)] == [[0, 1, 2], [4]]
+    names, penalized = [f"x{j}" for j in range(5)], np.zeros(5, dtype=bool)
+    display = CoefficientPathDisplay(np.ones(1), norms[None], np.arange(5), names, penalized)
+    assert [group.tolist() for group in display.strongest_first()] == [[0, 1, 2], [4]]
 
 
 def test_the_former_name_of_the_colors():

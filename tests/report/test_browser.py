@@ -11,7 +11,7 @@ import pytest
 import groupowl as go
 from browser_support import MISSING, SECONDS, running
 from groupowl.report import render_report, write_report
-from groupowl.report.payload import SHOWN_ROWS
+from groupowl.report.page import SHOWN_ROWS
 from report_support import HOSTILE, Page, classified, contents_of, cross_validated, full_path
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")

@@ -15,8 +15,9 @@ import groupowl as go
 from estimator_support import regression_data
 from groupowl._text import printable
 from groupowl.estimators.fit_summary import NOT_PROVED, PROVED_ZERO
-from groupowl.report import payload, render_report, write_report
-from groupowl.report.payload import SHOWN_ROWS, decimals_of, fixed, number
+from groupowl.report import page as page_module
+from groupowl.report import render_report, write_report
+from groupowl.report.page import SHOWN_ROWS, decimals_of, fixed, number
 from report_support import HOSTILE, Page, classified, contents_of, cross_validated, full_path, names_of, sparse_data
 
 
@@ -284,7 +285,7 @@ def test_the_legend_has_the_end_of_the_path_where_nothing_is_chosen():
     found = Page(render_report(contents_of(fitted, path))).data["path"]
     norms = norms_from(found)[0]
     assert found["legend"][0][0] == np.argmax(norms[-1])
-    assert len(found["legend"]) == len(found["labels"]) == payload.N_NAMED
+    assert len(found["legend"]) == len(found["labels"]) == page_module.N_NAMED
     assert found["labels"] == [found["names"][lines[0]] for lines in found["legend"]]  # short enough as they are
 
 
@@ -376,7 +377,7 @@ def test_features_that_are_never_in_the_model_are_not_in_the_file():
 
 def test_rows_beyond_the_room_are_the_smallest_and_are_counted(monkeypatch):
     path = full_path(200, 10)
-    monkeypatch.setattr(payload, "_MOST_NORMS", 300)
+    monkeypatch.setattr(page_module, "_MOST_NORMS", 300)
     contents = contents_of(None, path[:6])
     found = Page(render_report(contents)).data["path"]
     norms = np.linalg.norm(path[:6].coefs, axis=0).max(axis=1)

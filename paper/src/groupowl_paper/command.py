@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from groupowl.cli.commands import QUIET, command
-from groupowl.cli.messages import Failure, duration, make_folder, print_paths, printing, say, tell, writing
+from groupowl.cli.commands import Options, command, option
+from groupowl.cli.messages import Failure, make_folder, print_paths, printing, say, tell, writing
 from groupowl.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
     from . import reproduce as reproduction
 
 
-@dataclass(frozen=True)
-class ReproduceOptions:
+class ReproduceOptions(Options):
     """What to repeat, for how long, and where."""
 
-    data: Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder with the files of the data sets.")]
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", readable=False, help="Folder to write to; made if needed.")
-    ] = Path("results")
-    quick: Annotated[bool, typer.Option("--quick", help="Five minutes: short runs, one trial.")] = False
-    restart: Annotated[bool, typer.Option("--restart", help="Forget stored results and begin anew.")] = False
-    datasets: Annotated[
-        str | None, typer.Option("--datasets", metavar="NAMES", help="Only these data sets, separated by commas.")
-    ] = None
-    trials: Annotated[int | None, typer.Option("--trials", help="Runs of each cell; 5, or 1 with --quick.")] = None
-    cap: Annotated[
-        float | None, typer.Option("--cap", metavar="SECONDS", help="Longest time of a run; 90, or 10 with --quick.")
-    ] = None
-    minutes: Annotated[float | None, typer.Option("--minutes", help="Longest time in all; 120, or 5 with --quick.")] = (
-        None
-    )
-    jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side; more than 1 disturbs their times.")] = 1
-    study: Annotated[
-        bool, typer.Option("--study/--no-study", help="Whether to run the study of correlated groups.")
-    ] = True
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help=QUIET)] = False
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
+    data: Path = option(..., "DIR", "Folder with the files of the data sets.", "--data")
+    out: Path = option(Path("results"), "DIR", "Folder to write to; made if needed.", "--out", readable=False)
+    quick: bool = option(False, "", "Five minutes: short runs, one trial.", "--quick")
+    restart: bool = option(False, "", "Forget stored results and begin anew.", "--restart")
+    datasets: str | None = option(None, "NAMES", "Only these data sets, separated by commas.", "--datasets")
+    trials: int | None = option(None, None, "Runs of each cell; 5, or 1 with --quick.", "--trials")
+    cap: float | None = option(None, "SECONDS", "Longest time of a run; 90, or 10 with --quick.", "--cap")
+    minutes: float | None = option(None, None, "Longest time in all; 120, or 5 with --quick.", "--minutes")
+    jobs: int = option(1, None, "Runs side by side; more than 1 disturbs their times.", "--jobs")
+    study: bool = option(True, "", "Whether to run the study of correlated groups.", "--study/--no-study")
+    quiet: bool = option(False, "", "Print nothing but errors.", "--quiet", "-q")
+    debug: bool = option(False, "", "Show the traceback of an error.", "--debug")
 
 
 @command(example="groupowl reproduce --data downloads --out results --quick")
@@ -67,8 +53,10 @@ def reproduce(options: ReproduceOptions) -> None:
             with printing():
                 _print_plan(campaign)
         with writing(out), progress_bar(quiet) as bar:
-            results = campaign.run(lambda state: bar(state.done, state.total, state.description, state.seconds_left))
-            bar(1, 1, "Drawing figures", 0.0)
+            results = campaign.run(
+                lambda state: bar(state.done, state.total, state.description, _left(state.seconds_left))
+            )
+            bar(1, 1, "Drawing figures", _left(0.0))
             paths = write_outputs(results, out)
     except BusyError as error:
         raise Failure(str(error)) from error
@@ -92,7 +80,7 @@ def _make_campaign(options: ReproduceOptions) -> reproduction.Campaign:
         with writing(options.out):
             return Campaign(options.data, options.out, _campaign_options(options), restart=options.restart)
     except (TypeError, ValueError) as error:
-        is_option = str(error).partition(" ")[0] in {item.name for item in fields(options)}
+        is_option = str(error).partition(" ")[0] in vars(options)
         raise Failure(f"{'--' if is_option else ''}{error}") from error
 
 
@@ -141,3 +129,15 @@ def _print_plan(campaign: reproduction.Campaign) -> None:
         say(f"Stored result {key} cannot be read and is done again.")
     limit = duration(60 * campaign.options.minutes)
     say(f"Expected time: about {duration(campaign.expected())}; never more than {limit}.")
+
+
+def _left(seconds: float) -> str:
+    """How long the rest is likely to take."""
+    return f"about {duration(seconds)} left"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours in words."""
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

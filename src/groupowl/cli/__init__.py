@@ -3,8 +3,8 @@
 The last is found by its entry point: the paper's experiments are a project of their own.
 
 Typer, Rich, pandas, pyarrow, Jinja and Matplotlib come with the extra ``cli``. Without them this module still imports,
-and :func:`main` says what to install. :mod:`groupowl.cli.app` has the application; a command is a function under
-``@command(example=...)`` of :mod:`groupowl.cli.commands`.
+and :func:`main` says what to install. :mod:`groupowl.cli.commands` has the application; a command is a function under
+its ``@command(example=...)``.
 
 Exit codes: 0 done; 1 something is wrong with the input, or an answer does not hold; 2 the command line itself is wrong;
 3 a fit has not converged (what there is was written); 130 stopped by Ctrl-C.
@@ -13,6 +13,7 @@ Exit codes: 0 done; 1 something is wrong with the input, or an answer does not h
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 
 from .. import __version__
@@ -37,17 +38,12 @@ def _run(given: list[str]) -> int:
     if given == ["--version"]:  # asked by scripts, and answered before all the rest is loaded
         print(f"groupowl {__version__}")
         return 0
-    missing = next((name for name in _NEEDED if not _is_installed(name)), None)
-    if missing is not None:
-        tell(f'the command line needs {missing}; run: pip install "groupowl[cli]"')
+    for name in _NEEDED:
+        with suppress(ImportError):
+            if find_spec(name) is not None:
+                continue
+        tell(f'the command line needs {name}; run: pip install "groupowl[cli]"')
         return 1
-    from .app import run  # which takes a second, in which Ctrl-C ends it quietly
+    from .commands import run  # which takes a second, in which Ctrl-C ends it quietly
 
     return run(given)
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ImportError:
-        return False

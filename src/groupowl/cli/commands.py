@@ -1,22 +1,24 @@
-"""What all commands share: options in bundles, the table of commands, errors that end as one line.
+"""The application, and what its commands share: options in bundles, errors that end as one line.
 
-Each dataclass is the part of a command line that some commands share.
+Each class of options is the part of a command line that some commands share; a command inherits the parts it has.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import MISSING, dataclass, fields
 from functools import partial, wraps
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from ..tables import MissingTargetsError, Reading, Roles, TableError
-from .messages import Failure, tell, tell_traceback
+from .. import __version__
+from ..tables import MissingTargetsError, TableError
+from .messages import Failure, say, tell, tell_traceback
 
 #: Commands with an example of each.
 COMMANDS: dict[Callable[..., None], str] = {}
@@ -27,26 +29,21 @@ arguments: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 # Commands -----------------------------------------------------------------------------------------------
 
 
-def command(*, example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def command(*, example: str) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
     """Make the function a command of the application; ``example`` ends its help.
 
-    Each parameter is annotated with a dataclass, which stands for one option per field. What goes wrong inside is one
-    line, and a traceback only with the option ``debug``.
+    Its one parameter, ``options``, is annotated with a class of :class:`Options`.
+    What goes wrong inside is one line, and a traceback only with the option ``debug``.
     """
 
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(function, include_extras=True)
-        bundles = {name: hints[name] for name in inspect.signature(function).parameters}
-        parameters = [parameter for kind in bundles.values() for parameter in _parameters(kind)]
-        parameters.sort(key=lambda parameter: parameter.default is not parameter.empty)
+    def register(function: Callable[[Any], None]) -> Callable[..., None]:
+        kind: Any = get_type_hints(function)["options"]
+        hints = get_type_hints(kind)
 
         @wraps(function)
         def call(**options: Any) -> None:
-            made = {
-                name: kind(**{item.name: options[item.name] for item in fields(kind)}) for name, kind in bundles.items()
-            }
             try:
-                function(**made)
+                function(kind(**options))
             except KeyboardInterrupt:
                 tell("stopped; nothing was written.")
                 raise SystemExit(130) from None
@@ -58,29 +55,17 @@ def command(*, example: str) -> Callable[[Callable[..., None]], Callable[..., No
                 raise SystemExit(code) from None
 
         del call.__wrapped__  # its signature is not ours: Typer wants the fields as parameters
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        call.__annotations__ = hints
+        call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(kind, name), annotation=hint)
+                for name, hint in hints.items()
+            ]
+        )
         COMMANDS[call] = example
         return call
 
     return register
-
-
-def _parameters(bundle: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(bundle, include_extras=True)
-    for hint in hints.values():
-        kind, option = get_args(hint)
-        if kind in (bool, bool | None):  # a flag takes no value, so the help should name none
-            option.metavar = ""
-    return [
-        inspect.Parameter(
-            item.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if item.default is MISSING else item.default,
-            annotation=hints[item.name],
-        )
-        for item in fields(bundle)
-    ]
 
 
 def _explained(error: Exception) -> tuple[str, int]:
@@ -91,26 +76,28 @@ def _explained(error: Exception) -> tuple[str, int]:
         return str(error), 2 if isinstance(error, MissingTargetsError) else 1
     if isinstance(error, MemoryError):
         return "there is not enough memory for these data. Use fewer columns (--drop), or a machine with more.", 1
-    words = " ".join(str(error).split())
-    return (
-        f"unexpected {type(error).__name__}: {words}. This is a bug of groupowl: run the command again with --debug, "
-        "and report what it prints.",
-        1,
-    )
+    remedy = "This is a bug of groupowl: run the command again with --debug, and report what it prints."
+    return f"unexpected {type(error).__name__}: {error}. {remedy}", 1
 
 
 # Options ------------------------------------------------------------------------------------------------
 
-_data = partial(typer.Option, rich_help_panel="Data")
-_model = partial(typer.Option, rich_help_panel="Model")
-_output = partial(typer.Option, rich_help_panel="Output")
 
-#: What --quiet does, for help.
-QUIET = "Print nothing but errors."
-#: Formats in words, for help.
-FORMATS = "csv, tsv, parquet, npz, libsvm, arff, or large for matrices on disk"
-_COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated by commas"
-_ALPHAS = "How many alphas, or a list of them separated by commas."
+def option(default: Any, metavar: str | None, help: str, *names: str, panel: str | None = None, **settings: Any) -> Any:
+    """An option of a class; without names it goes by that of the attribute. Flags have the metavar ""."""
+    return typer.Option(default, *names, metavar=metavar, help=help, rich_help_panel=panel, **settings)
+
+
+_data = partial(option, panel="Data")
+_model = partial(option, panel="Model")
+_output = partial(option, panel="Output")
+
+
+class Options:
+    """What was typed: each attribute of a class is an option, and what it is in an instance."""
+
+    def __init__(self, **given: Any) -> None:
+        vars(self).update(given)
 
 
 #: Ways to choose alpha that need no folds, and all of them; formats of files; kinds of targets.
@@ -119,142 +106,181 @@ Selection = Literal["min", "1se", "aic", "bic", "ebic"]
 FormatName = Literal["csv", "tsv", "parquet", "npz", "libsvm", "arff", "large"]
 Task = Literal["auto", "regression", "classification"]
 
-
-@dataclass(frozen=True)
-class DataOptions:
-    """A file and what its columns are for."""
-
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Data: CSV, TSV, Parquet, NPZ, LIBSVM or ARFF (text may be .gz or .bz2); .npy, HDF5, Zarr or a folder "
-            "of blocks, which may exceed the memory.",
-        ),
-    ]
-    targets: Annotated[
-        list[str] | None, _data("--targets", "-t", metavar="COLUMNS", help=f"Columns to explain, {_COLUMNS}.")
-    ] = None
-    targets_from: Annotated[
-        Path | None, _data(metavar="FILE", help="File with the targets, joined by --id-column.")
-    ] = None
-    id_column: Annotated[
-        str | None, _data(metavar="COLUMN", help="Names of samples; A=B if it is B in --targets-from.")
-    ] = None
-    transpose: Annotated[
-        bool, _data("--transpose", help="Rows are features (named in the first column), columns samples.")
-    ] = False
-    task: Annotated[
-        Task,
-        _data(
-            metavar="KIND",
-            help="regression, classification, or auto: classification if the one target is text or categories.",
-        ),
-    ] = "auto"
-    groups: Annotated[str | None, _data(metavar="COLUMN", help="Samples of a group stay in the same fold.")] = None
-    sample_weight: Annotated[str | None, _data(metavar="COLUMN", help="Weights of the samples.")] = None
-    drop: Annotated[
-        list[str] | None, _data(metavar="COLUMNS", help="Columns to leave out, given like those of --targets.")
-    ] = None
-    format: Annotated[
-        FormatName | None, _data(metavar="NAME", help=f"Format of FILE, if its suffix does not say it: {FORMATS}.")
-    ] = None
-
-    def reading(self, unpenalized: list[str] | None) -> Reading:
-        """How to read the file."""
-        roles = Roles(
-            targets=tuple(self.targets or ()),
-            drop=tuple(self.drop or ()),
-            unpenalized=tuple(unpenalized or ()),
-            groups=self.groups,
-            sample_weight=self.sample_weight,
-            id_column=self.id_column,
-            task=self.task,
-        )
-        other = None if self.targets_from is None else str(self.targets_from)
-        return Reading(roles, self.format, self.transpose, other)
+#: Formats in words, for help.
+FORMATS = "csv, tsv, parquet, npz, libsvm, arff, or large for matrices on disk"
+_COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated by commas"
+_SEQUENCES = "oscar, linear, constant, bh, gaussian or chi"
 
 
-@dataclass(frozen=True)
-class ModelOptions:
-    """How any model is fitted."""
-
-    weights: Annotated[
-        str,
-        _model(
-            "--weights",
-            "-w",
-            metavar="NAME",
-            help="Weight sequence: oscar, linear, constant, bh, gaussian or chi; cv also takes a list.",
-        ),
-    ] = "oscar"
-    standardize: Annotated[bool, _model("--standardize", help="Penalize columns as if divided by their deviation.")] = (
-        False
-    )
-    unpenalized: Annotated[
-        list[str] | None,
-        _model("--unpenalized", metavar="COLUMNS", help="Features without penalty, given like columns of --targets."),
-    ] = None
-    test_size: Annotated[
-        float | None, _model(metavar="SHARE", help="Hold out this share of the samples, and score on them.")
-    ] = None
-    seed: Annotated[int, _model(help="Of folds, held-out samples and solvers.")] = 0
-    tol: Annotated[float, _model(help="Largest duality gap, relative to the loss of the null model.")] = 1e-6
-    max_iter: Annotated[int, _model(help="Most steps of each fit.")] = 10_000
-
-
-@dataclass(frozen=True)
-class AlphaOptions:
-    """One alpha."""
-
-    alpha: Annotated[str, _model("--alpha", "-a", metavar="NUMBER", help="Strength; auto: a tenth of the largest.")] = (
-        "auto"
-    )
-
-
-@dataclass(frozen=True)
-class PathOptions:
-    """Many alphas, one of them chosen by a criterion."""
-
-    alphas: Annotated[str, _model(metavar="N|LIST", help=_ALPHAS)] = "100"
-    eps: Annotated[float, _model(help="Smallest alpha relative to the largest.")] = 1e-3
-    selection: Annotated[
-        Criterion, _model(metavar="RULE", help="Criterion that chooses the alpha of the saved model: aic, bic or ebic.")
-    ] = "ebic"
-
-
-@dataclass(frozen=True)
-class FoldOptions:
-    """Many alphas, one of them chosen by cross-validation."""
-
-    alphas: Annotated[str, _model(metavar="N|LIST", help=_ALPHAS)] = "100"
-    eps: Annotated[float, _model(help="Smallest alpha relative to the largest.")] = 1e-3
-    selection: Annotated[
-        Selection,
-        _model(
-            metavar="RULE",
-            help="min: best score; 1se: for each weight sequence the largest alpha within one standard error of its "
-            "best score; aic, bic, ebic: without folds. Of several sequences, the one with the best score is taken.",
-        ),
-    ] = "min"
-    folds: Annotated[int, _model(help="Folds of cross-validation, at least 2.")] = 5
-    jobs: Annotated[int, _model("--jobs", "-j", help="Folds at a time; -1: one per processor.")] = 1
-
-
-@dataclass(frozen=True)
-class TalkOptions:
+class TalkOptions(Options):
     """How much to say, and in which language."""
 
-    quiet: Annotated[bool, _output("--quiet", "-q", help=QUIET)] = False
-    json: Annotated[bool, _output("--json", help="Print one JSON object, for programs.")] = False
-    debug: Annotated[bool, _output("--debug", help="Show the traceback of an error.")] = False
+    quiet: bool = _output(False, "", "Print nothing but errors.", "--quiet", "-q")
+    json: bool = _output(False, "", "Print one JSON object, for programs.", "--json")
+    debug: bool = _output(False, "", "Show the traceback of an error.", "--debug")
 
 
-@dataclass(frozen=True)
-class OutputOptions(TalkOptions):
-    """Where to write."""
+class DataOptions(Options):
+    """A file, what its columns are for, and how any model is fitted."""
 
-    out: Annotated[
-        Path | None, _output("--out", "-o", metavar="DIR", help="New folder for model, tables and report.")
-    ] = None
-    force: Annotated[bool, _output("--force", help="Replace what an earlier run has written.")] = False
+    file: Path = typer.Argument(
+        metavar="FILE",
+        help="Data: CSV, TSV, Parquet, NPZ, LIBSVM or ARFF (text may be .gz or .bz2); .npy, HDF5, Zarr or a folder "
+        "of blocks, which may exceed the memory.",
+    )
+    targets: list[str] | None = _data(None, "COLUMNS", f"Columns to explain, {_COLUMNS}.", "--targets", "-t")
+    targets_from: Path | None = _data(None, "FILE", "File with the targets, joined by --id-column.")
+    id_column: str | None = _data(None, "COLUMN", "Names of samples; A=B if it is B in --targets-from.")
+    transpose: bool = _data(False, "", "Rows are features (named in the first column), columns samples.", "--transpose")
+    task: Task = _data(
+        "auto", "KIND", "regression, classification, or auto: classification if the one target is text or categories."
+    )
+    groups: str | None = _data(None, "COLUMN", "Samples of a group stay in the same fold.")
+    sample_weight: str | None = _data(None, "COLUMN", "Weights of the samples.")
+    drop: list[str] | None = _data(None, "COLUMNS", "Columns to leave out, given like those of --targets.")
+    format: FormatName | None = _data(None, "NAME", f"Format of FILE, if its suffix does not say it: {FORMATS}.")
+    weights: str = _model("oscar", "NAME", f"Weight sequence: {_SEQUENCES}; cv also takes a list.", "--weights", "-w")
+    standardize: bool = _model(False, "", "Penalize columns as if divided by their deviation.", "--standardize")
+    unpenalized: list[str] | None = _model(None, "COLUMNS", "Features without penalty, given like those of --targets.")
+    test_size: float | None = _model(None, "SHARE", "Hold out this share of the samples, and score on them.")
+    seed: int = _model(0, None, "Of folds, held-out samples and solvers.")
+    tol: float = _model(1e-6, None, "Largest duality gap, relative to the loss of the null model.")
+    max_iter: int = _model(10_000, None, "Most steps of each fit.")
+
+
+class TrainOptions(TalkOptions, DataOptions):
+    """A file, a model, and where to write."""
+
+    out: Path | None = _output(None, "DIR", "New folder for model, tables and report.", "--out", "-o")
+    force: bool = _output(False, "", "Replace what an earlier run has written.", "--force")
+
+
+class FitOptions(TrainOptions):
+    """One alpha."""
+
+    alpha: str = _model("auto", "NUMBER", "Strength; auto: a tenth of the largest.", "--alpha", "-a")
+
+
+class GridOptions(TrainOptions):
+    """Many alphas."""
+
+    alphas: str = _model("100", "N|LIST", "How many alphas, or a list of them separated by commas.")
+    eps: float = _model(1e-3, None, "Smallest alpha relative to the largest.")
+
+
+class PathOptions(GridOptions):
+    """One alpha is chosen by a criterion."""
+
+    selection: Criterion = _model(
+        "ebic", "RULE", "Criterion that chooses the alpha of the saved model: aic, bic or ebic."
+    )
+
+
+class FoldOptions(GridOptions):
+    """One alpha is chosen by cross-validation."""
+
+    selection: Selection = _model(
+        "min",
+        "RULE",
+        "min: best score; 1se: for each weight sequence the largest alpha within one standard error of its best score; "
+        "aic, bic, ebic: without folds. Of several sequences, the one with the best score is taken.",
+    )
+    folds: int = _model(5, None, "Folds of cross-validation, at least 2.")
+    jobs: int = _model(1, None, "Folds at a time; -1: one per processor.", "--jobs", "-j")
+
+
+class ApplyOptions(Options):
+    """A model and a file; how the file of the fit was read is known, unless an option says otherwise."""
+
+    model: Path = typer.Argument(metavar="MODEL", help="Folder that fit, path or cv has written.")
+    file: Path = typer.Argument(metavar="FILE", help="Data, in any format that fit reads.")
+    transpose: bool | None = option(
+        None, "", "Rows are features; as in the fit by default.", "--transpose/--no-transpose"
+    )
+    format: FormatName | None = option(None, "NAME", f"Format of FILE, by its suffix by default: {FORMATS}.")
+    id_column: str | None = option(None, "COLUMN", "Names of samples; as in the fit by default.")
+
+
+class PredictOptions(TalkOptions, ApplyOptions):
+    """Where predictions go."""
+
+    out: Path | None = option(None, "FILE", "CSV file to write; on screen by default.", "--out", "-o")
+    force: bool = option(False, "", "Replace an earlier file.", "--force")
+
+
+class VerifyOptions(TalkOptions, ApplyOptions):
+    """Where the targets of the fit are."""
+
+    targets: list[str] | None = option(
+        None, "COLUMNS", "Columns of the targets; as in the fit by default.", "--targets", "-t"
+    )
+    targets_from: Path | None = option(None, "FILE", "File of the targets, if it has moved.")
+    scores: bool = option(True, "", "Fit the folds of cv again, which takes as long as it did.", "--scores/--no-scores")
+
+
+# The application ----------------------------------------------------------------------------------------
+
+
+class _AnyOptions(Options):
+    """Whatever was typed."""
+
+    given: list[str] | None = typer.Argument(None, hidden=True)
+
+
+@command(example="groupowl reproduce --data downloads --out results --quick")
+def reproduce(options: _AnyOptions) -> None:
+    """Repeat the paper's experiments, once they are installed: pip install ./harness ./paper in a clone of groupowl."""
+    remedy = "in a clone of groupowl run: pip install ./harness ./paper"
+    raise Failure(f"the paper's experiments are a project of their own, which is not installed; {remedy}")
+
+
+def build_app() -> typer.Typer:
+    """The application with all its commands."""
+    from . import demo, model_commands
+
+    app = typer.Typer(name="groupowl", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    app.callback(epilog="Example: groupowl cv train.csv --targets y1,y2 --out model")(_groupowl)
+    paper: Callable[..., None] = reproduce
+    for point in entry_points(group="groupowl.commands", name="reproduce"):
+        with suppress(ImportError):  # a project that is only half installed
+            paper = point.load()
+    fits = (model_commands.fit, model_commands.path, model_commands.cv)  # from data to a report first
+    for function in (*fits, model_commands.predict, model_commands.verify, demo.demo, paper):
+        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+        app.command(
+            help="\n\n".join(" ".join(part.split()) for part in paragraphs),  # to be folded by whoever prints them
+            epilog=f"Example: {COMMANDS[function]}",
+            context_settings={"ignore_unknown_options": function is reproduce},
+        )(function)
+    return app
+
+
+def run(given: list[str]) -> int:
+    """Do what was typed; returns the exit code. A command line that cannot be understood is one line."""
+    arguments.set(tuple(given))
+    try:
+        outcome = build_app()(given, prog_name="groupowl", standalone_mode=False)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # no mistake on the command line, so a bug before any command
+            raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            say(error.format_message())
+            return 2
+        message = str(error.format_message()).strip()
+        where = getattr(getattr(error, "ctx", None), "command_path", "groupowl")
+        tell(f"{message}{'' if message[-1:] in '.?!' else '.'} See: {where} --help")
+        return int(getattr(error, "exit_code", 2))
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        say(f"groupowl {__version__}")
+        raise typer.Exit()
+
+
+_VERSION = typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+
+
+def _groupowl(version: Annotated[bool, _VERSION] = False) -> None:
+    """Group OWL models: sparse multi-task regression and classification with certified answers."""

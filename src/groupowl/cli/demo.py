@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
@@ -28,7 +25,7 @@ from ..plotting import label_log_axis, plot_gap, plot_rows_kept
 from ..problem import lam_max
 from ..solvers import APGD, SolveResult, solve
 from ..tables import Table
-from .commands import QUIET, command
+from .commands import Options, command, option
 from .messages import Failure, make_folder, print_paths, printing, writing
 from .outcome import OPTIMISTIC, Outcome, fold_scores, named_design
 from .run_folder import write_file, write_report_file
@@ -44,10 +41,9 @@ SOLVERS: dict[str, Any] = {"apgd": APGD(), "auto": "auto"}
 SCREENINGS = ("none", "paper", "safe")
 RUNS = tuple(product(SOLVERS, SCREENINGS))
 
-#: Called as ``progress(done, total, description)`` before each solve.
-ProgressHook = Callable[[int, int, str], None]
-
 _FIGURE_DPI = 150
+_FIGURES = (("gap_against_time.png", plot_gap, "seconds"), ("rows_against_passes.png", plot_rows_kept, "passes"))
+_REPORT_SIZE = (200, 500)  # samples and features
 # What the columns of the tables mean, and why screening hardly changes the times of the default solver.
 _EXPLANATIONS = (
     "Passes: products with the data, in units of one product with all of them. Rows kept: features that are not yet "
@@ -61,15 +57,12 @@ _EXPLANATIONS = (
 # The command --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class DemoOptions:
+class DemoOptions(Options):
     """Where to write, and how much to say."""
 
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", readable=False, help="Folder to write to; made if needed.")
-    ] = Path("demo")
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help=QUIET)] = False
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
+    out: Path = option(Path("demo"), "DIR", "Folder to write to; made if needed.", "--out", "-o", readable=False)
+    quiet: bool = option(False, "", "Print nothing but errors.", "--quiet", "-q")
+    debug: bool = option(False, "", "Show the traceback of an error.", "--debug")
 
 
 @command(example="groupowl demo --out demo")
@@ -82,10 +75,25 @@ def demo(options: DemoOptions) -> None:
     make_folder(options.out)
     with progress_bar(options.quiet) as progress:
         reports = run_demo(progress=progress)
-    outcome = _cross_validated(options)  # before anything is written
-    pictures = {options.out / name: _drawn(figure, name) for name, figure in demo_figures(reports).items()}
-    for path, picture in pictures.items():
-        write_file(path, picture)
+    started, pictures = time.perf_counter(), {}
+    with Stages(options.quiet).stage("Cross-validating a smaller regression"):
+        table, estimator = fit_demo()
+    outcome = Outcome(
+        command="cv",
+        typed=("groupowl", "demo", "--out", str(options.out)),
+        table=table,
+        estimator=estimator,
+        path=estimator.path_,
+        scores=fold_scores(estimator, table),
+        notes=(OPTIMISTIC,),
+        seconds=time.perf_counter() - started,
+    )
+    for name, figure in demo_figures(reports).items():  # all of them, before anything is written
+        picture = io.BytesIO()
+        figure.savefig(picture, dpi=_FIGURE_DPI, format="png")
+        pictures[options.out / name] = picture.getvalue()
+    for path, content in pictures.items():
+        write_file(path, content)
     page = options.out / "report.html"
     with writing(page):
         write_report_file(page, outcome)
@@ -97,55 +105,21 @@ def demo(options: DemoOptions) -> None:
         raise Failure("answers to the same problem disagree beyond their gaps; please report this as a bug.")
 
 
-def _cross_validated(options: DemoOptions) -> Outcome:
-    """A smaller regression with folds, as ``groupowl cv`` fits a file."""
-    started = time.perf_counter()
-    with Stages(options.quiet).stage("Cross-validating a smaller regression"):
-        table = demo_table()
-        estimator = fit_demo(table)
-    return Outcome(
-        command="cv",
-        typed=("groupowl", "demo", "--out", str(options.out)),
-        table=table,
-        estimator=estimator,
-        path=estimator.path_,
-        scores=fold_scores(estimator, table),
-        notes=(OPTIMISTIC,),
-        seconds=time.perf_counter() - started,
-    )
-
-
 def _print_reports(reports: list[DemoReport]) -> None:
     console = PlainConsole()
     headings = ("time\n(s)", "passes", "relative\ngap", "rows\nkept", "rows\nselected", "speed-up")
     for report in reports:
-        table = plain_table(
-            ("solver", "screening"), headings, title=report.title, title_justify="left", title_style="bold"
-        )
+        title: dict[str, Any] = {"title": report.title, "title_justify": "left", "title_style": "bold"}
+        table = plain_table(("solver", "screening"), headings, **title)
         for (solver, screening), result in report.results.items():
-            table.add_row(
-                solver,
-                screening,
-                f"{result.seconds:.3f}",
-                f"{result.n_passes:.0f}",
-                f"{result.gap / report.null_loss:.1e}",
-                str(len(result.active)),
-                str(len(result.support)),
-                f"{report.results[solver, 'none'].seconds / result.seconds:.1f}x",
-                end_section=screening == "safe",
-            )
+            work = (f"{result.seconds:.3f}", f"{result.n_passes:.0f}", f"{result.gap / report.null_loss:.1e}")
+            rows = (str(len(result.active)), str(len(result.support)))
+            gain = f"{report.results[solver, 'none'].seconds / result.seconds:.1f}x"
+            table.add_row(solver, screening, *work, *rows, gain, end_section=screening == "safe")
         console.print(table)
-        console.print(report.agreement, highlight=False)
-        console.print()
+        console.print(f"{report.agreement}\n", highlight=False)
     for words in _EXPLANATIONS:
-        console.print(words, highlight=False)
-        console.print()
-
-
-def _drawn(figure: Figure, name: str) -> bytes:
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=_FIGURE_DPI, format=Path(name).suffix[1:])
-    return picture.getvalue()
+        console.print(f"{words}\n", highlight=False)
 
 
 # Two problems, with and without screening ---------------------------------------------------------------
@@ -158,8 +132,7 @@ class DemoProblem:
     title: str
     X: FloatArray
     Y: FloatArray
-    loss: str
-    fit_intercept: bool
+    settings: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -194,10 +167,8 @@ class DemoReport:
         spread = (max(objectives) - min(objectives)) / min(objectives)
         if not self.agrees:
             return f"{self.title}: the objectives DISAGREE: they differ by a relative {spread:.1e}, beyond their gaps."
-        return (
-            f"{self.title}: all {len(objectives)} answers agree: "
-            f"their objectives differ by a relative {spread:.1e}, within their duality gaps."
-        )
+        found = f"their objectives differ by a relative {spread:.1e}, within their duality gaps"
+        return f"{self.title}: all {len(objectives)} answers agree: {found}."
 
 
 def demo_problems(*, n_samples: int = 200, n_features: int = 5000, n_digits: int | None = None) -> list[DemoProblem]:
@@ -209,107 +180,73 @@ def demo_problems(*, n_samples: int = 200, n_features: int = 5000, n_digits: int
     digits = f"Digits, {len(pixels)} x {pixels.shape[1]}, 10 classes"
     return [
         _regression(n_samples, n_features, correlation=0.7),
-        DemoProblem(digits, pixels, np.eye(10)[labels], "multinomial", fit_intercept=True),
+        DemoProblem(digits, pixels, np.eye(10)[labels], {"loss": "multinomial", "fit_intercept": True}),
     ]
 
 
 def _regression(n_samples: int, n_features: int, *, correlation: float) -> DemoProblem:
     """Four groups of five features that explain five tasks, among others that explain nothing."""
-    data = datasets.make_correlated_groups(
-        n_samples,
-        n_features,
-        5,
-        n_informative=20,
-        group_size=5,
-        correlation=correlation,
-        structure="block",
-        random_state=0,
-    )
+    groups: dict[str, Any] = {"n_informative": 20, "group_size": 5, "correlation": correlation, "structure": "block"}
+    data = datasets.make_correlated_groups(n_samples, n_features, 5, **groups, random_state=0)
     title = f"Regression, {n_samples} x {n_features}, 5 tasks"
-    return DemoProblem(title, data.X, data.Y, "squared", fit_intercept=False)
+    return DemoProblem(title, data.X, data.Y, {})
 
 
-def run_demo(problems: list[DemoProblem] | None = None, *, progress: ProgressHook | None = None) -> list[DemoReport]:
-    """Solve each problem with every solver and screening rule.
+def run_demo(problems: list[DemoProblem] | None = None, *, progress: Any = None) -> list[DemoReport]:
+    """Solve each problem (by default those of :func:`demo_problems`) with every solver and screening rule.
 
-    Parameters
-    ----------
-    problems : list of DemoProblem, default=None
-        What to solve; :func:`demo_problems` by default.
-    progress : callable, default=None
-        Called as ``progress(done, total, description)`` before each solve.
-
-    Returns
-    -------
-    list of DemoReport
-        One per problem.
+    ``progress(done, total, description)`` is called before each solve.
     """
     problems = demo_problems() if problems is None else problems
     reports = []
     # Times are compared: on a busy machine BLAS threads wait for each other, and cost ten times what they save.
     with threadpool_limits(1):
         for i, problem in enumerate(problems):
-            sequence = weights.oscar(problem.X.shape[1])
-            kind: dict[str, Any] = {"loss": problem.loss, "fit_intercept": problem.fit_intercept}
-            lam = FRACTION * lam_max(problem.X, problem.Y, sequence, **kind) * sequence
-            solve(problem.X, problem.Y, lam, callback=lambda _: True, **kind)  # pays for what libraries load and start
+            X, Y, sequence = problem.X, problem.Y, weights.oscar(problem.X.shape[1])
+            lam = FRACTION * lam_max(X, Y, sequence, **problem.settings) * sequence
+            solve(X, Y, lam, callback=lambda _: True, **problem.settings)  # pays for what libraries load and start
             results = {}
             for j, (solver, screening) in enumerate(RUNS):
                 if progress is not None:
                     words = f"{problem.title}: solver {solver}, screening {screening}"
                     progress(i * len(RUNS) + j, len(problems) * len(RUNS), words)
-                results[solver, screening] = solve(
-                    problem.X, problem.Y, lam, solver=SOLVERS[solver], screening=screening, **kind
-                )
+                rules: dict[str, Any] = {"solver": SOLVERS[solver], "screening": screening, **problem.settings}
+                results[solver, screening] = solve(X, Y, lam, **rules)
             reports.append(DemoReport(problem.title, results))
     return reports
 
 
 def demo_figures(reports: list[DemoReport]) -> dict[str, Figure]:
-    """Figures by file name, each with one panel per problem."""
-    gap = _panels(reports, lambda report: partial(plot_gap, x="seconds", relative_to=report.null_loss))
-    rows = _panels(reports, lambda report: partial(plot_rows_kept, x="passes"))
-    return {"gap_against_time.png": gap, "rows_against_passes.png": rows}
-
-
-def _panels(reports: list[DemoReport], plot_of: Callable[[DemoReport], Callable[..., Any]]) -> Figure:
-    """A panel per problem and one legend for all; no pyplot, so no display and no figure left open."""
+    """Figures by file name: a panel per problem and one legend for all; no pyplot, so none of them is left open."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.2 * len(reports), 4.6), layout="constrained")
-    panels = figure.subplots(1, len(reports), squeeze=False)[0]
-    for report, ax in zip(reports, panels, strict=True):
-        results = report.results.items()
-        plot_of(report)({f"{solver}, screening {screening}": result for (solver, screening), result in results}, ax=ax)
-        figure.suptitle(ax.get_title())
-        ax.set_title(report.title)
-        ax.set_xscale("log")  # solves differ by more than ten times
-        label_log_axis(ax.xaxis)
-        ax.get_legend().remove()
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(SOLVERS), handlelength=4.0)
-    return figure
+    figures = {}
+    for name, plot, x in _FIGURES:
+        figure = figures[name] = Figure(figsize=(5.2 * len(reports), 4.6), layout="constrained")
+        panels = figure.subplots(1, len(reports), squeeze=False)[0]
+        for report, ax in zip(reports, panels, strict=True):
+            results = {f"{solver}, screening {rule}": result for (solver, rule), result in report.results.items()}
+            relative = {"relative_to": report.null_loss} if plot is plot_gap else {}
+            plot(results, x=x, ax=ax, **relative)
+            figure.suptitle(ax.get_title())
+            ax.set_title(report.title)
+            ax.set_xscale("log")  # solves differ by more than ten times
+            label_log_axis(ax.xaxis)
+            ax.get_legend().remove()
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(SOLVERS), handlelength=4.0)
+    return figures
 
 
 # The report ---------------------------------------------------------------------------------------------
 
 
-def demo_table(problem: DemoProblem | None = None) -> Table:
-    """A regression as a table, like one read from a file; by default one whose groups a fit can find."""
-    problem = _regression(200, 500, correlation=0.9) if problem is None else problem
-    n_features, n_tasks = problem.X.shape[1], problem.Y.shape[1]
-    return Table(
-        source="built-in data",
-        X=problem.X,
-        feature_names=tuple(f"feature {j + 1}" for j in range(n_features)),
-        y=problem.Y,
-        target_names=tuple(f"task {k + 1}" for k in range(n_tasks)),
-        task="regression",
-    )
-
-
-def fit_demo(table: Table) -> GroupOWLRegressorCV:
+def fit_demo() -> tuple[Table, GroupOWLRegressorCV]:
     """A cross-validated fit, for a report: few features, some in clusters, at an alpha inside the grid."""
+    problem = _regression(*_REPORT_SIZE, correlation=0.9)  # whose groups a fit can find
+    names = tuple(f"feature {j + 1}" for j in range(problem.X.shape[1]))
+    tasks = tuple(f"task {k + 1}" for k in range(problem.Y.shape[1]))
+    table = Table("built-in data", problem.X, names, problem.Y, tasks, "regression")
     folds = KFold(5, shuffle=True, random_state=0)
     model = GroupOWLRegressorCV(weights="bh", alphas=30, eps=0.02, cv=folds, selection="1se", random_state=0)
-    return model.fit(named_design(table.X, table.feature_names), table.target_frame)
+    return table, model.fit(named_design(table.X, table.feature_names), table.target_frame)

@@ -99,10 +99,3 @@ def print_paths(paths: list[Path]) -> None:
     """One path per line, never folded, so that it can be copied and piped."""
     for path in paths:
         say(path)
-
-
-def duration(seconds: float) -> str:
-    """Seconds, minutes or hours in words."""
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -135,9 +135,18 @@ class Outcome:
             "Unpenalized": ", ".join(table.unpenalized),
             "Targets from": self.reading.targets_from,
         }
-        goal = _few(table.target_names)
+        goal = listed(table.classes or table.target_names, shown=_LISTED, quoted=False)
         if table.is_classification:
-            goal = f"{table.target_names[0]}, {len(table.classes)} classes: {_few(table.classes)}"
+            goal = f"{table.target_names[0]}, {len(table.classes)} classes: {goal}"
+        rule = getattr(estimator, "selection", None)
+        if hasattr(estimator, "score_path_"):
+            rule = f"{estimator.score_path_.shape[1]} folds, rule {rule}"
+        if rule is not None:
+            choice = f"chosen of {len(estimator.alphas_)} by {rule}"
+        elif estimator.alpha != "auto":
+            choice = "given"
+        else:
+            choice = "any: no feature explains the targets" if self.is_hopeless else "a tenth of the largest"
         clusters = counted(int(estimator.clusters_.max(initial=0)), "cluster")
         versions = [f"groupowl {__version__}", f"Python {platform.python_version()}"]
         return {
@@ -147,7 +156,7 @@ class Outcome:
             "Targets": goal,
             **{name: value for name, value in options.items() if value},
             "Weights": self.weights_name,
-            "Alpha": f"{estimator.alpha_:.6g} ({self._choice()})",
+            "Alpha": f"{estimator.alpha_:.6g} ({choice})",
             "Standardized": "yes" if estimator.standardize else "no",
             "Selected features": f"{len(self.selected)} in {clusters}" if self.selected else "none",
             "Objective": f"{result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
@@ -157,26 +166,15 @@ class Outcome:
             "Versions": ", ".join([*versions, *(f"{name} {version(name)}" for name in _VERSIONS)]),
         }
 
-    def _choice(self) -> str:
-        estimator = self.estimator
-        if hasattr(estimator, "score_path_"):
-            n_folds = estimator.score_path_.shape[1]
-            return f"chosen of {len(estimator.alphas_)} by {n_folds} folds, rule {estimator.selection}"
-        if hasattr(estimator, "criterion_path_"):
-            return f"chosen of {len(estimator.alphas_)} by {estimator.selection}"
-        if estimator.alpha != "auto":
-            return "given"
-        return "any: no feature explains the targets" if self.is_hopeless else "a tenth of the largest"
-
     def described(self) -> dict[str, Any]:
         """The outcome as plain values, for programs."""
         table, estimator, result = self.table, self.estimator, self.estimator.solve_result_
+        names, clusters = table.feature_names, estimator.clusters_
+        selected = [{"feature": names[j], "cluster": clusters[j], "norm": norm} for j, norm in self.selected.items()]
         return {
             "command": self.command,
             "file": table.source,
-            "task": table.task,
-            "n_samples": table.n_samples,
-            "n_features": table.n_features,
+            **{name: getattr(table, name) for name in ("task", "n_samples", "n_features")},
             "targets": table.target_names,
             "classes": table.classes,
             "weights": self.weights_name,
@@ -184,20 +182,12 @@ class Outcome:
             "objective": result.primal,
             "gap": result.gap,
             "converged": self.converged,
-            "n_selected": len(self.selected),
-            "selected": [
-                {"feature": table.feature_names[j], "cluster": estimator.clusters_[j], "norm": norm}
-                for j, norm in self.selected.items()
-            ],
+            "n_selected": len(selected),
+            "selected": selected,
             "scores": {name: {"model": pair[0], "null_model": pair[1]} for name, pair in self.scores.items()},
             "notes": self.notes,
             "seconds": self.seconds,
         }
-
-
-def _few(items: Sequence[Any]) -> str:
-    more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
-    return ", ".join(map(str, items[:_LISTED])) + more
 
 
 def named_design(X: Any, names: Sequence[str]) -> Design:
@@ -221,76 +211,55 @@ def held_out_rows(table: Table, test_size: float, seed: int) -> tuple[IndexArray
     return np.sort(train), np.sort(test)
 
 
-def scores_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tuple[Scores, str | None]:
+def scores_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tuple[Scores, list[str]]:
     """Scores of a fit to ``train``, whose features are ``X``, and what to know about them."""
     folded = fold_scores(estimator, train) if hasattr(estimator, "score_path_") else {}
     if test is None and folded:
-        return folded, OPTIMISTIC
-    if test is None:
-        where, test = "data of the fit, not held out", train
-    else:
-        where, X = f"held out, {test.n_samples} samples", named_design(test.X, test.feature_names)
-    null, labels = _null_model(train), sorted({*train.classes, *test.classes})
-    scores = _named_scores(test, (_loss(estimator, X, test, labels), _loss(null, test.y, test, labels)), where)
-    if test.is_classification:
-        scores |= {f"accuracy ({where})": (_accuracy(estimator, X, test), _accuracy(null, test.y, test))}
-    return scores | folded, NOT_HELD_OUT if test is train else None
+        return folded, [OPTIMISTIC]
+    where, notes, held = "data of the fit, not held out", [NOT_HELD_OUT], train
+    if test is not None:
+        where, notes, held = f"held out, {test.n_samples} samples", [], test
+        X = named_design(test.X, test.feature_names)
+    null, labels = _null_model(train), sorted({*train.classes, *held.classes})
+    scores = _named_scores(held, _measured(estimator, X, held, labels), _measured(null, held.y, held, labels), where)
+    return scores | folded, notes
 
 
 def fold_scores(estimator: Any, table: Table) -> Scores:
-    """Mean score of the folds at the chosen alpha, beside that of a model without features in the same folds."""
+    """Mean scores of the folds at the chosen alpha, beside those of a model without features in the same folds.
+
+    Fits of the cross-validation are not kept; those at one alpha, for the accuracy, cost little.
+    """
     weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
     folds = check_folds(estimator.cv.split(np.zeros((table.n_samples, 1)), table.y, table.groups), weight)
-    shares = [weight[fold.test].sum() for fold in folds]
-    without_features = replace(table, X=table.y)
-    nulls = []
-    for fold in folds:
-        train, test = without_features.rows(fold.train), without_features.rows(fold.test)
-        nulls.append(_loss(_null_model(train), test.y, test, table.classes))
-    where = f"held out, {len(folds)} folds"
-    pair = -float(estimator.mean_score_path_[estimator.best_index_]), float(np.average(nulls, weights=shares))
+    settings, n_jobs = None, 1
     if table.is_classification and not isinstance(table.X, Design):  # what is on disk is not read again for this
-        return _named_scores(table, pair, where) | {
-            f"accuracy ({where})": _fold_accuracy(estimator, table, folds, shares)
-        }
-    return _named_scores(table, pair, where)
+        known, n_jobs = GroupOWLClassifier().get_params(), estimator.n_jobs
+        settings = {name: value for name, value in estimator.get_params().items() if name in known}
+        settings |= {"alpha": estimator.alpha_, "weights": estimator.weights_, "tol": max(estimator.tol, _ACCURACY_TOL)}
+    found = Parallel(n_jobs=n_jobs)(delayed(_fold_measured)(table, fold, settings) for fold in folds)
+    shares = [weight[fold.test].sum() for fold in folds]
+    null = {name: np.average([fold[name] for fold, _ in found], weights=shares) for name in found[0][0]}
+    model = {next(iter(null)): -estimator.mean_score_path_[estimator.best_index_]}
+    if settings is not None:
+        model["accuracy"] = np.average([accuracy for _, accuracy in found], weights=shares)
+    return _named_scores(table, model, null, f"held out, {len(folds)} folds")
 
 
-def _named_scores(table: Table, losses: tuple[float, float], where: str) -> Scores:
-    """The losses of a model and of the null model by their names, and what part of the variance is explained."""
-    if table.is_classification:
-        return {f"log-loss ({where})": losses}
-    scores = {f"mean squared error ({where})": losses}
-    variance = _loss(_null_model(table), table.y, table)
-    if variance > 0.0:
-        scores |= {f"R2 ({where})": (1.0 - losses[0] / variance, 1.0 - losses[1] / variance)}
-    return scores
-
-
-def _fold_accuracy(estimator: Any, table: Table, folds: list[Fold], shares: list[float]) -> tuple[float, float]:
-    """Accuracy over the folds: fits of the cross-validation are not kept, but those at one alpha cost little."""
-    settings = {
-        name: value for name, value in estimator.get_params().items() if name in GroupOWLClassifier().get_params()
-    }
-    settings |= {"alpha": estimator.alpha_, "weights": estimator.weights_, "tol": max(estimator.tol, _ACCURACY_TOL)}
-    hits = Parallel(n_jobs=estimator.n_jobs)(delayed(_hits)(table, fold, settings) for fold in folds)
-    model, null = np.average(hits, axis=0, weights=shares)
-    return float(model), float(null)
-
-
-def _hits(table: Table, fold: Fold, settings: dict[str, Any]) -> tuple[float, float]:
-    """Share of the test samples that a fit to the training samples gets right, and that their commonest class does."""
-    train, test = table.rows(fold.train), table.rows(fold.test)
+def _fold_measured(table: Table, fold: Fold, settings: dict[str, Any] | None) -> tuple[dict[str, float], float]:
+    """Scores of the null model of a fold, and the accuracy of a fit with these settings, where there are some."""
+    without_features = replace(table, X=table.y)
+    train, test = without_features.rows(fold.train), without_features.rows(fold.test)
     null = _null_model(train)
-    guessed = _accuracy(null, test.y, test)
-    if len(null.classes_) == 1:
-        return guessed, guessed
+    found = _measured(null, test.y, test, table.classes)
+    if settings is None or len(null.classes_) == 1:
+        return found, found.get("accuracy", np.nan)
+    train, test = table.rows(fold.train), table.rows(fold.test)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the cross-validation has told of its own
-        model = GroupOWLClassifier(**settings).fit(
-            named_design(train.X, train.feature_names), train.y, sample_weight=train.sample_weight
-        )
-    return _accuracy(model, named_design(test.X, test.feature_names), test), guessed
+        X = named_design(train.X, train.feature_names)
+        model = GroupOWLClassifier(**settings).fit(X, train.y, sample_weight=train.sample_weight)
+    return found, _measured(model, named_design(test.X, test.feature_names), test, table.classes)["accuracy"]
 
 
 def _null_model(table: Table) -> Any:
@@ -299,17 +268,29 @@ def _null_model(table: Table) -> Any:
     return kind.fit(table.y, table.y, table.sample_weight)
 
 
-def _loss(model: Any, X: Any, table: Table, labels: Any = None) -> float:
-    """Mean loss of the samples of a table; ``labels`` are all classes, those that the model has not seen among them."""
+def _measured(model: Any, X: Any, table: Table, labels: Any) -> dict[str, float]:
+    """Mean loss of the samples of a table, and the share of labels that are right.
+
+    ``labels`` are all classes, those that the model has not seen among them.
+    """
+    predicted, weight = model.predict(X), table.sample_weight
     if not table.is_classification:
-        return float(mean_squared_error(table.y, model.predict(X), sample_weight=table.sample_weight))
+        return {"mean squared error": mean_squared_error(table.y, predicted, sample_weight=weight)}
     chances = np.zeros((table.n_samples, len(labels)))
     chances[:, np.searchsorted(labels, model.classes_)] = model.predict_proba(X)
-    return float(log_loss(table.y, chances, sample_weight=table.sample_weight, labels=labels))
+    loss = log_loss(table.y, chances, sample_weight=weight, labels=labels)
+    return {"log-loss": loss, "accuracy": accuracy_score(table.y, predicted, sample_weight=weight)}
 
 
-def _accuracy(model: Any, X: Any, table: Table) -> float:
-    return float(accuracy_score(table.y, model.predict(X), sample_weight=table.sample_weight))
+def _named_scores(table: Table, model: dict[str, float], null: dict[str, float], where: str) -> Scores:
+    """Scores of the model beside those of the null model, and what part of the variance is explained."""
+    scores = {f"{name} ({where})": (float(model[name]), float(null[name])) for name in model}
+    if not table.is_classification:
+        ((loss, null_loss),) = scores.values()
+        variance = _measured(_null_model(table), table.y, table, None)["mean squared error"]
+        if variance > 0.0:
+            scores[f"R2 ({where})"] = (1.0 - loss / variance, 1.0 - null_loss / variance)
+    return scores
 
 
 # Notes --------------------------------------------------------------------------------------------------
@@ -319,60 +300,47 @@ def data_notes(table: Table, X: Design, *, standardized: bool) -> list[str]:
     """Notes on the features ``X`` of a table, with the option that helps; data on disk are not read for them."""
     if isinstance(table.X, Design):
         return []
-    return present(_counter_note(table), None if standardized else _scale_note(table, X))
+    notes = []
+    counters = _counters(table)
+    if len(counters) > 1:
+        remedy = "leave them out with --drop" if table.ids is not None else "use --id-column for one, --drop for others"
+        notes.append(f"Columns {listed(counters)} count the samples; if they name them, {remedy}.")
+    elif counters:
+        remedy = f"use {'--id-column' if table.ids is None else '--drop'} {shlex.quote(counters[0])}"
+        notes.append(f"Column {counters[0]!r} counts the samples; if it names them, {remedy}.")
+    if not standardized:
+        # Whether the penalty sees columns of very different sizes; constant and unpenalized ones do not count.
+        weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
+        scaled = standardize(X, X.samples(weight[:, None]), center=True, scale=True)
+        assert isinstance(scaled, StandardizedDesign)
+        inverse, names = scaled.inverse_scale.copy(), table.feature_names
+        inverse[[names.index(name) for name in table.unpenalized]] = 0.0
+        smallest = int(np.argmax(inverse))
+        largest = int(np.argmin(np.where(inverse > 0.0, inverse, np.inf)))
+        if inverse[smallest] > _LARGEST_RATIO * inverse[largest] > 0.0:
+            ratio = f"a factor of {inverse[smallest] / inverse[largest]:.3g}"
+            which = f"{names[largest]!r} has the largest, {names[smallest]!r} the smallest"
+            remedy = "--standardize makes the penalty treat them alike"
+            notes.append(f"Standard deviations of columns differ by {ratio} ({which}): {remedy}.")
+    return notes
 
 
-def present(*notes: str | None) -> list[str]:
-    """The notes that there are."""
-    return [note for note in notes if note is not None]
-
-
-def _scale_note(table: Table, X: Design) -> str | None:
-    """Whether the penalty sees columns of very different sizes; constant and unpenalized ones do not count."""
-    weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
-    scaled = standardize(X, X.samples(weight[:, None]), center=True, scale=True)
-    assert isinstance(scaled, StandardizedDesign)
-    inverse, names = scaled.inverse_scale.copy(), table.feature_names
-    inverse[[names.index(name) for name in table.unpenalized]] = 0.0
-    varying = np.flatnonzero(inverse > 0.0)
-    if len(varying) == 0:
-        return None
-    smallest, largest = varying[np.argmax(inverse[varying])], varying[np.argmin(inverse[varying])]
-    ratio = inverse[smallest] / inverse[largest]
-    if ratio <= _LARGEST_RATIO:
-        return None
-    return (
-        f"Standard deviations of columns differ by a factor of {ratio:.3g} ({names[largest]!r} has the largest, "
-        f"{names[smallest]!r} the smallest): --standardize makes the penalty treat them alike."
-    )
-
-
-def _counter_note(table: Table) -> str | None:
-    """Whether features have the whole numbers of a run, each once, as rows or patients are numbered.
+def _counters(table: Table) -> list[str]:
+    """Features that have the whole numbers of a run, each once, as rows or patients are numbered.
 
     Those without penalty are wanted as they are.
     """
     X, n_samples = table.X, table.n_samples
     if not isinstance(X, np.ndarray) or n_samples < _SHORTEST_COUNT:
-        return None
+        return []
     first = X.min(axis=0)
     likely = np.flatnonzero(X.max(axis=0) - first == n_samples - 1).tolist()
-    counters = [
-        table.feature_names[j] for j in likely if np.array_equal(np.sort(X[:, j]), first[j] + np.arange(n_samples))
-    ]
-    counters = [name for name in counters if name not in table.unpenalized]
-    if not counters:
-        return None
-    if len(counters) > 1:
-        remedy = "leave them out with --drop" if table.ids is not None else "use --id-column for one, --drop for others"
-        return f"Columns {listed(counters)} count the samples; if they name them, {remedy}."
-    (name,) = counters
-    option = "--id-column" if table.ids is None else "--drop"
-    return f"Column {name!r} counts the samples; if it names them, use {option} {shlex.quote(name)}."
+    found = [j for j in likely if np.array_equal(np.sort(X[:, j]), first[j] + np.arange(n_samples))]
+    return [table.feature_names[j] for j in found if table.feature_names[j] not in table.unpenalized]
 
 
-def edge_note(estimator: Any) -> str | None:
+def edge_note(estimator: Any) -> list[str]:
     """Whether the chosen alpha is the last of a grid that was made from --eps."""
     if not is_at_edge(estimator):
-        return None
-    return f"The best alpha is the smallest one tried; --eps with a value below {estimator.eps:g} looks further."
+        return []
+    return [f"The best alpha is the smallest one tried; --eps with a value below {estimator.eps:g} looks further."]

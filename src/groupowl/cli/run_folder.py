@@ -7,7 +7,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -16,7 +16,6 @@ import numpy as np
 
 from .. import __version__, _files
 from ..inputs import coefficient_columns
-from ..path import PathResult
 from ..storage import load, save
 from ..storage.folders import read_settled
 from ..tables import Reading, Roles
@@ -31,6 +30,9 @@ ALPHAS, UNMATCHED = "alphas.csv", "unmatched_ids.csv"
 
 # What makes spreadsheets take the rest of a cell for a formula, also in the width of East Asian letters.
 _FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+# Columns of the table of alphas, where there are folds or a criterion.
+_SCORES = {"mean_score": "mean_score_path_", "standard_error": "std_error_path_", "criterion": "criterion_path_"}
 
 Made = TypeVar("Made")
 
@@ -61,15 +63,12 @@ def check_out(out: Path | None, *, force: bool) -> None:
 
 def check_out_file(out: Path | None, *, force: bool) -> None:
     """The same for a single file."""
-    if out is None:
+    if out is None or _files.is_stream(out):  # which is written to, not replaced
         return
     with writing(out):
-        if out.is_dir():
-            raise Failure(f"cannot write to {out}: it is a folder, not a file. Give the name of a new file.")
-        if _files.is_stream(out):  # which is written to, not replaced
-            return
         if out.exists() and not out.is_file():
-            raise Failure(f"cannot write to {out}: it is neither a file nor a pipe. Give the name of a new file.")
+            state = "a folder, not a file" if out.is_dir() else "neither a file nor a pipe"
+            raise Failure(f"cannot write to {out}: it is {state}. Give the name of a new file.")
         if out.exists() and not force:
             raise Failure(f"{out} exists. Use --force to replace it, or another name.")
         _try_writing(out)
@@ -102,16 +101,29 @@ def write_outcome(outcome: Outcome, out: Path | None, *, force: bool) -> tuple[l
         return [], None
     check_out(out, force=force)  # again: hours may have passed
     problem = None
+    table, path, match = outcome.table, outcome.path, outcome.table.match
     with writing(out), _files.fresh_folder(Path(os.path.realpath(out))) as folder:
         save(outcome.estimator, folder / MODEL)
         _write_coefficients(folder / COEFFICIENTS, outcome)
-        if outcome.path is not None:
-            (folder / ALPHAS).write_text(_alphas(outcome.path, outcome.estimator), encoding="utf-8", newline="")
-        match, source, other = outcome.table.match, outcome.table.source, outcome.reading.targets_from
+        texts = {RUN: json.dumps(_record(outcome), indent=1) + "\n"}
+        if path is not None:
+            columns: dict[str, Any] = {
+                "alpha": path.alphas,
+                "selected": path.n_selected,
+                "clusters": [int(point.clusters.max(initial=0)) for point in path],
+                "deviance_explained": path.deviance_ratio,
+                "gap": path.dual_gaps,
+                "status": path.statuses,
+            }
+            fitted = outcome.estimator
+            columns |= {name: getattr(fitted, found) for name, found in _SCORES.items() if hasattr(fitted, found)}
+            texts[ALPHAS] = csv_text([columns, *zip(*columns.values(), strict=True)])
         if match is not None and not match.is_complete:
-            rows = [*((source, name) for name in match.only_left), *((other, name) for name in match.only_right)]
-            (folder / UNMATCHED).write_text(csv_text([("file", "id"), *rows]), encoding="utf-8", newline="")
-        (folder / RUN).write_text(json.dumps(_record(outcome), indent=1) + "\n", encoding="utf-8")
+            left = [(table.source, name) for name in match.only_left]
+            right = [(outcome.reading.targets_from, name) for name in match.only_right]
+            texts[UNMATCHED] = csv_text([("file", "id"), *left, *right])
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="")
         try:
             write_report_file(folder / REPORT, outcome)
         except OSError:
@@ -127,20 +139,10 @@ def write_report_file(path: Path, outcome: Outcome) -> None:
     """The report of an outcome."""
     from ..report import ReportContents, write_report
 
-    write_report(
-        path,
-        ReportContents(
-            title=outcome.title,
-            command=outcome.typed,
-            facts=outcome.facts,
-            estimator=outcome.estimator,
-            path=outcome.path,
-            feature_names=outcome.table.feature_names,
-            target_names=outcome.table.target_names,
-            scores=outcome.scores,
-            notes=outcome.notes,
-        ),
-    )
+    same = {name: getattr(outcome, name) for name in ("title", "facts", "estimator", "path", "scores", "notes")}
+    names, targets = outcome.table.feature_names, outcome.table.target_names
+    contents = ReportContents(command=outcome.typed, feature_names=names, target_names=targets, **same)
+    write_report(path, contents)
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
@@ -152,11 +154,11 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
 
 def _harmless(cells: Iterable[Any]) -> list[Any]:
     """Cells of a row or column: text that a spreadsheet would run is marked as text by an apostrophe."""
-    return [f"'{cell}" if _may_run(cell) else cell for cell in cells]
-
-
-def _may_run(cell: Any) -> bool:
-    return isinstance(cell, str) and cell.startswith(_FORMULA_MARKS) and not is_number(cell)
+    harmless = []
+    for cell in cells:
+        may_run = isinstance(cell, str) and cell.startswith(_FORMULA_MARKS) and not is_number(cell)
+        harmless.append(f"'{cell}" if may_run else cell)
+    return harmless
 
 
 def _write_coefficients(path: Path, outcome: Outcome) -> None:
@@ -173,21 +175,6 @@ def _write_coefficients(path: Path, outcome: Outcome) -> None:
                 rows = rows.assign(feature=[names[j] for j in rows["feature"].tolist()])
             rows = rows.assign(feature=_harmless(rows["feature"]))
             rows.to_csv(file, header=False, index=False, lineterminator="\n")
-
-
-def _alphas(path: PathResult, estimator: Any) -> str:
-    """A row per alpha: what was selected and explained, and the scores where there are folds."""
-    columns: dict[str, Any] = {
-        "alpha": path.alphas,
-        "selected": path.n_selected,
-        "clusters": [int(point.clusters.max(initial=0)) for point in path],
-        "deviance_explained": path.deviance_ratio,
-        "gap": path.dual_gaps,
-        "status": path.statuses,
-    }
-    scores = {"mean_score": "mean_score_path_", "standard_error": "std_error_path_", "criterion": "criterion_path_"}
-    columns |= {name: getattr(estimator, found) for name, found in scores.items() if hasattr(estimator, found)}
-    return csv_text([columns, *zip(*columns.values(), strict=True)])
 
 
 def _record(outcome: Outcome) -> dict[str, Any]:
@@ -238,25 +225,12 @@ class SavedRun:
 
     estimator: Any
     reading: Reading
-    features: Sequence[str]
+    features: tuple[str, ...] | NumberedNames
     targets: tuple[str, ...]
     ignored: tuple[str, ...] = ()
     test_size: float | None = None
     seed: int = 0
     has_record: bool = True
-
-    @property
-    def selected(self) -> tuple[str, ...]:
-        """Features whose values count in predictions."""
-        used = np.flatnonzero(np.any(np.atleast_2d(self.estimator.coef_), axis=0)).tolist()
-        return tuple(self.features[j] for j in used)
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        """Columns of the fit that are no features."""
-        roles = self.reading.roles
-        others = [name for name in (roles.groups, roles.sample_weight, *roles.id_columns) if name is not None]
-        return (*self.targets, *self.ignored, *others)
 
 
 def read_run(folder: Path) -> SavedRun:
@@ -266,106 +240,76 @@ def read_run(folder: Path) -> SavedRun:
 
 
 def _read_run(folder: Path) -> SavedRun:
-    if not folder.exists():
-        raise Failure(f"{folder} does not exist. Give the folder that fit, path or cv has written.")
     if not folder.is_dir():
-        raise Failure(f"{folder} is a file. Give the folder that fit, path or cv has written.")
+        state = "is a file" if folder.exists() else "does not exist"
+        raise Failure(f"{folder} {state}. Give the folder that fit, path or cv has written.")
     is_run = is_run_folder(folder)
     try:
         estimator = load(folder / MODEL if is_run else folder)
     except (OSError, ValueError) as error:
         raise Failure(str(error)) from error
-    if hasattr(estimator, "predict") and not hasattr(estimator, "coef_"):
-        raise Failure(f"{folder} holds a {type(estimator).__name__} that is not fitted. Fit it, and save it again.")
+    kind = type(estimator).__name__
     if not hasattr(estimator, "predict"):
-        raise Failure(f"{folder} holds a {type(estimator).__name__}, which cannot predict. Save an estimator.")
-    return _from_record(folder, estimator) if is_run else _without_record(estimator)
-
-
-def _from_record(folder: Path, estimator: Any) -> SavedRun:
+        raise Failure(f"{folder} holds a {kind}, which cannot predict. Save an estimator.")
+    if not hasattr(estimator, "coef_"):
+        raise Failure(f"{folder} holds a {kind} that is not fitted. Fit it, and save it again.")
+    if not is_run:
+        return _without_record(estimator)
     try:
-        record = json.loads((folder / RUN).read_text(encoding="utf-8"))
-        if record["kind"] != _KIND:
-            raise ValueError(f"its kind is {record['kind']!r}")
-        found = record["format_version"]
-        if type(found) is not int or found < 1:
-            raise ValueError(f"there is no format {found!r}")
-        if found > _FORMAT_VERSION:
-            raise Failure(f"{folder} was written by groupowl {record['groupowl_version']}. Update groupowl to read it.")
-        run = SavedRun(
-            estimator=estimator,
-            reading=_reading(record["reading"]),
-            features=_read_names(record["features"]),
-            targets=tuple(record["targets"]),
-            ignored=tuple(record["ignored"]),
-            test_size=record["test_size"],
-            seed=record["seed"],
-        )
-        _check_run(run)
-        return run
+        return _from_record(json.loads((folder / RUN).read_text(encoding="utf-8")), folder, estimator)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Failure(f"{folder / RUN} is damaged ({type(error).__name__}: {error}). Fit the model again.") from error
 
 
-def _check_run(run: SavedRun) -> None:
-    """Refuse a record that is not about the model beside it."""
-    estimator = run.estimator
+def _from_record(record: dict[str, Any], folder: Path, estimator: Any) -> SavedRun:
+    """What a run has written, if all of it is about the model beside it."""
+    kind, version = record["kind"], record.get("format_version")
+    if kind != _KIND or type(version) is not int or version < 1:
+        raise ValueError(f"its kind is {kind!r}, its format {version!r}")
+    if version > _FORMAT_VERSION:
+        raise Failure(f"{folder} was written by groupowl {record['groupowl_version']}. Update groupowl to read it.")
+    features, reading = record["features"], record["reading"]
+    stored = {name: record[name] for name in ("targets", "ignored", "test_size", "seed")}
+    reading = _made(Reading, {**reading, "roles": _made(Roles, reading["roles"])})
+    names = features if isinstance(features, list) else _made(NumberedNames, features)
+    run = _made(SavedRun, {**stored, "estimator": estimator, "reading": reading, "features": names})
+    if isinstance(run.features, NumberedNames) and min(run.features.first, run.features.n_numbered) < 0:
+        raise ValueError(f"features must be a list of names or their numbering, got {features!r}")
     n_targets = 1 if hasattr(estimator, "classes_") else len(np.atleast_2d(estimator.coef_))
-    for what, names, count in (
-        ("features", run.features, estimator.n_features_in_),
-        ("targets", run.targets, n_targets),
-        ("ignored", run.ignored, len(run.ignored)),
+    for what, count, fitted in (
+        ("features", estimator.n_features_in_, getattr(estimator, "feature_names_in_", run.features)),
+        ("targets", n_targets, getattr(estimator, "target_names_", run.targets)),
     ):
+        names = getattr(run, what)
         if len(names) != count:
             raise ValueError(f"it has {len(names)} {what}, but the model has {count}")
-        if not isinstance(names, NumberedNames) and not all(isinstance(name, str) for name in names):
-            raise ValueError(f"{what} must be names")
-    if hasattr(estimator, "feature_names_in_") and not np.array_equal(run.features, estimator.feature_names_in_):
-        raise ValueError("its features are not those of the model")
-    if hasattr(estimator, "target_names_") and not np.array_equal(run.targets, estimator.target_names_):
-        raise ValueError("its targets are not those of the model")
-    is_seed = type(run.seed) is int and 0 <= run.seed < 2**32
-    if not is_seed or not (run.test_size is None or 0.0 < run.test_size < 1.0):
+        if names is not fitted and not np.array_equal(names, fitted):
+            raise ValueError(f"its {what} are not those of the model")
+    if not 0 <= run.seed < 2**32 or not (run.test_size is None or 0.0 < run.test_size < 1.0):
         raise ValueError(f"the samples that were held out are unknown: test_size {run.test_size!r}, seed {run.seed!r}")
+    return run
 
 
-def _read_names(stored: Any) -> Sequence[str]:
-    if isinstance(stored, list):
-        return tuple(stored)
-    numbering = NumberedNames(**{**stored, "others": tuple(stored["others"])})
-    are_whole = all(type(number) is int and number >= 0 for number in (numbering.first, numbering.n_numbered))
-    if not are_whole or type(numbering.stem) is not str:
-        raise ValueError(f"features must be a list of names or their numbering, got {stored!r}")
-    return numbering
-
-
-def _reading(stored: dict[str, Any]) -> Reading:
-    roles: dict[str, Any] = stored["roles"]
-    as_tuples: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()
-    }
-    return _checked(Reading(**{**stored, "roles": _checked(Roles(**as_tuples))}))
-
-
-def _checked(made: Made) -> Made:
+def _made(kind: type[Made], values: dict[str, Any]) -> Made:
     """A dataclass whose values are of the types that it declares: those of a file may be anything."""
-    for name, hint in get_type_hints(type(made)).items():
+    made = kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+    for name, hint in get_type_hints(kind).items():
         if not _fits(value := getattr(made, name), hint):
             raise ValueError(f"{name} is {value!r}")
     return made
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    if hint is Any:
-        return True
     if get_origin(hint) is tuple:
         return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
-    return type(value) in (get_args(hint) or (hint,))  # exactly: truth values are no whole numbers here
+    if get_args(hint):
+        return any(_fits(value, option) for option in get_args(hint))
+    return hint is Any or type(value) is hint  # exactly: truth values are no whole numbers here
 
 
 def _without_record(estimator: Any) -> SavedRun:
     """A model of :func:`groupowl.save`, whose columns may have no names."""
-    names: Sequence[str] = NumberedNames("x", 1, estimator.n_features_in_)
+    names: tuple[str, ...] | NumberedNames = NumberedNames("x", 1, estimator.n_features_in_)
     if hasattr(estimator, "feature_names_in_"):
         names = tuple(map(str, estimator.feature_names_in_))
     n_targets = len(np.atleast_2d(estimator.coef_))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import sys
 import threading
 import time
@@ -24,7 +23,7 @@ from rich.text import Text
 from .._text import printable
 from ..estimators.fit_summary import unequal_norms_text
 from .commands import TalkOptions
-from .messages import duration, print_paths, say
+from .messages import print_paths, say
 from .outcome import Outcome
 
 # Seconds before the first line, and between lines: rewritten in place on a terminal, one below the other elsewhere.
@@ -53,7 +52,7 @@ class PlainConsole(Console):
 def progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
     """A hook ``(done, total, description)`` that moves a bar on stderr; the bar is gone at the end.
 
-    A fourth argument, seconds, says beside it how long the rest is likely to take.
+    A fourth argument says beside it how long the rest is likely to take.
     """
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn())
     left = TextColumn("{task.fields[left]}")
@@ -62,9 +61,8 @@ def progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
     ) as bar:
         task = bar.add_task("Starting", total=None, left="")
 
-        def show(done: int, total: int, description: str, seconds: float | None = None) -> None:
-            words = "" if seconds is None else f"about {duration(seconds)} left"
-            bar.update(task, completed=done, total=total, description=description, left=words, refresh=True)
+        def show(done: int, total: int, description: str, left: str = "") -> None:
+            bar.update(task, completed=done, total=total, description=description, left=left, refresh=True)
 
         yield show
 
@@ -145,33 +143,25 @@ class Stages(io.TextIOBase):
 
 def print_json(value: dict[str, Any]) -> None:
     """One object on one line; what JSON has no number for is null."""
-    say(json.dumps(_plain(value), allow_nan=False).replace("\x7f", "\\u007f"))  # the one control that JSON leaves
+    plain = json.loads(json.dumps(value, default=_plain), parse_constant=lambda constant: None)
+    say(json.dumps(plain).replace("\x7f", "\\u007f"))  # the one control that JSON leaves
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
     if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
+        return value.tolist()
+    return list(value) if isinstance(value, Sequence) else str(value)
 
 
 def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> None:
     """Print what the options ask for on stdout: a page for people, an object for programs, or nothing."""
     if talk.json:
         print_json(outcome.described() | {"written": written})
-    elif not talk.quiet:
-        _print_page(outcome, written)
-
-
-def _print_page(outcome: Outcome, written: list[Path]) -> None:
-    console = PlainConsole()
+    if talk.json or talk.quiet:
+        return
+    console, estimator, facts = PlainConsole(), outcome.estimator, outcome.facts
     console.print(Text(outcome.title, style="bold"))
-    grid, facts = Table.grid(padding=(0, 2)), outcome.facts
+    grid = Table.grid(padding=(0, 2))
     for name in _FACTS:
         grid.add_row(Text(name), Text(facts[name]))
     console.print(grid)
@@ -179,34 +169,25 @@ def _print_page(outcome: Outcome, written: list[Path]) -> None:
     for name, (model, null) in outcome.scores.items():
         scores.add_row(Text(name), f"{model:.4g}", f"{null:.4g}")
     console.print(scores)
-    console.print(_feature_table(outcome))
-    unequal = unequal_norms_text(outcome.estimator)
-    for note in [*([unequal] if unequal else []), *outcome.notes]:
+    features = plain_table(["selected feature"], ["cluster", "norm"])
+    for j, norm in list(outcome.selected.items())[:_SHOWN]:
+        cluster = "-" if j in estimator.unpenalized_ else str(estimator.clusters_[j])
+        shown = Text(printable(outcome.table.feature_names[j]), overflow="ellipsis", no_wrap=True)
+        features.add_row(shown, cluster, f"{norm:.4g}")
+    if len(outcome.selected) > _SHOWN:
+        features.add_row(f"... {len(outcome.selected) - _SHOWN} more", "", "")
+    rest = "None explains the targets, at any alpha." if outcome.is_hopeless else "A smaller alpha selects some."
+    console.print(features if outcome.selected else Text(f"No feature is selected. {rest}\n"))
+    for note in filter(None, [unequal_norms_text(estimator), *outcome.notes]):
         console.print(Text(f"Note: {note}"))
     if not written:
         console.print(Text("Nothing was written; --out DIR keeps the model, its tables and its report."))
     print_paths(written)
 
 
-def _feature_table(outcome: Outcome) -> Table | Text:
-    estimator, names = outcome.estimator, outcome.table.feature_names
-    if len(outcome.selected) == 0:
-        rest = "None explains the targets, at any alpha." if outcome.is_hopeless else "A smaller alpha selects some."
-        return Text(f"No feature is selected. {rest}\n")
-    table = plain_table(["selected feature"], ["cluster", "norm"])
-    for j, norm in list(outcome.selected.items())[:_SHOWN]:
-        cluster = "-" if j in estimator.unpenalized_ else str(estimator.clusters_[j])
-        table.add_row(Text(printable(names[j]), overflow="ellipsis", no_wrap=True), cluster, f"{norm:.4g}")
-    if len(outcome.selected) > _SHOWN:
-        table.add_row(f"... {len(outcome.selected) - _SHOWN} more", "", "")
-    return table
-
-
 def plain_table(words: Sequence[str], numbers: Sequence[str], **settings: Any) -> Table:
     """A table with columns of words, then of numbers, by their headings."""
     table = Table(box=SIMPLE_HEAD, **settings)
-    for heading in words:
-        table.add_column(heading)
-    for heading in numbers:
-        table.add_column(heading, justify="right")
+    for heading in (*words, *numbers):
+        table.add_column(heading, justify="left" if heading in words else "right")
     return table

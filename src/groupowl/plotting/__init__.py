@@ -9,10 +9,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from .coefficient_path import CoefficientPathDisplay
+from .alphas import CoefficientPathDisplay, CrossValidationDisplay
 from .coefficients import ClusterDisplay, CoefficientHeatmapDisplay
 from .convergence import ConvergenceDisplay, plot_gap, plot_rows_kept
-from .cross_validation import CrossValidationDisplay
 from .style import COLORS, LINE_STYLES, MARKERS, label_log_axis
 
 __all__ = [

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._checks import positive_integer
+from .._text import counted
 from .._typing import FloatArray, IndexArray
+from ..norm.kernels import falling_order
+from ..solvers import SolveResult
 from . import style
-from .support import selection_of_estimator, selection_of_result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +24,60 @@ _OFFSET = 3.0  # points between a bar and its text
 _HEATMAP_COLORS = "RdBu_r"  # red above zero, blue below: told apart with every kind of color vision
 _INCHES_PER_ROW = 0.2
 _INCHES_PER_TASK, _INCHES_BESIDE, _NARROWEST, _WIDEST = 0.3, 3.4, 4.8, 12.0
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The non-zero rows of coefficients: by cluster, the unpenalized ones (cluster 0) first, then by falling norm."""
+
+    features: IndexArray
+    names: list[str]
+    rows: FloatArray  # (n_selected, n_targets)
+    clusters: IndexArray
+    tasks: list[str]
+
+    @property
+    def norms(self) -> FloatArray:
+        """Norms of the rows."""
+        return np.linalg.norm(self.rows, axis=1)
+
+
+def selection_of_estimator(estimator: Any, feature_names: Any, task_names: Any) -> Selection:
+    """What a fitted estimator selected."""
+    clusters = np.asarray(style.fitted_attribute(estimator, "clusters_", "Use an estimator of groupowl."))
+    rows = np.atleast_2d(estimator.coef_).T.astype(np.float64)
+    features = np.flatnonzero(rows.any(axis=1))
+    names = feature_names if feature_names is not None else getattr(estimator, "feature_names_in_", None)
+    tasks = getattr(estimator, "classes_", getattr(estimator, "target_names_", None))
+    if task_names is None and tasks is not None:
+        task_names = tasks[-rows.shape[1] :]  # two classes share a column, which is that of the second
+    return _sorted_selection(len(rows), features, rows[features], clusters[features], names, task_names)
+
+
+def selection_of_result(result: Any, feature_names: Any, task_names: Any) -> Selection:
+    """What a solve or one point of a path selected."""
+    if isinstance(result, SolveResult):
+        features = result.support
+        rows, clusters, count = result.B[features], result.clusters[features], len(result.B)
+    elif hasattr(result, "support") and hasattr(result, "rows"):
+        features, rows, clusters = (np.asarray(value) for value in (result.support, result.rows, result.clusters))
+        count = int(features.max(initial=-1)) + 1 if feature_names is None else len(feature_names)
+    else:
+        wanted = "a SolveResult or a point of a path (path[i])"
+        raise TypeError(f"result must be {wanted}, got {type(result).__name__}. Use from_estimator for estimators.")
+    return _sorted_selection(count, features, rows, clusters, feature_names, task_names)
+
+
+def _sorted_selection(
+    n_features: int, features: IndexArray, rows: FloatArray, clusters: IndexArray, feature_names: Any, task_names: Any
+) -> Selection:
+    order = falling_order(np.linalg.norm(rows, axis=1))
+    order = order[np.argsort(clusters[order], kind="stable")]
+    names = style.names_of(features[order], feature_names, n_features)
+    if task_names is None:
+        task_names = ["y"] if rows.shape[1] == 1 else [f"task {k}" for k in range(rows.shape[1])]
+    tasks = style.checked_names("task_names", task_names, rows.shape[1])
+    return Selection(features[order], names, rows[order], clusters[order], [str(name) for name in tasks])
 
 
 @dataclass(eq=False)
@@ -72,7 +128,7 @@ class ClusterDisplay(style.Display):
     @classmethod
     def from_estimator(
         cls, estimator: Any, *, feature_names: Any = None, ax: Axes | None = None, **settings: Any
-    ) -> ClusterDisplay:
+    ) -> Self:
         """Draw what a fitted estimator selected.
 
         Parameters
@@ -94,9 +150,7 @@ class ClusterDisplay(style.Display):
         return cls(found.features, found.names, found.norms, found.clusters).plot(ax=ax, **settings)
 
     @classmethod
-    def from_result(
-        cls, result: Any, *, feature_names: Any = None, ax: Axes | None = None, **settings: Any
-    ) -> ClusterDisplay:
+    def from_result(cls, result: Any, *, feature_names: Any = None, ax: Axes | None = None, **settings: Any) -> Self:
         """Draw what a solve or one point of a path selected.
 
         Parameters
@@ -117,7 +171,7 @@ class ClusterDisplay(style.Display):
         found = selection_of_result(result, feature_names, None)
         return cls(found.features, found.names, found.norms, found.clusters).plot(ax=ax, **settings)
 
-    def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> ClusterDisplay:
+    def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> Self:
         """Draw a bar per feature.
 
         Parameters
@@ -145,7 +199,27 @@ class ClusterDisplay(style.Display):
         available = style.size_in_points(ax)[1]
         while shown > 1 and self._positions(shown)[-1] + 1.0 > style.most_lines(available):
             shown -= 1
-        self._draw_bars(ax, shown, available)
+        positions, norms, clusters = self._positions(shown), self.norms[:shown], self.clusters[:shown]
+        fontsize = style.font_for(available / (positions[-1] + 1.0))
+        self.bars_ = ax.barh(positions[:shown], norms)
+        for bar, cluster in zip(self.bars_, clusters, strict=True):
+            bar.set(**(_UNPENALIZED if cluster == 0 else {"facecolor": _BAR_COLORS[(cluster - 1) % 2]}))
+        ax.set(xlim=(0.0, float(norms.max())), ylim=(positions[-1] + 0.7, -0.7))  # first bar on top
+        names, rest = self.feature_names[:shown], len(self.features) - shown
+        style.name_ticks(ax, 0, list(positions), [*names, *([f"{rest} more"] if rest else [])], fontsize=fontsize)
+        texts = []  # at the end of the bars of each cluster, in room that is made for them
+        for cluster in np.unique(clusters):
+            members, total = np.flatnonzero(clusters == cluster), np.count_nonzero(self.clusters == cluster)
+            name = f"cluster {cluster}" if cluster else "not penalized"
+            name += f" ({total} features)" if total > len(members) else ""
+            texts.append((name, (float(norms[members].max()), float(positions[members].mean()))))
+        if rest:
+            hidden = counted(len(np.unique(self.clusters[shown:])), "cluster")
+            texts.append((f"in {hidden}", (0.0, float(positions[-1]))))
+        look: dict[str, Any] = {"fontsize": fontsize, "color": "0.2"}
+        written = [style.text_beside(ax, text, place, _OFFSET, **look) for text, place in texts]
+        share = style.widest(ax, written) + 3 * _OFFSET / style.size_in_points(ax)[0]
+        ax.set_xlim(0.0, ax.get_xlim()[1] / max(1.0 - share, 0.3))
         return self
 
     def _positions(self, shown: int) -> FloatArray:
@@ -153,37 +227,6 @@ class ClusterDisplay(style.Display):
         starts = np.diff(self.clusters[:shown], prepend=self.clusters[:1]) != 0
         bars = np.arange(shown) + _BETWEEN_CLUSTERS * np.cumsum(starts)
         return bars if shown == len(self.features) else np.append(bars, bars[-1:].sum() + 1.0 + _BETWEEN_CLUSTERS)
-
-    def _draw_bars(self, ax: Axes, shown: int, height: float) -> None:
-        positions = self._positions(shown)
-        fontsize = style.font_for(height / (positions[-1] + 1.0))
-        self.bars_ = ax.barh(positions[:shown], self.norms[:shown])
-        ax.set_ylim(positions[-1] + 0.5 + 0.2, -0.5 - 0.2)  # first bar on top
-        ax.set_xlim(0.0, float(self.norms[:shown].max()))
-        rest = len(self.features) - shown
-        names = [*self.feature_names[:shown], *([f"{rest} more"] if rest else [])]
-        for bar, cluster in zip(self.bars_, self.clusters[:shown], strict=True):
-            bar.set(**(_UNPENALIZED if cluster == 0 else {"facecolor": _BAR_COLORS[(cluster - 1) % 2]}))
-        style.name_ticks(ax, 0, list(positions), names, fontsize=fontsize)
-        self._name_clusters(ax, positions, shown, fontsize)
-
-    def _name_clusters(self, ax: Axes, positions: FloatArray, shown: int, fontsize: float) -> None:
-        """A text at the end of the bars of each cluster, in room that is made for it."""
-        texts = []
-        for cluster in np.unique(self.clusters[:shown]):
-            members = np.flatnonzero(self.clusters[:shown] == cluster)
-            place = (float(self.norms[members].max()), float(positions[members].mean()))
-            name = f"cluster {cluster}" if cluster else "not penalized"
-            total = int(np.sum(self.clusters == cluster))
-            name += f" ({total} features)" if total > len(members) else ""
-            texts.append(style.text_beside(ax, name, place, _OFFSET, fontsize=fontsize, color="0.2"))
-        if shown < len(self.features):
-            hidden = len(np.unique(self.clusters[shown:]))
-            name = f"in {hidden} cluster{'s' if hidden > 1 else ''}"
-            place = (0.0, positions[-1])
-            texts.append(style.text_beside(ax, name, place, _OFFSET, fontsize=fontsize, color="0.2"))
-        share = style.widest(ax, texts) + 3 * _OFFSET / style.size_in_points(ax)[0]
-        ax.set_xlim(0.0, ax.get_xlim()[1] / max(1.0 - share, 0.3))
 
 
 @dataclass(eq=False)
@@ -240,7 +283,7 @@ class CoefficientHeatmapDisplay(style.Display):
         task_names: Any = None,
         ax: Axes | None = None,
         **settings: Any,
-    ) -> CoefficientHeatmapDisplay:
+    ) -> Self:
         """Draw the coefficients of a fitted estimator.
 
         Parameters
@@ -266,7 +309,7 @@ class CoefficientHeatmapDisplay(style.Display):
     @classmethod
     def from_result(
         cls, result: Any, *, feature_names: Any = None, task_names: Any = None, ax: Axes | None = None, **settings: Any
-    ) -> CoefficientHeatmapDisplay:
+    ) -> Self:
         """Draw the coefficients of a solve or of one point of a path.
 
         Parameters
@@ -289,7 +332,7 @@ class CoefficientHeatmapDisplay(style.Display):
         found = selection_of_result(result, feature_names, task_names)
         return cls(found.features, found.names, found.tasks, found.rows).plot(ax=ax, **settings)
 
-    def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> CoefficientHeatmapDisplay:
+    def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> Self:
         """Draw the coefficients.
 
         Parameters
@@ -322,14 +365,13 @@ class CoefficientHeatmapDisplay(style.Display):
         if shown < len(self.features):
             ax.set_title(f"Coefficients: {shown} of {len(self.features)} features")
         style.lay_out(ax)
-        self._name_tasks(ax)
+        width = style.size_in_points(ax)[0]
+        every = -(-len(self.task_names) // style.most_lines(width))  # of very many tasks every second, third, ... only
+        places, tasks = range(0, len(self.task_names), every), self.task_names[::every]
+        fontsize = style.font_for(width / len(places))
+        style.name_ticks(ax, 1, places, tasks, fontsize=fontsize)
+        if style.touching(ax.get_xticklabels()):
+            style.name_ticks(ax, 1, places, tasks, fontsize=fontsize, rotation=90)
         fontsize = style.font_for(style.size_in_points(ax)[1] / shown)
         style.name_ticks(ax, 0, range(shown), self.feature_names[:shown], fontsize=fontsize)
         return self
-
-    def _name_tasks(self, ax: Axes) -> None:
-        """Names below the columns; of very many every second, third, ... only."""
-        width = style.size_in_points(ax)[0]
-        every = -(-len(self.task_names) // style.most_lines(width))
-        places = range(0, len(self.task_names), every)
-        style.name_columns(ax, places, self.task_names[::every], style.font_for(width / len(places)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -12,16 +12,19 @@ from .._checks import finite_number, lookup
 from .._typing import FloatArray
 from ..solvers import SolveResult
 from . import style
-from .support import fitted_attribute
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Solves = SolveResult | Mapping[str, SolveResult]
+Names = str | Iterable[str]
+
 # Curves often coincide: later ones are thinner, so that the earlier ones show behind them.
 _WIDEST, _THINNEST = 3.2, 1.4
 _INCHES = (5.0, 3.6)  # of one panel
-_X_LABELS = {"seconds": "time (seconds)", "passes": "passes over the data"}
-_X_TOTALS = {"seconds": "seconds", "passes": "n_passes"}
+# Horizontal axes: what they show, and where a result has the number at the end of the solve.
+_X = {"seconds": ("time (seconds)", "seconds"), "passes": ("passes over the data", "n_passes")}
+_FEWER_TICKS = (4, 3, 2)
 
 
 def plot_gap(
@@ -54,11 +57,11 @@ def plot_gap(
     'log'
     """
     scale = finite_number("relative_to", relative_to, above=0.0)
-    ax = _prepare(histories, x, ax)
-    for look, (name, result) in zip(_styles(len(histories)), histories.items(), strict=True):
+    curves, ax = _curves(histories, x), style.axes_to_draw_on(ax)
+    for result, places, look in curves:
         gaps = np.append(result.history.gap, result.gap) / scale
         positive = gaps > 0  # a gap of exactly 0 has no place on a logarithmic scale
-        ax.plot(_positions(result, x)[positive], gaps[positive], label=name, **look)
+        ax.plot(places[positive], gaps[positive], **look)
     return _finish(ax, x, "Duality gap", "duality gap" if scale == 1.0 else "relative duality gap")
 
 
@@ -89,12 +92,12 @@ def plot_rows_kept(histories: Mapping[str, SolveResult], *, x: str = "passes", a
     >>> ax.get_yscale()
     'log'
     """
-    ax = _prepare(histories, x, ax)
-    for look, (name, result) in zip(_styles(len(histories)), histories.items(), strict=True):
+    curves, ax = _curves(histories, x), style.axes_to_draw_on(ax)
+    for result, places, look in curves:
         unpenalized = np.count_nonzero(result.clusters[result.support] == 0)  # active, and not counted by the history
         rows = np.append(result.history.n_active, len(result.active) - unpenalized)
         rows = np.maximum(rows, 1)  # no row left is drawn at 1, the lower end of the axis
-        ax.step(_positions(result, x), rows, where="post", label=name, **look)
+        ax.step(places, rows, where="post", **look)
     _finish(ax, x, "Rows not yet proved zero", "rows kept")
     smallest = min(float(np.min(line.get_ydata())) for line in ax.get_lines())
     decade = 10.0 ** np.floor(np.log10(smallest))
@@ -103,41 +106,35 @@ def plot_rows_kept(histories: Mapping[str, SolveResult], *, x: str = "passes", a
     return ax
 
 
-def _prepare(histories: Mapping[str, SolveResult], x: str, ax: Axes | None) -> Axes:
-    """Axes to draw on, after a check of the arguments."""
-    lookup("x", x, _X_LABELS)
+def _curves(histories: Mapping[str, SolveResult], x: str) -> list[tuple[SolveResult, FloatArray, dict[str, Any]]]:
+    """Solves, where their certificates and their ends lie on the horizontal axis, and how their curves look.
+
+    Color, dashes, width and marker all differ, for print and for color-blind readers.
+    """
+    _, total = lookup("x", x, _X)
     if not isinstance(histories, Mapping) or not all(isinstance(item, SolveResult) for item in histories.values()):
         raise TypeError(f"histories must be a mapping of str to SolveResult, got {type(histories).__name__}.")
     if not histories:
         raise ValueError("histories is empty: there is nothing to draw.")
-    return style.axes_to_draw_on(ax)
-
-
-def _positions(result: SolveResult, x: str) -> FloatArray:
-    """Where the certificates of the history lie on the horizontal axis, and the end of the solve."""
-    return np.append(getattr(result.history, x), getattr(result, _X_TOTALS[x]))
-
-
-def _styles(count: int) -> list[dict[str, Any]]:
-    """One style per curve; color, dashes, width and marker all differ, for print and for color-blind readers."""
-    widths = np.linspace(_WIDEST, _THINNEST, count) if count > 1 else [_THINNEST]
-    return [
-        {
+    widths = np.linspace(_WIDEST, _THINNEST, len(histories)) if len(histories) > 1 else [_THINNEST]
+    curves = []
+    for i, (name, result) in enumerate(histories.items()):
+        look = {
+            "label": name,
             "color": style.COLORS[i % len(style.COLORS)],
             "linestyle": style.LINE_STYLES[i % len(style.LINE_STYLES)],
-            "linewidth": float(width),
+            "linewidth": float(widths[i]),
             "marker": style.MARKERS[i % len(style.MARKERS)],
-            "markersize": 3.0 + float(width),
+            "markersize": 3.0 + float(widths[i]),
             "markevery": [-1],
         }
-        for i, width in enumerate(widths)
-    ]
+        curves.append((result, np.append(getattr(result.history, x), getattr(result, total)), look))
+    return curves
 
 
 def _finish(ax: Axes, x: str, title: str, y_label: str) -> Axes:
-    ax.set_yscale("log")
     ax.locator_params(axis="x", nbins=5)  # labels of very short times are long
-    ax.set(title=title, xlabel=_X_LABELS[x], ylabel=y_label)
+    ax.set(yscale="log", title=title, xlabel=_X[x][0], ylabel=y_label)
     ax.grid(visible=True, which="major", color="0.9")
     ax.set_axisbelow(True)
     style.name_in_legend(ax, ax.get_lines(), handlelength=4.0)
@@ -183,7 +180,7 @@ class ConvergenceDisplay(style.Display):
     ax_: Any = field(init=False, repr=False)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **settings: Any) -> ConvergenceDisplay:
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **settings: Any) -> Self:
         """Draw the solve of a fitted estimator.
 
         Parameters
@@ -199,18 +196,11 @@ class ConvergenceDisplay(style.Display):
         -------
         ConvergenceDisplay
         """
-        result = fitted_attribute(estimator, "solve_result_", "Use an estimator of groupowl.")
+        result = style.fitted_attribute(estimator, "solve_result_", "Use an estimator of groupowl.")
         return cls.from_result({type(estimator).__name__: result}, ax=ax, **settings)
 
     @classmethod
-    def from_result(
-        cls,
-        result: SolveResult | Mapping[str, SolveResult],
-        *,
-        relative_to: float = 1.0,
-        ax: Any = None,
-        **settings: Any,
-    ) -> ConvergenceDisplay:
+    def from_result(cls, result: Solves, *, relative_to: float = 1.0, ax: Any = None, **settings: Any) -> Self:
         """Draw one solve, or several of them by name.
 
         Parameters
@@ -237,13 +227,7 @@ class ConvergenceDisplay(style.Display):
         scale = finite_number("relative_to", relative_to, above=0.0)
         return cls(results, scale).plot(ax=ax, **settings)
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        x: str | Iterable[str] = ("seconds", "passes"),
-        y: str | Iterable[str] = ("gap", "rows"),
-    ) -> ConvergenceDisplay:
+    def plot(self, ax: Any = None, *, x: Names = ("seconds", "passes"), y: Names = ("gap", "rows")) -> Self:
         """Draw a panel for each pair of ``y`` and ``x``.
 
         Parameters
@@ -260,7 +244,7 @@ class ConvergenceDisplay(style.Display):
         ConvergenceDisplay
             This display, with ``ax_`` and ``figure_``.
         """
-        columns, rows = _several("x", x, _X_LABELS), _several("y", y, _CURVES)
+        columns, rows = _several("x", x, _X), _several("y", y, _CURVES)
         panels = _panels(ax, len(rows), len(columns))
         for (i, j), panel in np.ndenumerate(panels):
             relative = {"relative_to": self.relative_to} if rows[i] == "gap" else {}
@@ -271,14 +255,17 @@ class ConvergenceDisplay(style.Display):
             if len(self.results) == 1 or (i, j) != (0, 0):
                 panel.get_legend().remove()  # one legend for all panels
         style.lay_out(panels[0, 0])
-        for panel in panels.ravel():
-            style.thin_ticks(panel)  # times have many decimals
+        for panel in panels.ravel():  # fewer numbers until they keep apart: times have many decimals
+            low, high = sorted(panel.get_xlim())
+            for bins in _FEWER_TICKS:
+                if style.touching([text for text in panel.get_xticklabels() if low <= text.get_position()[0] <= high]):
+                    panel.locator_params(axis="x", nbins=bins)
         self.ax_ = panels if panels.size > 1 else panels[0, 0]
         self.figure_ = panels[0, 0].figure
         return self
 
 
-def _several(argument: str, names: str | Iterable[str], known: Mapping[str, Any]) -> list[str]:
+def _several(argument: str, names: Names, known: Mapping[str, Any]) -> list[str]:
     """One name or several, each of them known."""
     listed = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
     for name in listed or [""]:
@@ -291,16 +278,14 @@ def _panels(ax: Any, n_rows: int, n_columns: int) -> Any:
     size = n_rows * n_columns
     if ax is None:
         panels = style.new_axes(n_rows, n_columns, figsize=(_INCHES[0] * n_columns, _INCHES[1] * n_rows))
-    elif np.ndim(ax):
-        panels = [style.axes_to_draw_on(panel) for panel in np.ravel(ax)]
-        if len(panels) != size:
-            raise ValueError(f"ax must have {size} axes for x and y as they are, got {len(panels)}.")
-    elif size == 1:
-        panels = style.axes_to_draw_on(ax)
     else:
-        place = style.axes_to_draw_on(ax).get_subplotspec()
+        panels = [style.axes_to_draw_on(panel) for panel in np.ravel(ax)]
+    if ax is not None and np.ndim(ax) == 0 and size > 1:
+        place = ax.get_subplotspec()
         if place is None:
             raise ValueError("ax has no place in a grid and cannot be divided. Use plt.subplots(), or one x and one y.")
         ax.set_axis_off()
         panels = place.subgridspec(n_rows, n_columns).subplots()
+    if np.size(panels) != size:
+        raise ValueError(f"ax must have {size} axes for x and y as they are, got {len(panels)}.")
     return np.array(panels, dtype=object).reshape(n_rows, n_columns)

@@ -1,4 +1,4 @@
-"""What all pictures share: colors, axes to draw on, names that fit, and room for texts inside the axes."""
+"""What all pictures share: colors, axes to draw on, names that fit, room for texts, and checks of what is drawn."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._typing import FloatArray, IndexArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +35,6 @@ SMALLEST_FONT, LARGEST_FONT = 5.0, 9.0  # points, for names of features and task
 #: Distance of lines of text in units of the font's size.
 LINE_HEIGHT = 1.35
 _POINTS_PER_INCH = 72.0
-_MOST_ROOM = 0.6  # of the height of axes, for a legend
-_FEW_TICKS = 4
 _LETTER_WIDTH = 0.6  # in units of the font's size
 _MOST_FOR_NAMES = 0.5  # of the width of axes
 _SPARE = 0.93  # of the room for names: widths of letters change a little with the resolution
@@ -114,24 +115,53 @@ def text_beside(ax: Axes, text: str, place: tuple[float, float], offset: float, 
 # Names --------------------------------------------------------------------------------------------------
 
 
+def names_of(features: IndexArray, names: Any, n_features: int) -> list[str]:
+    """Names of some features; where there are no names, x0, x1, ... like scikit-learn's."""
+    if names is None:
+        return [f"x{j}" for j in features.tolist()]
+    listed = checked_names("feature_names", names, n_features)
+    return [str(listed[j]) for j in features.tolist()]
+
+
+def checked_names(argument: str, names: Any, count: int) -> Sequence[Any]:
+    """Names as a list, as many as there should be."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"{argument} must be a list of names, got {names!r}.")
+    listed = names if isinstance(names, Sequence) else list(names)
+    if len(listed) != count:
+        raise ValueError(f"{argument} must have one name for each of the {count}, got {len(listed)} names.")
+    return listed
+
+
+def public_rows(path: Any, point: Any) -> FloatArray:
+    """Non-zero rows at a point of a path; two classes become one difference, as in ``coef_``."""
+    is_binary = path.classes is not None and len(path.classes) == 2
+    return point.rows[:, 1:] - point.rows[:, :1] if is_binary else point.rows
+
+
+def fitted_attribute(estimator: Any, attribute: str, remedy: str) -> Any:
+    """An attribute that only some estimators have after ``fit``; the message says which."""
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise TypeError(f"estimator must be a fitted estimator, got {estimator!r} of type {type(estimator).__name__}.")
+    check_is_fitted(estimator)
+    if not hasattr(estimator, attribute):
+        raise TypeError(f"estimator: {type(estimator).__name__} has no {attribute}. {remedy}")
+    return getattr(estimator, attribute)
+
+
 def shortened_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
     """Names of at most so many characters: long ones lose their middle, or the beginning that all of them share."""
     clean = [" ".join(name.split()) for name in names]  # a line break would reach into the neighbor's place
     long = [name for name in clean if len(name) > longest]
     shared = sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False)))
-    without_middle = [_without_middle(name, longest) for name in clean]
-    without_start = [name if len(name) <= longest else _from(name, shared, longest) for name in clean]
-    return max(without_middle, without_start, key=lambda candidate: len(set(candidate)))  # what tells more apart
-
-
-def _without_middle(name: str, longest: int) -> str:
     tail = (longest - 1) // 2
-    return name if len(name) <= longest else f"{name[: longest - 1 - tail]}…{name[len(name) - tail :]}"
-
-
-def _from(name: str, start: int, longest: int) -> str:
-    rest = f"…{name[start:]}"
-    return rest if len(rest) <= longest else f"{rest[: longest - 1]}…"
+    without_middle, without_start = list(clean), list(clean)
+    for i, name in enumerate(clean):
+        if len(name) > longest:
+            without_middle[i] = f"{name[: longest - 1 - tail]}…{name[len(name) - tail :]}"
+            rest = f"…{name[shared:]}"
+            without_start[i] = rest if len(rest) <= longest else f"{rest[: longest - 1]}…"
+    return max(without_middle, without_start, key=lambda candidate: len(set(candidate)))  # what tells more apart
 
 
 def name_in_legend(ax: Axes, artists: Sequence[Any], **settings: Any) -> Any:
@@ -154,17 +184,10 @@ def most_lines(height: float) -> int:
     return max(int(height / (SMALLEST_FONT * LINE_HEIGHT)), 1)
 
 
-def name_columns(ax: Axes, positions: Sequence[float], names: Sequence[str], fontsize: float) -> None:
-    """Names below the columns of a picture, upright where they would touch, and cut where there is no room for them."""
-    name_ticks(ax, 1, positions, names, fontsize=fontsize)
-    if _touching(ax.get_xticklabels()):
-        name_ticks(ax, 1, positions, names, fontsize=fontsize, rotation=90)
-
-
 def name_ticks(ax: Axes, side: int, positions: Sequence[float], names: Sequence[str], **settings: Any) -> None:
     """Names to the left of the axes (side 0) or below them (side 1), cut where there is no room for them."""
     axis = (ax.yaxis, ax.xaxis)[side]
-    has_engine = ax.figure.canvas.figure.get_layout_engine() is not None  # which makes room for names
+    figure, box, along = ax.figure.canvas.figure, ax.bbox, 1 - side
     letters = _MOST_FOR_NAMES * size_in_points(ax)[side] / (_LETTER_WIDTH * settings["fontsize"])
     longest = int(np.clip(letters, SHORTEST_NAME, LONGEST_NAME))
     while True:
@@ -172,23 +195,19 @@ def name_ticks(ax: Axes, side: int, positions: Sequence[float], names: Sequence[
         axis.set_ticks(positions, labels, parse_math=False, **settings)  # a $ in a name is a dollar
         axis.set_tick_params(length=0)
         lay_out(ax)
-        edge = ax.bbox.min[side]
-        room = _SPARE * (edge - _outer_edge(ax, side))
-        needed = edge - min(label.get_window_extent().min[side] for label in axis.get_ticklabels())
+        # The room begins at a neighbor, or at the figure's edge.
+        others = [other.bbox for other in figure.axes if other is not ax]
+        facing = [other for other in others if other.min[along] < box.max[along] and box.min[along] < other.max[along]]
+        start = max((other.max[side] for other in facing if other.max[side] <= box.min[side]), default=0.0)
+        room = _SPARE * (box.min[side] - start)
+        needed = box.min[side] - min(label.get_window_extent().min[side] for label in axis.get_ticklabels())
+        has_engine = figure.get_layout_engine() is not None  # which makes room for names
         if has_engine or needed <= room or longest == SHORTEST_NAME:
             return
         longest = max(min(longest - 1, int(longest * room / needed)), SHORTEST_NAME)
 
 
-def _outer_edge(ax: Axes, side: int) -> float:
-    """Where the room beside (side 0) or below (1) the axes begins, in pixels: at a neighbor or the figure's edge."""
-    along = 1 - side
-    box, boxes = ax.bbox, [other.bbox for other in ax.figure.canvas.figure.axes if other is not ax]
-    facing = [other for other in boxes if other.min[along] < box.max[along] and box.min[along] < other.max[along]]
-    return max((other.max[side] for other in facing if other.max[side] <= box.min[side]), default=0.0)
-
-
-def _touching(texts: Sequence[Any]) -> bool:
+def touching(texts: Sequence[Any]) -> bool:
     """Whether texts side by side are less than a small distance apart."""
     boxes = sorted((text.get_window_extent() for text in texts), key=lambda box: box.x0)
     return any(right.x0 - left.x1 < _APART for left, right in pairwise(boxes))
@@ -203,31 +222,7 @@ def widest(ax: Axes, artists: Iterable[Any]) -> float:
     return max((artist.get_window_extent().width / width for artist in artists), default=0.0)
 
 
-def clear_legend(ax: Axes, artists: Sequence[Any]) -> None:
-    """A legend that hides none of the lines: where there is no place for it, the axes get room at their bottom."""
-    settings: dict[str, Any] = {"fontsize": LARGEST_FONT, "framealpha": 1.0, "borderaxespad": 0.3}
-    legend = name_in_legend(ax, artists, loc="best", **settings)
-    lay_out(ax)
-    curves = [line for line in ax.get_lines() if line.get_transform() == ax.transData]  # no lines across the axes
-    points = np.concatenate([ax.transData.transform(line.get_xydata()) for line in curves])
-    box = legend.get_window_extent()
-    if ((box.min <= points) & (points <= box.max)).all(axis=1).any():
-        bottom, top = ax.get_ylim()
-        share = min(box.height / ax.bbox.height + 0.05, _MOST_ROOM)
-        ax.set_ylim(top - (top - bottom) / (1.0 - share), top)
-        legend.set_loc("lower center")
-
-
 # Numbers along axes -------------------------------------------------------------------------------------
-
-
-def thin_ticks(ax: Axes) -> None:
-    """Fewer numbers below the axes until they keep apart."""
-    low, high = sorted(ax.get_xlim())
-    for bins in (4, 3, 2):
-        if not _touching([text for text in ax.get_xticklabels() if low <= text.get_position()[0] <= high]):
-            return
-        ax.locator_params(axis="x", nbins=bins)
 
 
 def label_log_axis(axis: Axis) -> None:
@@ -248,29 +243,3 @@ def label_log_axis(axis: Axis) -> None:
     axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
-
-
-def alpha_axis(ax: Axes, alphas: Any) -> None:
-    """A logarithmic axis with the largest alpha on the left."""
-    largest, smallest = float(np.max(alphas)), float(np.min(alphas))
-    if largest < 1.05 * smallest:  # one alpha only
-        largest, smallest = 1.5 * largest, smallest / 1.5
-    ax.set_xscale("log")
-    ax.set_xlim(largest, smallest)
-    ax.set_xlabel("alpha")
-    ax.minorticks_off()
-    number_alphas(ax, largest, smallest)
-
-
-def number_alphas(ax: Axes, largest: float, smallest: float) -> None:
-    """As many round numbers between two alphas as fit below the axes as they are."""
-    from matplotlib.ticker import FuncFormatter, LogLocator
-
-    lay_out(ax)
-    for subs in (range(1, 10), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
-        numbers = LogLocator(subs=subs, numticks=100).tick_values(smallest, largest)
-        ax.set_xticks([number for number in numbers if smallest <= number <= largest])
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
-        if not _touching(ax.get_xticklabels()):
-            return
-    ax.set_xticks(ax.get_xticks()[:: -(-len(ax.get_xticks()) // _FEW_TICKS)])

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._text import printable
-from .._typing import FloatArray, IndexArray
-from ..estimators import FitCertificate
+from .._typing import FloatArray
 from ..path import PathResult
 from ..plotting import CoefficientPathDisplay, CrossValidationDisplay
-from ..plotting.support import Selection, public_rows, selection_of_estimator, selection_of_result
+from ..plotting.coefficients import selection_of_estimator, selection_of_result
+from ..plotting.style import public_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,26 +56,28 @@ class ReportContents:
 
     def __post_init__(self) -> None:
         for name in ("command", "feature_names", "target_names", "notes"):
-            _check_list(name, getattr(self, name))
-        self._check_source()
-        _check_count("feature_names", self.feature_names, {self.n_features: "features"})
-        expected = {self.n_targets: "targets"} if self.classes is None else {len(self.classes): "classes", 1: "column"}
-        _check_count("target_names", self.target_names, expected)
+            values = getattr(self, name)
+            if isinstance(values, str) or not isinstance(values, Iterable) or not hasattr(values, "__len__"):
+                raise TypeError(f"{name} must be a list of strings, got {values!r}. Put it in a list.")
+        estimator, path = self.estimator, self.path
+        if estimator is None and path is None:
+            raise ValueError("estimator and path are both None: a report needs a fitted estimator, a path, or both.")
+        if estimator is not None:
+            check_is_fitted(estimator)
+        if path is not None and not isinstance(path, PathResult):
+            raise TypeError(f"path must be a PathResult or None, got {type(path).__name__}.")
+        if estimator is not None and estimator.n_features_in_ != self.n_features:
+            found = f"estimator has {estimator.n_features_in_} features and path has {self.n_features}"
+            raise ValueError(f"{found}: give a path of the same data.")
+        goals = {self.n_targets: "targets"} if self.classes is None else {len(self.classes): "classes", 1: "column"}
+        for name, expected in {"feature_names": {self.n_features: "features"}, "target_names": goals}.items():
+            count = len(getattr(self, name))
+            if count not in expected:
+                wanted = " or ".join(f"{number} ({what})" for number, what in expected.items())
+                raise ValueError(f"{name} must have {wanted} names, got {count}.")
         for name, pair in self.scores.items():
             if not isinstance(pair, Iterable) or len(list(pair)) != 2:
                 raise ValueError(f"scores[{name!r}] must be two numbers, (model, null model), got {pair!r}.")
-
-    def _check_source(self) -> None:
-        if self.estimator is None and self.path is None:
-            raise ValueError("estimator and path are both None: a report needs a fitted estimator, a path, or both.")
-        if self.estimator is not None:
-            check_is_fitted(self.estimator)
-        if self.path is not None and not isinstance(self.path, PathResult):
-            raise TypeError(f"path must be a PathResult or None, got {type(self.path).__name__}.")
-        if self.estimator is not None and self.path is not None:
-            ours, theirs = self.estimator.n_features_in_, self.path.n_features
-            if ours != theirs:
-                raise ValueError(f"estimator has {ours} features and path has {theirs}: give a path of the same data.")
 
     @property
     def n_features(self) -> int:
@@ -86,9 +87,7 @@ class ReportContents:
     @property
     def n_targets(self) -> int:
         """Rows of ``coef_``: targets, classes from three on, 1 for two classes."""
-        if self.path is not None:
-            return self.path.n_targets
-        return 1 if self.estimator.coef_.ndim == 1 else len(self.estimator.coef_)
+        return len(np.atleast_2d(self.estimator.coef_)) if self.path is None else self.path.n_targets
 
     @property
     def classes(self) -> list[str] | None:
@@ -108,179 +107,78 @@ class ReportContents:
         return [f"{classes[1]} against {classes[0]}"] if len(classes) == 2 else classes
 
 
-def _check_list(argument: str, values: Any) -> None:
-    if isinstance(values, str) or not isinstance(values, Iterable) or not hasattr(values, "__len__"):
-        raise TypeError(f"{argument} must be a list of strings, got {values!r}. Put it in a list.")
-
-
-def _check_count(argument: str, names: Sequence[str], expected: dict[int, str]) -> None:
-    """One name for each of what there is; ``expected`` has the numbers that will do."""
-    if len(names) not in expected:
-        wanted = " or ".join(f"{count} ({what})" for count, what in expected.items())
-        raise ValueError(f"{argument} must have {wanted} names, got {len(names)}.")
-
-
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """The fit of an estimator, or the last point of a path where there is no estimator.
-
-    Attributes
-    ----------
-    contents : ReportContents
-    names : sequence of str
-        Names of all features, each in one line.
-    alpha : float
-        Of the fit.
-    selection : Selection
-        Features in the model, by cluster.
-    intercept : ndarray of shape (n_columns,) or None
-        None where none was fitted.
-    """
-
-    contents: ReportContents
-    names: Sequence[str]
-    alpha: float
-    selection: Selection
-    intercept: FloatArray | None
-
-    @classmethod
-    def of(cls, contents: ReportContents) -> Subject:
-        """What the contents are about."""
-        names = _Shown(contents.feature_names)
-        columns = [shown_name(name) for name in contents.columns]
-        fitted, path = contents.estimator, contents.path
-        if fitted is None:
-            assert path is not None
-            end = path[len(path) - 1]
-            public = replace(end, rows=public_rows(path, end))
-            intercept = path.intercepts[:, -1].astype(np.float64) if path.fit_intercept else None
-            return cls(contents, names, end.alpha, selection_of_result(public, names, columns), intercept)
-        intercept = np.atleast_1d(fitted.intercept_).astype(np.float64) if fitted.fit_intercept else None
-        return cls(contents, names, float(fitted.alpha_), selection_of_estimator(fitted, names, columns), intercept)
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters of the fit."""
-        return int(self.selection.clusters.max(initial=0))
-
-    @property
-    def n_unpenalized(self) -> int:
-        """Number of features in the model that are not penalized."""
-        return int(np.count_nonzero(self.selection.clusters == 0))
-
-    @cached_property
-    def certificate(self) -> FitCertificate | None:
-        """What the fit proves; None without an estimator."""
-        return None if self.contents.estimator is None else self.contents.estimator.certificate()
-
-    @cached_property
-    def along(self) -> Along | None:
-        """The path; None where there is none."""
-        return None if self.contents.path is None else Along.of(self)
-
-    @cached_property
-    def choice(self) -> CrossValidationDisplay | None:
-        """What alpha was chosen by; None where it was given."""
-        estimator = self.contents.estimator
-        return CrossValidationDisplay.undrawn(estimator) if hasattr(estimator, "alphas_") else None
-
-    @property
-    def n_folds(self) -> int:
-        """Number of folds; 0 where there are none."""
-        return 0 if self.choice is None or self.choice.scores is None else self.choice.scores.shape[1]
-
-    @property
-    def fold_counts(self) -> IndexArray | None:
-        """In how many folds each selected feature was selected; None without folds."""
-        return (
-            np.asarray(self.contents.estimator.selection_frequency_)[self.selection.features] if self.n_folds else None
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Along:
-    """A path with a row for each feature that is non-zero somewhere on it.
-
-    Attributes
-    ----------
-    path : PathResult
-    display : CoefficientPathDisplay
-        Norms of the rows, their names, and which of them are not penalized.
-    clusters : ndarray of int of shape (n_alphas, n_rows)
-        0 where a row is zero or not penalized.
-    """
-
-    path: PathResult
-    display: CoefficientPathDisplay
-    clusters: IndexArray
-
-    @classmethod
-    def of(cls, subject: Subject) -> Along:
-        """The path of a subject."""
-        path = _with_fit(subject)
-        chosen = None if subject.contents.estimator is None else subject.alpha
-        display = CoefficientPathDisplay.undrawn(path, alpha=chosen, feature_names=subject.names)
-        clusters = np.zeros(display.norms.shape, dtype=np.intp)
-        for i, point in enumerate(path):
-            clusters[i, np.searchsorted(display.features, point.support)] = point.clusters
-        return cls(path, display, clusters)
-
-    def entry_alphas(self, features: IndexArray) -> FloatArray:
-        """The largest alpha of the path at which each feature is in the model; NaN where it never is."""
-        found = np.full(self.path.n_features, np.nan)
-        found[self.display.features] = self.display.alphas[np.argmax(self.display.norms > 0.0, axis=0)]
-        return found[features]
-
-    @property
-    def nearest(self) -> int:
-        """Position of the alpha that is nearest to the chosen one; the last where none is chosen."""
-        if self.display.alpha is None:
-            return len(self.path) - 1
-        return int(np.argmin(np.abs(np.log(self.display.alphas / self.display.alpha))))
-
-
-def _with_fit(subject: Subject) -> PathResult:
-    """The path; where it passes through the fit it has the fit itself, which was solved to more digits."""
-    path, fitted = subject.contents.path, subject.contents.estimator
-    assert path is not None
-    if fitted is None or subject.alpha not in path.alphas:
-        return path
-    i, result = int(np.flatnonzero(path.alphas == subject.alpha)[0]), fitted.solve_result_
-    support = result.support
-    point = replace(
-        path[i],
-        support=support,
-        rows=result.B[support],
-        intercept=result.intercept,
-        clusters=result.clusters[support],
-        primal=result.primal,
-        gap=result.gap,
-        status=result.status,
-        n_selected=int(np.count_nonzero(~np.isin(support, path.unpenalized))),
-    )
-    return replace(path, points=(*path.points[:i], point, *path.points[i + 1 :]))
-
-
 def shown_name(name: Any) -> str:
     """A name in one line; an empty one is put into words."""
     return printable(" ".join(str(name).split())) or "(empty name)"
 
 
-class _Shown(Sequence[str]):
-    """Names as the page shows them, each made when it is asked for."""
+class Subject:
+    """The fit of an estimator, or the last point of a path where there is no estimator.
 
-    def __init__(self, names: Any) -> None:
-        self.names = names if isinstance(names, Sequence) else list(names)
+    Attributes
+    ----------
+    names : sequence of str
+        Names of all features, as they were given.
+    alpha : float
+        Of the fit.
+    selection : Selection
+        Features in the model, by cluster; names are those that are shown, each in one line.
+    intercept : ndarray of shape (n_columns,) or None
+        None where none was fitted.
+    n_clusters, n_unpenalized : int
+        Clusters of the fit, and features in the model that are not penalized.
+    certificate : FitCertificate or None
+        What the fit proves; None without an estimator.
+    choice : CrossValidationDisplay or None
+        What alpha was chosen by; None where it was given.
+    n_folds : int
+        0 where there are none.
+    fold_counts : ndarray of shape (n_features,)
+        In how many folds each feature was selected; empty without folds.
+    display : CoefficientPathDisplay or None
+        The path, with a row for each feature that is non-zero somewhere on it; None where there is none. Where it
+        passes through the fit it has the fit itself, which was solved to more digits.
+    points : PathResult
+        The same path, point by point.
+    nearest : int
+        Position of the alpha that is nearest to the chosen one; the last where none is chosen.
+    """
 
-    def __len__(self) -> int:
-        return len(self.names)
-
-    @overload
-    def __getitem__(self, position: int) -> str: ...
-
-    @overload
-    def __getitem__(self, position: slice) -> list[str]: ...
-
-    def __getitem__(self, position: Any) -> Any:
-        chosen = self.names[position]
-        return [shown_name(name) for name in chosen] if isinstance(position, slice) else shown_name(chosen)
+    def __init__(self, contents: ReportContents) -> None:
+        fitted, path, given = contents.estimator, contents.path, contents.feature_names
+        self.names = given if isinstance(given, Sequence) else list(given)
+        columns = [shown_name(name) for name in contents.columns]
+        self.intercept: FloatArray | None = None
+        if fitted is not None:
+            self.alpha = float(fitted.alpha_)
+            selection = selection_of_estimator(fitted, self.names, columns)
+            if fitted.fit_intercept:
+                self.intercept = np.atleast_1d(fitted.intercept_)
+        elif path is not None:
+            end = path[len(path) - 1]
+            self.alpha = end.alpha
+            selection = selection_of_result(replace(end, rows=public_rows(path, end)), self.names, columns)
+            if path.fit_intercept:
+                self.intercept = path.intercepts[:, -1]
+        self.selection = replace(selection, names=[shown_name(name) for name in selection.names])
+        self.n_clusters = int(selection.clusters.max(initial=0))
+        self.n_unpenalized = int(np.count_nonzero(selection.clusters == 0))
+        self.certificate = None if fitted is None else fitted.certificate()
+        self.choice = CrossValidationDisplay.undrawn(fitted) if hasattr(fitted, "alphas_") else None
+        self.n_folds = getattr(fitted, "score_path_", np.empty((0, 0))).shape[1]
+        self.fold_counts = np.asarray(getattr(fitted, "selection_frequency_", ()))
+        self.display: CoefficientPathDisplay | None = None
+        if path is None:
+            return
+        chosen = None if fitted is None else self.alpha
+        if chosen is not None and chosen in path.alphas:
+            i, result = int(np.flatnonzero(path.alphas == chosen)[0]), fitted.solve_result_
+            found = {name: getattr(result, name) for name in ("support", "intercept", "primal", "gap", "status")}
+            found |= {"rows": result.B[result.support], "clusters": result.clusters[result.support]}
+            n_selected = int(np.count_nonzero(~np.isin(result.support, path.unpenalized)))
+            point = replace(path[i], **found, n_selected=n_selected)
+            path = replace(path, points=(*path.points[:i], point, *path.points[i + 1 :]))
+        self.points, display = path, CoefficientPathDisplay.undrawn(path, alpha=chosen, feature_names=self.names)
+        self.display = replace(display, feature_names=[shown_name(name) for name in display.feature_names])
+        distances = np.arange(len(path), 0, -1) if chosen is None else np.abs(np.log(path.alphas / chosen))
+        self.nearest = int(np.argmin(distances))

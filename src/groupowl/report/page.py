@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import math
+import re
 import shlex
+from collections.abc import Iterable
+from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,18 +19,40 @@ import numpy as np
 
 from .._files import write_file
 from .._text import printable
+from .._typing import FloatArray
 from ..estimators.fit_summary import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED
 from ..model_selection import CRITERIA
-from ..plotting.style import CHOSEN, COLORS
+from ..plotting.style import CHOSEN, COLORS, shortened_names
 from ..versions import installed_versions
-from .contents import ReportContents, Subject
-from .payload import SHOWN_ROWS, as_json, choice_payload, feature_columns, feature_payload, fixed, number, path_payload
+from .contents import ReportContents, Subject, shown_name
 
 # In the order in which they are joined: the first has what the others share.
 _SCRIPTS = ("shared.js", "plot.js", "path.js", "choice.js", "table.js", "start.js")
 # Rows of tables.
 _MOST_CLUSTERS = 40
 _MOST_GAPS = 8
+#: In place of a number where there is none.
+NOTHING = "\N{EN DASH}"
+
+_SHOWN_DIGITS = 4  # significant ones, of the largest number in a column
+_LARGEST, _SMALLEST = 1e6, 1e-4  # numbers outside are written with an exponent
+_MOST_DECIMALS = 7
+
+# For scripts: significant digits.
+_DIGITS = 6
+#: Rows that are written as HTML, and that scripts show until they are asked for all.
+SHOWN_ROWS = 200
+# Norms in one file, about ten bytes each: the strongest rows come first where a path has more.
+_MOST_NORMS = 400_000
+# Lines of the path with a color and a name in the legend.
+N_NAMED = 6
+# Longer names lose their middle in the legend.
+_LONGEST_LABEL = 40
+# More lines hide the mean.
+_MOST_FOLDS = 20
+# What could end the element, or the line in an old browser.
+_UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+
 
 _WHY_LEFT_OUT = {
     AS_CONSTANT: "These columns vary by no more than the rounding of their numbers; if that is real, take the offset "
@@ -71,9 +99,8 @@ def write_report(path: Any, contents: ReportContents) -> None:
         raise TypeError(f"contents must be ReportContents, got {type(contents).__name__}.")
     target = Path(path)
     if target.is_dir():
-        raise IsADirectoryError(
-            f"path must name a file, but {str(path)!r} is a folder. Add a name such as report.html."
-        )
+        remedy = "Add a name such as report.html."
+        raise IsADirectoryError(f"path must name a file, but {str(path)!r} is a folder. {remedy}")
     page = render_report(contents).encode("utf-8", "replace")  # names may have halves of characters
     write_file(target, page)
 
@@ -91,43 +118,6 @@ def render_report(contents: ReportContents) -> str:
     str
         HTML that refers to nothing outside itself.
     """
-    subject = Subject.of(contents)
-    estimator = contents.estimator
-    columns = feature_columns(subject)
-    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "})();"
-    data = {
-        "path": path_payload(subject),
-        "choice": choice_payload(subject.choice),
-        "table": feature_payload(subject, columns),
-    }
-    known = {name: found for name, found in installed_versions().items() if found != "not installed"}
-    return _template().render(
-        contents=contents,
-        subject=subject,
-        estimator=estimator,
-        classes=contents.classes,
-        path=contents.path,
-        along=subject.along,
-        choice=subject.choice,
-        criteria=CRITERIA,
-        certificate=subject.certificate,
-        proof=_proof(subject),
-        clusters=_clusters(subject),
-        columns=columns,
-        shown_rows=SHOWN_ROWS,
-        is_relaxed=getattr(estimator, "relaxed", False),
-        is_standardized=getattr(estimator, "standardize", False),
-        command=shlex.join(map(str, contents.command)),
-        versions=", ".join(f"{name} {found}" for name, found in known.items()),
-        policy=_policy(script),
-        style=_colors() + _asset("style.css"),
-        data=as_json(data),
-        script=script,
-    )
-
-
-def _template() -> Any:
-    """The page with its places to fill, which show any text literally."""
     try:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
@@ -137,11 +127,40 @@ def _template() -> Any:
     def shown(value: Any) -> Any:
         return value if isinstance(value, Markup) else printable(value, keep="\n\t\u2028\u2029")
 
-    environment = Environment(
-        autoescape=True, finalize=shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    page = Environment(autoescape=True, finalize=shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    page.filters |= {"number": number, "fixed": fixed}
+    subject = Subject(contents)
+    columns, chosen = _feature_columns(subject), subject.selection
+    data: dict[str, Any] = {"path": _path_data(subject), "choice": _choice_data(subject), "table": None}
+    if chosen.names:
+        numbers = [{name: column[name] for name in ("kind", "decimals", "values")} for column in columns]
+        data["table"] = {"shown": SHOWN_ROWS, "features": chosen.features.tolist(), "names": chosen.names}
+        data["table"]["columns"] = numbers
+    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "})();"
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    lines = [color for color in COLORS if color != CHOSEN["color"]]  # that of a choice is for nothing else
+    variables = "".join(f"--line{i}:{color};" for i, color in enumerate(lines))
+    known = {name: found for name, found in installed_versions().items() if found != "not installed"}
+    return page.from_string(_asset("page.html")).render(
+        vars(contents) | vars(subject),
+        contents=contents,
+        criteria=CRITERIA,
+        proof=_proof(subject),
+        clusters=_clusters(subject),
+        columns=columns,
+        shown_rows=SHOWN_ROWS,
+        command=shlex.join(map(str, contents.command)),
+        versions=", ".join(f"{name} {found}" for name, found in known.items()),
+        # What browsers may load for the page: nothing; and run: this script alone, whatever names may smuggle in.
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'",
+        style=f":root{{{variables}--chosen:{CHOSEN['color']};}}\n" + _asset("style.css"),
+        data=json.dumps(data, separators=(",", ":"), allow_nan=False).translate(_UNSAFE),
+        script=script,
     )
-    environment.filters |= {"number": number, "fixed": fixed}
-    return environment.from_string(_asset("page.html"))
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def _proof(subject: Subject) -> dict[str, Any] | None:
@@ -152,7 +171,7 @@ def _proof(subject: Subject) -> dict[str, Any] | None:
     counts = certificate.counts
 
     def names_of(state: str) -> list[str]:
-        return [subject.names[j] for j in np.flatnonzero(certificate.states == state).tolist()]
+        return [shown_name(subject.names[j]) for j in np.flatnonzero(certificate.states == state).tolist()]
 
     gaps = certificate.gaps[np.isfinite(certificate.gaps)]
     reached = np.unique(gaps)[::-1]
@@ -168,37 +187,178 @@ def _proof(subject: Subject) -> dict[str, Any] | None:
 
 def _clusters(subject: Subject) -> dict[str, Any] | None:
     """Clusters of more than one feature, with their norms as shares of the largest; None without clusters."""
-    chosen, n_clusters = subject.selection, subject.n_clusters
-    if n_clusters == 0:
+    chosen, norms = subject.selection, subject.selection.norms
+    if subject.n_clusters == 0:
         return None
-    sizes = np.bincount(chosen.clusters, minlength=n_clusters + 1)[1:]
-    several = 1 + np.flatnonzero(sizes > 1)
-    members = {int(cluster): np.flatnonzero(chosen.clusters == cluster) for cluster in several[:_MOST_CLUSTERS]}
-    means = {cluster: float(chosen.norms[rows].mean()) for cluster, rows in members.items()}
+    groups = np.split(np.arange(len(norms)), 1 + np.flatnonzero(np.diff(chosen.clusters)))
+    groups = [rows for rows in groups if chosen.clusters[rows[0]] > 0]  # without the unpenalized features
+    several = [rows for rows in groups if len(rows) > 1]
+    largest = max((norms[rows].mean() for rows in several[:_MOST_CLUSTERS]), default=0.0)
     shown = [
         {
-            "number": cluster,
+            "number": int(chosen.clusters[rows[0]]),
             "names": [chosen.names[k] for k in rows],
-            "norms": (float(chosen.norms[rows].min()), float(chosen.norms[rows].max())),
-            "share": means[cluster] / max(means.values()),
+            "norms": (float(norms[rows].min()), float(norms[rows].max())),
+            "share": float(norms[rows].mean() / largest),
         }
-        for cluster, rows in members.items()
+        for rows in several[:_MOST_CLUSTERS]
     ]
-    return {"n_several": len(several), "n_single": int(np.count_nonzero(sizes == 1)), "shown": shown}
+    return {"n_several": len(several), "n_single": len(groups) - len(several), "shown": shown}
 
 
-def _asset(name: str) -> str:
-    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+# Numbers for readers ------------------------------------------------------------------------------------
 
 
-def _policy(script: str) -> str:
-    """What browsers may load for the page: nothing; and run: this script alone, whatever names may smuggle in."""
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
+def number(value: float, digits: int = _SHOWN_DIGITS) -> str:
+    """A number with so many significant digits, plain where it is neither huge nor tiny."""
+    if not np.isfinite(value):
+        return "not defined" if np.isnan(value) else str(value)
+    size = abs(float(value))
+    if size == 0.0:
+        return "0"
+    if not _SMALLEST <= size < _LARGEST:
+        return re.sub(r"\.?0*e", "e", _written(value, f".{digits - 1}e"))
+    decimals = max(digits - 1 - int(np.floor(np.log10(size))), 0)
+    written = _written(value, f".{decimals}f")
+    return written.rstrip("0").rstrip(".") if "." in written else written
 
 
-def _colors() -> str:
-    """The colors of all pictures as variables of the style; that of a choice is for nothing else."""
-    named = [color for color in COLORS if color != CHOSEN["color"]]
-    variables = "".join(f"--line{i}:{color};" for i, color in enumerate(named))
-    return f":root{{{variables}--chosen:{CHOSEN['color']};}}\n"
+def decimals_of(values: FloatArray) -> int:
+    """Decimals for a column of numbers, the same for all; -1 where they need exponents."""
+    largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    if largest == 0.0:
+        return 0
+    if not 10.0 * _SMALLEST <= largest < _LARGEST:
+        return -1
+    return int(np.clip(_SHOWN_DIGITS - 1 - np.floor(np.log10(largest)), 0, _MOST_DECIMALS))
+
+
+def fixed(value: float, decimals: int) -> str:
+    """A number of a column; what would look like zero and is not is written with an exponent."""
+    if not np.isfinite(value):
+        return NOTHING
+    if value == 0.0:
+        return "0"
+    if decimals < 0 or abs(value) < 0.5 * 10.0**-decimals:
+        return _written(value, f".{1 if decimals >= 0 else _SHOWN_DIGITS - 1}e")
+    return _written(value, f".{decimals}f")
+
+
+def _written(value: float, form: str) -> str:
+    """As scripts write it: a number half way between two is rounded up, and exponents have no leading zeros."""
+    with localcontext(rounding=ROUND_HALF_UP):
+        return format(Decimal(float(value)), form)
+
+
+def _feature_columns(subject: Subject) -> list[dict[str, Any]]:
+    """The table of the features in the model: all columns but the names."""
+    chosen, n_folds, display = subject.selection, subject.n_folds, subject.display
+    equal = "features of one cluster have equal norms; 1 has the largest"
+    columns = [
+        _column("Cluster", equal, "cluster", chosen.clusters, 0),
+        _column("Norm", "of the feature's coefficients, over all targets", "number", chosen.norms),
+    ]
+    if n_folds:
+        meaning = f"in how many of the {n_folds} folds the feature was selected at this alpha"
+        counts = subject.fold_counts[chosen.features]
+        columns.append(_column(f"Folds (of {n_folds})", meaning, "number", counts, 0))
+    if display is not None:
+        entries = np.full(len(subject.names), np.nan)
+        entries[display.features] = display.alphas[np.argmax(display.norms > 0.0, axis=0)]
+        meaning = "largest alpha of the path that selects the feature"
+        columns.append(_column("Enters at", meaning, "number", entries[chosen.features]))
+    for k, name in enumerate(chosen.tasks):
+        label = "Coefficient" if len(chosen.tasks) == 1 else name
+        column = _column(label, f"coefficient: {name}", "coefficient", chosen.rows[:, k])
+        columns.append(column | {"intercept": None if subject.intercept is None else float(subject.intercept[k])})
+    return columns
+
+
+def _column(label: str, meaning: str, kind: str, values: Any, decimals: int | None = None) -> dict[str, Any]:
+    """A column with its heading, what it means, its numbers, and the first of them as text.
+
+    ``decimals`` is as in :func:`fixed`; a feature that is not penalized has no cluster.
+    """
+    known = np.array(rounded(values), dtype=np.float64)  # the digits that scripts see, so that both write the same
+    decimals = decimals_of(known) if decimals is None else decimals
+    cells = [fixed(value, decimals) for value in known[:SHOWN_ROWS]]
+    if kind == "cluster":
+        cells = [NOTHING if cell == "0" else cell for cell in cells]
+    column: dict[str, Any] = {"label": label, "meaning": meaning, "kind": kind, "decimals": decimals}
+    return column | {"values": rounded(known), "cells": cells, "intercept": None}
+
+
+# Data for scripts ---------------------------------------------------------------------------------------
+
+
+def rounded(values: Iterable[float]) -> list[float | int | None]:
+    """Numbers with six significant digits, whole ones without decimals; None for what is no number."""
+    numbers: list[float | int | None] = []
+    for value in values:
+        short = float(f"{float(value):.{_DIGITS}g}")
+        if short.is_integer() and abs(short) < 1e15:
+            numbers.append(int(short))
+        else:
+            numbers.append(short if math.isfinite(short) else None)
+    return numbers
+
+
+def _path_data(subject: Subject) -> dict[str, Any] | None:
+    """The path for plot and slider; None where there is none."""
+    display = subject.display
+    if display is None:
+        return None
+    path, norms, clusters = subject.points, display.norms, np.zeros(display.norms.shape, dtype=np.intp)
+    for i, point in enumerate(path):
+        clusters[i, np.searchsorted(display.features, point.support)] = point.clusters
+    # Rows that fit into the file: those of the fit, then the largest, in the order of the columns of X.
+    is_out = ~np.isin(display.features, subject.selection.features)
+    order = np.lexsort((-norms.max(axis=0, initial=0.0), is_out))
+    sizes = np.cumsum(np.count_nonzero(norms, axis=0)[order])
+    kept = np.sort(order[: int(np.searchsorted(sizes, _MOST_NORMS, side="right"))])
+    position = {int(k): i for i, k in enumerate(kept)}
+    rows = []
+    for k in kept:  # where a row begins to be non-zero, and its norms and clusters from there to where it ends to be
+        there = np.flatnonzero(norms[:, k])
+        span = slice(there[0], there[-1] + 1)
+        rows.append([int(there[0]), rounded(norms[span, k]), clusters[span, k].tolist()])
+    groups = display.strongest_first() or replace(display, alpha=None).strongest_first()  # nothing may be chosen
+    named = [[int(k) for k in lines if int(k) in position] for lines in groups]
+    legend = [lines for lines in named if lines][:N_NAMED]
+    return {
+        "alphas": rounded(display.alphas),
+        "start": subject.nearest,
+        "chosen": None if display.alpha is None else rounded([display.alpha])[0],
+        "selected": path.n_selected.tolist(),
+        "clusters": [int(point.clusters.max(initial=0)) for point in path],
+        "deviance": rounded(path.deviance_ratio),
+        "gaps": rounded(path.dual_gaps),
+        "statuses": path.statuses.tolist(),
+        "features": display.features[kept].tolist(),
+        "names": [display.feature_names[k] for k in kept],
+        "free": [position[int(k)] for k in np.flatnonzero(display.unpenalized) if int(k) in position],
+        "rows": rows,
+        "legend": [[position[k] for k in lines] for lines in legend],
+        "labels": shortened_names([display.feature_names[lines[0]] for lines in legend], _LONGEST_LABEL),
+        "omitted": len(display.features) - len(kept),
+    }
+
+
+def _choice_data(subject: Subject) -> dict[str, Any] | None:
+    """What alpha was chosen by, for its plot; None where it was given."""
+    choice = subject.choice
+    if choice is None:
+        return None
+    band, folds = choice.one_se_band, choice.scores
+    if folds is None or folds.shape[1] > _MOST_FOLDS:
+        folds = np.empty((0, 0))
+    return {
+        "alphas": rounded(choice.alphas),
+        "chosen": rounded([choice.alpha])[0],
+        "label": choice.label,
+        "values": rounded(choice.values),
+        "errors": None if choice.std_errors is None else rounded(choice.std_errors),
+        "band": None if band is None or not np.isfinite(band).all() else rounded(band),
+        "folds": [rounded(scores) for scores in folds.T],
+        "selected": None if choice.n_selected is None else choice.n_selected.tolist(),
+    }

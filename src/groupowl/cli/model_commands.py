@@ -1,0 +1,404 @@
+"""Models and files: ``groupowl fit``, ``path`` and ``cv``, and ``predict`` and ``verify`` with a saved model."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+from .._checks import IMPUTE, number_in
+from .._text import counted, listed
+from .._typing import FloatArray
+from ..designs import Design
+from ..estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
+from ..model_selection import FOLD_RULES
+from ..path import PathResult
+from ..path.follower import MOST_ALPHAS
+from ..tables import Reading, Roles, Table, TableError, load_features, load_table
+from ..weights import resolve_weights
+from . import commands
+from .commands import FitOptions, FoldOptions, TrainOptions, command
+from .messages import Failure, is_standard_output, print_paths, printing, say, tell
+from .outcome import Outcome, data_notes, edge_note, held_out_rows, named_design, scores_of
+from .run_folder import check_out, check_out_file, csv_text, read_run, write_file, write_outcome
+from .terminal import Stages, print_json, print_outcome
+
+NOT_CONVERGED = 3
+
+# Options of a fit that verify takes over and has not itself.
+_FITTED_OPTIONS = ("--drop", "--groups", "--sample-weight", "--unpenalized")
+# Parameters of estimators that options of the same name give, where a command has them.
+_PARAMETERS = ("standardize", "tol", "max_iter", "eps", "selection")
+# What numbers must lie in, by the names of the options; seeds are those of NumPy's legacy generator, for folds.
+_INTERVALS = {
+    "test_size": "(0, 1)",
+    "seed": f"[0, {2**32 - 1}]",
+    "tol": "(0, inf)",
+    "max_iter": "[1, inf)",
+    "eps": "(0, 1)",
+    "folds": "[2, inf)",
+}
+
+# A path beside a single fit is for the report: it must cost next to nothing.
+_PATH_ALPHAS = 30
+_PATH_FLOOR = 0.05
+_PATH_ENTRIES = 2_000_000
+_PATH_SECONDS = 2.0
+
+
+# Commands -----------------------------------------------------------------------------------------------
+
+
+@command(example="groupowl fit train.csv --targets y1,y2 --alpha auto --out model")
+def fit(options: FitOptions) -> None:
+    """Fit one model to a file, at one alpha.
+
+    Writes the model, a table of coefficients and a report to a new folder, and prints a summary. Nothing is held out
+    unless --test-size says so; the command cv chooses alpha.
+    """
+    _run("fit", options)
+
+
+@command(example="groupowl path train.csv --targets y1,y2 --alphas 50 --out path")
+def path(options: commands.PathOptions) -> None:
+    """Fit a path of models to a file, from the largest alpha down.
+
+    The model that is saved is the one of the alpha that --selection chooses by an information criterion, without
+    folds; the report shows all of them.
+    """
+    _run("path", options)
+
+
+@command(example="groupowl cv train.csv --targets y1,y2 --weights oscar --out model")
+def cv(options: FoldOptions) -> None:
+    """Fit a model to a file at the alpha that cross-validation chooses.
+
+    Folds are shuffled with --seed, keep --groups together and have their share of each class. Of several --weights,
+    the best is taken.
+    """
+    _run("cv", options)
+
+
+def _run(name: str, options: TrainOptions) -> None:
+    """Read, fit, score, write, tell."""
+    settings = _settings(options)
+    check_out(options.out, force=options.force)
+    given: dict[str, Any] = {}
+    for role in fields(Roles):
+        value = getattr(options, role.name)
+        if value is not None:
+            given[role.name] = tuple(value) if isinstance(value, list) else value
+    other = None if options.targets_from is None else str(options.targets_from)
+    reading = Reading(Roles(**given), options.format, options.transpose, other)
+    stages, started = Stages(options.quiet), time.perf_counter()
+    with stages.stage(f"Reading {options.file.name}"):
+        table = load_table(options.file, reading)
+    with _data_of(table):
+        X = named_design(table.X, table.feature_names)
+    noticed = data_notes(table, X, standardized=options.standardize)
+    train, test = table, None
+    if options.test_size is not None:
+        train, test = _parts(table, options.test_size, options.seed)
+        X = named_design(train.X, train.feature_names)
+    estimator = _make_estimator(train, options, settings)
+    with stages.stage(f"Fitting {train.n_samples} x {train.n_features}"):
+        warned, converged = _fit(estimator, train, X, verbose=not options.quiet)
+        path = estimator.path_ if hasattr(estimator, "path_") else _report_path(estimator)
+    seconds = time.perf_counter() - started
+    with stages.stage("Scoring"):
+        scores, note = scores_of(estimator, X, train, test)
+    outcome = Outcome(
+        command=name,
+        typed=("groupowl", *commands.arguments.get()),
+        table=train,
+        estimator=estimator,
+        path=path,
+        scores=scores,
+        notes=(*table.notes, *noticed, *warned, *edge_note(estimator), *note),
+        seconds=seconds,
+        converged=converged,
+        reading=replace(reading, first_index=table.first_index),
+        test_size=options.test_size,
+        seed=options.seed,
+    )
+    with stages.stage("Writing"):
+        written, problem = write_outcome(outcome, options.out, force=options.force)
+    with printing(f"{options.out} was written" if written else "nothing was written"):
+        print_outcome(outcome, written, options)
+    if problem is not None:
+        raise Failure(problem)
+    if not converged:
+        result = estimator.solve_result_
+        what = f"the fit has the status {result.status!r} and a proved gap of {result.gap:.3g}"
+        if result.converged:
+            what = "the chosen fit meets the tolerance, but others on the path or in the folds do not (see the notes)"
+        kept = "What there is was written. " if written else ""
+        remedy = "Raise --max-iter or --tol, or use --standardize."
+        raise Failure(f"not converged: {what}. {kept}{remedy}", NOT_CONVERGED)
+
+
+# Parts of a run -----------------------------------------------------------------------------------------
+
+
+def _settings(options: TrainOptions) -> dict[str, Any]:
+    """Parameters of the estimator that no data decide; what is out of range is refused before any file is read."""
+    given = vars(options)
+    settings = {name: given[name] for name in _PARAMETERS if name in given} | {"random_state": options.seed}
+    try:
+        for name, interval in _INTERVALS.items():
+            if given.get(name) is not None:
+                number_in(name.replace("_", "-"), given[name], interval)
+        weights = [name.strip() for name in options.weights.split(",")]
+        for name in weights:
+            resolve_weights(name, n_features=2, n_tasks=1, n_samples=2)
+        settings["weights"] = weights if len(weights) > 1 else weights[0]
+        if "jobs" not in given and len(weights) > 1:
+            raise ValueError(f"weights must be one sequence here, got {options.weights!r}; cv takes several.")
+        if "jobs" in given:
+            settings["n_jobs"] = given["jobs"]
+            if given["jobs"] < 1 and given["jobs"] != -1:
+                raise ValueError(f"jobs must be at least 1, or -1 for one job per processor, got {given['jobs']}.")
+        if "alpha" in given:
+            settings["alpha"] = "auto" if given["alpha"] == "auto" else _positive("alpha", given["alpha"])
+        if "alphas" in given:
+            parts = [part.strip() for part in given["alphas"].split(",")]
+            if len(parts) == 1 and parts[0].isdecimal():
+                settings["alphas"] = int(number_in("alphas", int(parts[0]), f"[1, {MOST_ALPHAS}]"))
+            else:
+                settings["alphas"] = [_positive("alphas", part) for part in parts]
+    except ValueError as error:
+        raise Failure(f"--{error}", 2) from error
+    return settings
+
+
+def _positive(option: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0.0):
+        raise ValueError(f"{option} must be a positive number, got {text!r}.")
+    return value
+
+
+@contextmanager
+def _data_of(table: Table) -> Iterator[None]:
+    """A ValueError is about the data: what is wrong with them, and what can be typed about it."""
+    try:
+        yield
+    except ValueError as error:
+        problem = str(error).replace(IMPUTE, "Remove those samples, fill them in, or leave columns out with --drop.")
+        raise Failure(f"{table.source}: {problem}") from error
+
+
+def _parts(table: Table, test_size: float, seed: int) -> tuple[Table, Table]:
+    """What is fitted, and what is held out; classes of one sample cannot be in both parts."""
+    if table.is_classification and table.groups is None:
+        labels, numbers = np.unique(table.y, return_counts=True)
+        single = labels[numbers == 1].tolist()
+        if single:
+            found = f"{listed(single)} {'has' if len(single) == 1 else 'have'} one"
+            remedy = "Remove those samples, or leave --test-size out."
+            raise Failure(f"--test-size needs at least two samples of each class, but {found}. {remedy}")
+    try:
+        train, test = held_out_rows(table, test_size, seed)
+    except ValueError as error:
+        problem = " ".join(str(error).split()).rstrip(".")
+        raise Failure(f"--test-size {test_size:g} is no good here: {problem}. Use another share.") from error
+    return table.rows(train), table.rows(test)
+
+
+def _make_estimator(table: Table, options: TrainOptions, settings: dict[str, Any]) -> Any:
+    """An estimator of one alpha, or one that chooses alpha."""
+    unpenalized: list[Any] = list(table.unpenalized)
+    if not isinstance(table.X, np.ndarray):  # which has no names
+        unpenalized = [table.feature_names.index(name) for name in unpenalized]
+    settings = settings | {"unpenalized": unpenalized or None}
+    if isinstance(options, FitOptions):
+        single = GroupOWLClassifier if table.is_classification else GroupOWLRegressor
+        estimator = single(**settings)
+        estimator._keeps_solves = table.n_samples * table.n_features <= _PATH_ENTRIES  # for the path of the report
+        return estimator
+    if isinstance(options, FoldOptions) and options.selection in FOLD_RULES:
+        settings["cv"] = _make_folds(table, options.folds, options.seed)
+    return (GroupOWLClassifierCV if table.is_classification else GroupOWLRegressorCV)(**settings)
+
+
+def _make_folds(table: Table, folds: int, seed: int) -> Any:
+    """Shuffled folds; groups stay together, every fold has its share of each class."""
+    weight = table.sample_weight
+    present = np.ones(table.n_samples, dtype=bool) if weight is None else weight > 0.0
+    counts = {"samples": int(present.sum())}
+    if table.groups is not None:
+        counts["groups"] = len(np.unique(table.groups[present]))
+    elif table.is_classification:
+        labels, numbers = np.unique(table.y[present], return_counts=True)
+        rarest = int(np.argmin(numbers))
+        counts[f"samples of class {labels[rarest].item()!r}"] = int(numbers[rarest])
+    for what, count in counts.items():
+        if count < folds:
+            found = f"there {'is' if count == 1 else 'are'} {count}"
+            remedy = "Use fewer folds, or --selection bic, which needs none."
+            raise Failure(f"--folds {folds} needs at least {folds} {what}, but {found}. {remedy}")
+    if table.groups is not None:
+        return (StratifiedGroupKFold if table.is_classification else GroupKFold)(folds)
+    return (StratifiedKFold if table.is_classification else KFold)(folds, shuffle=True, random_state=seed)
+
+
+def _fit(estimator: Any, table: Table, X: Design, *, verbose: bool) -> tuple[list[str], bool]:
+    """Fit; returns what it has warned of, and whether all of it converged."""
+    groups = {} if table.groups is None or getattr(estimator, "cv", None) is None else {"groups": table.groups}
+    is_alone = getattr(estimator, "n_jobs", None) in (None, 1)  # lines of other processes would stand between ours
+    estimator.set_params(verbose=int(verbose and is_alone))
+    with _data_of(table), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(X, table.target_frame, sample_weight=table.sample_weight, **groups)
+    estimator.set_params(verbose=0)
+    notes = dict.fromkeys(" ".join(str(item.message).split()) for item in caught)
+    short = any(issubclass(item.category, ConvergenceWarning) for item in caught)
+    return list(notes), not short and estimator.solve_result_.converged
+
+
+def _report_path(estimator: Any) -> PathResult | None:
+    """Fits at larger alphas, and a little below, for the report of a single fit; None where that is not cheap."""
+    if not estimator._keeps_solves:
+        return None
+    deadline = time.monotonic() + _PATH_SECONDS
+
+    def alphas_of(alpha_max: float) -> FloatArray:
+        largest = max(alpha_max, estimator.alpha_)
+        return np.geomspace(largest, min(_PATH_FLOOR * largest, estimator.alpha_), _PATH_ALPHAS)
+
+    path: PathResult = estimator._path_through_fit(alphas_of, lambda progress: time.monotonic() > deadline)
+    return None if path.stopped_because == "callback" else path
+
+
+# A saved model and another file -------------------------------------------------------------------------
+
+
+def _adapted(reading: Reading, options: commands.ApplyOptions) -> Reading:
+    """The reading of the fit with what the options change; the format is that of this file's suffix."""
+    roles = reading.roles if options.id_column is None else replace(reading.roles, id_column=options.id_column)
+    transpose = reading.transpose if options.transpose is None else options.transpose
+    return replace(reading, roles=roles, transpose=transpose, format=options.format)
+
+
+@command(example="groupowl predict model new.csv --out predictions.csv")
+def predict(options: commands.PredictOptions) -> None:
+    """Predict the targets of new samples.
+
+    Columns are matched by name: a missing one is an error unless the model does not select it; others are ignored and
+    listed. Targets need not be there. Classes come with their probabilities. Text that a spreadsheet would run, such as
+    an id that begins with =, has an apostrophe in front.
+    """
+    out = options.out
+    if out is not None and is_standard_output(out):
+        out = None
+    check_out_file(out, force=options.force)
+    run = read_run(options.model)
+    estimator, stages = run.estimator, Stages(options.quiet)
+    with stages.stage(f"Reading {options.file.name}"):
+        reading, roles = _adapted(run.reading, options), run.reading.roles
+        others = [name for name in (roles.groups, roles.sample_weight, *roles.id_columns) if name is not None]
+        known, needs_ids = (*run.targets, *run.ignored, *others), options.id_column is not None
+        used = np.flatnonzero(np.any(np.atleast_2d(estimator.coef_), axis=0)).tolist()
+        needed = tuple(run.features[j] for j in used)
+        features = load_features(options.file, reading, run.features, known, needed=needed, needs_ids=needs_ids)
+    columns: dict[str, Any] = {"row": range(1, features.X.shape[0] + 1)}
+    if features.ids is not None:
+        columns = {features.id_name or roles.id_columns[0] or "id": features.ids}
+    with stages.stage("Predicting"):
+        X = named_design(features.X, run.features)
+        predicted = np.asarray(estimator.predict(X))
+        columns |= dict(zip(run.targets, predicted.reshape(len(predicted), -1).T.tolist(), strict=True))
+        if hasattr(estimator, "classes_"):
+            chances = zip(estimator.classes_, estimator.predict_proba(X).T.tolist(), strict=True)
+            columns |= {f"p({label})": column for label, column in chances}
+        text = csv_text([columns, *zip(*columns.values(), strict=True)])
+    if not (options.quiet or options.json):
+        extra, absent = features.extra, features.absent
+        if extra:
+            verb, names = "is" if len(extra) == 1 else "are", listed(extra, shown=10)
+            tell(f"{counted(len(extra), 'column')} that the model does not know {verb} ignored: {names}.")
+        if absent:
+            verb = "was not selected and is" if len(absent) == 1 else "were not selected and are"
+            what = f"that {verb} not in the file, which changes no prediction"
+            tell(f"{counted(len(absent), 'feature')} {what}: {listed(absent, shown=10)}.")
+    if out is not None:
+        with stages.stage("Writing"):
+            write_file(out, text)
+    with printing("nothing was written" if out is None else f"{out} was written"):
+        if options.json:
+            described = {
+                "command": "predict",
+                "model": options.model,
+                "file": options.file,
+                "n_samples": features.X.shape[0],
+                "ignored_columns": features.extra,
+                "absent_features": features.absent,
+                "columns": list(columns),
+            }
+            print_json(described | ({"predictions": columns, "written": []} if out is None else {"written": [out]}))
+        elif out is None:
+            say(text, end="")
+        elif not options.quiet:
+            say(f"{counted(features.X.shape[0], 'sample')} predicted.")
+            print_paths([out])
+
+
+@command(example="groupowl verify model train.csv")
+def verify(options: commands.VerifyOptions) -> None:
+    """Check a model against its data: all that the fit says is computed again from the file.
+
+    Objective, duality gap, status, weights, clusters and coefficients, and of path and cv every alpha, the scores and
+    the choice. The file is read as in the fit, samples that were held out are left out again. Exit code 1 if the fit
+    does not hold.
+    """
+    run = read_run(options.model)
+    reading, stages = _adapted(run.reading, options), Stages(options.quiet)
+    if options.targets_from is not None:
+        reading = replace(reading, targets_from=str(options.targets_from))
+    is_unknown = not run.has_record and not reading.roles.targets and reading.targets_from is None
+    targets = options.targets or (run.targets if is_unknown else reading.roles.targets)
+    reading = replace(reading, roles=replace(reading.roles, targets=tuple(targets)))
+    with stages.stage(f"Reading {options.file.name}"):
+        try:
+            table = load_table(options.file, reading)
+        except TableError as error:
+            if not any(name in str(error) for name in _FITTED_OPTIONS):
+                raise
+            whose = f"The file is read with the options of the fit, as {options.model} has them"
+            raise TableError(f"{error} ({whose}; give the file of the fit.)") from error
+    if run.test_size is not None:
+        table = table.rows(held_out_rows(table, run.test_size, run.seed)[0])
+    if table.feature_names != run.features:
+        known, there = set(run.features), set(table.feature_names)
+        missing = [name for name in run.features if name not in there]
+        extra = [name for name in table.feature_names if name not in known]
+        found = [f"lacks {listed(missing)}" if missing else "", f"has also {listed(extra)}" if extra else ""]
+        how = " and ".join(filter(None, found)) or "has them in another order"
+        raise TableError(f"{table.source} has not the features of the fit: it {how}. Give the file of the fit.")
+    search: dict[str, Any] = {}
+    if hasattr(run.estimator, "search_results_"):
+        search = {"scores": options.scores} | ({} if table.groups is None else {"groups": table.groups})
+    with stages.stage("Verifying"):
+        try:
+            X = named_design(table.X, run.features)
+            answer = run.estimator.verify(X, table.target_frame, sample_weight=table.sample_weight, **search)
+        except ValueError as error:
+            raise Failure(f"{options.file} does not fit the model: {error}") from error
+    with printing():
+        if options.json:
+            print_json({"command": "verify", "holds": bool(answer), **asdict(answer)})
+        elif not options.quiet:
+            say(answer)
+    if not answer:
+        raise Failure(f"the fit in {options.model} does not hold on {options.file}.")

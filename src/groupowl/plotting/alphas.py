@@ -1,0 +1,460 @@
+"""Pictures against alpha: how coefficients grow along a path, and how well its models predict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from .._checks import finite_number, positive_integer, truth_value
+from .._text import counted
+from .._typing import BoolArray, FloatArray, IndexArray
+from ..norm.kernels import cluster_starts, falling_order
+from ..path import PathResult
+from . import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_WIDEST_NAME = 0.4  # of the width of the axes
+_OFFSET = 4.0  # points between a line and its name
+_DASHES = (0, (5, 2))
+_FEW_TICKS = 4
+_MOST_ROOM = 0.6  # of the height of axes, for a legend
+_MOST_FOLDS = 20  # more lines hide the mean
+_REMEDY = "Use GroupOWLRegressorCV or GroupOWLClassifierCV."
+
+
+@dataclass(eq=False)
+class CoefficientPathDisplay(style.Display):
+    """Norms of the rows of coefficients along a path, against alpha.
+
+    Large alphas are on the left. Names stand at the ends of the lines, the largest first, as far as they fit without
+    touching; lines without a name are gray. Lines that end at the same height share a name and their number.
+    Features that are not penalized are dashed.
+
+    Parameters
+    ----------
+    alphas : ndarray of shape (n_alphas,)
+        Strengths of the penalty, falling.
+    norms : ndarray of shape (n_alphas, n_shown)
+        Norms of the rows that are non-zero somewhere on the path, on the scale of the input; for two classes those of
+        the second less the first, as in ``coef_``.
+    features : ndarray of int of shape (n_shown,)
+        Indices of these rows.
+    feature_names : list of str
+        Their names; x0, x1, ... where the data had none.
+    unpenalized : ndarray of bool of shape (n_shown,)
+        Which of them are not penalized.
+    alpha : float or None
+        Chosen alpha.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+    figure_ : matplotlib Figure
+        Figure with the axes.
+    lines_ : list of matplotlib Line2D
+        One line per shown feature.
+    labels_ : list of matplotlib Text
+        Names at the ends of lines.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> from groupowl.plotting import CoefficientPathDisplay
+    >>> data = go.datasets.make_correlated_groups(60, 40, 3, random_state=0)
+    >>> path = go.group_owl_path(data.X, data.Y, alphas=10)
+    >>> CoefficientPathDisplay.from_result(path).ax_.get_xscale()
+    'log'
+    """
+
+    alphas: FloatArray
+    norms: FloatArray
+    features: IndexArray
+    feature_names: list[str]
+    unpenalized: BoolArray
+    alpha: float | None = None
+    lines_: list[Any] = field(init=False, repr=False)
+    labels_: list[Any] = field(init=False, repr=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **settings: Any) -> Self:
+        """Draw the path of a cross-validated estimator, with the alpha it chose.
+
+        Parameters
+        ----------
+        estimator : fitted GroupOWLRegressorCV or GroupOWLClassifierCV
+            Its ``path_`` is drawn.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        **settings
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        CoefficientPathDisplay
+        """
+        remedy = "Use an estimator with cross-validation, or from_result with the path of group_owl_path."
+        path = style.fitted_attribute(estimator, "path_", remedy)
+        names = getattr(estimator, "feature_names_in_", None)
+        return cls.from_result(path, alpha=estimator.alpha_, feature_names=names, ax=ax, **settings)
+
+    @classmethod
+    def from_result(
+        cls,
+        path: Any,
+        *,
+        alpha: float | None = None,
+        feature_names: Any = None,
+        ax: Axes | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Draw a path.
+
+        Parameters
+        ----------
+        path : PathResult
+            What :func:`groupowl.group_owl_path` returns.
+        alpha : float, default=None
+            An alpha to mark.
+        feature_names : list of str, default=None
+            Names of all features; those of the path by default.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        **settings
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        CoefficientPathDisplay
+        """
+        return cls.undrawn(path, alpha=alpha, feature_names=feature_names).plot(ax=ax, **settings)
+
+    @classmethod
+    def undrawn(cls, path: Any, *, alpha: float | None = None, feature_names: Any = None) -> Self:
+        """The numbers of a path, to be drawn by :meth:`plot` or by other means.
+
+        Parameters
+        ----------
+        path : PathResult
+            What :func:`groupowl.group_owl_path` returns.
+        alpha : float, default=None
+            An alpha to mark.
+        feature_names : list of str, default=None
+            Names of all features; those of the path by default.
+
+        Returns
+        -------
+        CoefficientPathDisplay
+        """
+        if not isinstance(path, PathResult):
+            raise TypeError(f"path must be a PathResult, got {path!r} of type {type(path).__name__}.")
+        chosen = None if alpha is None else finite_number("alpha", alpha, above=0.0)
+        names = feature_names if feature_names is not None else path.feature_names
+        features = np.unique(np.concatenate([np.asarray(point.support, dtype=np.intp) for point in path]))
+        norms = np.zeros((len(path), len(features)))
+        for i, point in enumerate(path):
+            norms[i, np.searchsorted(features, point.support)] = np.linalg.norm(style.public_rows(path, point), axis=1)
+        shown = style.names_of(features, names, path.n_features)
+        return cls(np.asarray(path.alphas), norms, features, shown, np.isin(features, path.unpenalized), chosen)
+
+    def plot(self, ax: Axes | None = None, *, max_labels: int = 30) -> Self:
+        """Draw the lines and name as many as fit.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        max_labels : int, default=30
+            Largest number of names.
+
+        Returns
+        -------
+        CoefficientPathDisplay
+            This display, with ``ax_``, ``figure_``, ``lines_`` and ``labels_``.
+        """
+        positive_integer("max_labels", max_labels, minimum=0)
+        ax = self._begin(ax)
+        marker = "o" if len(self.alphas) == 1 else None
+        look: dict[str, Any] = {"color": style.FAINT, "linewidth": 0.8, "marker": marker}
+        self.lines_ = [
+            ax.plot(self.alphas, norms, label=name, linestyle=_DASHES if is_unpenalized else "-", **look)[0]
+            for norms, name, is_unpenalized in zip(self.norms.T, self.feature_names, self.unpenalized, strict=True)
+        ]
+        chosen = [] if self.alpha is None else [self.alpha]
+        marks = [ax.axvline(alpha, label=f"chosen alpha = {alpha:.3g}", **style.CHOSEN) for alpha in chosen]
+        _alpha_axis(ax, [*self.alphas, *chosen])
+        top = 1.05 * float(self.norms.max(initial=0.0)) or 1.0
+        ax.set(title="Coefficient path", ylabel="norm of the coefficients", ylim=(0.0, top))
+        if not self.features.size:
+            style.say(ax, "No feature is selected at any alpha.")
+        if self.unpenalized.any():
+            from matplotlib.lines import Line2D
+
+            marks.append(Line2D([], [], color="0.3", linestyle=_DASHES, label="not penalized"))
+        if marks:  # explained above the lines, in room that is made for it
+            settings: dict[str, Any] = {"loc": "upper left", "fontsize": style.LARGEST_FONT, "borderaxespad": 0.3}
+            for columns in dict.fromkeys([len(marks), 1]):  # side by side, or below each other where that is too wide
+                legend = style.name_in_legend(ax, marks, ncols=columns, **settings)
+                style.lay_out(ax)
+                if style.widest(ax, [legend]) < 1.0:
+                    break
+            share = (ax.bbox.y1 - legend.get_window_extent().y0) / ax.bbox.height
+            ax.set_ylim(top=ax.get_ylim()[1] / max(1.0 - share, 0.5))
+        self._name_lines(ax, max_labels)
+        return self
+
+    def _name_lines(self, ax: Axes, max_labels: int) -> None:
+        """Names of the strongest features; one that would touch another is left out, and its lines stay gray.
+
+        Strongest where alpha was chosen, or else at the end of the path. Lines that end together have the first name
+        and the number of the others.
+        """
+        style.lay_out(ax)
+        to_pixels = ax.bbox.height / style.size_in_points(ax)[1]
+        height = style.LINE_HEIGHT * style.LARGEST_FONT * to_pixels  # of a name
+        end = float(self.alphas[-1])
+        named: list[IndexArray] = []
+        heights: list[float] = []
+        for lines in self.strongest_first():
+            middle = float(ax.transData.transform((end, self.norms[-1, lines[0]]))[1])
+            if len(named) == max_labels:
+                break
+            if middle - height / 2 >= ax.bbox.y0 and all(abs(middle - other) >= height for other in heights):
+                named.append(lines)
+                heights.append(middle)
+        look: dict[str, Any] = {"fontsize": style.LARGEST_FONT, "parse_math": False}  # a $ in a name is a dollar
+        self.labels_ = [style.text_beside(ax, "", (end, self.norms[-1, lines[0]]), _OFFSET, **look) for lines in named]
+        for color, lines in zip(cycle(style.COLORS), named, strict=False):
+            for k in lines:
+                self.lines_[k].set(color=color, linewidth=1.5, zorder=2.5)
+        names = [self.feature_names[lines[0]] for lines in named]
+        for longest in range(style.LONGEST_NAME, style.SHORTEST_NAME - 1, -1):
+            for text, lines, name in zip(self.labels_, named, style.shortened_names(names, longest), strict=True):
+                text.set_text(name + (f" (+{len(lines) - 1} tied)" if len(lines) > 1 else ""))
+            if style.widest(ax, self.labels_) <= _WIDEST_NAME:
+                break
+        # The axis becomes wider on the right until the names end inside the axes; no numbers stand below them.
+        share = style.widest(ax, self.labels_) + 3 * _OFFSET / style.size_in_points(ax)[0] if named else 0.0
+        left, right = ax.get_xlim()
+        ax.set_xlim(left, min(right, end * (end / left) ** (share / (1.0 - share))))
+        _number_alphas(ax, left, right)
+
+    def strongest_first(self) -> list[IndexArray]:
+        """Lines that end together, in groups, by falling norm where it counts, without those that are zero there.
+
+        Returns
+        -------
+        list of ndarray of int
+            Positions in ``features``. What counts is the chosen alpha, or the end of the path where none is chosen.
+        """
+        norms = self.norms[-1]
+        order = falling_order(norms)[: np.count_nonzero(norms)]
+        groups = np.split(order, cluster_starts(-np.sort(-norms[order]))[1:]) if len(order) else []
+        if self.alpha is None:
+            return groups
+        there = self.norms[int(np.argmin(np.abs(np.log(self.alphas / self.alpha))))]
+        return sorted((lines for lines in groups if there[lines].any()), key=lambda lines: -float(there[lines].max()))
+
+
+@dataclass(eq=False)
+class CrossValidationDisplay(style.Display):
+    """Score or criterion against alpha, with the alpha that was chosen.
+
+    For cross-validation: the mean over folds with a band of one standard error on both sides, the folds as faint
+    lines, and the band that the one-standard-error rule looks at, from the best mean down to one standard error below
+    it. For an information criterion: its values. Along the top is the number of features selected on all data.
+
+    Parameters
+    ----------
+    alphas : ndarray of shape (n_alphas,)
+        Strengths of the penalty, falling.
+    values : ndarray of shape (n_alphas,)
+        Mean scores (higher is better) or criterion (lower is better).
+    label : str
+        What the values are.
+    alpha : float
+        Chosen alpha.
+    std_errors : ndarray of shape (n_alphas,) or None
+        Standard errors of the means; None for a criterion.
+    scores : ndarray of shape (n_alphas, n_folds) or None
+        Scores of the folds; None for a criterion.
+    n_selected : ndarray of int of shape (n_alphas,) or None
+        Number of selected features at each alpha.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+    figure_ : matplotlib Figure
+        Figure with the axes.
+    line_ : matplotlib Line2D
+        Line of the values.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> from groupowl.plotting import CrossValidationDisplay
+    >>> data = go.datasets.make_correlated_groups(60, 10, 3, n_informative=4, random_state=0)
+    >>> model = go.GroupOWLRegressorCV(alphas=10, cv=3, selection="1se").fit(data.X, data.Y)
+    >>> CrossValidationDisplay.from_estimator(model).ax_.get_ylabel()
+    'negative mean squared error'
+    """
+
+    alphas: FloatArray
+    values: FloatArray
+    label: str
+    alpha: float
+    std_errors: FloatArray | None = None
+    scores: FloatArray | None = None
+    n_selected: IndexArray | None = None
+    line_: Any = field(init=False, repr=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **settings: Any) -> Self:
+        """Draw how a cross-validated estimator chose alpha.
+
+        Parameters
+        ----------
+        estimator : fitted GroupOWLRegressorCV or GroupOWLClassifierCV
+            Its ``score_path_`` or ``criterion_path_`` is drawn.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        **settings
+            Further arguments of :meth:`plot`.
+
+        Returns
+        -------
+        CrossValidationDisplay
+        """
+        return cls.undrawn(estimator).plot(ax=ax, **settings)
+
+    @classmethod
+    def undrawn(cls, estimator: Any) -> Self:
+        """The numbers of a cross-validated estimator, to be drawn by :meth:`plot` or by other means.
+
+        Parameters
+        ----------
+        estimator : fitted GroupOWLRegressorCV or GroupOWLClassifierCV
+            Its ``score_path_`` or ``criterion_path_`` is read.
+
+        Returns
+        -------
+        CrossValidationDisplay
+        """
+        alphas = np.asarray(style.fitted_attribute(estimator, "alphas_", _REMEDY))
+        path = estimator.path_
+        n_selected = np.asarray(path.n_selected) if len(path.alphas) == len(alphas) else None
+        chosen: dict[str, Any] = {"alpha": float(estimator.alpha_), "n_selected": n_selected}
+        criterion = getattr(estimator, "criterion_path_", None)
+        if criterion is not None:
+            return cls(alphas, np.asarray(criterion), estimator.selection.upper(), **chosen)
+        scoring = estimator.scoring
+        if scoring is None:
+            scoring = "neg log-loss" if hasattr(estimator, "classes_") else "neg mean squared error"
+        name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
+        label = re.sub("^neg ", "negative ", name.replace("_", " "))
+        means, errors, scores = estimator.mean_score_path_, estimator.std_error_path_, estimator.score_path_
+        return cls(alphas, means, label, std_errors=errors, scores=scores, **chosen)
+
+    @property
+    def one_se_band(self) -> tuple[float, float] | None:
+        """The best mean score less its standard error, and the best mean score; None for a criterion."""
+        if self.std_errors is None:
+            return None
+        best = int(np.nanargmax(self.values))
+        return float(self.values[best] - self.std_errors[best]), float(self.values[best])
+
+    def plot(self, ax: Axes | None = None, *, folds: bool | None = None) -> Self:
+        """Draw the values.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        folds : bool, default=None
+            Whether to draw a line for each fold; by default when there are at most 20.
+
+        Returns
+        -------
+        CrossValidationDisplay
+            This display, with ``ax_``, ``figure_`` and ``line_``.
+        """
+        ax = self._begin(ax)
+        marks: list[Any] = []
+        wanted = None if folds is None else truth_value("folds", folds)
+        if self.scores is not None and (self.scores.shape[1] <= _MOST_FOLDS if wanted is None else wanted):
+            lines = ax.plot(self.alphas, self.scores, color=style.FAINT, linewidth=0.8)
+            lines[0].set_label("folds")
+            marks.append(lines[0])
+        look: dict[str, Any] = {"color": style.COLORS[0], "linewidth": 1.8, "marker": "o", "markersize": 2.5}
+        name = "criterion (lower is better)" if self.std_errors is None else "mean over folds (higher is better)"
+        (self.line_,) = ax.plot(self.alphas, self.values, label=name, zorder=3, **look)
+        marks.append(self.line_)
+        if self.std_errors is not None and self.one_se_band is not None:
+            around = self.values - self.std_errors, self.values + self.std_errors
+            look = {"color": style.COLORS[6], "alpha": 0.4, "lw": 0}
+            marks.append(ax.fill_between(self.alphas, *around, label="± one standard error", **look))
+            look = {"color": style.COLORS[1], "alpha": 0.3, "lw": 0}
+            marks.append(ax.axhspan(*self.one_se_band, label="within one standard error of the best", **look))
+        choice = f"chosen alpha = {self.alpha:.3g}"
+        for count in self._counts_at([self.alpha]):
+            choice += f", {counted(count, 'feature')}"
+        marks.append(ax.axvline(self.alpha, label=choice, **style.CHOSEN))
+        _alpha_axis(ax, np.append(self.alphas, self.alpha))
+        ax.set_ylabel(self.label)
+        ax.margins(y=0.08)
+        if self.n_selected is not None:
+            counts = ax.secondary_xaxis("top")
+            counts.set_xticks(ax.get_xticks(), [str(count) for count in self._counts_at(ax.get_xticks())])
+            counts.minorticks_off()
+            counts.set_xlabel("features selected")
+        # The legend hides none of the lines: where there is no place for it, the axes get room at their bottom.
+        frame: dict[str, Any] = {"fontsize": style.LARGEST_FONT, "framealpha": 1.0, "borderaxespad": 0.3}
+        legend = style.name_in_legend(ax, marks, loc="best", **frame)
+        style.lay_out(ax)
+        curves = [line for line in ax.get_lines() if line.get_transform() == ax.transData]  # no lines across the axes
+        points = np.concatenate([ax.transData.transform(line.get_xydata()) for line in curves])
+        box = legend.get_window_extent()
+        if ((box.min <= points) & (points <= box.max)).all(axis=1).any():
+            bottom, top = ax.get_ylim()
+            share = min(box.height / ax.bbox.height + 0.05, _MOST_ROOM)
+            ax.set_ylim(top - (top - bottom) / (1.0 - share), top)
+            legend.set_loc("lower center")
+        return self
+
+    def _counts_at(self, alphas: Iterable[float]) -> list[int]:
+        """Numbers of features selected at the alphas of the path that are nearest; none where they are not known."""
+        if self.n_selected is None:
+            return []
+        return [int(self.n_selected[np.argmin(np.abs(np.log(self.alphas / alpha)))]) for alpha in alphas]
+
+
+def _alpha_axis(ax: Axes, alphas: Any) -> None:
+    """A logarithmic axis with the largest alpha on the left."""
+    largest, smallest = float(np.max(alphas)), float(np.min(alphas))
+    if largest < 1.05 * smallest:  # one alpha only
+        largest, smallest = 1.5 * largest, smallest / 1.5
+    ax.set(xscale="log", xlim=(largest, smallest), xlabel="alpha")
+    ax.minorticks_off()
+    _number_alphas(ax, largest, smallest)
+
+
+def _number_alphas(ax: Axes, largest: float, smallest: float) -> None:
+    """As many round numbers between two alphas as fit below the axes as they are."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    style.lay_out(ax)
+    for subs in (range(1, 10), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+        numbers = LogLocator(subs=subs, numticks=100).tick_values(smallest, largest)
+        ax.set_xticks([number for number in numbers if smallest <= number <= largest])
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
+        if not style.touching(ax.get_xticklabels()):
+            return
+    ax.set_xticks(ax.get_xticks()[:: -(-len(ax.get_xticks()) // _FEW_TICKS)])
