@@ -102,7 +102,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a run: ``objective`` is within ``gap`` of the minimum, which is ``relative_gap`` times the null loss."""
+    """Result of a run: ``objective`` is within ``gap`` of the minimum, which is ``relative_gap`` of the null loss."""
 
     objective: float
     gap: float
