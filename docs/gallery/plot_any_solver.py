@@ -2,7 +2,7 @@
 Safe screening for a solver of your own
 =======================================
 
-Screening does not depend on the solver: from any iterate it proves that some rows are zero in every solution.
+Screening does not depend on the solver: from any iterate it may prove that some rows are zero in every solution.
 :class:`groupowl.SafeScreener` makes it available to other solvers. This example uses it to speed up a proximal gradient
 method (ISTA) that is written in a few lines.
 """
