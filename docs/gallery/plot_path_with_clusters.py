@@ -31,8 +31,8 @@ print(path)
 # %%
 # Four groups of four features have an effect; their names start with a, b, c and d. Lines on top of each other are rows
 # of equal norm. Eight features are selected within the first steps and have the same norm, until alpha is too small to
-# keep their norms equal. Clusters may contain features of several groups: the features of a and c with the largest
-# norms share one line, and so does one of b for a while.
+# keep their norms equal. Clusters may contain features of several groups: those of a and c share one line, and so does
+# one of b for a while.
 
 figure, ax = plt.subplots(figsize=(9, 4.8), layout="constrained")
 CoefficientPathDisplay.from_result(path, feature_names=names, ax=ax)
