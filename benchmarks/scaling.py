@@ -8,7 +8,7 @@ Dask cluster; (d) against the number of columns, sparse data with 50 entries per
 the script also computes what 1e9 rows x 1e5 sparse columns would take on 100 workers.
 
 All data are made block by block from a seed, where they are used. Every fit runs once, from zero, to a relative gap of
-1e-6 at a tenth of the strength that selects nothing, with an intercept; the time is that of ``solve``, after one small
+1e-6 at a tenth of the alpha that selects nothing, with an intercept; the time is that of ``solve``, after one small
 fit that is not counted. Cluster workers are processes of one thread on this machine.
 
 Writes scaling.md, scaling/results.json and plots into DIR (default: docs/measured). A full run takes at most 20 minutes
@@ -605,22 +605,23 @@ def fit_table(fits: list[Fit], *, moved: bool = False) -> str:
 def page(study: Study) -> str:
     command = "python benchmarks/scaling.py" + (" --quick" if study.quick else "")
     kind = (
-        "These are the figures of a quick run, whose data are small: they show that the study works, and the growth of "
-        "costs only roughly."
+        "These are the figures of a quick run with small data. They show that the study works, and how times grow "
+        "only roughly."
         if study.quick
         else "These are the figures of a full run."
     )
     versions = ", ".join(f"{name} {version}" for name, version in study.versions.items())
     parts = [
-        "# What fits cost as data grow",
+        "# Times of fits as the data grow",
         f"    {command}",
-        f"{kind} Machine: {study.cores} cores; {versions}. Every fit ran once, to a relative gap of {TOL:g} at a tenth "
-        "of the strength that selects nothing, with an intercept. *Seconds* are those of the whole call of `solve`; "
-        "*products* are products `X^T T` with all of X, none where one pass made sufficient statistics; *passes* also "
-        "count `X B` and working sets, in units of all columns; *steps* are those of inner solves; *share of X* is the "
-        "part of the time that products with X take, on a cluster of the time that its workers have; it is not "
-        "measured where statistics are made. Data on disk are one file that `MemmapDesign` streams; Dask blocks were "
-        "in the memory of worker processes of one thread.",
+        f"{kind} Machine: {study.cores} cores; {versions}. Every fit ran once, with an intercept, to a relative "
+        f"duality gap of {TOL:g} at a tenth of the smallest alpha that selects no feature. *Seconds* is the time of "
+        "the whole call of `solve`. *Products* counts products `X^T T` with all of X; it is 0 if one pass computed "
+        "sufficient statistics. *Passes* also counts `X B` and products with working sets, in units of all columns. "
+        "*Steps* counts the steps of inner solves. *Share of X* is the part of the time that products with X take (on "
+        "a cluster, the part of the time of its workers); it is not measured if statistics are computed. Data on disk "
+        "are one file that `MemmapDesign` reads in pieces. Dask blocks were in the memory of worker processes of one "
+        "thread.",
         *(f"Note: {note}" for note in dict.fromkeys(study.notes)),
         "## Against the number of samples",
         "100 columns in single precision. ![time against samples](scaling/samples.png)",
@@ -637,7 +638,8 @@ def page(study: Study) -> str:
         fit_table(study.of("w")),
         speedup(study),
         "## Bytes that move",
-        "What worker processes send to the client and to each other during one `solve`, by the log of Dask's workers.",
+        "The table has the bytes that worker processes send to the client and to each other during one `solve`, "
+        "according to the logs of Dask's workers.",
         fit_table(study.of("b"), moved=True),
         moved_share(study),
         paper_section(study),

@@ -3,13 +3,13 @@
     python examples/any_solver.py
 
 PyProximal's accelerated proximal gradient solves two Group OWL problems, a multi-task regression and a multinomial
-classification, each twice: on all rows of ``B`` all the way, and on the rows that ``go.SafeScreener`` cannot prove
-to be zero. The solver knows nothing of screening. It runs for a few iterations at a time, hands over its iterate, and
-goes on with the columns of X and the weights that are left:
+classification. Each is solved twice: on all rows of ``B``, and on the rows that ``go.SafeScreener`` does not prove to
+be zero. The solver does not know about screening. It runs for a few iterations at a time, passes its iterate to the
+screener, and continues with the remaining columns of X and the remaining weights:
 
     report = screener.update(B)        # a duality gap for B, and rows proved zero in every solution
-    X[:, screener.active]              # what the solver sees from now on ...
-    screener.lam                       # ... and the weights that these rows share: the largest ones
+    X[:, screener.active]              # the columns that the solver uses from now on ...
+    screener.lam                       # ... and the weights of these rows, the largest ones
 
 The script prints the time of both runs and checks that they reach the same objective. It needs pyproximal
 (``pip install pyproximal``).
@@ -30,11 +30,11 @@ from scipy.special import logsumexp, softmax
 import groupowl as go
 
 TOL = 1e-6  # on the duality gap, relative to the loss at zero
-CHUNK = 25  # iterations between two visits to the screener; momentum starts anew with each chunk, in both runs
+CHUNK = 25  # iterations between two updates of the screener; the momentum restarts with each chunk, in both runs
 MOST_CHUNKS = 400
 
 
-# What PyProximal asks for: the penalty with its proximal map, the loss with its gradient ------------------
+# What PyProximal needs: the penalty with its proximal map, the loss with its gradient ---------------------
 
 
 class GroupOwlNorm(ProxOperator):
@@ -102,7 +102,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where a run ended: ``objective`` is within ``gap`` of the minimum, that is ``relative_gap`` of the null loss."""
+    """Result of a run: ``objective`` is within ``gap`` of the minimum, which is ``relative_gap`` of the null loss."""
 
     objective: float
     gap: float
@@ -113,7 +113,7 @@ class Outcome:
 
 
 def make_problem(loss: str, n_samples: int, n_features: int, n_tasks: int, fraction: float) -> Problem:
-    """Correlated columns of unit norm and OSCAR weights at a fraction of the strength that kills all rows."""
+    """Correlated columns of unit norm, and OSCAR weights at a fraction of the smallest alpha that selects no row."""
     task = "regression" if loss == "squared" else "classification"
     data = go.datasets.make_correlated_groups(n_samples, n_features, n_tasks, task=task, unit_norm=True, random_state=0)
     weights = go.weights.oscar(n_features)
@@ -121,7 +121,7 @@ def make_problem(loss: str, n_samples: int, n_features: int, n_tasks: int, fract
 
 
 def longest_step(X: np.ndarray, loss: str) -> float:
-    """``1 / L``: fewer columns allow longer steps. X X^T is small where samples are few."""
+    """``1 / L``: fewer columns allow longer steps. X X^T is small if there are few samples."""
     return 1.0 / (CURVATURES[loss] * float(np.linalg.eigvalsh(X @ X.T)[-1]))
 
 
@@ -133,7 +133,7 @@ def iterate(problem: Problem, X: np.ndarray, lam: np.ndarray, B: np.ndarray, ste
 
 
 def solve(problem: Problem, *, shrink: bool) -> Outcome:
-    """Run PyProximal until the gap is small; with ``shrink`` it loses the rows that are proved zero."""
+    """Run PyProximal until the gap is small; with ``shrink`` the rows that are proved zero are removed."""
     started = time.perf_counter()
     screener = go.SafeScreener(problem.X, problem.Y, problem.lam, loss=problem.loss)
     n_features, n_tasks = problem.X.shape[1], problem.Y.shape[1]
@@ -155,8 +155,8 @@ def solve(problem: Problem, *, shrink: bool) -> Outcome:
         raise RuntimeError(f"no convergence in {n_iterations} iterations: the gap is {report.gap:.3g}")
     seconds = time.perf_counter() - started
     answer = np.zeros((n_features, n_tasks))
-    answer[report.active] = B[np.searchsorted(rows, report.active)]  # what the gap is for: zero where that is proved
-    # On all rows with all weights, so that what screening did is put to the test.
+    answer[report.active] = B[np.searchsorted(rows, report.active)]  # what the gap is for: zero if that is proved
+    # Computed on all rows with all weights, so that it does not depend on screening.
     objective = problem.loss_at(answer) + go.owl_norm(answer, problem.lam)
     return Outcome(objective, report.gap, report.gap / null_loss, len(rows), n_iterations, seconds)
 

@@ -1,4 +1,4 @@
-"""Makes the small files that the command line is tried with: plants.csv, plants_new.csv and plants_kinds.csv.
+"""Make the small example files of the command line: plants.csv, plants_new.csv and plants_kinds.csv.
 
     python examples/make_plants.py
 

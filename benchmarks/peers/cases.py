@@ -23,7 +23,7 @@ GROUPS = {
     "c": "one task, sorted weights",
     "d": "multinomial",
     "e": "real data",
-    "f": "paths of 100 strengths down to 0.01 lam_max",
+    "f": "paths of 100 alphas down to 0.01 lam_max",
     "g": "sparse designs, 1 % density",
     "s": "spectra: smooth curves, badly conditioned, relative gap 1e-9",
     "x": "first calls, import time and memory",

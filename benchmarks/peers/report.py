@@ -17,21 +17,21 @@ from .targets import Record, all_targets, by_problem, cost, ratios
 INTRODUCTION = """\
 # groupowl against its peers
 
-Written by `make bench`; do not edit. Every answer is judged in the same way: objective and duality gap of
-`F(XB) + sum_i lam_i ||B_[i],:||_2` (sums over samples, no intercept), computed from the coefficients alone. Each
-competitor runs at the loosest tolerance found at which its relative gap is at most 1e-6 (1e-9 for spectra), on paths at
-each of the 100 strengths. The gap is relative to the loss at zero.
+Written by `make bench`; do not edit. Every solution is checked in the same way: objective and duality gap of
+`F(XB) + sum_i lam_i ||B_[i],:||_2` (sums over samples, no intercept) are computed from the coefficients alone. Each
+package runs at the loosest tolerance found at which its relative gap is at most 1e-6 (1e-9 for spectra), on paths at
+each of the 100 alphas. The gap is relative to the loss at zero.
 
-- Times are medians of repeated calls (up to seven while they are cheap), all competitors in turn, in random order.
-  Reading data, compiling and first calls are not in them; first calls are in a table of their own.
-- `> 30 s`: stopped. Those known to be slow are stopped early, which only understates how much slower they are;
-  harder strengths of a case that was stopped are not run. `(gap 1e-5)`: its tightest tolerance reached no better;
-  on paths it still counts as a rival if the median strength reached the gap.
-- Everyone gets `X` in its favourite memory order (by columns for coordinate descent, else by rows), centered and with
-  columns of norm sqrt(n). adelie gets a short path that ends at the strength asked for, which is its fastest way.
-- `groupowl in X^T Y` is its time over that of one product of X^T with the targets.
+- Times are medians of repeated calls (up to seven if they are short). The packages run in turn, in random order.
+  Times do not include reading data, compiling and first calls; first calls have a separate table.
+- `> 30 s`: stopped. Packages known to be slow are stopped early, which only understates how much slower they are;
+  smaller alphas of a case that was stopped are not run. `(gap 1e-5)`: its tightest tolerance reached no better;
+  on paths it still counts as a rival if the gap was reached at the median alpha.
+- Each package gets `X` in the memory order that suits it (by columns for coordinate descent, else by rows), centered
+  and with columns of norm sqrt(n). adelie gets a short path that ends at the alpha asked for, which is its fastest way.
+- `groupowl in X^T Y` is its time divided by that of one product of X^T with the targets.
 - groupowl is `solve` with its defaults but no limit of steps, and `groupowl.path.solve_path`. apgd is
-  Algorithm 1 without screening, apgd+paper with the paper's rule, spgd Algorithm 2 with screening.
+  Algorithm 1 without screening, apgd+paper is Algorithm 1 with the paper's rule, spgd is Algorithm 2 with screening.
 """
 
 

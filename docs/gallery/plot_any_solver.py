@@ -2,9 +2,9 @@
 Safe screening for a solver of your own
 =======================================
 
-Screening knows nothing of the solver: it needs an iterate, any iterate, and proves from it which rows are zero.
-:class:`groupowl.SafeScreener` is that part on its own. Here it helps a proximal gradient method (ISTA) written in a few
-lines.
+Screening does not depend on the solver: from any iterate it may prove that some rows are zero in every solution.
+:class:`groupowl.SafeScreener` makes it available to other solvers. This example uses it to speed up a proximal gradient
+method (ISTA) that is written in a few lines.
 """
 
 import matplotlib.pyplot as plt
@@ -20,9 +20,9 @@ lam = 0.5 * go.lam_max(X, Y, weights) * weights
 goal = 1e-6 * 0.5 * (Y**2).sum()
 
 # %%
-# Every ten steps the solver hands over its coefficients. The report has a duality gap, which is also the stopping
-# criterion, and ``screener.active`` the rows that are still alive. With ``shrink`` the solver goes on with those rows
-# only, and with the weights that they share, the largest ones.
+# Every ten steps the solver passes its coefficients to the screener. The report has a duality gap, which is also the
+# stopping criterion, and ``screener.active`` has the rows that are not proved zero. With ``shrink`` the solver
+# continues with these rows only. ``screener.lam`` has their weights, which are the largest ones.
 
 
 def ista(shrink, every=10, most=20_000):
@@ -50,8 +50,8 @@ def ista(shrink, every=10, most=20_000):
 runs = {"all rows": ista(shrink=False), "rows not proved zero": ista(shrink=True)}
 
 # %%
-# Both runs end below the same gap, with objectives that differ by less than it. The second one also takes longer steps,
-# because fewer columns have a smaller largest eigenvalue.
+# Both runs stop at the same gap, and their objectives differ by less than the gap. The second run also takes longer
+# steps, because the largest eigenvalue of ``A @ A.T`` is smaller with fewer columns.
 
 for name, (B, history) in runs.items():
     objective = 0.5 * np.sum((Y - X @ B) ** 2) + go.owl_norm(B, lam)

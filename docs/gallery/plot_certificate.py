@@ -2,9 +2,9 @@
 What the certificate proves
 ===========================
 
-A solver that stops says little about how good its answer is. groupowl's fits carry a duality gap: the objective is
-within the gap of the minimum, whatever happened on the way. The same gap proves features zero: those that would need a
-better objective than there is. This example looks at both proofs while they become sharper.
+That a solver has stopped says little about how accurate its solution is. Fits of groupowl have a duality gap: the
+objective is above its minimum by at most the gap, whatever the solver did. The same gap proves that features are zero
+in every solution. This example shows how both statements become sharper while a solver runs.
 """
 
 import matplotlib.pyplot as plt
@@ -20,9 +20,9 @@ null_loss = 0.5 * np.sum(data.Y**2)
 exact = go.solve(data.X, data.Y, lam, tol=1e-13)
 
 # %%
-# Accelerated proximal gradient steps, with a certificate after each. The distance from the minimum is known here only
-# because the problem was solved nearly exactly before. The gap is known to everyone, and it is never below the
-# distance.
+# We run accelerated proximal gradient steps and compute the duality gap after each. The distance of the objective from
+# the minimum is known here only because the problem was solved nearly exactly before. The gap is always known, and it
+# is never below this distance.
 
 run = go.solve(data.X, data.Y, lam, solver=go.APGD(check_every=1, restart="gradient"), tol=1e-9)
 history = run.history
@@ -53,9 +53,10 @@ right.grid(color="0.9")
 right.legend(loc="center right")
 
 # %%
-# On the right: with a gap of a tenth nothing is proved about rows, and with a thousandth nearly everything. Which rows
-# go early? Those whose correlation with the dual point, the length of ``x_j^T theta``, is far below the weights. At the
-# solution, selected rows have the largest correlations, and the smaller one is, the larger a gap is enough.
+# The right panel shows that no row is proved zero at a relative gap of a tenth, and nearly all zero rows at a gap of a
+# thousandth. Rows are removed early if their correlation with the dual point, the norm of ``x_j^T theta``, is far below
+# the weights. At the solution the selected rows have the largest correlations. The smaller the correlation of a row is,
+# the larger is the gap at which the row is proved zero.
 
 correlations = np.linalg.norm(data.X.T @ exact.theta, axis=1)
 screened = run.screened_at >= 0
@@ -77,8 +78,8 @@ ax.set(yscale="log", xlabel="correlation with the dual point / largest weight", 
 ax.legend(loc="lower left")
 
 # %%
-# An estimator has all of this in its certificate, feature by feature, and ``verify`` computes it again from the data
-# and the coefficients, without trust in what the fit stored.
+# The certificate of an estimator says this for each feature. ``verify`` computes it again from the data and the
+# coefficients, and does not rely on what the fit stored.
 
 model = go.GroupOWLRegressor(0.05).fit(data.X, data.Y)
 print(model.certificate().counts)

@@ -2,13 +2,13 @@
 Correlated groups: keep them, or pick from them
 ===============================================
 
-Measurements that say the same thing come in groups: genes of one pathway, neighboring wavelengths, items of one
-questionnaire. The multi-task lasso keeps some members of such a group and drops the others, and which ones is decided
-by noise. The Group OWL norm ties the rows of correlated features, so that more of a group enters together; how much
-more depends on the weights.
+Correlated features often come in groups: genes of one pathway, neighboring wavelengths, items of one questionnaire. The
+multi-task lasso selects some features of such a group and drops the others, and noise decides which ones. The Group OWL
+norm gives equal norms to the rows of correlated features, so that more features of a group are selected together. How
+many more depends on the weights.
 
-All models see the same data here: 200 features in blocks of five, correlated at 0.95 within a block. Five blocks matter
-for four responses, and the members of a block matter equally.
+All models here are fitted to the same data: 200 features in groups of five, with a correlation of 0.95 within a group.
+Five groups have an effect on four targets, and the features of a group have equal effects.
 """
 
 import matplotlib.pyplot as plt
@@ -36,12 +36,12 @@ def make_data(seed):
 
 
 # %%
-# No alpha is given: each model follows its own path, and stops at the last point with at most as
-# many features as there are true ones. scikit-learn's ``lasso_path`` follows ``MultiTaskLasso`` when there are several
-# responses. It fits no intercept, so the data are centered for both.
+# For each model we compute a coefficient path and take the last point with at most as many features as have a true
+# effect. With several targets, scikit-learn's ``lasso_path`` computes the path of ``MultiTaskLasso``. It fits no
+# intercept, so the data are centered for both.
 #
-# Rows of equal size within a group are what the penalty looks for, so these data suit it. Where one member of a group
-# does all the work, the lasso is right to pick it.
+# The penalty favors equal norms within a group, so these data suit it. If only one feature of a group has an effect,
+# the lasso is right to select only one.
 
 
 def lasso_rows(X, Y):
@@ -73,11 +73,11 @@ for name, B in fits.items():
     print(f"{name:<17} {np.sum(selected & true)} of {N_TRUE} true features, {np.sum(selected & ~true)} others")
 
 # %%
-# Norms of the rows of coefficients, feature by feature, each scaled to its largest. Shaded blocks are those that
-# matter. Within a block the lasso's rows differ as if the features did, and some are zero. Those of Group OWL are tied,
-# the more the faster the weights fall at the top: the sequence "bh" falls fast there, the default "oscar" slowly.
-# Of the six sequences of groupowl "bh" did best on such data, which is why it is shown: on data of your own let
-# cross-validation choose, ``GroupOWLRegressorCV(weights=["oscar", "linear", "bh"])``.
+# The picture shows the norms of the rows of coefficients, divided by the largest norm of each model. Shaded groups have
+# a true effect. Within a group the lasso's norms differ as if the features did, and some are zero. Many norms of Group
+# OWL are equal, and more of them if the first weights decrease fast: they do so in the sequence "bh", and slowly in the
+# default "oscar". Of the six sequences of groupowl, "bh" did best on such data, which is why it is shown. On your own
+# data let cross-validation choose, ``GroupOWLRegressorCV(weights=["oscar", "linear", "bh"])``.
 
 figure, panels = plt.subplots(4, 1, figsize=(9, 7), sharex=True, layout="constrained")
 rows = {"truth": data.B, **fits}
@@ -92,9 +92,9 @@ for ax, (name, B), color in zip(panels, rows.items(), colors, strict=True):
 panels[-1].set(xlabel="feature", xlim=(-1, N_FEATURES))
 
 # %%
-# One draw of the data may flatter one model, so here are ten. Each line joins the fits of one data set: on the left how
-# many of the features they selected are true ones, on the right how far the direction of ``B`` is from the truth (0 is
-# exact).
+# One data set may favor one model by chance, so we draw ten. Each gray line joins the fits to one data set. The left
+# panel shows how many of the selected features have a true effect, the right panel how far the direction of ``B`` is
+# from that of the true coefficients (0 is exact).
 
 draws = [make_data(seed) for seed in range(10)]
 names = list(fits)

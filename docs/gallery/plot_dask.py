@@ -2,9 +2,9 @@
 A Dask array in place of X
 ==========================
 
-X may be a Dask array or data frame in blocks of rows. Products with it run where the blocks are, and only numbers per
-feature come back: the same solver, screening and certificates as for an array in memory. This example runs on the
-threads of this process; with a ``dask.distributed.Client`` the same code runs on a cluster.
+X may be a Dask array or data frame in blocks of rows. Products with X are computed on the workers that hold the blocks,
+and only arrays with a row for each feature are sent back. Solver, screening and certificates are the same as for an
+array in memory. This example runs in this process; with a ``dask.distributed.Client`` the same code runs on a cluster.
 """
 
 import dask
@@ -22,8 +22,8 @@ weights = go.weights.oscar(300)
 print(X)
 
 # %%
-# Dask tells how many task graphs it has run, and how many tasks. The callback of ``solve`` notes both at each
-# certificate, next to the gap that it proves.
+# A Dask callback counts the task graphs and tasks that were run. The callback of ``solve`` records both counts and the
+# duality gap at each certificate.
 
 
 class Counter(Callback):
@@ -54,11 +54,11 @@ print(result)
 print(f"{counter.graphs} task graphs, {counter.tasks} tasks on 4 blocks of X")
 
 # %%
-# On the left, the gap against the number of task graphs, which is what time on a cluster depends on: each graph is a
-# journey to the workers and back. Those before the first certificate look for NaN, compute means and norms, and find
-# the alpha at which nothing is selected. Then a certificate takes a few graphs, and the steps on a working set of
-# columns run in between. On the right, the coefficients beside those of the same problem in memory. They agree as far
-# as the gaps of both allow.
+# The left panel shows the gap against the number of task graphs. Time on a cluster depends mostly on this number,
+# because each graph needs communication with the workers. The graphs before the first certificate look for NaN, compute
+# means and norms, and find the smallest alpha at which no feature is selected. After that, each certificate takes a few
+# graphs, and the steps on the working set are between them. The right panel compares the coefficients with those of the
+# same problem in memory. They agree as far as the two gaps allow.
 
 local = go.solve(data.X, data.Y, lam, loss="multinomial", fit_intercept=True)
 graphs, _, gaps, _ = np.transpose(record)
@@ -73,9 +73,9 @@ right.set(xlabel="coefficient, X in memory", ylabel="coefficient, X in Dask")
 print(f"largest difference of coefficients: {np.abs(local.B - result.B).max():.1e}")
 
 # %%
-# Estimators take Dask arrays too, and predict Dask arrays. With the squared loss, the first graphs collect the
-# sufficient statistics of all data and of each fold; cross-validation then happens here, and more alphas take no more
-# graphs.
+# Estimators accept Dask arrays too, and their predictions are Dask arrays. With squared loss, the first graphs compute
+# the sufficient statistics of all data and of each fold. Cross-validation then runs in this process, and more alphas
+# need no more graphs.
 
 responses = (X @ data.B + da.random.default_rng(0).normal(scale=3.0, size=(4000, 3), chunks=(1000, 3))).persist()
 for n_alphas in (10, 30):

@@ -2,9 +2,9 @@
 Which pixels tell digits apart
 ==============================
 
-A multinomial model of scikit-learn's handwritten digits, 8 x 8 pixels each. A row of ``B`` belongs to one pixel and has
-a coefficient for each of the ten classes. The penalty removes whole rows, so a pixel is either read for all classes or
-for none: that answers how few pixels are enough.
+This example fits a multinomial model to scikit-learn's handwritten digits, which have 8 x 8 pixels. A row of ``B``
+belongs to one pixel and has a coefficient for each of the ten classes. The penalty sets whole rows to zero, so a pixel
+is selected for all classes or for none. The path shows how few pixels are enough.
 """
 
 import matplotlib.pyplot as plt
@@ -22,9 +22,9 @@ X, X_new, y, y_new = train_test_split(
 path = go.group_owl_path(X, y, loss="multinomial", alphas=30, eps=0.02, tol=1e-4)
 
 # %%
-# Accuracy on held-out digits against the number of pixels that the model reads, one dot for each alpha. The right
-# picture shows when a pixel comes in: the largest alpha at which it is selected, relative to the alpha that selects
-# none. Pixels on the left and right are nearly always blank, and stay out.
+# The left panel shows the accuracy on held-out digits against the number of selected pixels, with one dot for each
+# alpha. The right panel shows the largest alpha at which each pixel is selected, relative to the smallest alpha that
+# selects none. Pixels at the left and right edges are nearly always blank and are not selected.
 
 coefs, intercepts = path.coefs, path.intercepts
 accuracy = [np.mean(np.argmax(X_new @ coefs[:, :, i].T + intercepts[:, i], axis=1) == y_new) for i in range(len(path))]
@@ -41,8 +41,8 @@ bar = figure.colorbar(image, ax=right, label="alpha at entry / alpha_max")
 bar.set_ticks(np.log10([0.02, 0.05, 0.1, 0.2, 0.5]), labels=["0.02", "0.05", "0.1", "0.2", "0.5"])
 
 # %%
-# Coefficients of a sparse point of the path, one image per class. Red pixels speak for the digit, blue ones against it,
-# and gray ones are not read at all, by any class.
+# These are the coefficients at a sparse point of the path, one image per class. Red pixels are evidence for the digit,
+# blue ones against it, and gray ones are not selected.
 
 k = int(np.flatnonzero(path.n_selected <= 30)[-1])
 print(f"alpha = {path.alphas[k]:.3g}: {path.n_selected[k]} pixels, accuracy {accuracy[k]:.3f}")

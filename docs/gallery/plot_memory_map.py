@@ -2,8 +2,8 @@
 X on disk, read a few times
 ===========================
 
-Data that do not fit in memory stay in their file, and a fit reads them in pieces. What counts then is how often. This
-example fits two paths of 12 alphas to a file and draws how much of it was read on the way.
+Data that do not fit into memory stay in their file, and a fit reads them in pieces. The time of a fit then depends on
+how often the file is read. This example fits two paths of 12 alphas to a file and shows how much of it was read.
 """
 
 import tempfile
@@ -27,7 +27,7 @@ np.save(file, data.X.astype(np.float32))
 print(f"the file has {file.stat().st_size / 1e6:.0f} MB")
 
 # %%
-# ``MemmapDesign`` takes the place of X and may add at most ``max_memory`` to the memory of the process. It counts the
+# ``MemmapDesign`` takes the place of X and adds at most ``max_memory`` to the memory of the process. It counts the
 # bytes that it reads.
 
 
@@ -58,9 +58,10 @@ for name, (path, record, design) in fits.items():
     )
 
 # %%
-# With the squared loss and more samples than features, the first passes collect means, norms and second moments; after
-# that the file is not needed, however many alphas follow. The multinomial loss needs the samples: each certificate is
-# one pass, and the columns of working sets are read once and kept. Here that makes two passes for each alpha.
+# With squared loss and more samples than features, the first passes compute means, norms and second moments. After that
+# the file is not needed, for any number of alphas. The multinomial loss needs the samples: each certificate takes one
+# pass, and the columns of working sets are read once and kept in memory. Here this makes about two passes for each
+# alpha.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), width_ratios=(1.5, 1), layout="constrained")
 styles = zip(fits.items(), (COLORS[2], COLORS[5]), ("-", "--"), strict=True)
@@ -78,6 +79,6 @@ right.set(ylabel="MB read for the whole path", ylim=(0, 1.15 * max(megabytes)))
 right.legend(loc="upper left")
 
 # %%
-# The file is in a temporary folder, which goes now.
+# The file is in a temporary folder, which is removed now.
 
 folder.cleanup()

@@ -2,9 +2,9 @@
 The sparsest model within one standard error
 ============================================
 
-Cross-validation picks the ``alpha`` with the best mean score. That mean is an estimate with an error of its own, and
-near its best the curve is flat: models with far fewer features predict as well, as far as the folds can tell. The
-one-standard-error rule takes the sparsest of those.
+Cross-validation chooses the ``alpha`` with the best mean score. This mean is an estimate with a standard error, and the
+curve is flat near its best point: models with far fewer features predict equally well within this error. The
+one-standard-error rule takes the sparsest of them.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ X, Y = data.X[:120], data.Y[:120]
 X_new, Y_new = data.X[120:], data.Y[120:]
 
 # %%
-# The two estimators differ in ``selection`` only. They see the same folds and the same alphas.
+# The two estimators differ in ``selection`` only. They use the same folds and the same alphas.
 
 models = {
     selection: go.GroupOWLRegressorCV(weights="bh", alphas=30, eps=0.05, cv=5, selection=selection).fit(X, Y)
@@ -27,8 +27,9 @@ models = {
 }
 
 # %%
-# The orange band reaches from the best mean score down to one standard error below it. "min" goes to its upper edge,
-# "1se" to the largest alpha whose mean score lies inside. The numbers along the top count selected features.
+# The orange band extends from the best mean score to one standard error below it. "min" chooses the alpha with the best
+# mean score, "1se" the largest alpha whose mean score is inside the band. The numbers along the top are the numbers of
+# selected features.
 
 figure, panels = plt.subplots(1, 2, figsize=(9, 4.6), sharey=True, layout="constrained")
 for ax, (selection, model) in zip(panels, models.items(), strict=True):
@@ -38,7 +39,7 @@ panels[1].set_ylabel("")
 panels[0].set_ylim(-2.6, -0.9)
 
 # %%
-# What the rule costs and what it buys, on samples that neither model has seen. Twelve features are true.
+# We compare the two models on new samples. Twelve features have a true effect.
 
 true = data.groups > 0
 for selection, model in models.items():

@@ -3,9 +3,8 @@ The paper's figures in small
 ============================
 
 R. Bao, Q. Lu and Y. Zhang, *Safe Screening Rules for Group OWL Models*, measure their Algorithms 1 and 2 with and
-without screening, for OSCAR weights at several alphas. This example repeats the outline of their Figures 1 and 2 on
-data made here. The experiments at full size, on their data sets, are on the page of :doc:`the reproduction
-</measured/reproduction>`.
+without screening, for OSCAR weights at several alphas. This example makes small versions of their Figures 1 and 2 with
+simulated data. :doc:`The reproduction </measured/reproduction>` has the full experiments on their data sets.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +19,7 @@ lam_max = go.lam_max(data.X, data.Y, weights)
 fractions = [0.7, 0.5, 0.35]
 
 # %%
-# Every problem is solved to the same relative duality gap, by Algorithm 1 (APGD) without screening, with the rule of
+# Every problem is solved to the same relative duality gap by Algorithm 1 (APGD), without screening, with the rule of
 # the paper, and with the extended rule.
 
 solver = go.APGD(check_every=5)
@@ -38,10 +37,10 @@ for fraction in fractions:
     )
 
 # %%
-# The cost, in passes over the data, which does not depend on the machine. Screening saves most where few rows are
-# selected, and the factor falls as the penalty gets weaker. It depends on the data as well: with ``correlation=0.5`` it
-# is about three to four for these alphas. In seconds, and against other packages, see the :doc:`benchmarks
-# </measured/benchmarks>`.
+# The bars show the cost in passes over the data, which does not depend on the machine. Screening saves most if few rows
+# are selected, and the factor decreases with alpha. It depends on the data as well: with ``correlation=0.5`` it is
+# about three to four for these alphas. The :doc:`benchmarks </measured/benchmarks>` have times in seconds and
+# comparisons with other packages.
 
 positions = np.arange(len(fractions))
 figure, ax = plt.subplots(figsize=(9, 4), layout="constrained")
@@ -55,9 +54,9 @@ ax.margins(y=0.1)
 ax.legend(loc="upper left")
 
 # %%
-# The share of rows that are screened out by then, along the iterations of a run, for both rules. At its end only the
-# selected rows are left. For these weights the extended rule has little to add to the paper's; the example
-# :ref:`sphx_glr_auto_gallery_plot_screening_rules.py` has weights for which it does.
+# The next picture shows the share of rows that both rules have removed after 20 % to 100 % of the iterations. At the
+# end only the selected rows are left. For these weights the extended rule removes hardly more than the paper's rule;
+# the example :ref:`sphx_glr_auto_gallery_plot_screening_rules.py` has weights for which it removes far more.
 
 figure, panels = plt.subplots(1, len(fractions), figsize=(9, 3.8), sharey=True, layout="constrained")
 stages = np.array([0.2, 0.4, 0.6, 0.8, 1.0])

@@ -2,9 +2,9 @@
 A path and its clusters
 =======================
 
-The penalty sorts the rows of ``B`` by norm and lets the largest pay the largest weight. Where two rows would change
-places, it pays to make them equal: rows of correlated features are tied, and such a set of ties is a *cluster*. This
-example follows the clusters along a path of falling ``alpha``.
+The penalty sorts the rows of ``B`` by norm and multiplies the largest norm by the largest weight. It has kinks where
+two norms are equal, so norms of correlated features often become exactly equal. Features with equal norms form a
+*cluster*. This example shows the clusters along a path of decreasing ``alpha``.
 """
 
 import matplotlib.pyplot as plt
@@ -29,17 +29,17 @@ path = go.group_owl_path(data.X, data.Y, weights="bh", alphas=60, eps=0.03)
 print(path)
 
 # %%
-# Four groups of four features matter; their names start with a, b, c and d. Lines that lie on top of each other are
-# tied rows: eight features enter within the first steps and grow as one line, until the penalty is too weak to hold
-# them together. Ties do not stop at the borders of groups: the strong rows of a and c share that line, and so does one
-# of b for a while.
+# Four groups of four features have an effect; their names start with a, b, c and d. Lines on top of each other are rows
+# of equal norm. Eight features are selected within the first steps and have the same norm, until alpha is too small to
+# keep their norms equal. Clusters may contain features of several groups: those of a and c share one line, and so does
+# one of b for a while.
 
 figure, ax = plt.subplots(figsize=(9, 4.8), layout="constrained")
 CoefficientPathDisplay.from_result(path, feature_names=names, ax=ax)
 
 # %%
-# Counted: the distance between the two curves is what ties save. A model of many features in few clusters has few
-# degrees of freedom, and the information criteria of the cross-validated estimators count them so.
+# The next picture compares the numbers of selected features and of clusters. A model with many features in few clusters
+# has fewer degrees of freedom, and the information criteria of the CV estimators take this into account.
 
 n_clusters = np.array([point.clusters.max(initial=0) for point in path])
 figure, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
@@ -51,8 +51,8 @@ label_log_axis(ax.xaxis)
 ax.legend()
 
 # %%
-# One point of the path, the last with no more than 16 features. Bars of one color that stand together are one cluster,
-# equal to the last digit.
+# This is the last point of the path with no more than 16 features. Adjacent bars of one color form a cluster; their
+# norms are exactly equal.
 
 point = [point for point in path if point.n_selected <= 16][-1]
 display = ClusterDisplay.from_result(point, feature_names=names)

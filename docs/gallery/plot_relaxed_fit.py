@@ -2,9 +2,9 @@
 A relaxed fit: select with the penalty, estimate without
 ========================================================
 
-The penalty that selects features also shrinks their coefficients, and Group OWL draws the rows of a cluster to equal
-norms. ``relaxed=True`` fits the selected features again, by least squares alone. That removes the shrinkage, and with
-it what shrinkage is good for: it pays where few features are selected and the signal is strong.
+The penalty that selects features also shrinks their coefficients, and Group OWL makes the norms of a cluster equal.
+``relaxed=True`` fits the selected features again by least squares, without penalty. This removes the shrinkage and also
+its benefit, a smaller variance. It helps if few features are selected and the signal is strong.
 """
 
 import matplotlib.pyplot as plt
@@ -19,9 +19,9 @@ X, Y = data.X[:200], data.Y[:200]
 X_new, Y_new = data.X[200:], data.Y[200:]
 
 # %%
-# Error on new samples along a path, for the penalized and the relaxed fit at each alpha. The relaxed curve has its
-# minimum at a larger alpha, with fewer features: the penalized fit lets false features in because only a small alpha
-# frees the true ones from shrinkage.
+# The picture shows the error on new samples along a path, for the penalized and the relaxed fit at each alpha. The
+# relaxed fit has its smallest error at a larger alpha, with fewer features. The penalized fit needs a small alpha to
+# shrink the true features less, and at a small alpha features without an effect are selected too.
 
 alphas = np.geomspace(3.0, 0.05, 25)
 errors = {"penalized": [], "relaxed": []}
@@ -46,9 +46,9 @@ label_log_axis(ax.xaxis)
 ax.legend()
 
 # %%
-# Cross-validation with ``relaxed=True`` relaxes the fits of its folds as well, so that alpha is chosen for what is used
-# in the end. The estimator keeps both sets of coefficients, and its certificate is about the penalized ones. Estimates
-# of the true features against the truth: the penalized ones lie flat, toward zero.
+# Cross-validation with ``relaxed=True`` relaxes the fits in the folds as well, so alpha is chosen for the relaxed fit.
+# The estimator keeps both sets of coefficients, and its certificate is for the penalized ones. The right panel shows
+# estimates against true coefficients: the penalized estimates are shrunk toward zero.
 
 model = go.GroupOWLRegressorCV(weights="bh", alphas=25, eps=0.02, cv=5, relaxed=True).fit(X, Y)
 true = data.groups > 0

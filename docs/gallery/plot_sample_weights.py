@@ -2,8 +2,9 @@
 Sample weights: two instruments of different precision
 ======================================================
 
-Samples need not count the same. Here a quarter of them come from a good instrument, the others from one with three
-times its noise. Weights of one over the variance of the noise are the right ones for the squared loss.
+Samples may have different weights. In this example a quarter of them come from a precise instrument, and the others
+from one whose noise has three times the standard deviation. For squared loss the right weight of a sample is one over
+the variance of its noise.
 """
 
 import matplotlib.pyplot as plt
@@ -20,9 +21,9 @@ Y = clean.Y + noise[:, None] * rng.standard_normal(clean.Y.shape)
 scale = np.linalg.norm(clean.X @ clean.B) / np.linalg.norm(clean.Y)  # responses are multiples of X B
 
 # %%
-# Three ways to use the data: every sample alike, the good instrument alone, or all samples with weights. A weight of 2
-# means the same as the sample twice, and a weight of 0 the same as leaving it out; only ratios of weights matter to an
-# estimator or a path.
+# There are three ways to use the data: all samples with equal weights, the precise instrument alone, or all samples
+# with weights. A weight of 2 has the same effect as two copies of the sample, and a weight of 0 the same as leaving the
+# sample out. For estimators and paths only the ratios of the weights matter.
 
 precision = 1.0 / noise**2
 fits = {
@@ -36,9 +37,10 @@ paths = {
 }
 
 # %%
-# How far the coefficients are from the truth along the three paths, relative to the size of the truth. Weights are
-# better than ignoring the difference, and better than ignoring the poor instrument, which still knows something. How
-# much they gain depends on the ratio of the noises: the poorer the second instrument, the less it adds to the first.
+# The left panel shows the error of the coefficients along the three paths, relative to the norm of the true
+# coefficients. Weights are better than equal weights, and better than leaving out the less precise instrument, which
+# still has information. The gain depends on the ratio of the noise levels: the less precise the second instrument is,
+# the less it adds to the first.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 target = clean.B.T / scale
@@ -62,7 +64,7 @@ right.set(xlabel="true coefficient", ylabel="estimate, at the best alpha of each
 right.legend(loc="upper left")
 
 # %%
-# The law behind it: repeating samples and weighting them is the same problem.
+# Finally we check that repeating samples and weighting them give the same solution.
 
 weight = rng.integers(0, 4, size=300)
 repeated = np.repeat(np.arange(300), weight)

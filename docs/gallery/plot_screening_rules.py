@@ -2,9 +2,10 @@
 Screening in action
 ===================
 
-While a solver runs, each certificate may prove that some rows of ``B`` are zero in every solution. Those rows leave the
-problem for good: the solver no longer multiplies with their columns. ``screening="paper"`` is the rule of Bao, Lu and
-Zhang, ``"safe"`` (the default) one that always keeps a subset of its rows, and ``"none"`` switches it off.
+While a solver runs, each duality gap may prove that some rows of ``B`` are zero in every solution. These rows are
+removed from the problem, and the solver no longer multiplies by their columns. ``screening="paper"`` is the rule of
+Bao, Lu and Zhang. ``"safe"`` (the default) is a rule that always keeps a subset of the rows which the paper's rule
+keeps. ``"none"`` switches screening off.
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +18,8 @@ sequences = {"OSCAR weights": go.weights.oscar(1500), "linear weights": go.weigh
 rules = {"none": "no screening", "paper": "the paper's rule", "safe": "extended rule"}
 
 # %%
-# Algorithm 1 of the paper with each of the three rules, for two sequences of weights. OSCAR weights in the paper's
-# setting fall from 1 to a half, linear ones to nearly zero.
+# We run Algorithm 1 of the paper with each of the three settings, for two sequences of weights. OSCAR weights in the
+# paper's setting decrease from 1 to 1/2, linear weights decrease to nearly zero.
 
 
 def solve(weights, **settings):
@@ -38,14 +39,14 @@ for title, by_rule in runs.items():
         )
 
 # %%
-# Rows alive against passes over the data, where a product with a tenth of the columns counts a tenth. Nothing happens
-# until the gap is small enough to prove something. Then a few iterations remove nearly everything, iterations cost next
-# to nothing, and the curves fall straight down to their end. The objectives above agree: screening changes the cost of
-# an answer, not the answer.
+# The picture shows the number of remaining rows against passes over the data; a product with a tenth of the columns
+# counts as a tenth of a pass. No row is removed until the gap is small enough. Then nearly all zero rows are removed
+# within a few iterations. After that iterations are very cheap, and the curves drop almost vertically to their end. The
+# objectives above agree: screening changes the cost, not the solution.
 #
-# The paper's rule compares a row with the smallest weight of the rows that are left. Where weights fall to nearly zero
-# it proves nothing. The extended rule compares sums over many rows with sums of weights, and works for both sequences.
-# The dotted line is the number of rows that are not zero, below which no safe rule can go.
+# The paper's rule compares the bound of each row with the smallest weight of the remaining rows. If the weights
+# decrease to nearly zero it proves nothing. The extended rule compares sums of bounds with sums of weights and works
+# for both sequences. The dotted line is the number of non-zero rows, below which no safe rule can go.
 
 figure, panels = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="constrained")
 for ax, (title, by_rule) in zip(panels, runs.items(), strict=True):
@@ -57,9 +58,9 @@ panels[1].set_ylabel("")
 panels[1].get_legend().remove()
 
 # %%
-# The default solver brings screening and working sets together: it solves on a few rows, certifies on all of them, and
-# adds rows where that is needed. How solvers compare in seconds, on many problems, is on the page of :doc:`benchmarks
-# </measured/benchmarks>`.
+# The default solver combines screening with working sets: it solves the problem on a few rows, computes the duality gap
+# over all rows, and adds rows where needed. The :doc:`benchmarks </measured/benchmarks>` compare solvers in seconds on
+# many problems.
 
 figure, panels = plt.subplots(1, 2, figsize=(9, 3), sharey=True, layout="constrained")
 for ax, (title, by_rule) in zip(panels, runs.items(), strict=True):

@@ -2,9 +2,9 @@
 Words that tell topics apart
 ============================
 
-Text makes sparse data: thousands of words, of which a document has a few. groupowl works on the sparse matrix as it is,
-and a word is either in the model for all topics or for none. The documents are made up here, from words that belong to
-a topic and words that all topics share.
+Text data are sparse: there are thousands of words, of which each document has a few. groupowl works on the sparse
+matrix directly, and a word is selected for all topics or for none. The documents here are simulated, from words that
+belong to a topic and words that all topics share.
 """
 
 import matplotlib.pyplot as plt
@@ -38,8 +38,8 @@ documents = [make_document(topic, rng) for topic in labels]
 print(labels[0], "|", documents[0][:80], "...")
 
 # %%
-# A sparse matrix of tf-idf values, most of whose columns are rare words that say nothing. Centering the columns, which
-# an intercept asks for, happens inside of products: the matrix stays sparse.
+# The data are a sparse matrix of tf-idf values. Most of its columns are rare words without information. A model with an
+# intercept needs centered columns; centering is done inside products, so the matrix stays sparse.
 
 vectorizer = TfidfVectorizer()
 X = vectorizer.fit_transform(documents)
@@ -55,8 +55,9 @@ print(f"{len(selected)} words selected, {len(set(selected) & known)} of the {len
 print("selected as well:", *sorted(set(selected) - known))
 
 # %%
-# The words with the largest coefficients of each topic, which are its own words. They were drawn equally often, so the
-# differences between them are chance: how often a word stood in the training documents.
+# The picture shows the words with the largest coefficients for each topic. They are words of the topic. Each word of a
+# topic had the same probability, so the differences between them are due to chance: how often a word occurred in the
+# training documents.
 
 figure, panels = plt.subplots(1, 4, figsize=(9, 4.2), sharex=True, layout="constrained")
 for ax, topic, coef in zip(panels, model.classes_, model.coef_, strict=True):

@@ -2,11 +2,11 @@
 Covariates that are not penalized
 =================================
 
-Age, sex or the batch of a measurement are often in a model not because they are of interest but because the answer is
-wrong without them. They should not compete for being selected, nor be shrunk. ``unpenalized`` names such columns; they
-are in the model at every alpha, with coefficients that no penalty touches.
+Age, sex or the batch of a measurement are often in a model not because they are of interest but because they are
+confounders. They should neither be subject to selection nor be shrunk. ``unpenalized`` names such columns. They are in
+the model at every alpha, and their coefficients are not penalized.
 
-Here the batch shifts the responses, and it shifts twenty genes that have nothing to do with the responses.
+In this example the batch shifts the targets, and it shifts twenty genes that have no effect on the targets.
 """
 
 import matplotlib.pyplot as plt
@@ -32,8 +32,8 @@ names[data.groups > 0] = [f"true {j}" for j in np.flatnonzero(data.groups)]
 X = pd.DataFrame(np.column_stack([genes, batch, age]), columns=[*names, "batch", "age"])
 
 # %%
-# Three models with the same penalty for genes: without the covariates, with covariates that are penalized like genes,
-# and with covariates that are not penalized.
+# We compare three models with the same penalty for genes: without the covariates, with covariates that are penalized
+# like genes, and with covariates that are not penalized.
 
 models = {
     "without covariates": (X.drop(columns=["batch", "age"]), None),
@@ -46,16 +46,17 @@ paths = {
 }
 
 # %%
-# The path of the third model. Batch and age are dashed: they start at their full size, at the alpha where no gene is
-# selected, and hardly move.
+# This is the path of the third model. Batch and age are dashed: they have their full size already at the alpha where no
+# gene is selected, and hardly change.
 
 figure, ax = plt.subplots(figsize=(9, 4.4), layout="constrained")
 CoefficientPathDisplay.from_result(paths["not penalized"], ax=ax)
 
 # %%
-# Genes that follow the batch are stand-ins for it. Without the batch in the model they are selected early, before some
-# of the true ones. A penalized batch is shrunk, so that they still explain what is left of it. When it is not penalized
-# there is nothing left for them, until alpha is so small that genes of all kinds come in.
+# Genes that depend on the batch act as proxies for it. Without the batch in the model they are selected early, before
+# some of the genes with a true effect. If the batch is penalized, its coefficients are shrunk, and these genes still
+# explain the rest of its effect. If it is not penalized, nothing is left for them to explain, until alpha is so small
+# that genes of all kinds are selected.
 
 figure, panels = plt.subplots(1, 3, figsize=(9, 3.8), sharey=True, layout="constrained")
 for ax, (name, path) in zip(panels, paths.items(), strict=True):

@@ -813,7 +813,7 @@ def test_factors_are_split_into_fewer_and_cheaper_iterations(done):
     assert cells[1] == "3.0x = 2 x 1.5"
     assert cells[3] == "2.0x = 4 x 0.5"
     assert cells[4] == "1.5x |"
-    assert "momentum starts anew whenever rows leave" in report.partition("## Settings")[2]
+    assert "momentum restarts whenever rows are removed" in report.partition("## Settings")[2]
 
 
 def test_where_the_default_solver_is_slower_is_said(done):

@@ -1,9 +1,9 @@
 """A loss without a bound on its curvature: counts, with the Poisson likelihood.
 
-``f_i(z) = sum_k exp(z_k) - y_k z_k``. The second derivative is the mean ``mu = exp(z)``, which grows without bound, so
-that no ball about a dual point contains the optimum. The duality gap still bounds it: the means of the optimum, mu*,
-have ``sum_i w_i KL(mu_i || mu*_i) <= gap``, from which ``mu* <= U`` follows for each sample, and
-``KL(a || b) >= (a - b)^2 / (2 max(a, b))`` turns that into a bound on each correlation.
+``f_i(z) = sum_k exp(z_k) - y_k z_k``. The second derivative is the mean ``mu = exp(z)``, which is unbounded, so there
+is no ball around a dual point that is known to contain the optimum. The duality gap still bounds the distance: the
+means of the optimum, mu*, satisfy ``sum_i w_i KL(mu_i || mu*_i) <= gap``. This gives ``mu* <= U`` for each sample, and
+with ``KL(a || b) >= (a - b)^2 / (2 max(a, b))`` a bound on each correlation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A solver of one's own: proximal gradient steps of a fixed length (ISTA).
 
-It knows nothing of screening, certificates and stopping. The loop around it removes rows, and then asks for the state
-on the rows that are left.
+It has no code for screening, certificates and stopping. The loop around it removes rows, and then asks for the state on
+the remaining rows.
 """
 
 from __future__ import annotations

@@ -69,18 +69,19 @@ The claim: with correlated features, Group OWL finds the groups better than the 
   {GROUP_SIZE}, {s.n_active_groups} of them active. Correlation {_listed(_numbers(s.correlations))} within groups, none
   between them; signal and noise in the ratio {s.signal_to_noise:g} (standard deviations); {s.n_repetitions} data sets
   each (seed {s.seed}). Kinds of truth: {"; ".join(VARIANTS[name].title for name in report.variants)}.
-- **Methods.** All see the same data and are tuned alike: {s.n_alphas} strengths, from the one that selects nothing down
-  to {s.smallest_fraction:g} of it, the best by squared error on a validation set of the same size. No other tuning:
+- **Methods.** All get the same data and are tuned in the same way: {s.n_alphas} alphas, from the smallest that
+  selects no feature down to {s.smallest_fraction:g} of it; the best has the smallest squared error on a validation
+  set of the same size. There is no other tuning:
   OSCAR has the paper's ratio 1 (L2,1 is ratio 0, linear weights the limit of large ratios), BH and chi level 0.1.
   Group OWL is solved by `solve_path`, L2,1 by scikit-learn, to a relative duality gap of {s.tol:g}.
 - **Support F1** of the selected features.
 - **Cluster recovery**: adjusted Rand index (ARI) of the rows of equal norm (to a relative 1e-9, as in `clusters`) and
   the true groups, over active features; features not selected are clusters of their own. 1 is perfect, 0 is chance.
 - **Excess test error**: squared error of the predicted signal on {s.n_test} new samples, divided by the noise variance.
-- **Groups selected whole**: share of the active groups with all active members selected; who selects everything has 1.
+- **Groups selected whole**: share of the active groups with all active members selected; 1 if everything is selected.
 - **ARI, false selections included**: over all features that are active or selected.
-- **Best of the path**: the largest value at any strength, which only a tuning that knows the truth could reach. The
-  largest of many ARIs that scatter about 0 lies above 0, so a small one says little."""
+- **Best of the path**: the largest value at any alpha, which needs the true coefficients to be found. The
+  largest of many ARIs that scatter around 0 is above 0, so a small one says little."""
 
 
 def _table(report: RecoveryReport, variant: str) -> str:
@@ -126,7 +127,7 @@ def _reading(report: RecoveryReport) -> list[str]:
         f"where there is none in truth, about {by_chance:.0%} of the comparisons find one by chance.",
         "\n".join(f"- **{measure.title}**: {_verdict(report, measure)}" for measure in PANELS),
         *(_paragraph(report, measure) for measure in PANELS),
-        f"**With the best strength of each path** in place of the tuned one, support F1: {_verdict(report, _BEST_F1)}",
+        f"**With the best alpha of each path** in place of the tuned one, support F1: {_verdict(report, _BEST_F1)}",
         _ties(report),
         _grid_ends(report),
         _overall(report, (*measures, _N_SELECTED)),

@@ -29,10 +29,10 @@ def data_section(results: Results) -> str:
     ]
     parts = ["## Data", table(headings, rows, text_columns=4)]
     parts.append(
-        "The last column is the strength of setting p_1 relative to the smallest one at which nothing is selected. "
+        "The last column is alpha_1 of setting p_1, divided by the smallest one at which no feature is selected. "
         "A stand-in is reported under its own name; the paper's factor beside it was measured on another data set."
     )
-    parts.append("How the values were prepared, which the paper does not say:")
+    parts.append("How the data were preprocessed (the paper does not say):")
     parts.append(bullet_list(f"{name}: {data['preprocessing']}" for name, data in results.datasets.items()))
     notes = [
         note if note.startswith(name) else f"{name}: {note}"
@@ -55,9 +55,9 @@ def settings_section(results: Results) -> str:
     lines = [
         "Weights are OSCAR, lam_j = alpha_1 + alpha_2 (d - j), with alpha_1 = i exp(-tau) max_j ||x_j^T Y|| and "
         "alpha_2 = alpha_1 / d in setting p_i, i = 1, 2, 3. There is no intercept.",
-        f"A run ends when its duality gap is at most {options.tol:g} times the loss of the model without features. The "
-        "SLOPE code that the paper follows divides the gap by the objective instead, which is smaller, so the same "
-        "number asks for a little more there.",
+        f"A run ends when its duality gap is at most {options.tol:g} times the loss of the null model. The SLOPE code "
+        "that the paper follows divides the gap by the objective instead, which is smaller, so the same tolerance is "
+        "a little stricter there.",
         f"A run is stopped at the first certificate after {options.cap:g} s"
         + (f" ({options.step_cap:g} s with the paper's step)" if options.step_cap != options.cap else "")
         + ". Times are then compared at the best gap that all runs of the comparison reached.",
@@ -65,12 +65,12 @@ def settings_section(results: Results) -> str:
         f"of SPGD with the paper's step, {WARM_START['spgd-auto']} with the automatic one.",
         f"SPGD draws mini-batches of 30 samples, 40 from {MANY_SAMPLES} samples on. With the paper's step the inner "
         "loop is as long as the mini-batch is large, as in the paper; with the automatic step it is one epoch.",
-        "APGD and SPGD are the paper's algorithms with their errata mended (step and momentum of Algorithm 1, the "
+        "APGD and SPGD are the paper's algorithms with their errata corrected (step and momentum of Algorithm 1, the "
         "scale of the stochastic gradient in Algorithm 2).",
-        "APGD with screening is more than APGD on fewer rows: its momentum starts anew whenever rows leave, and its "
-        "steps become longer once half of the rows are gone. APGD without screening never restarts, so the factors "
-        f"against it mix both. {RESTARTED.label}, is therefore a second baseline on batch data sets, but for quick "
-        "runs: there momentum starts anew whenever it points against the gradient.",
+        "APGD with screening is more than APGD on fewer rows: its momentum restarts whenever rows are removed, and "
+        "its steps become longer once half of the rows are removed. APGD without screening never restarts, so the "
+        f"factors against it contain both effects. {RESTARTED.label}, is therefore a second baseline on batch data "
+        "sets, except in quick runs: its momentum restarts whenever it points against the gradient.",
         f"Trials: {options.trials}, with the seed of SPGD equal to "
         f"the number of the trial. Cells whose first trial took more than {SLOW_SHARE * options.cap:.3g} s "
         f"have at most {SLOW_TRIALS}.",
