@@ -12,25 +12,25 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .delimited import open_text
-from .names import check_names, own_names
-from .sheet import Sheet
+from .names import own_names
+from .sheet import Sheet, is_number
 
 Lines = Iterator[tuple[int, str]]
 
 _NUMERIC_KINDS = {"numeric", "real", "integer"}
 _TEXT_KINDS = {"string", "date"}
-_QUOTED = r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\""
-_NAME = re.compile(rf"@attribute\s+(?:{_QUOTED}|([^\s{{]+))\s*(.*)", re.IGNORECASE)
-_CELL = re.compile(rf"\s*()(?:{_QUOTED}|([^,]*?))\s*(,|$)")
-_PAIR = re.compile(rf"\s*(\d+)\s+(?:{_QUOTED}|([^,]*?))\s*(,|$)")
+_MARKS = ("'", '"')
+_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_NAME = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)\s*(.*)", re.IGNORECASE)
+# A cell of a sparse row begins with the number of its column.
+_WORD = re.compile(rf"\s*((?:\d+\s+)?(?:{_QUOTED})|[^,]*?)\s*,")
 
 
 @dataclass(eq=False)
@@ -40,43 +40,23 @@ class Attribute:
     name: str
     line: int
     declaration: str
-    is_nominal: bool = False
-    is_text: bool = False
+    is_nominal: bool
+    holds_numbers: bool
     codes: dict[str, float] = field(default_factory=dict)
 
-    @cached_property
-    def holds_numbers(self) -> bool:
-        """Whether cells are numbers, and not codes."""
-        try:
-            np.array(list(self.codes), dtype=np.float64)
-        except ValueError:
-            return False
-        return not self.is_text
-
-    def encode(self, text: str | None) -> float:
-        """A cell as a number: its value, or its code; NaN for None."""
-        if text is None:
+    def encode(self, word: str) -> float:
+        """A cell as a number: its value, or its code; NaN for a bare question mark."""
+        if word == "?":
             return np.nan
+        try:
+            return float(word) if self.holds_numbers else self.codes[word]
+        except (KeyError, ValueError):  # a text that is new, or in quotation marks
+            text = _unquoted(word)
         if self.holds_numbers:
             return float(text)
         if self.is_nominal and text not in self.codes:
             raise ValueError(f"{text!r} is no value of {self.name!r}: {self.declaration[:80]}")
         return self.codes.setdefault(text, float(len(self.codes)))
-
-
-@dataclass(eq=False)
-class ArffHeader:
-    """What comes before the line ``@data``."""
-
-    attributes: list[Attribute] = field(default_factory=list)
-    labels: int | None = None  # MEKA's note in the name of the relation: so many first, or last if negative
-
-
-class ArffTable(NamedTuple):
-    """All attributes as a csr_array, and whether rows were sparse in the file."""
-
-    values: Any
-    is_sparse: bool
 
 
 def read_arff(path: Path, **unused: Any) -> Sheet:
@@ -85,11 +65,8 @@ def read_arff(path: Path, **unused: Any) -> Sheet:
 
     with open_text(path) as file:
         lines = arff_lines(file)
-        header = arff_header(lines)
-        values, is_sparse = arff_table(lines, header)
-    attributes, count = header.attributes, header.labels or 0
-    names = own_names(attribute.name for attribute in attributes)
-    check_names(str(path), names, "attribute")
+        attributes, n_labels = arff_header(lines)
+        values, is_sparse = arff_table(lines, attributes)
     columns = {}
     for j, attribute in enumerate(attributes):
         if not attribute.holds_numbers:
@@ -98,13 +75,11 @@ def read_arff(path: Path, **unused: Any) -> Sheet:
     positions = tuple(range(len(attributes)))
     return Sheet(
         str(path),
-        names,
-        values.shape[0],
+        own_names(attribute.name for attribute in attributes),
         X=values if is_sparse else values.toarray(),
         columns=columns,
-        suggested_targets=positions[:count] if count >= 0 else positions[count:],
+        suggested_targets=positions[:n_labels] if n_labels >= 0 else positions[n_labels:],
         categorical=frozenset(j for j, attribute in enumerate(attributes) if attribute.is_nominal),
-        names_its_columns=True,
     )
 
 
@@ -116,47 +91,46 @@ def arff_lines(file: io.TextIOBase) -> Lines:
             yield number, text
 
 
-def arff_header(lines: Lines) -> ArffHeader:
-    """Everything up to the line ``@data``, which is consumed."""
-    header = ArffHeader()
+def arff_header(lines: Lines) -> tuple[list[Attribute], int]:
+    """Attributes, up to the line ``@data``, which is consumed, and how many of them are labels.
+
+    MEKA notes their number in the name of the relation: so many first, or last if negative.
+    """
+    attributes: list[Attribute] = []
+    n_labels = 0
     for number, text in lines:
         keyword = text.split(maxsplit=1)[0].lower()
         if keyword == "@data":
-            return header
+            return attributes, n_labels
         if keyword == "@relation" and (note := re.search(r"-C\s+(-?\d+)", text)):
-            header.labels = int(note.group(1))
+            n_labels = int(note.group(1))
         elif keyword == "@attribute":
-            header.attributes.append(_attribute(number, text))
+            match = _NAME.fullmatch(text)
+            if match is None:
+                raise ValueError(f"line {number} declares an attribute without a name or a kind: {text[:80]}")
+            name, kind = _unquoted(match[1]), match[2]
+            is_nominal = kind.startswith("{") and kind.endswith("}")
+            word = kind.split(maxsplit=1)[0].lower() if kind else ""
+            if not is_nominal and word not in _NUMERIC_KINDS | _TEXT_KINDS:
+                raise ValueError(f"line {number} declares an attribute of an unknown kind: {text[:80]}")
+            values = dict.fromkeys(map(_unquoted, _words(kind[1:-1]))) if is_nominal else {}
+            codes = {value: float(k) for k, value in enumerate(values)}
+            holds_numbers = all(map(is_number, values)) and word not in _TEXT_KINDS
+            attributes.append(Attribute(name, number, text, is_nominal, holds_numbers, codes))
     raise ValueError("there is no line @data in it.")
 
 
-def _attribute(number: int, text: str) -> Attribute:
-    match = _NAME.fullmatch(text)
-    if match is None:
-        raise ValueError(f"line {number} declares an attribute without a name or a kind: {text[:80]}")
-    single, double, plain, kind = match.groups()
-    name = _unescaped(single or double) if plain is None else plain
-    if kind.startswith("{") and kind.endswith("}"):
-        values = dict.fromkeys("?" if value is None else value for value in _cells(kind[1:-1]))
-        return Attribute(name, number, text, is_nominal=True, codes={v: float(k) for k, v in enumerate(values)})
-    word = kind.split(maxsplit=1)[0].lower() if kind else ""
-    if word not in _NUMERIC_KINDS | _TEXT_KINDS:
-        raise ValueError(f"line {number} declares an attribute of an unknown kind: {text[:80]}")
-    return Attribute(name, number, text, is_text=word in _TEXT_KINDS)
-
-
-def arff_table(lines: Lines, header: ArffHeader) -> ArffTable:
-    """The rows below the header."""
+def arff_table(lines: Lines, attributes: list[Attribute]) -> tuple[Any, bool]:
+    """The rows below the header as a csr_array, and whether they were sparse in the file."""
     data, indices, indptr = array("d"), array("q"), array("q", [0])
-    attributes = header.attributes
     is_sparse = False
     for number, text in lines:
         try:
             if text.startswith("{") and not is_sparse:
                 _check_defaults(attributes)
                 is_sparse = True
-            for place, cell in _row(text, len(attributes)):
-                data.append(attributes[place].encode(cell))
+            for place, word in _row(text, len(attributes)):
+                data.append(attributes[place].encode(word))
                 indices.append(place)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
@@ -165,64 +139,41 @@ def arff_table(lines: Lines, header: ArffHeader) -> ArffTable:
     table = sp.csr_array(pieces, shape=(len(indptr) - 1, len(attributes)))
     table.sum_duplicates()
     table.eliminate_zeros()
-    return ArffTable(table, is_sparse)
+    return table, is_sparse
 
 
 def _check_defaults(attributes: list[Attribute]) -> None:
     """Refuse sparse rows where what they leave out is anything but 0 or the first nominal value."""
-    numbers = [attribute for attribute in attributes if attribute.is_nominal and attribute.holds_numbers]
-    if any(float(next(iter(attribute.codes))) for attribute in numbers):
-        raise ValueError("a sparse row, but what it leaves out is not 0: a nominal attribute lists 0 later.")
-    texts = [attribute.name for attribute in attributes if attribute.is_text]
-    if texts:
-        raise ValueError(f"a sparse row, but attribute {texts[0]!r} is text, of which nothing can be left out.")
+    for attribute in attributes:
+        if attribute.is_nominal and attribute.holds_numbers and float(next(iter(attribute.codes))):
+            raise ValueError("a sparse row, but what it leaves out is not 0: a nominal attribute lists 0 later.")
+        if not attribute.is_nominal and not attribute.holds_numbers:
+            raise ValueError(f"a sparse row, but {attribute.name!r} is text, of which nothing can be left out.")
 
 
-def _row(text: str, n_attributes: int) -> Iterable[tuple[int, str | None]]:
+def _row(text: str, n_attributes: int) -> Iterable[tuple[int, str]]:
     """Places and cells of ``1,2.5`` or ``{3 1, 7 2.5}``."""
     if not text.startswith("{"):
-        cells = _cells(text)
-        if len(cells) != n_attributes:
-            raise ValueError(f"{len(cells)} values for {n_attributes} attributes.")
-        return enumerate(cells)
+        words = _words(text)
+        if len(words) != n_attributes:
+            raise ValueError(f"{len(words)} values for {n_attributes} attributes.")
+        return enumerate(words)
     if not text.endswith("}"):
         raise ValueError("the row is cut off.")
-    problem = f"not pairs of a value and the place of one of {n_attributes} attributes."
-    tokens = text[1:-1].replace(",", " ").split()
-    if "'" in text or '"' in text:
-        pairs = _scan(_PAIR, text[1:-1], problem)
-    elif len(tokens) % 2 == 0:
-        pairs = [(place, _cell(value)) for place, value in zip(tokens[::2], tokens[1::2], strict=True)]
-    else:
-        raise ValueError(problem)
-    if not all(place.isdecimal() and int(place) < n_attributes for place, _ in pairs):
-        raise ValueError(problem)
-    return [(int(place), cell) for place, cell in pairs]
+    pairs = [word.split(maxsplit=1) for word in _words(text[1:-1]) if word]
+    row = [(int(pair[0]), pair[1]) for pair in pairs if len(pair) == 2 and pair[0].isdecimal()]
+    if len(row) < len(pairs) or any(place >= n_attributes for place, _ in row):
+        raise ValueError(f"not pairs of a value and the place of one of {n_attributes} attributes.")
+    return row
 
 
-def _cells(text: str) -> list[str | None]:
-    """Cells between commas."""
+def _words(text: str) -> list[str]:
+    """What stands between commas that are not in quotation marks."""
     if "'" not in text and '"' not in text:
-        return [_cell(word.strip()) for word in text.split(",")]
-    return [cell for _, cell in _scan(_CELL, text, "a quotation mark is not closed.")]
+        return [word.strip() for word in text.split(",")]
+    return _WORD.findall(text + ",")
 
 
-def _scan(pattern: re.Pattern[str], text: str, problem: str) -> list[tuple[str, str | None]]:
-    """Places and cells of all that stands between commas, some of it quoted."""
-    found, end = [], 0
-    while (match := pattern.match(text, end)) is not None:
-        place, single, double, plain, comma = match.groups()
-        found.append((place, _unescaped(single or double) if plain is None else _cell(plain)))
-        end = match.end()
-        if not comma:
-            return found
-    raise ValueError(problem)
-
-
-def _cell(word: str) -> str | None:
-    """A word without quotation marks; a question mark is a gap."""
-    return None if word == "?" else word
-
-
-def _unescaped(text: str | None) -> str:
-    return re.sub(r"\\(.)", r"\1", text or "")
+def _unquoted(word: str) -> str:
+    is_quoted = len(word) > 1 and word[0] in _MARKS and word[-1] == word[0]
+    return re.sub(r"\\(.)", r"\1", word[1:-1]) if is_quoted else word

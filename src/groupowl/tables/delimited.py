@@ -13,14 +13,14 @@ import gzip
 import io
 import re
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from .._text import counted
-from .names import check_names, own_names
+from .names import TableError, own_names
 from .sheet import Sheet
-from .table import TableError
 
 #: Suffixes of compressed files, and what opens them.
 COMPRESSIONS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
@@ -95,46 +95,33 @@ def read_delimited(
     """
     import pyarrow as pa
 
-    source = str(path)
     _check_beginning(path)
     try:
         separator, names, n_lines, fractions = _first_rows(path, delimiter)
     except UnicodeDecodeError as error:
-        raise TableError(_not_utf8(path)) from error
+        raise TableError(_problem(path)) from error
     if numbers := [name for name in names if _FRACTION.fullmatch(name)]:  # whole ones are names of nameless frames
         raise TableError(
-            f"{source}: the first line should hold column names, but {numbers[0]!r} is a number. "
+            f"{path}: the first line should hold column names, but {numbers[0]!r} is a number. "
             "Put a line with names above the data."
         )
-    has_index = names[0] == ""
-    first = 1 if has_index else 0
-    own = own_names(names[first:])
-    check_names(source, own)
+    first = 1 if names[0] == "" else 0  # a nameless first column names the rows
     wanted = {j for j, name in enumerate(names) if name in text_columns}
     wanted |= {j for j in range(len(names)) if str(j + 1) in text_columns and str(j + 1) not in names}
     texts = {str(j): pa.string() for j in (*wanted, *range(first))}
-    table = None
-    attempts = [dict.fromkeys(fractions, pa.float64()) | texts, texts]
-    for types in attempts if fractions else attempts[1:]:
-        try:
+    for types in (dict.fromkeys(fractions, pa.float64()) | texts, texts):
+        with suppress(pa.ArrowInvalid):  # a column of fractions may have text further down
             table = _read_arrow(path, separator, len(names), n_lines, types)
             break
-        except pa.ArrowInvalid:  # a column of fractions may have text further down
-            continue
-    if table is not None and table.num_rows == 0 and any("\n" in name for name in names):
-        raise TableError(f"{source}: a quotation mark in its first line is never closed. Close it, or remove it.")
-    if table is None or table.num_rows == 0 or any(pa.types.is_binary(kind) for kind in set(table.schema.types)):
+    else:
         raise TableError(_problem(path, separator, len(names)))
-    columns = table.columns
-    return Sheet(
-        source,
-        own,
-        table.num_rows,
-        columns=dict(enumerate(columns[first:])),
-        index=tuple(cell or "" for cell in columns[0].to_pylist()) if has_index else None,
-        names_its_columns=True,
-        separator=separator,
-    )
+    if table.num_rows == 0 and any("\n" in name for name in names):
+        raise TableError(f"{path}: a quotation mark in its first line is never closed. Close it, or remove it.")
+    if table.num_rows == 0 or any(pa.types.is_binary(kind) for kind in set(table.schema.types)):
+        raise TableError(_problem(path, separator, len(names)))
+    index = tuple(cell or "" for cell in table.column(0).to_pylist()) if first else None
+    columns = dict(enumerate(table.columns[first:]))
+    return Sheet(str(path), own_names(names[first:]), columns=columns, index=index, separator=separator)
 
 
 def _check_beginning(path: Path) -> None:
@@ -169,12 +156,10 @@ def _first_rows(path: Path, delimiter: str | None) -> tuple[str, list[str], int,
         names = [name.strip() for name in next(row for row in reader if row)]
         n_lines = reader.line_num
         fractions: set[int] = set()
-        try:
+        with suppress(csv.Error):  # which the whole file will show
             for row in islice(filter(None, reader), _SAMPLED_ROWS):
                 cells = {j: cell for j, cell in enumerate(row[: len(names)]) if "." in cell and j not in fractions}
                 fractions |= {j for j, cell in cells.items() if _FRACTION.fullmatch(cell)}
-        except (UnicodeDecodeError, csv.Error):  # which the whole file will show
-            fractions = set()
     return separator, names, n_lines, [str(j) for j in sorted(fractions)]
 
 
@@ -201,11 +186,15 @@ def _read_arrow(path: Path, separator: str, n_columns: int, n_lines: int, types:
         )
 
 
-# What is wrong ------------------------------------------------------------------------------------------
-
-
-def _problem(path: Path, separator: str, n_columns: int) -> str:
-    """Why a file could not be read: its first row with too few or too many cells, or what is not UTF-8."""
+def _problem(path: Path, separator: str = ",", n_columns: int = 0) -> str:
+    """Why a file could not be read: a byte that is not UTF-8, or its first row with too few or too many cells."""
+    with open_bytes(path) as binary:  # decoders read ahead, and do not know the line
+        for number, line in enumerate(binary, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                byte = line[error.start]
+                return f"{path} is not UTF-8 text: byte 0x{byte:02x} in line {number}. Save it as UTF-8."
     number = 0
     try:
         with open_text(path) as file:
@@ -213,34 +202,14 @@ def _problem(path: Path, separator: str, n_columns: int) -> str:
             next(rows)
             for number, row in enumerate(rows, start=1):
                 if len(row) != n_columns:
-                    return _ragged(path, number, len(row), n_columns)
-    except UnicodeDecodeError:
-        return _not_utf8(path)
+                    reason = "The file may be cut off, or a cell holds a separator without quotation marks."
+                    if number == n_columns == 1:
+                        reason = "The first line may be a title or a comment: remove what is above the names."
+                    found = f"{counted(len(row), 'cell')}, but the header has {counted(n_columns, 'name')}"
+                    return f"{path}: row {number} below the header has {found}. {reason}"
     except csv.Error as error:
         what = "has a quotation mark that is never closed" if _UNCLOSED in str(error) else f"cannot be read ({error})"
         return f"{path}: row {number + 1} below the header {what}. Check its quotation marks."
     if number == 0:
         return f"{path} has no rows below its header. Give a file with samples."
     return f"{path} cannot be read as text with cells separated by {separator!r}. Check quotation marks and the format."
-
-
-def _ragged(path: Path, number: int, n_cells: int, n_columns: int) -> str:
-    reason = "The file may be cut off, or a cell holds a separator without quotation marks."
-    if number == 1 and n_columns == 1:
-        reason = "The first line may be a title or a comment. Remove what is above the line with the names."
-    return (
-        f"{path}: row {number} below the header has {counted(n_cells, 'cell')}, but the header has "
-        f"{counted(n_columns, 'name')}. {reason}"
-    )
-
-
-def _not_utf8(path: Path) -> str:
-    """Where the first byte is that is not UTF-8: decoders read ahead, and do not know the line."""
-    with open_bytes(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                byte = line[error.start]
-                return f"{path} is not UTF-8 text: byte 0x{byte:02x} in line {number}. Save it as UTF-8."
-    raise AssertionError("a file that cannot be decoded has a line that cannot")

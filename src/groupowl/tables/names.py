@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 import operator
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
@@ -16,11 +15,14 @@ import numpy as np
 
 from .._text import counted, listed
 from .._typing import IndexArray
-from .table import TableError
 
 _PATTERN_MARKS = re.compile(r"[*?\[]")
 _POSITION = re.compile(r"[+-]?\d+")
 _LONGEST_NUMBER = 19  # digits that are read of a name
+
+
+class TableError(ValueError):
+    """One sentence that names the file and the problem, and one that says what to do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +76,9 @@ class NumberedNames(Sequence[str]):
     def find(self, name: object) -> int:
         """Position of a name, or -1."""
         digits = str(name).removeprefix(self.stem)
-        if len(digits) <= _LONGEST_NUMBER and digits.isdecimal():
-            j = int(digits) - self.first
-            if 0 <= j < self.n_numbered and self[j] == name:
-                return j
-        return self._positions.get(name, -1)
+        is_numbered = len(digits) <= _LONGEST_NUMBER and digits.isdecimal()
+        j = int(digits) - self.first if is_numbered else -1
+        return j if 0 <= j < self.n_numbered and self[j] == name else self._positions.get(name, -1)
 
     @cached_property
     def _positions(self) -> dict[object, int]:
@@ -109,24 +109,10 @@ def own_names(names: Iterable[str]) -> NumberedNames:
     return NumberedNames("", 1, 0, tuple(names))
 
 
-def check_names(source: str, names: NumberedNames, what: str = "column") -> None:
-    """Refuse names that occur twice, and empty ones."""
-    numbered = replace(names, others=())
-    counts = Counter(names.others)
-    twice = sorted(name for name, count in counts.items() if count > 1 or (numbered and name in numbered))
-    if twice:
-        raise TableError(
-            f"{source} has {counted(len(twice), f'{what} name')} more than once: {listed(twice)}. "
-            "Give every one a name of its own."
-        )
-    if "" in names:
-        raise TableError(f"{source}: {what} {names.index('') + 1} has no name. Give it one.")
-
-
 # Columns as users name them -----------------------------------------------------------------------------
 
 
-def find_columns(option: str, given: Iterable[str], names: Sequence[str], source: str) -> list[int]:
+def find_columns(option: str, given: Iterable[str], names: NumberedNames, source: str) -> list[int]:
     """Positions of columns, in the order in which they are named, each once.
 
     Parameters
@@ -136,21 +122,19 @@ def find_columns(option: str, given: Iterable[str], names: Sequence[str], source
     given : iterable of str
         Names, positions (1 is the first column, -1 the last) or patterns (``gene*``), separated by commas. What is the
         name of a column is that column, whatever else it could mean.
-    names : sequence of str
+    names : NumberedNames
         Of all columns.
     source : str
         The file, for messages.
     """
-    known = names if isinstance(names, NumberedNames) else own_names(names)
     found: dict[int, None] = {}
     for text in given:
-        parts = [text] if text in known else [part.strip() for part in text.split(",")]
-        for part in parts:
-            found |= dict.fromkeys(_matches(option, part, known, source))
+        for part in [text] if text in names else map(str.strip, text.split(",")):
+            found |= dict.fromkeys(_matches(option, part, names, source))
     return list(found)
 
 
-def find_column(option: str, given: str, names: Sequence[str], source: str) -> int:
+def find_column(option: str, given: str, names: NumberedNames, source: str) -> int:
     """Position of the one column that is named."""
     found = find_columns(option, [given], names, source)
     if len(found) != 1:

@@ -1,7 +1,7 @@
 """Sheets: the columns of a file by name, before anyone has said what they are for, and their values, checked.
 
 A sheet answers the same questions whatever the file: is a column numbers, is it categories, its numbers, its labels,
-and where in the file a cell is. Readers make sheets; :mod:`groupowl.tables.builder` makes tables of them.
+and where in the file a cell is. Readers make sheets; :mod:`groupowl.tables.loader` makes tables of them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numbers
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -20,8 +21,7 @@ import scipy.sparse as sp
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, MemmapDesign
-from .names import NumberedNames, check_names, own_names
-from .table import TableError, rows_of
+from .names import NumberedNames, TableError, own_names
 
 Positions = Sequence[int] | IndexArray
 
@@ -41,8 +41,7 @@ class Sheet:
     source : str
         The file, for messages.
     names : NumberedNames
-        Of the columns, all different.
-    n_rows : int
+        Of the columns; all different, and none of them empty.
     X : ndarray, csr_array, MemmapDesign or None
         Its columns are the first ones of the sheet; None for CSV and Parquet files, which have no matrix.
     columns : mapping of int to pyarrow.ChunkedArray
@@ -55,8 +54,6 @@ class Sheet:
         Columns of numbers that are categories all the same.
     zeros_left_out : bool
         Whether columns of zeros at the end may be missing from the file.
-    names_its_columns : bool
-        Whether the file itself has a name for each column, so that one that is missing moves no other.
     separator : str or None
         What stands between the cells of a text, whose first line has the names.
     is_transposed : bool
@@ -67,17 +64,33 @@ class Sheet:
 
     source: str
     names: NumberedNames
-    n_rows: int
     X: Any = None
     columns: Mapping[int, Any] = field(default_factory=dict)
     index: tuple[str, ...] | None = None
     suggested_targets: tuple[int, ...] = ()
     categorical: frozenset[int] = frozenset()
     zeros_left_out: bool = False
-    names_its_columns: bool = False
     separator: str | None = None
     is_transposed: bool = False
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        what = "feature" if self.is_transposed else "column"
+        numbered = replace(self.names, others=())
+        counts = Counter(self.names.others)
+        twice = sorted(name for name, count in counts.items() if count > 1 or name in numbered)
+        if twice:
+            raise TableError(
+                f"{self.source} has {counted(len(twice), f'{what} name')} more than once: {listed(twice)}. "
+                "Give every one a name of its own."
+            )
+        if "" in counts:
+            raise TableError(f"{self.source}: {what} {self.names.index('') + 1} has no name. Give it one.")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0]) if self.X is not None else len(next(iter(self.columns.values()), ()))
 
     @property
     def auxiliary(self) -> range:
@@ -88,10 +101,6 @@ class Sheet:
     def texts(self) -> frozenset[int]:
         """Columns in which some cell is neither a number nor empty; truth values are numbers."""
         return frozenset(j for j, column in self.columns.items() if not _holds_numbers(column.type))
-
-    def is_number(self, j: int) -> bool:
-        """Whether all cells of a column are numbers or empty."""
-        return j not in self.texts
 
     def is_category(self, j: int) -> bool:
         """Whether a column is text, truth values or declared categories."""
@@ -133,9 +142,13 @@ class Sheet:
         return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
 
     def labels(self, j: int) -> list[Any]:
-        """Cells of a column as they are: text, whole numbers, fractions, truth values; None where a cell is empty."""
+        """Cells of a column: text, whole numbers, fractions, truth values, dates as text; None where one is empty."""
         cells = self.columns[j].to_pylist() if j in self.columns else self.dense([j])[:, 0].tolist()
         return [_plain(cell) for cell in cells]
+
+    def ids(self, column: int | None) -> tuple[str, ...] | None:
+        """Names of the samples: of a column, or of the rows themselves."""
+        return self.index if column is None else tuple(_text(cell) or "" for cell in self.labels(column))
 
     def place(self, i: int, j: int) -> str:
         """Where in the file a cell is, in words."""
@@ -147,19 +160,6 @@ class Sheet:
         number = "" if self.index is not None and self.X is None else f" (column {j + 1})"
         return f"row {i + 1}{below} of column {self.names[j]!r}{number}"
 
-    def removing_gaps(self) -> str | None:
-        """A line of pandas for a file of text, where some samples are left; for pandas a question mark is no gap."""
-        import pyarrow as pa
-
-        if self.separator is None:
-            return None
-        if pa.table({str(j): column for j, column in self.columns.items()}).drop_null().num_rows == 0:
-            return None
-        separator = "" if self.separator == "," else f", sep={self.separator!r}"
-        index, written = ("", ", index=False") if self.index is None else (", index_col=0", "")
-        read = f"pandas.read_csv({self.source!r}{separator}{index}, na_values='?')"
-        return f"{read}.dropna().to_csv('clean.csv'{written})"
-
     def apart_from(self, other: Sheet) -> Sheet:
         """The same sheet with names for unnamed columns (y1, y2, ...) that no column of the other has."""
         names = replace(self.names, stem="y", first=1)
@@ -169,6 +169,9 @@ class Sheet:
 
     def transposed(self) -> Sheet:
         """The same with rows and columns exchanged: the first column names the features, the header the samples."""
+        import pandas
+        import pyarrow as pa
+
         if self.X is not None:
             raise TableError(
                 f"{self.source}: --transpose is for CSV, TSV and Parquet files whose first column names the features. "
@@ -176,31 +179,18 @@ class Sheet:
             )
         if len(self.names) < 2:
             raise TableError(f"{self.source} has one column: --transpose needs feature names and samples beside them.")
-        features = self.index or tuple(_text(cell) for cell in self.labels(0))
-        if "" in features:
-            row = features.index("") + 1
-            raise TableError(f"{self.source}: the first column names the features, but row {row} is empty there.")
-        names = own_names(features)
-        check_names(self.source, names, "feature")
-        samples = range(1 if self.index is None else 0, len(self.names))  # a nameless first column is the index
-        X, texts = self._exchanged(samples)
-        index = self.names[samples.start :]
-        return Sheet(
-            self.source, names, len(X), X=X, columns=texts, index=index, names_its_columns=True, is_transposed=True
-        )
-
-    def _exchanged(self, samples: range) -> tuple[FloatArray, dict[int, Any]]:
-        """Numbers of some columns as rows, and the cells of those rows of the file in which some are text."""
-        if self.texts.isdisjoint(samples):
-            return np.ascontiguousarray(self.matrix(samples).T), {}
-        import pandas
-        import pyarrow as pa
-
-        cells = np.array([self.labels(j) for j in samples], dtype=object)
-        X = np.array([pandas.to_numeric(row, errors="coerce") for row in cells], dtype=np.float64)
-        has_text = np.any(np.isnan(X) & pandas.notna(cells), axis=0)
-        texts = {j: [None if cell is None else _text(cell) for cell in cells[:, j]] for j in np.flatnonzero(has_text)}
-        return X, {int(j): pa.array(column) for j, column in texts.items()}
+        names = self.index or self.ids(0) or ()
+        first = 1 if self.index is None else 0  # a nameless first column is the index
+        cells = [
+            self.columns[j].cast("string") if j in self.texts else self.columns[j]
+            for j in range(first, len(self.names))
+        ]
+        X = np.array([pandas.to_numeric(row.to_pandas(), errors="coerce") for row in cells], dtype=np.float64)
+        has_text = np.any(np.isnan(X) & [~row.is_null(nan_is_null=True).to_numpy() for row in cells], axis=0)
+        texts = {
+            j: pa.array([_text(_plain(row[j].as_py())) for row in cells]) for j in np.flatnonzero(has_text).tolist()
+        }
+        return Sheet(self.source, own_names(names), X, texts, index=self.names[first:], is_transposed=True)
 
     # Values as a fit needs them -------------------------------------------------------------------------
 
@@ -221,11 +211,10 @@ class Sheet:
             raise TableError(self._texts_among_features(texts, can_drop))
         X = self.matrix(features)
         if rows is not None and not np.array_equal(rows, np.arange(self.n_rows)):
-            X = rows_of(X, rows)
+            X = X.rows(rows) if isinstance(X, Design) else X[rows]
         if not isinstance(X, Design):  # a matrix on disk is checked in the first pass over it
             drop = ", or leave columns out with --drop" if can_drop else ""
-            self.check_complete(features, X, "feature", f"Fill them in, remove those samples{drop}.")
-            self._check_sizes(features, X)
+            self.check_values(features, X, "feature", f"Fill them in, remove those samples{drop}.")
         return X
 
     def _texts_among_features(self, texts: list[int], can_drop: bool) -> str:
@@ -239,10 +228,6 @@ class Sheet:
             option = f"--id-column {shlex.quote(self.names[texts[0]])}"
             remedy = f"If it names the samples, use {option}; if not, encode it as a number{drop}."
         return self.no_number(texts[0], "feature", remedy, more)
-
-    def ids(self, column: int | None) -> tuple[str, ...] | None:
-        """Names of the samples: of a column, or of the rows themselves."""
-        return self.index if column is None else tuple(_text(cell) for cell in self.labels(column))
 
     def class_labels(self, targets: Sequence[int], rows: Any = slice(None)) -> Any:
         """One label per sample, all of one kind."""
@@ -276,10 +261,10 @@ class Sheet:
 
     def weights(self, option: str, j: int) -> FloatArray:
         """The weight of each sample: a number, not negative, and not zero for all."""
-        if not self.is_number(j):
+        if j in self.texts:
             raise TableError(self.no_number(j, "weight", "Weights are numbers."))
         weights = self.dense([j])
-        self.check_complete([j], weights, "weight", "Every sample needs a weight; 0 leaves it out.")
+        self.check_values([j], weights, "weight", "Every sample needs a weight; 0 leaves it out.")
         if weights.min() < 0.0:
             i = int(np.argmin(weights))
             raise TableError(
@@ -300,36 +285,39 @@ class Sheet:
         shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
         return f"{self.source}: {what} with {shown!r} in {self.place(i, j)}, which is no number{more}.{hint} {remedy}"
 
-    def _check_sizes(self, columns: Positions, X: Any) -> None:
-        """Refuse a column whose sum of squares is more than a double holds."""
-        is_sparse = sp.issparse(X)
-        cells = X.data if is_sparse else X
-        largest = max(-float(cells.min(initial=0.0)), float(cells.max(initial=0.0)))
-        if largest < _LARGEST / np.sqrt(X.shape[0]):
-            return
-        sizes = abs(X).max(axis=0)
-        name = self.names[columns[int(np.argmax(sizes.toarray() if is_sparse else sizes))]]
-        raise TableError(
-            f"{self.source}: column {name!r} has values as large as {largest:.3g}, the squares of which overflow. "
-            "Measure it in larger units."
-        )
-
-    def check_complete(self, columns: Positions, values: Any, what: str, remedy: str) -> None:
-        """Refuse empty and infinite cells, with their number and their columns."""
+    def check_values(self, columns: Positions, values: Any, what: str, remedy: str) -> None:
+        """Refuse empty and infinite cells, and features whose sum of squares is more than a double holds."""
         is_sparse = sp.issparse(values)
         cells = values.data if is_sparse else values
-        extremes = cells.min(initial=0.0), cells.max(initial=0.0)
-        if np.isfinite(extremes).all():
+        largest = float(max(-cells.min(initial=0.0), cells.max(initial=0.0)))
+        bound = _LARGEST / np.sqrt(values.shape[0]) if what == "feature" else np.inf
+        if largest < bound:
             return
-        kind, is_bad = ("missing", np.isnan) if np.isnan(extremes).any() else ("infinite", np.isinf)
-        bad = is_bad(cells)
+        kinds = {"missing": np.isnan(cells), "infinite": np.isinf(cells), "large": abs(cells) == largest}
+        kind, bad = next((kind, bad) for kind, bad in kinds.items() if bad.any())
         counts = np.bincount(values.indices[bad] if is_sparse else np.nonzero(bad)[1], minlength=values.shape[1])
-        found = np.flatnonzero(counts)
-        shown = listed([f"{self.names[columns[k]]!r} ({counts[k]})" for k in found.tolist()], quoted=False)
-        line = self.removing_gaps() if kind == "missing" else None
-        example = "" if line is None else f" In Python, {line} removes the samples."
+        found = np.flatnonzero(counts).tolist()
+        if kind == "large":
+            raise TableError(
+                f"{self.source}: column {self.names[columns[found[0]]]!r} has values as large as {largest:.3g}, the "
+                "squares of which overflow. Measure it in larger units."
+            )
+        shown = listed([f"{self.names[columns[k]]!r} ({counts[k]})" for k in found], quoted=False)
         where = f"{counted(int(counts.sum()), f'{kind} value')} in {counted(len(found), f'{what} column')}"
+        example = self._removal_of_gaps() if kind == "missing" else ""
         raise TableError(f"{self.source} has {where}: {shown}. {remedy}{example}")
+
+    def _removal_of_gaps(self) -> str:
+        """A line of pandas for a file of text, where some samples are left; for pandas a question mark is no gap."""
+        import pyarrow as pa
+
+        columns = {str(j): column for j, column in self.columns.items()}
+        if self.separator is None or pa.table(columns).drop_null().num_rows == 0:
+            return ""
+        separator = "" if self.separator == "," else f", sep={self.separator!r}"
+        index, written = ("", ", index=False") if self.index is None else (", index_col=0", "")
+        read = f"pandas.read_csv({self.source!r}{separator}{index}, na_values='?')"
+        return f" In Python, {read}.dropna().to_csv('clean.csv'{written}) removes the samples."
 
 
 @cache
@@ -350,9 +338,9 @@ def _plain(cell: Any) -> Any:
     return cell if isinstance(cell, str | bool | int | None) else str(cell)
 
 
-def _text(cell: Any) -> str:
-    """A cell as text; nothing for an empty one."""
-    return "" if cell is None else str(cell).strip()
+def _text(cell: Any) -> str | None:
+    """A cell as text; None for an empty one."""
+    return None if cell is None else str(cell).strip()
 
 
 def _usual_spelling(cell: str) -> str:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
+from .names import TableError
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 TASKS = ("auto", REGRESSION, CLASSIFICATION)
-
-
-class TableError(ValueError):
-    """One sentence that names the file and the problem, and one that says what to do."""
 
 
 class MissingTargetsError(TableError):
@@ -57,6 +54,31 @@ class Roles:
             return None, None
         left, _, right = self.id_column.partition("=")
         return left, right or left
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read, whatever their names.
+
+    Attributes
+    ----------
+    roles : Roles
+        What columns are for.
+    format : str or None
+        Name of a format, whatever the suffix.
+    transpose : bool
+        Whether rows of the file are features.
+    targets_from : str or None
+        Path of the file with the targets, if it is another one.
+    first_index : int or None
+        Number of the first column in a LIBSVM file.
+    """
+
+    roles: Roles = field(default_factory=Roles)
+    format: str | None = None
+    transpose: bool = False
+    targets_from: str | None = None
+    first_index: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,15 +174,6 @@ class Table:
         return np.unique(self.y).tolist() if self.is_classification else []
 
     @property
-    def frame(self) -> Any:
-        """X with names, as estimators take it; a sparse X has none."""
-        if not isinstance(self.X, np.ndarray):
-            return self.X
-        import pandas
-
-        return pandas.DataFrame(self.X, columns=list(self.feature_names), copy=False)
-
-    @property
     def target_frame(self) -> Any:
         """Targets with names, or labels."""
         if self.is_classification:
@@ -173,7 +186,7 @@ class Table:
         """Some of the samples."""
         return replace(
             self,
-            X=rows_of(self.X, chosen),
+            X=self.X.rows(chosen) if isinstance(self.X, Design) else self.X[chosen],
             y=self.y[chosen],
             ids=None if self.ids is None else tuple(self.ids[i] for i in chosen),
             groups=None if self.groups is None else self.groups[chosen],
@@ -181,6 +194,24 @@ class Table:
         )
 
 
-def rows_of(X: Any, rows: IndexArray) -> Any:
-    """Some samples of a matrix or a design."""
-    return X.rows(rows) if isinstance(X, Design) else X[rows]
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features of new samples, in the order of a model.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array
+    ids : tuple of str or None
+    extra : sequence of str
+        Columns of the file that the model does not know.
+    id_name : str or None
+        Name of the column with the ids; None where the rows themselves have names, or none.
+    absent : sequence of str
+        Features that are not needed and not in the file; zeros stand in for them.
+    """
+
+    X: Any
+    ids: tuple[str, ...] | None
+    extra: Sequence[str]
+    id_name: str | None = None
+    absent: Sequence[str] = ()
