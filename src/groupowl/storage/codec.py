@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -77,140 +77,97 @@ def public_fields(record: Any) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
-class Encoder:
-    """Makes trees, and collects arrays by name.
+def encode(value: Any, arrays: dict[str, Any], what: str, place: str = "") -> Any:
+    """The tree of a value.
 
     Parameters
     ----------
+    value : object
+    arrays : dict
+        Where its arrays are put, by name.
     what : str
         What is being saved, for messages.
+    place : str
+        Where in the whole the value stands.
     """
 
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.arrays: dict[str, Any] = {}
+    def encode_items(items: Iterable[Any]) -> list[Any]:
+        return [encode(item, arrays, what, f"{place}[{i}]") for i, item in enumerate(items)]
 
-    def encode(self, value: Any, place: str = "") -> Any:
-        """The tree of a value; ``place`` is where in the whole it stands."""
-        kind = type(value)
-        if value is None or kind in (bool, int, str):
-            return value
-        if kind is float:
-            return value if math.isfinite(value) else {_TAG: "float", "value": repr(value)}
-        if kind is list:
-            return self._encode_items(value, place)
-        if kind is tuple:
-            return {_TAG: "tuple", "items": self._encode_items(value, place)}
-        if kind is dict:
-            return self._encode_dict(value, place)
-        if isinstance(value, np.ndarray | np.generic):
-            return self._encode_array(value, place)
-        return self._encode_object(value, place)
+    def encode_named(items: dict[str, Any]) -> dict[str, Any]:
+        return {name: encode(item, arrays, what, f"{place}.{name}" if place else name) for name, item in items.items()}
 
-    def _encode_items(self, values: Sequence[Any], place: str) -> list[Any]:
-        return [self.encode(item, f"{place}[{i}]") for i, item in enumerate(values)]
-
-    def _encode_named(self, values: dict[str, Any], place: str) -> dict[str, Any]:
-        return {name: self.encode(item, f"{place}.{name}" if place else name) for name, item in values.items()}
-
-    def _encode_dict(self, value: dict[Any, Any], place: str) -> Any:
-        if all(type(key) is str for key in value) and _TAG not in value:
-            return self._encode_named(value, place)
-        pairs = [[self.encode(key, place), self.encode(item, f"{place}[{key!r}]")] for key, item in value.items()]
-        return {_TAG: "dict", "pairs": pairs}
-
-    def _encode_array(self, value: Any, place: str) -> Any:
-        array = np.asarray(value)
-        if array.dtype.kind == "O":
-            items = self._encode_items(array.ravel().tolist(), place)
-            return {_TAG: "objects", "shape": list(array.shape), "items": items}
-        if array.dtype.kind not in _PLAIN_KINDS:
-            raise self._refusal(value, place)
-        name = f"array_{len(self.arrays)}"
-        self.arrays[name] = array
-        return {_TAG: "scalar" if isinstance(value, np.generic) else "array", "name": name}
-
-    def _encode_object(self, value: Any, place: str) -> Any:
-        name = type(value).__name__
-        if belongs_to(value, ESTIMATORS):
-            params = self._encode_named(value.get_params(deep=False), place)
-            fitted = self._encode_named(fitted_attributes(value), place)
-            return {_TAG: "estimator", "class": name, "params": params, "fitted": fitted}
-        if belongs_to(value, RECORDS):
-            return {_TAG: "record", "class": name, "fields": self._encode_named(public_fields(value), place)}
-        if belongs_to(value, SPLITTERS):
-            known = vars(value) | vars(value).get("cvargs", {})  # where a repeated splitter keeps some arguments
-            args = {name: known[name] for name in inspect.signature(type(value)).parameters if name in known}
-            return {_TAG: "splitter", "class": name, "args": self._encode_named(args, place)}
-        raise self._refusal(value, place)
-
-    def _refusal(self, value: Any, place: str) -> TypeError:
-        argument = place.partition("[")[0].partition(".")[0]
-        shown = f"the {type(value).__name__} {getattr(value, '__name__', '')}".rstrip()
-        return TypeError(f"{self.what} cannot be saved: {place} is {shown}. {_REMEDIES.get(argument, _OTHER_REMEDY)}")
-
-
-class Decoder:
-    """Makes objects from trees.
-
-    Parameters
-    ----------
-    arrays : dict
-        Arrays by name.
-    """
-
-    def __init__(self, arrays: dict[str, Any]) -> None:
-        self.arrays = arrays
-        self._makers: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "float": lambda node: _SPECIAL[node["value"]],
-            "tuple": lambda node: tuple(self._decode(node["items"])),
-            "dict": lambda node: {self._decode(key): self._decode(item) for key, item in node["pairs"]},
-            "array": self._take_array,
-            "scalar": lambda node: self._take_array(node)[()],
-            "objects": self._decode_objects,
-            "estimator": self._decode_estimator,
-            "record": lambda node: RECORDS[node["class"]](**self._decode(node["fields"])),
-            "splitter": lambda node: SPLITTERS[node["class"]](**self._decode(node["args"])),
-        }
-
-    def decode(self, node: Any) -> Any:
-        """The value of a whole tree; one that is damaged raises almost anything."""
-        self._unused = dict(self.arrays)  # each array has one place in the tree
-        value = self._decode(node)
-        if self._unused:
-            raise Damage(f"it has the array {min(self._unused)!r}, which nothing in it names")
+    kind, name = type(value), type(value).__name__
+    if value is None or kind in (bool, int, str):
         return value
+    if kind is float:
+        return value if math.isfinite(value) else {_TAG: "float", "value": repr(value)}
+    if kind is list:
+        return encode_items(value)
+    if kind is tuple:
+        return {_TAG: "tuple", "items": encode_items(value)}
+    if kind is dict:
+        if all(type(key) is str for key in value) and _TAG not in value:
+            return encode_named(value)
+        keys, items = encode_items(value), [encode(value[key], arrays, what, f"{place}[{key!r}]") for key in value]
+        return {_TAG: "dict", "pairs": [list(pair) for pair in zip(keys, items, strict=True)]}
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _PLAIN_KINDS + "O":
+        if value.dtype.kind == "O":
+            return {_TAG: "objects", "shape": list(value.shape), "items": encode_items(np.ravel(value).tolist())}
+        key = f"array_{len(arrays)}"
+        arrays[key] = np.asarray(value)
+        return {_TAG: "scalar" if isinstance(value, np.generic) else "array", "name": key}
+    if belongs_to(value, ESTIMATORS):
+        params, fitted = encode_named(value.get_params(deep=False)), encode_named(fitted_attributes(value))
+        return {_TAG: "estimator", "class": name, "params": params, "fitted": fitted}
+    if belongs_to(value, RECORDS):
+        return {_TAG: "record", "class": name, "fields": encode_named(public_fields(value))}
+    if belongs_to(value, SPLITTERS):
+        known = vars(value) | vars(value).get("cvargs", {})  # where a repeated splitter keeps some arguments
+        args = {name: known[name] for name in inspect.signature(kind).parameters if name in known}
+        return {_TAG: "splitter", "class": name, "args": encode_named(args)}
+    argument = place.partition("[")[0].partition(".")[0]
+    shown = f"the {name} {getattr(value, '__name__', '')}".rstrip()
+    raise TypeError(f"{what} cannot be saved: {place} is {shown}. {_REMEDIES.get(argument, _OTHER_REMEDY)}")
 
-    def _decode(self, node: Any) -> Any:
-        if isinstance(node, list):
-            return [self._decode(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        if _TAG in node:
-            return self._makers[node[_TAG]](node)
-        return {name: self._decode(item) for name, item in node.items()}
 
-    def _take_array(self, node: dict[str, Any]) -> Any:
-        name = node["name"]
-        if name not in self._unused:
+def decode(node: Any, arrays: dict[str, Any]) -> Any:
+    """The value of a tree, for which its arrays are taken out of those given; a damaged one raises almost anything."""
+    if isinstance(node, list):
+        return [decode(item, arrays) for item in node]
+    if not isinstance(node, dict):
+        return node
+    parts = {name: decode(item, arrays) for name, item in node.items()}
+    if _TAG not in parts:
+        return parts
+    kind = parts[_TAG]
+    if kind == "float":
+        return _SPECIAL[parts["value"]]
+    if kind == "tuple":
+        return tuple(parts["items"])
+    if kind == "dict":
+        return dict(parts["pairs"])
+    if kind == "objects":
+        array = np.empty(len(parts["items"]), dtype=object)
+        array[:] = parts["items"]
+        return array.reshape(parts["shape"])
+    if kind in ("array", "scalar"):
+        name = parts["name"]
+        if name not in arrays:
             raise Damage(f"its array {name!r} is missing")
-        array = self._unused.pop(name)
-        if array.dtype.kind not in _PLAIN_KINDS:
-            raise Damage(f"its array {name!r} has the dtype {array.dtype}, which is never saved")
-        if node[_TAG] == "scalar" and array.ndim:
-            raise Damage(f"its number {name!r} is an array of shape {array.shape}")
-        return array
-
-    def _decode_objects(self, node: dict[str, Any]) -> Any:
-        array = np.empty(len(node["items"]), dtype=object)
-        array[:] = self._decode(node["items"])
-        return array.reshape(node["shape"])
-
-    def _decode_estimator(self, node: dict[str, Any]) -> Any:
-        estimator = ESTIMATORS[node["class"]](**self._decode(node["params"]))
-        fitted = self._decode(node["fitted"])
-        for name in fitted:
-            if not is_fitted_name(name) or hasattr(type(estimator), name):
-                raise Damage(f"{node['class']}.{name} is nothing that a fit leaves behind")
-        vars(estimator).update(fitted)
-        return estimator
+        array = arrays.pop(name)
+        if array.dtype.kind not in _PLAIN_KINDS or (kind == "scalar" and array.ndim):
+            shown = f"shape {array.shape} and the dtype {array.dtype}"
+            raise Damage(f"its {kind} {name!r} has the {shown}, which is never saved")
+        return array if kind == "array" else array[()]
+    if kind in ("record", "splitter"):
+        classes, key = (RECORDS, "fields") if kind == "record" else (SPLITTERS, "args")
+        return classes[parts["class"]](**parts[key])
+    if kind != "estimator":
+        raise Damage(f"it has a {kind!r}, which is never saved")
+    estimator = ESTIMATORS[parts["class"]](**parts["params"])
+    for name in parts["fitted"]:
+        if not is_fitted_name(name) or hasattr(type(estimator), name):
+            raise Damage(f"{parts['class']}.{name} is nothing that a fit leaves behind")
+    vars(estimator).update(parts["fitted"])
+    return estimator

@@ -32,7 +32,6 @@ _ESTIMATOR = {
     "names d": "feature_names_in_?",
     "names t": "target_names_?",
 }
-_CLASSIFIER = {"labels q": "classes_"}
 _SEARCH = {
     "number": "eps",
     "number n": "alphas_",
@@ -116,8 +115,7 @@ _KINDS: dict[str, tuple[str, Any, str]] = {
     "names": ("OU", lambda values, sizes: all(isinstance(name, str) for name in values.tolist()), "names"),
     "labels": ("OUSbiufMm", _are_labels, "different labels, none of them missing"),
 }
-# The same for a single value.
-_SINGLE = {"number": "a finite number", "real": "a number", "count": "a count", "index": "the number of a feature"}
+_KINDS["="] = _KINDS["count"]
 
 
 def check_object(obj: Any, outside: dict[str, int], place: str) -> None:
@@ -136,25 +134,20 @@ def check_object(obj: Any, outside: dict[str, int], place: str) -> None:
     if belongs_to(obj, ESTIMATORS):
         _check_estimator(obj, sizes, place)
     else:
-        _check_record(obj, sizes, place)
+        table, values = _RECORDS[type(obj).__name__], obj if isinstance(obj, dict) else public_fields(obj)
+        known = re.findall(r"\w+", " ".join(table.values()))
+        if unknown := [name for name in values if name not in known]:
+            raise Damage(f"{place} has {unknown[0]!r}, which nothing reads")
+        _check_fields(table, values, sizes, place)
+        alphas = [point.alpha for point in values.get("points", ())]
+        if alphas != sorted(alphas, reverse=True):
+            raise Damage(f"{place}.points have alphas that do not decrease")
     if sizes.get("h") == 0:
         raise Damage(f"{place} has no rows")
     if "p" in sizes and sizes["p"] + sizes["u"] != sizes["d"]:
         weights = f"{sizes['p']} weights and {sizes['u']} unpenalized features"
         raise Damage(f"{place} has {weights}, together not its {sizes['d']} features")
     outside |= {letter: size for letter, size in sizes.items() if letter not in _OWN}
-
-
-def _check_record(record: Any, sizes: dict[str, int], place: str) -> None:
-    table = _RECORDS[type(record).__name__]
-    values = record if isinstance(record, dict) else public_fields(record)
-    known = re.findall(r"\w+", " ".join(table.values()))
-    if isinstance(record, dict) and (unknown := [name for name in record if name not in known]):
-        raise Damage(f"{place} has {unknown[0]!r}, which nothing reads")
-    _check_fields(table, values, sizes, place)
-    alphas = [point.alpha for point in values.get("points", ())]
-    if alphas != sorted(alphas, reverse=True):
-        raise Damage(f"{place}.points have alphas that do not decrease")
 
 
 def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
@@ -171,7 +164,7 @@ def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
     params = estimator.get_params(deep=False)
     _check_fields(_ESTIMATOR, fitted, sizes, place)
     if hasattr(type(estimator), "predict_proba"):
-        _check_fields(_CLASSIFIER, fitted, sizes, place)
+        _check_fields({"labels q": "classes_"}, fitted, sizes, place)
     if "alphas" in params:
         _check_fields(_SEARCH, params | fitted, sizes, place)
     tasks = sizes["q"] if sizes["q"] != 2 or "classes_" not in fitted else 1  # two classes share a row
@@ -189,47 +182,32 @@ def _check_fields(table: Mapping[str, str], values: Mapping[str, Any], sizes: di
 
 
 def _check_value(spec: str, value: Any, sizes: dict[str, int], place: str) -> None:
+    """Check a list of objects, an object, an array, or a single value, which no letters follow."""
     kind, *letters = spec.split()
     if kind.endswith("*"):
         if not isinstance(value, list | tuple) or not value:
-            raise Damage(f"{place} is {_shown(value)}, not a list")
+            raise Damage(f"{place} must be a list, got {_shown(value)}")
         for i, item in enumerate(value):
             _check_value(kind[:-1], item, sizes, f"{place}[{i}]")
-    elif kind in _RECORDS:
+        return
+    if kind in _RECORDS:
         if type(value).__name__ != kind:
-            raise Damage(f"{place} is {_shown(value)}, not a {kind}")
+            raise Damage(f"{place} must be a {kind}, got {_shown(value)}")
         check_object(value, sizes, place)
-    elif kind == "=":
-        _check_entries("count", [], value, sizes, place)
-        _bind(letters[0], int(value), sizes, place)
-    else:
-        _check_entries(kind, letters, value, sizes, place)
-
-
-def _check_entries(kind: str, letters: list[str], value: Any, sizes: dict[str, int], place: str) -> None:
-    """Check an array, or a single value where there are no letters."""
+        return
     dtypes, is_good, words = _KINDS[kind]
-    wrong = f"{place} is {_shown(value)}, not {_SINGLE.get(kind, words)}"
-    if letters:
-        wrong = f"{place} must hold {words} in {len(letters)} dimensions, got {_shown(value)}"
-    if not isinstance(value, np.ndarray if letters else _SCALARS) or np.ndim(value) != len(letters):
-        raise Damage(wrong)
-    for letter, size in zip(letters, np.shape(value), strict=True):
-        _bind(letter, size, sizes, f"{place} of shape {np.shape(value)}")
-    values = np.asarray(value)
-    if not letters and values.dtype.kind in "iu" and dtypes == "f":  # a number of Python without a fraction
+    dimensions = len(letters) if kind != "=" else 0
+    values = np.asarray(value) if isinstance(value, np.ndarray if dimensions else _SCALARS) else np.array(None)
+    if dimensions == 0 and values.dtype.kind in "iu" and dtypes == "f":  # a number of Python without a fraction
         values = values.astype(float)
-    if values.dtype.kind not in dtypes or not is_good(values, sizes):
-        raise Damage(wrong)
-
-
-def _bind(letter: str, size: int, sizes: dict[str, int], place: str) -> None:
-    if sizes.setdefault(letter, size) != size:
-        raise Damage(f"{place} has {size} {_MEANINGS.get(letter, 'entries')}, other parts have {sizes[letter]}")
+    if values.ndim != dimensions or values.dtype.kind not in dtypes or not is_good(values, sizes):
+        raise Damage(f"{place} must hold {words} in {dimensions} dimensions, got {_shown(value)}")
+    for letter, size in zip(letters, (int(value),) if kind == "=" else values.shape, strict=True):
+        if sizes.setdefault(letter, size) != size:
+            where = f"{place} of shape {values.shape}" if dimensions else place
+            raise Damage(f"{where} has {size} {_MEANINGS.get(letter, 'entries')}, other parts have {sizes[letter]}")
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape} and dtype {value.dtype}"
-    text = repr(value)
-    return f"{text[:40]}..." if len(text) > 43 else text
+    is_array = isinstance(value, np.ndarray)
+    return f"an array of shape {value.shape} and dtype {value.dtype}" if is_array else repr(value)[:80]
