@@ -4,7 +4,7 @@ A reader makes a :class:`~groupowl.tables.sheet.Sheet` of a file, columns by nam
 for; :func:`load_table` makes a :class:`Table`, or raises a :class:`TableError` that says where the file is wrong.
 """
 
-from .loader import load_features, load_table, make_table
+from .loader import load_features, load_table
 from .names import TableError
 from .readers import FORMATS, read_sheet
 from .table import TASKS, Features, MissingTargetsError, Reading, Roles, Table
@@ -20,6 +20,5 @@ __all__ = [
     "TableError",
     "load_features",
     "load_table",
-    "make_table",
     "read_sheet",
 ]

@@ -72,15 +72,12 @@ def read_arff(path: Path, **unused: Any) -> Sheet:
         if not attribute.holds_numbers:
             codes = pa.array(values[:, [j]].toarray()[:, 0], pa.int32(), from_pandas=True)
             columns[j] = pa.DictionaryArray.from_arrays(codes, pa.array(attribute.codes, pa.string()))
-    positions = tuple(range(len(attributes)))
-    return Sheet(
-        str(path),
-        own_names(attribute.name for attribute in attributes),
-        X=values if is_sparse else values.toarray(),
-        columns=columns,
-        suggested_targets=positions[:n_labels] if n_labels >= 0 else positions[n_labels:],
-        categorical=frozenset(j for j, attribute in enumerate(attributes) if attribute.is_nominal),
-    )
+    names = own_names(attribute.name for attribute in attributes)
+    positions = tuple(range(len(names)))
+    targets = positions[:n_labels] if n_labels >= 0 else positions[n_labels:]
+    categorical = frozenset(j for j in positions if attributes[j].is_nominal)
+    X = values if is_sparse else values.toarray()
+    return Sheet(str(path), names, X, columns, suggested_targets=targets, categorical=categorical)
 
 
 def arff_lines(file: io.TextIOBase) -> Lines:

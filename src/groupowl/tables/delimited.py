@@ -29,8 +29,7 @@ EMPTY_CELLS = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null"
 
 _FIRST_BYTES = 1 << 16
 _SAMPLED_ROWS = 20
-_LARGEST_BLOCK = 1 << 30
-_UNPACKED_BLOCK = 1 << 28  # of a compressed file, whose size is not known
+_BLOCK_BYTES = 1 << 28  # blocks of a few rows cost more than their cells
 _LONGEST_FIELD = 1 << 27
 _UNCLOSED = "unexpected end of data"  # what the csv module says of a quotation mark without its partner
 _FRACTION = re.compile(r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*")
@@ -94,6 +93,7 @@ def read_delimited(
         Columns that are text whatever they look like: ids such as 007.
     """
     import pyarrow as pa
+    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
     _check_beginning(path)
     try:
@@ -101,23 +101,23 @@ def read_delimited(
     except UnicodeDecodeError as error:
         raise TableError(_problem(path)) from error
     if numbers := [name for name in names if _FRACTION.fullmatch(name)]:  # whole ones are names of nameless frames
-        raise TableError(
-            f"{path}: the first line should hold column names, but {numbers[0]!r} is a number. "
-            "Put a line with names above the data."
-        )
+        what = f"the first line should hold column names, but {numbers[0]!r} is a number"
+        raise TableError(f"{path}: {what}. Put a line with names above the data.")
     first = 1 if names[0] == "" else 0  # a nameless first column names the rows
     wanted = {j for j, name in enumerate(names) if name in text_columns}
     wanted |= {j for j in range(len(names)) if str(j + 1) in text_columns and str(j + 1) not in names}
     texts = {str(j): pa.string() for j in (*wanted, *range(first))}
+    numbered = [str(j) for j in range(len(names))]
+    read = ReadOptions(column_names=numbered, skip_rows=n_lines, block_size=_BLOCK_BYTES)
+    parse = ParseOptions(delimiter=separator, newlines_in_values=True)
+    convert = ConvertOptions(null_values=EMPTY_CELLS, strings_can_be_null=True, quoted_strings_can_be_null=False)
+    table = None
     for types in (dict.fromkeys(fractions, pa.float64()) | texts, texts):
-        with suppress(pa.ArrowInvalid):  # a column of fractions may have text further down
-            table = _read_arrow(path, separator, len(names), n_lines, types)
+        convert.column_types = types
+        with suppress(pa.ArrowInvalid), open_bytes(path) as file:  # a column of fractions may have text further down
+            table = read_csv(file, read, parse, convert)
             break
-    else:
-        raise TableError(_problem(path, separator, len(names)))
-    if table.num_rows == 0 and any("\n" in name for name in names):
-        raise TableError(f"{path}: a quotation mark in its first line is never closed. Close it, or remove it.")
-    if table.num_rows == 0 or any(pa.types.is_binary(kind) for kind in set(table.schema.types)):
+    if table is None or table.num_rows == 0 or any(map(pa.types.is_binary, set(table.schema.types))):
         raise TableError(_problem(path, separator, len(names)))
     index = tuple(cell or "" for cell in table.column(0).to_pylist()) if first else None
     columns = dict(enumerate(table.columns[first:]))
@@ -163,29 +163,6 @@ def _first_rows(path: Path, delimiter: str | None) -> tuple[str, list[str], int,
     return separator, names, n_lines, [str(j) for j in sorted(fractions)]
 
 
-def _read_arrow(path: Path, separator: str, n_columns: int, n_lines: int, types: dict[str, Any]) -> Any:
-    """The cells below the header; columns are named by their numbers from 0."""
-    from pyarrow import csv as arrow_csv
-
-    is_compressed = path.suffix.lower() in COMPRESSIONS
-    # Blocks of a few rows cost more than their cells.
-    block = _UNPACKED_BLOCK if is_compressed else min(path.stat().st_size + 1, _LARGEST_BLOCK)
-    with open_bytes(path) as file:
-        return arrow_csv.read_csv(
-            file if is_compressed else str(path),
-            read_options=arrow_csv.ReadOptions(
-                column_names=[str(j) for j in range(n_columns)], skip_rows=n_lines, block_size=block
-            ),
-            parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=types,
-                null_values=list(EMPTY_CELLS),
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-
-
 def _problem(path: Path, separator: str = ",", n_columns: int = 0) -> str:
     """Why a file could not be read: a byte that is not UTF-8, or its first row with too few or too many cells."""
     with open_bytes(path) as binary:  # decoders read ahead, and do not know the line
@@ -195,12 +172,10 @@ def _problem(path: Path, separator: str = ",", n_columns: int = 0) -> str:
             except UnicodeDecodeError as error:
                 byte = line[error.start]
                 return f"{path} is not UTF-8 text: byte 0x{byte:02x} in line {number}. Save it as UTF-8."
-    number = 0
+    number = -1
     try:
         with open_text(path) as file:
-            rows = filter(None, _rows(file, separator, strict=True))
-            next(rows)
-            for number, row in enumerate(rows, start=1):
+            for number, row in enumerate(filter(None, _rows(file, separator, strict=True))):
                 if len(row) != n_columns:
                     reason = "The file may be cut off, or a cell holds a separator without quotation marks."
                     if number == n_columns == 1:
@@ -209,7 +184,8 @@ def _problem(path: Path, separator: str = ",", n_columns: int = 0) -> str:
                     return f"{path}: row {number} below the header has {found}. {reason}"
     except csv.Error as error:
         what = "has a quotation mark that is never closed" if _UNCLOSED in str(error) else f"cannot be read ({error})"
-        return f"{path}: row {number + 1} below the header {what}. Check its quotation marks."
+        where = "its first line" if number < 0 else f"row {number + 1} below the header"
+        return f"{path}: {where} {what}. Check its quotation marks."
     if number == 0:
         return f"{path} has no rows below its header. Give a file with samples."
     return f"{path} cannot be read as text with cells separated by {separator!r}. Check quotation marks and the format."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,32 +29,14 @@ _COUNTED = re.compile(r"(\D*)\d+")
 
 
 def load_table(path: str | Path, reading: Reading) -> Table:
-    """Read the file of the features, and that of the targets if there is one, and check everything."""
-    sheet = _read(path, reading)
-    other = None
-    if reading.targets_from is not None:
-        other = read_sheet(reading.targets_from, text_columns=reading.roles.id_columns[1:])
-    return make_table(sheet, reading.roles, other)
-
-
-def _read(path: str | Path, reading: Reading) -> Sheet:
-    ids = reading.roles.id_columns[:1]
-    return read_sheet(
-        path, format=reading.format, transpose=reading.transpose, text_columns=ids, first_index=reading.first_index
-    )
-
-
-def make_table(sheet: Sheet, roles: Roles, targets_sheet: Sheet | None = None) -> Table:
-    """The table of a sheet, or of two that are joined.
+    """Read the file of the features, and that of the targets if there is one, and check everything.
 
     Parameters
     ----------
-    sheet : Sheet
-        Features, and whatever is not in the other sheet.
-    roles : Roles
-        What columns are for. Groups and sample weights may be in either sheet.
-    targets_sheet : Sheet, default=None
-        Targets in a file of their own.
+    path : str or Path
+        The file of the features, and of whatever is not in the other one.
+    reading : Reading
+        What columns are for. Groups and sample weights may be in either file.
 
     Returns
     -------
@@ -64,21 +47,25 @@ def make_table(sheet: Sheet, roles: Roles, targets_sheet: Sheet | None = None) -
     TableError
         If a column is not there, has the wrong kind of cells, or misses some; if ids do not match.
     """
-    columns = _Columns(sheet, roles, targets_sheet)
+    sheet, other = _read(path, reading), None
+    if reading.targets_from is not None:
+        other = read_sheet(reading.targets_from, text_columns=reading.roles.id_columns[1:]).apart_from(sheet)
+    columns = _Columns(sheet, reading.roles, other)
     match, where = None, sheet.source
-    if columns.other is not None:
-        match, where = _match(columns), f"{sheet.source} joined with {columns.other.source}"
+    if other is not None:
+        match, where = _match(columns), f"{sheet.source} joined with {other.source}"
         _check_copies(columns, match)
     X = sheet.numbers(columns.features, can_drop=True, rows=None if match is None else match.left)
     if X.shape[0] < 2:
         raise TableError(f"{where} has one sample only. A fit needs at least two.")
     task, y = _targets(columns, slice(None) if match is None else match.right)
-    beside = {}
-    for option, (home, j) in columns.beside.items():
-        values = home.groups(option, j) if option == "--groups" else home.weights(option, j)
-        if match is not None:
-            values = values[match.left if home is sheet else match.right]
-        beside[option] = values
+    values: dict[str, Any] = {}
+    for option, check in (("--groups", Sheet.groups), ("--sample-weight", Sheet.weights)):
+        if option in columns.used:
+            home, j = columns.used[option]
+            values[option] = check(home, option, j)
+            if match is not None:
+                values[option] = values[option][match.left if home is sheet else match.right]
     ids = sheet.ids(columns.id)
     return Table(
         source=sheet.source,
@@ -88,13 +75,20 @@ def make_table(sheet: Sheet, roles: Roles, targets_sheet: Sheet | None = None) -
         target_names=columns.target_names,
         task=task,
         ids=ids if ids is None or match is None else tuple(ids[i] for i in match.left),
-        groups=beside.get("--groups"),
-        sample_weight=beside.get("--sample-weight"),
+        groups=values.get("--groups"),
+        sample_weight=values.get("--sample-weight"),
         unpenalized=tuple(sheet.names[j] for j in columns.unpenalized),
         ignored=tuple(sheet.names[j] for j in (*columns.drop, *columns.unused)),
         match=match,
         notes=(*_target_notes(columns, task, y), *_notes(columns, match)),
         first_index=sheet.names.first,
+    )
+
+
+def _read(path: str | Path, reading: Reading) -> Sheet:
+    ids = reading.roles.id_columns[:1]
+    return read_sheet(
+        path, format=reading.format, transpose=reading.transpose, text_columns=ids, first_index=reading.first_index
     )
 
 
@@ -105,58 +99,51 @@ class _Columns:
     ----------
     other : Sheet or None
         The sheet of the targets, if it is another one.
-    beside : dict
-        Sheet and position of the columns of groups and weights, by option.
+    used : dict
+        Sheet and position of the columns of ids, groups and weights.
     repeated : list of int
         Columns of the other sheet with the name of groups or weights that the data have themselves.
     copies : list of int
         Columns of the data that have the name of a target in the other sheet; unnamed ones have none.
-    unused : list of int
-        Columns of the data that play no part although nobody has dropped them.
+    features, unused : ndarray of int, list of int
+        Columns of the data that are features, and those that play no part although nobody has dropped them.
     """
 
-    def __init__(self, sheet: Sheet, roles: Roles, targets_sheet: Sheet | None) -> None:
-        self.sheet, self.roles = sheet, roles
-        self.other = other = None if targets_sheet is None else targets_sheet.apart_from(sheet)
+    def __init__(self, sheet: Sheet, roles: Roles, other: Sheet | None) -> None:
+        self.sheet, self.roles, self.other = sheet, roles, other
         self.target_sheet = other or sheet
         left, right = roles.id_columns
         if other is None and left != right:
-            raise TableError(
-                f"--id-column {roles.id_column} is for two files, but there is no --targets-from. Give it, or one name."
-            )
-        self.id = self._id_column(sheet, left)
-        self.other_id = None if other is None else self._id_column(other, right)
-        self.beside: dict[str, tuple[Sheet, int]] = {}
+            given = f"--id-column {roles.id_column} is for two files"
+            raise TableError(f"{given}, but there is no --targets-from. Give it, or one name.")
+        self.used: dict[str, tuple[Sheet, int]] = {}
+        for key, home, name in (("id", sheet, left), ("other id", self.target_sheet, right)):
+            # the names of rows are ids too, of one of two sheets
+            if name is not None and (other is None or home.index is None or name in home.names):
+                self.used[key] = home, find_column("--id-column", name, home.names, home.source)
+        self.id, self.other_id = (self.used.get(key, (None, None))[1] for key in ("id", "other id"))
         for option, name in (("--groups", roles.groups), ("--sample-weight", roles.sample_weight)):
             if name is not None:
-                home = other if other is not None and name not in sheet.names and name in other.names else sheet
-                self.beside[option] = home, find_column(option, name, home.names, home.source)
+                home = self.target_sheet if name not in sheet.names and name in self.target_sheet.names else sheet
+                self.used[option] = home, find_column(option, name, home.names, home.source)
         self.drop = find_columns("--drop", roles.drop, sheet.names, sheet.source)
+        self.unpenalized = find_columns("--unpenalized", roles.unpenalized, sheet.names, sheet.source)
         self.repeated: list[int] = []
+        self.copies: list[int] = []
         if other is not None and not roles.targets:
-            own = [other.names.find(sheet.names[j]) for home, j in self.beside.values() if home is sheet]
-            self.repeated = [j for j in own if j >= 0]
+            own = [j for key, (home, j) in self.used.items() if key.startswith("--") and home is sheet]
+            self.repeated = [j for j in (other.names.find(sheet.names[k]) for k in own) if j >= 0]
         self.targets = self._targets()
         self.target_names = tuple(self.target_sheet.names[j] for j in self.targets)
-        self.unpenalized = find_columns("--unpenalized", roles.unpenalized, sheet.names, sheet.source)
-        self.copies: list[int] = []
         if other is not None:
             others = {*self.drop, *self.taken(sheet), *sheet.auxiliary}
             found = [sheet.names.find(name) for name in self.target_names]
             self.copies = [j for j in found if j >= sheet.names.n_numbered and j not in others]
         self.features, self.unused = self._features()
 
-    def _id_column(self, sheet: Sheet, name: str | None) -> int | None:
-        """Position of the id column; None where ids are the index of one of two sheets, or there are none."""
-        if name is None or (self.other is not None and sheet.index is not None and name not in sheet.names):
-            return None
-        return find_column("--id-column", name, sheet.names, sheet.source)
-
     def taken(self, sheet: Sheet) -> set[int]:
         """Columns of a sheet that are ids, groups or weights."""
-        ids = self.id if sheet is self.sheet else self.other_id
-        taken = {j for home, j in self.beside.values() if home is sheet}
-        return taken if ids is None else taken | {ids}
+        return {j for home, j in self.used.values() if home is sheet}
 
     def _targets(self) -> list[int]:
         sheet = self.target_sheet
@@ -166,10 +153,10 @@ class _Columns:
             left_out = {*self.taken(sheet), *self.repeated}
             return [j for j in sheet.suggested_targets or range(len(sheet.names)) if j not in left_out]
         if not sheet.suggested_targets:
-            raise MissingTargetsError(
-                f"which columns of {sheet.source} are targets? Name them with --targets (columns: "
-                f"{listed(sheet.names)}), or give a file that holds them with --targets-from."
+            remedy = (
+                f"Name them with --targets (columns: {listed(sheet.names)}), or give their file with --targets-from."
             )
+            raise MissingTargetsError(f"which columns of {sheet.source} are targets? {remedy}")
         return list(sheet.suggested_targets)
 
     def _features(self) -> tuple[IndexArray, list[int]]:
@@ -177,8 +164,8 @@ class _Columns:
         sheet, target_sheet = self.sheet, self.target_sheet
         if not self.targets:
             raise TableError(f"{target_sheet.source} has no column that could be a target. Check --id-column.")
-        used = {"--drop": self.drop, "--unpenalized": self.unpenalized} if self.other is None else {}
-        for option, found in {**used, "--groups, --sample-weight or --id-column": self.taken(target_sheet)}.items():
+        options = {"--drop": self.drop, "--unpenalized": self.unpenalized} if self.other is None else {}
+        for option, found in {**options, "--groups, --sample-weight or --id-column": self.taken(target_sheet)}.items():
             if both := set(self.targets) & set(found):
                 names = listed(target_sheet.names[j] for j in sorted(both))
                 raise TableError(f"{names} in --targets is also in {option}. A column is one thing only.")
@@ -218,19 +205,23 @@ def _match(columns: _Columns) -> Match:
             )
         rows = np.arange(sheet.n_rows)
         return Match(rows, rows, in_order=True)
-    rows_of_left, rows_of_right = _rows_of_ids(left, sheet.source), _rows_of_ids(right, other.source)
-    common = [name for name in left if name in rows_of_right]
-    if not common:
+    for ids, source in ((left, sheet.source), (right, other.source)):
+        if empty := [i + 1 for i, name in enumerate(ids) if not name]:
+            what = f"{counted(len(empty), 'sample')} without an id (row {listed(empty)})"
+            raise TableError(f"{source}: {what}. Give every sample one.")
+        if twice := [name for name, count in Counter(ids).items() if count > 1]:
+            what = f"{counted(len(twice), 'id')} more than once: {listed(twice)}"
+            raise TableError(f"{source}: {what}. Give every sample an id of its own.")
+    known, row_of = set(left), {name: i for i, name in enumerate(right)}
+    rows = np.array([row_of.get(name, -1) for name in left])
+    if rows.max() < 0:
         raise TableError(
             f"no id of {sheet.source} is in {other.source}: the first has {listed(left, shown=3)}, the second "
             f"{listed(right, shown=3)}. Check --id-column, or --transpose if samples are columns."
         )
-    return Match(
-        np.array([rows_of_left[name] for name in common]),
-        np.array([rows_of_right[name] for name in common]),
-        tuple(name for name in left if name not in rows_of_right),
-        tuple(name for name in right if name not in rows_of_left),
-    )
+    only_left = tuple(name for name in left if name not in row_of)
+    only_right = tuple(name for name in right if name not in known)
+    return Match(np.flatnonzero(rows >= 0), rows[rows >= 0], only_left, only_right)
 
 
 def _check_copies(columns: _Columns, match: Match) -> None:
@@ -240,23 +231,9 @@ def _check_copies(columns: _Columns, match: Match) -> None:
         left, right = (home.labels(home.names.index(name)) for home in (sheet, other))
         n_different = sum(left[i] != right[k] for i, k in zip(match.left, match.right, strict=True))
         if n_different:
-            raise TableError(
-                f"{name!r} is a column of {sheet.source} and a target in {other.source}, with different values in "
-                f"{counted(n_different, 'sample')}. If both are the target, use --drop {shlex.quote(name)}; if the "
-                "first is a feature, rename it."
-            )
-
-
-def _rows_of_ids(ids: Sequence[str], source: str) -> dict[str, int]:
-    """The row of each id; empty ids, and those that occur twice, are refused."""
-    if empty := [i + 1 for i, name in enumerate(ids) if not name]:
-        what = f"{counted(len(empty), 'sample')} without an id (row {listed(empty)})"
-        raise TableError(f"{source}: {what}. Give every sample one.")
-    rows: dict[str, int] = {}
-    if twice := dict.fromkeys(name for i, name in enumerate(ids) if rows.setdefault(name, i) != i):
-        what = f"{counted(len(twice), 'id')} more than once: {listed(twice)}"
-        raise TableError(f"{source}: {what}. Give every sample an id of its own.")
-    return rows
+            what = f"{name!r} is a column of {sheet.source} and a target in {other.source}, with different values in"
+            remedy = f"If both are the target, use --drop {shlex.quote(name)}; if the first is a feature, rename it."
+            raise TableError(f"{what} {counted(n_different, 'sample')}. {remedy}")
 
 
 # Targets ------------------------------------------------------------------------------------------------
@@ -279,11 +256,7 @@ def _targets(columns: _Columns, rows: Any) -> tuple[str, Any]:
         task = CLASSIFICATION if is_class else REGRESSION
     if task == CLASSIFICATION:
         return task, sheet.class_labels(targets, rows)
-    if texts:
-        raise TableError(sheet.no_number(texts[0], "target", remedy))
-    Y = sheet.dense(targets)[rows]
-    sheet.check_values(targets, Y, "target", "Remove the samples without a target.")
-    return task, Y
+    return task, sheet.few_numbers(targets, "target", remedy, "Remove the samples without a target.", rows)
 
 
 def _target_notes(columns: _Columns, task: str, Y: Any) -> Iterator[str]:

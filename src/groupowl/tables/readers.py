@@ -98,9 +98,8 @@ def _format(path: Path, name: str | None) -> Format:
         name = "large" if path.is_dir() else name
     if name is None:
         known = ", ".join(suffix for form in FORMATS.values() for suffix in form.suffixes)
-        raise TableError(
-            f"{path}: the suffix {suffix!r} says no format. Known are {known}; or give the format with --format."
-        )
+        remedy = f"Known are {known}; or give the format with --format."
+        raise TableError(f"{path}: the suffix {suffix!r} says no format. {remedy}")
     if path.is_dir() and name != "large":
         raise TableError(f"{path} is a folder, not a {FORMATS[name].name}. Give a file.")
     if not (path.is_file() or path.is_dir()):  # it could be read once only, or never end
@@ -130,14 +129,9 @@ def _read_parquet(path: Path, **unused: Any) -> Sheet:
     elif stored:
         notes = (f"Rows of {path} have names of several levels, {listed(stored)}, which are not used.",)
     table = table.drop_columns(stored)
-    return Sheet(
-        str(path),
-        own_names(table.column_names),
-        columns=dict(enumerate(table.columns)),
-        index=index,
-        categorical=frozenset(j for j, name in enumerate(table.column_names) if name in categorical),
-        notes=notes,
-    )
+    names, columns = own_names(table.column_names), dict(enumerate(table.columns))
+    positions = frozenset(j for j, name in enumerate(names) if name in categorical)
+    return Sheet(str(path), names, columns=columns, index=index, categorical=positions, notes=notes)
 
 
 # NumPy archives -----------------------------------------------------------------------------------------
@@ -156,12 +150,12 @@ def read_matrix(path: Path) -> tuple[dict[str, Any], Any]:
         if "X" not in arrays:
             raise ValueError(f"the arrays in it are {', '.join(sorted(arrays)) or 'nothing'}.")
         return arrays, arrays["X"]
+    for name in ("indices", "indptr", "shape"):
+        if arrays[name].dtype.kind not in "iu":
+            raise ValueError(f"{name} must be integers, but their type is {arrays[name].dtype}")
     data, indices, indptr, shape = (arrays[piece] for piece in _CSR_PIECES)
-    if shape.shape != (2,) or shape.dtype.kind not in "iu":
+    if shape.shape != (2,):
         raise ValueError(f"shape must be two integers, but it is {shape.tolist()!r}")
-    for name, pieces in (("indices", indices), ("indptr", indptr)):
-        if pieces.dtype.kind not in "iu":
-            raise ValueError(f"{name} must be integers, but their type is {pieces.dtype}")
     check_sparse_shape("X", tuple(shape.tolist()))
     is_csc = "format" in arrays and arrays["format"].tolist() in ("csc", b"csc")
     kind = sp.csc_array if is_csc else sp.csr_array
@@ -197,16 +191,13 @@ def _read_npz(path: Path, **unused: Any) -> Sheet:
     if stored := _stored_names(arrays, "feature_names", n_columns):
         names = own_names([*stored, *vectors])
     places = dict(zip(vectors, range(n_columns, len(names)), strict=True))
-    return Sheet(
-        str(path),
-        names,
-        X=X if X.dtype in (np.float32, np.float64) else X.astype(np.float64),
-        columns={places[name]: _arrow_column(values) for name, values in vectors.items()},
-        index=tuple(str(item) for item in arrays["ids"].tolist()) if "ids" in arrays else None,
-        suggested_targets=tuple(places[name] for name in targets if name in vectors),
-        categorical=frozenset(places[name] for name, values in vectors.items() if values.dtype.kind == "b"),
-        notes=tuple(notes),
-    )
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    columns = {places[name]: _arrow_column(values) for name, values in vectors.items()}
+    index = tuple(str(item) for item in arrays["ids"].tolist()) if "ids" in arrays else None
+    suggested = tuple(places[name] for name in targets if name in vectors)
+    categorical = frozenset(places[name] for name, values in vectors.items() if values.dtype.kind == "b")
+    return Sheet(str(path), names, X, columns, index, suggested, categorical, notes=tuple(notes))
 
 
 def _stored_names(arrays: dict[str, Any], key: str, count: int) -> list[str]:
@@ -268,10 +259,8 @@ def _check_lines(path: Path) -> None:
             for index in _INDEX.findall(line.partition(b"#")[0]):
                 value = int(index[:_LONGEST_INDEX])
                 if value > most:
-                    shown = f"{value}..." if len(index) > _LONGEST_INDEX else str(value)
-                    raise TableError(
-                        f"{path}: line {number} has the index {shown}, and so X has {too_many_columns(value)}."
-                    )
+                    where = f"line {number} has the index {value}{'...' if len(index) > _LONGEST_INDEX else ''}"
+                    raise TableError(f"{path}: {where}, and so X has {too_many_columns(value)}.")
 
 
 def _read_svm(path: Path, *, first_index: int | None, **unused: Any) -> Sheet:

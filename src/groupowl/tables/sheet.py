@@ -26,7 +26,10 @@ from .names import NumberedNames, TableError, own_names
 Positions = Sequence[int] | IndexArray
 
 _NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|0x[\da-f]+|inf(inity)?|nan)\s*", re.ASCII | re.IGNORECASE)
-_THOUSANDS = re.compile(r"(?<=\d)[\s_'\N{RIGHT SINGLE QUOTATION MARK}](?=\d)")
+# With a decimal comma, marks between thousands or a typographic minus.
+_ODD_NUMBER = re.compile(
+    "\\s*[-+\N{MINUS SIGN}]?\\d[\\d.,\\s_'\N{RIGHT SINGLE QUOTATION MARK}]*(e[-+]?\\d+)?", re.IGNORECASE
+)
 _SPELLING = "Numbers have a decimal point, a plain minus and nothing between thousands."
 # Its square is about the largest double.
 _LARGEST = np.sqrt(np.finfo(np.float64).max)
@@ -80,10 +83,8 @@ class Sheet:
         counts = Counter(self.names.others)
         twice = sorted(name for name, count in counts.items() if count > 1 or name in numbered)
         if twice:
-            raise TableError(
-                f"{self.source} has {counted(len(twice), f'{what} name')} more than once: {listed(twice)}. "
-                "Give every one a name of its own."
-            )
+            repeated = f"{counted(len(twice), f'{what} name')} more than once: {listed(twice)}"
+            raise TableError(f"{self.source} has {repeated}. Give every one a name of its own.")
         if "" in counts:
             raise TableError(f"{self.source}: {what} {self.names.index('') + 1} has no name. Give it one.")
 
@@ -173,18 +174,14 @@ class Sheet:
         import pyarrow as pa
 
         if self.X is not None:
-            raise TableError(
-                f"{self.source}: --transpose is for CSV, TSV and Parquet files whose first column names the features. "
-                "Files of this format have samples in rows; leave it out."
-            )
+            remedy = "Files of this format have samples in rows; leave it out."
+            raise TableError(f"{self.source}: --transpose is for CSV, TSV and Parquet files. {remedy}")
         if len(self.names) < 2:
             raise TableError(f"{self.source} has one column: --transpose needs feature names and samples beside them.")
         names = self.index or self.ids(0) or ()
         first = 1 if self.index is None else 0  # a nameless first column is the index
-        cells = [
-            self.columns[j].cast("string") if j in self.texts else self.columns[j]
-            for j in range(first, len(self.names))
-        ]
+        columns = [self.columns[j] for j in range(first, len(self.names))]
+        cells = [column if _holds_numbers(column.type) else column.cast("string") for column in columns]
         X = np.array([pandas.to_numeric(row.to_pandas(), errors="coerce") for row in cells], dtype=np.float64)
         has_text = np.any(np.isnan(X) & [~row.is_null(nan_is_null=True).to_numpy() for row in cells], axis=0)
         texts = {
@@ -223,7 +220,7 @@ class Sheet:
         drop = f", or leave columns out with --drop: {listed(self.names[j] for j in texts)}" if can_drop else ""
         remedy = f"Encode it as a number{drop}."
         cells = self.labels(texts[0])
-        are_words = all(isinstance(cell, str) and not is_number(_usual_spelling(cell)) for cell in cells)
+        are_words = all(isinstance(cell, str) and not _ODD_NUMBER.fullmatch(cell) for cell in cells)
         if can_drop and are_words and len(set(cells)) == len(cells):
             option = f"--id-column {shlex.quote(self.names[texts[0]])}"
             remedy = f"If it names the samples, use {option}; if not, encode it as a number{drop}."
@@ -238,9 +235,8 @@ class Sheet:
         remedy = "Remove those samples, or quote a label that looks like a gap."
         labels = self._full_labels(targets[0], rows, what, remedy)
         if fractions := [repr(label) for label in labels if isinstance(label, float)]:
-            raise TableError(
-                f"{what} has fractions such as {fractions[0]}, which are no classes. Use --task regression."
-            )
+            shown = f"fractions such as {fractions[0]}"
+            raise TableError(f"{what} has {shown}, which are no classes. Use --task regression.")
         values = np.array(labels)
         if len(np.unique(values)) < 2:
             raise TableError(f"{what} has one class only, {labels[0]!r}. Two or more are needed.")
@@ -261,27 +257,33 @@ class Sheet:
 
     def weights(self, option: str, j: int) -> FloatArray:
         """The weight of each sample: a number, not negative, and not zero for all."""
-        if j in self.texts:
-            raise TableError(self.no_number(j, "weight", "Weights are numbers."))
-        weights = self.dense([j])
-        self.check_values([j], weights, "weight", "Every sample needs a weight; 0 leaves it out.")
-        if weights.min() < 0.0:
-            i = int(np.argmin(weights))
-            raise TableError(
-                f"{self.source}: {self.place(i, j)} has the weight {weights[i, 0]:g}. Weights are not below 0."
-            )
+        gaps = "Every sample needs a weight; 0 leaves it out."
+        weights = self.few_numbers([j], "weight", "Weights are numbers.", gaps)[:, 0]
+        i = int(np.argmin(weights))
+        if weights[i] < 0.0:
+            where = f"{self.source}: {self.place(i, j)}"
+            raise TableError(f"{where} has the weight {weights[i]:g}. Weights are not below 0.")
         if not weights.any():
             raise TableError(f"{option}: all weights in {self.names[j]!r} are zero. At least one must be positive.")
-        return weights[:, 0]
+        return weights
+
+    def few_numbers(self, columns: Sequence[int], what: str, remedy: str, gaps: str, rows: Any = slice(None)) -> Any:
+        """A few columns as doubles without gaps; remedies are for text and for gaps."""
+        texts = [j for j in columns if j in self.texts]
+        if texts:
+            raise TableError(self.no_number(texts[0], what, remedy))
+        values = self.dense(columns)[rows]
+        self.check_values(columns, values, what, gaps)
+        return values
 
     def no_number(self, j: int, what: str, remedy: str, more: str = "") -> str:
         """A message about the first cell that is no number."""
         cells = [(i, cell) for i, cell in enumerate(self.labels(j)) if cell is not None]
-        i, cell = next(((i, cell) for i, cell in cells if not is_number(cell)), (-1, None))
-        if i < 0:
-            i, cell = cells[0] if cells else (0, None)
+        wrong = [pair for pair in cells if not is_number(pair[1])]
+        i, cell = (wrong or cells or [(0, None)])[0]
+        if not wrong:
             return f"{self.source}: {what} with {cell!r} in {self.place(i, j)} is stored as text{more}. {remedy}"
-        hint = f" {_SPELLING}" if isinstance(cell, str) and is_number(_usual_spelling(cell)) else ""
+        hint = f" {_SPELLING}" if isinstance(cell, str) and _ODD_NUMBER.fullmatch(cell) else ""
         shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
         return f"{self.source}: {what} with {shown!r} in {self.place(i, j)}, which is no number{more}.{hint} {remedy}"
 
@@ -298,10 +300,8 @@ class Sheet:
         counts = np.bincount(values.indices[bad] if is_sparse else np.nonzero(bad)[1], minlength=values.shape[1])
         found = np.flatnonzero(counts).tolist()
         if kind == "large":
-            raise TableError(
-                f"{self.source}: column {self.names[columns[found[0]]]!r} has values as large as {largest:.3g}, the "
-                "squares of which overflow. Measure it in larger units."
-            )
+            what = f"column {self.names[columns[found[0]]]!r} has values as large as {largest:.3g}"
+            raise TableError(f"{self.source}: {what}, the squares of which overflow. Measure it in larger units.")
         shown = listed([f"{self.names[columns[k]]!r} ({counts[k]})" for k in found], quoted=False)
         where = f"{counted(int(counts.sum()), f'{kind} value')} in {counted(len(found), f'{what} column')}"
         example = self._removal_of_gaps() if kind == "missing" else ""
@@ -332,22 +332,14 @@ def _holds_numbers(kind: Any) -> bool:
 def _plain(cell: Any) -> Any:
     """A cell as Python has it: numbers whole where they are, dates and the like as text, None for nothing."""
     if isinstance(cell, float):
-        if cell != cell:
-            return None
-        return int(cell) if cell.is_integer() else cell
+        whole = int(cell) if cell.is_integer() else cell
+        return whole if cell == cell else None
     return cell if isinstance(cell, str | bool | int | None) else str(cell)
 
 
 def _text(cell: Any) -> str | None:
     """A cell as text; None for an empty one."""
     return None if cell is None else str(cell).strip()
-
-
-def _usual_spelling(cell: str) -> str:
-    """A number with a decimal comma, separators of thousands or a typographic minus as the others write it."""
-    digits = _THOUSANDS.sub("", cell).replace("\N{MINUS SIGN}", "-")
-    *groups, last = re.split(r"[.,]", digits)
-    return f"{''.join(groups)}.{last}" if groups else digits
 
 
 def is_number(cell: Any) -> bool:
