@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from groupowl.tables import MissingTargetsError, Reading, Roles, TableError, load_features, load_table, read_sheet
-from groupowl.tables.names import find_column, find_columns, own_names
+from groupowl.tables.sheet import Sheet
+from groupowl.tables.table import own_names
 
 NAMES = own_names(("id", "gene1", "gene2", "gene10", "y1", "y2", "a,b", "3"))
 FRAME = pd.DataFrame(
@@ -65,7 +66,7 @@ def load(path, **roles):
     ],
 )
 def test_columns_by_name_position_and_pattern(given, expected):
-    assert find_columns("--targets", given, NAMES, "t.csv") == expected
+    assert Sheet("t.csv", NAMES).find_columns("--targets", given) == expected
 
 
 @pytest.mark.parametrize(
@@ -84,14 +85,14 @@ def test_columns_by_name_position_and_pattern(given, expected):
 )
 def test_columns_that_are_not_there(given, parts):
     with pytest.raises(TableError) as caught:
-        find_columns("--targets", [given], NAMES, "t.csv")
+        Sheet("t.csv", NAMES).find_columns("--targets", [given])
     assert all(part in str(caught.value) for part in parts), str(caught.value)
 
 
 def test_one_column_where_one_is_meant():
-    assert find_column("--groups", "-1", NAMES, "t.csv") == 7
+    assert Sheet("t.csv", NAMES).find_column("--groups", "-1") == 7
     with pytest.raises(TableError, match=r"--groups must be one column of t\.csv, but 'y\*' names 2: 'y1', 'y2'"):
-        find_column("--groups", "y*", NAMES, "t.csv")
+        Sheet("t.csv", NAMES).find_column("--groups", "y*")
 
 
 # Roles --------------------------------------------------------------------------------------------------

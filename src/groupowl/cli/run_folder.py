@@ -20,8 +20,8 @@ from ..path import PathResult
 from ..storage import load, save
 from ..storage.folders import read_settled
 from ..tables import Reading, Roles
-from ..tables.names import NumberedNames
 from ..tables.sheet import is_number
+from ..tables.table import NumberedNames
 from .messages import Failure, writing
 from .outcome import Outcome
 

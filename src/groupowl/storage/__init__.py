@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import checked_path
-from .codec import STORABLE, Damage, belongs_to, decode, encode
+from .codec import STORABLE, Damage, belongs_to, check_object, decode, encode
 from .folders import read_folder, write_folder
-from .schema import check_object
 
 __all__ = ["load", "save"]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -18,7 +19,9 @@ from sklearn import model_selection
 
 from .. import estimators
 from ..path import PathPoint, PathResult
+from ..path.path_result import REASONS
 from ..solvers import APGD, SPGD, History, SolveResult, WorkingSet
+from ..solvers.solve_result import STATUSES
 
 #: Estimators by name; their parameters and fitted attributes are stored.
 ESTIMATORS: dict[str, Any] = {
@@ -171,3 +174,204 @@ def decode(node: Any, arrays: dict[str, Any]) -> Any:
             raise Damage(f"{parts['class']}.{name} is nothing that a fit leaves behind")
     vars(estimator).update(parts["fitted"])
     return estimator
+
+
+# What a saved object must hold ----------------------------------------------------------------------------
+# A table has the names of fields by what they must be: a kind, and for an array the letters of its shape. The letters
+# mean d features, q tasks or classes, t rows of ``coef_``, p penalized and u unpenalized features, n alphas, f folds, h
+# rows of a history. The first field with a letter says how many there are, and all others must agree; ``= d`` is one
+# that says it itself, and ``*`` means several of a kind. A field whose name ends with ``?`` may be missing or None.
+
+_ESTIMATOR = {
+    "= d": "n_features_in_",
+    "number t d": "coef_ penalized_coef_?",
+    "number t": "intercept_ penalized_intercept_?",
+    "positive": "alpha_",
+    "number p": "weights_",
+    "index u": "unpenalized_",
+    "count d": "clusters_",
+    "real": "dual_gap_ screened_fraction_",
+    "count": "n_iter_",
+    "SolveResult": "solve_result_",
+    "names d": "feature_names_in_?",
+    "names t": "target_names_?",
+}
+_SEARCH = {
+    "number": "eps",
+    "number n": "alphas_",
+    "position": "best_index_",
+    "PathResult": "path_",
+    "dict*": "search_results_",
+    "real n f": "score_path_?",
+    "real n": "mean_score_path_? std_error_path_? criterion_path_?",
+    "real": "best_score_?",
+    "count d": "selection_frequency_?",
+}
+_OF_THE_BEST = ("eps", "path_", "search_results_")
+_RECORDS = {
+    # What was found for one of the sequences of weights: named as that of the best one, without the underscores.
+    "dict": {"number p": "weights"}
+    | {spec: re.sub(r"_(?!\w)", "", names) for spec, names in _SEARCH.items() if names not in _OF_THE_BEST},
+    "History": {"count h": "iteration n_active n_nonzero", "real h": "seconds passes primal dual gap"},
+    "SolveResult": {
+        "number d q": "B",
+        "number q": "intercept",
+        "real": "primal dual gap n_passes seconds",
+        "History": "history",
+        "index a": "active",
+        "moment d": "screened_at",
+        "count d": "clusters",
+        "count": "n_iter",
+        "status": "status",
+    },
+    "PathPoint": {
+        "number": "alpha",
+        "index k": "support",
+        "number k q": "rows",
+        "number q": "intercept",
+        "count k": "clusters",
+        "real": "primal gap loss deviance_ratio n_passes seconds",
+        "count": "n_iter n_selected",
+        "status": "status",
+    },
+    "PathResult": {
+        "= d": "n_features",
+        "number p": "weights",
+        "index u": "unpenalized",
+        "PathPoint*": "points",
+        "text": "loss",
+        "truth": "fit_intercept",
+        "real": "alpha_max null_loss",
+        "reason": "stopped_because",
+        "names d": "feature_names?",
+        "labels q": "classes?",
+        "names q": "target_names?",
+    },
+}
+# Letters whose meaning ends with the object; all others mean the same in an object and in those that it holds.
+_OWN = ("a", "k", "n")
+_MEANINGS = {"d": "features", "q": "tasks", "t": "targets", "n": "alphas", "p": "weights", "u": "unpenalized features"}
+_SCALARS = (str, int, float, np.generic)
+
+
+def _are_labels(values: Any, sizes: Mapping[str, int]) -> bool:
+    items = values.tolist()
+    return None not in items and len(items) > 1 and len(set(items)) == len(items) and all(x == x for x in items)
+
+
+def _are_between(values: Any, least: int, end: int) -> bool:
+    return bool(values.size == 0 or (values.min() >= least and values.max() < end))
+
+
+# Kinds of values: those of their dtype, what must hold for all entries, and both in words.
+_KINDS: dict[str, tuple[str, Any, str]] = {
+    "number": ("f", lambda values, sizes: np.isfinite(values).all(), "finite numbers"),
+    "real": ("f", lambda values, sizes: True, "real numbers"),
+    "positive": ("f", lambda values, sizes: 0.0 < values < np.inf, "a positive number"),
+    "count": ("iu", lambda values, sizes: _are_between(values, 0, 2**63), "counts"),
+    "position": ("iu", lambda values, sizes: _are_between(values, 0, sizes["n"]), "the number of an alpha"),
+    "index": ("iu", lambda values, sizes: _are_between(values, 0, sizes["d"]), "numbers of features"),
+    "moment": ("iu", lambda values, sizes: _are_between(values, -1, sizes["h"]), "rows of the history, or -1"),
+    "text": ("U", lambda values, sizes: True, "text"),
+    "truth": ("b", lambda values, sizes: True, "True or False"),
+    "status": ("U", lambda values, sizes: str(values) in STATUSES, f"one of {', '.join(STATUSES)}"),
+    "reason": ("U", lambda values, sizes: str(values) in REASONS, f"one of {', '.join(REASONS)}"),
+    "names": ("OU", lambda values, sizes: all(isinstance(name, str) for name in values.tolist()), "names"),
+    "labels": ("OUSbiufMm", _are_labels, "different labels, none of them missing"),
+}
+_KINDS["="] = _KINDS["count"]
+
+
+def check_object(obj: Any, outside: dict[str, int], place: str) -> None:
+    """Refuse an object that lacks something, or whose parts do not belong together.
+
+    Parameters
+    ----------
+    obj : estimator, record or dict
+        What was read.
+    outside : dict
+        Sizes by letter of what holds it; those that the object tells are added.
+    place : str
+        Where in the whole it stands, for messages.
+    """
+    sizes = {letter: size for letter, size in outside.items() if letter not in _OWN}
+    if belongs_to(obj, ESTIMATORS):
+        _check_estimator(obj, sizes, place)
+    else:
+        table, values = _RECORDS[type(obj).__name__], obj if isinstance(obj, dict) else public_fields(obj)
+        known = re.findall(r"\w+", " ".join(table.values()))
+        if unknown := [name for name in values if name not in known]:
+            raise Damage(f"{place} has {unknown[0]!r}, which nothing reads")
+        _check_fields(table, values, sizes, place)
+        alphas = [point.alpha for point in values.get("points", ())]
+        if alphas != sorted(alphas, reverse=True):
+            raise Damage(f"{place}.points have alphas that do not decrease")
+    if sizes.get("h") == 0:
+        raise Damage(f"{place} has no rows")
+    if "p" in sizes and sizes["p"] + sizes["u"] != sizes["d"]:
+        weights = f"{sizes['p']} weights and {sizes['u']} unpenalized features"
+        raise Damage(f"{place} has {weights}, together not its {sizes['d']} features")
+    outside |= {letter: size for letter, size in sizes.items() if letter not in _OWN}
+
+
+def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
+    fitted = fitted_attributes(estimator)
+    if not fitted:
+        return
+    if nothing := [name for name, value in fitted.items() if value is None]:
+        raise Damage(f"{place}.{nothing[0]} is missing")
+    if getattr(fitted.get("coef_"), "ndim", 2) == 1:  # of a target without dimensions of its own
+        flat = ("coef_", "intercept_", "penalized_coef_", "penalized_intercept_")
+        numbers = np.ndarray | np.floating | float
+        fitted |= {name: np.array([fitted[name]]) for name in flat if isinstance(fitted.get(name), numbers)}
+    estimator._fitting()  # which checks the parameters
+    params = estimator.get_params(deep=False)
+    _check_fields(_ESTIMATOR, fitted, sizes, place)
+    if hasattr(type(estimator), "predict_proba"):
+        _check_fields({"labels q": "classes_"}, fitted, sizes, place)
+    if "alphas" in params:
+        _check_fields(_SEARCH, params | fitted, sizes, place)
+    tasks = sizes["q"] if sizes["q"] != 2 or "classes_" not in fitted else 1  # two classes share a row
+    if sizes["t"] != tasks:
+        raise Damage(f"{place}.coef_ has {sizes['t']} rows, but {tasks} belong to the {sizes['q']} tasks of the fit")
+
+
+def _check_fields(table: Mapping[str, str], values: Mapping[str, Any], sizes: dict[str, int], place: str) -> None:
+    for spec, names in table.items():
+        for name in names.replace("?", "").split():
+            if values.get(name) is not None:
+                _check_value(spec, values[name], sizes, f"{place}.{name}")
+            elif f"{name}?" not in names.split():
+                raise Damage(f"{place}.{name} is missing")
+
+
+def _check_value(spec: str, value: Any, sizes: dict[str, int], place: str) -> None:
+    """Check a list of objects, an object, an array, or a single value, which no letters follow."""
+    kind, *letters = spec.split()
+    if kind.endswith("*"):
+        if not isinstance(value, list | tuple) or not value:
+            raise Damage(f"{place} must be a list, got {_shown(value)}")
+        for i, item in enumerate(value):
+            _check_value(kind[:-1], item, sizes, f"{place}[{i}]")
+        return
+    if kind in _RECORDS:
+        if type(value).__name__ != kind:
+            raise Damage(f"{place} must be a {kind}, got {_shown(value)}")
+        check_object(value, sizes, place)
+        return
+    dtypes, is_good, words = _KINDS[kind]
+    dimensions = len(letters) if kind != "=" else 0
+    values = np.asarray(value) if isinstance(value, np.ndarray if dimensions else _SCALARS) else np.array(None)
+    if dimensions == 0 and values.dtype.kind in "iu" and dtypes == "f":  # a number of Python without a fraction
+        values = values.astype(float)
+    if values.ndim != dimensions or values.dtype.kind not in dtypes or not is_good(values, sizes):
+        raise Damage(f"{place} must hold {words} in {dimensions} dimensions, got {_shown(value)}")
+    for letter, size in zip(letters, (int(value),) if kind == "=" else values.shape, strict=True):
+        if sizes.setdefault(letter, size) != size:
+            where = f"{place} of shape {values.shape}" if dimensions else place
+            raise Damage(f"{where} has {size} {_MEANINGS.get(letter, 'entries')}, other parts have {sizes[letter]}")
+
+
+def _shown(value: Any) -> str:
+    is_array = isinstance(value, np.ndarray)
+    return f"an array of shape {value.shape} and dtype {value.dtype}" if is_array else repr(value)[:80]

@@ -5,9 +5,8 @@ for; :func:`load_table` makes a :class:`Table`, or raises a :class:`TableError` 
 """
 
 from .loader import load_features, load_table
-from .names import TableError
 from .readers import FORMATS, read_sheet
-from .table import TASKS, Features, MissingTargetsError, Reading, Roles, Table
+from .table import TASKS, Features, MissingTargetsError, Reading, Roles, Table, TableError
 
 __all__ = [
     "FORMATS",

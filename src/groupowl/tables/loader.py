@@ -18,10 +18,9 @@ import scipy.sparse as sp
 from .._text import counted, listed
 from .._typing import IndexArray
 from ..designs import Design
-from .names import TableError, find_column, find_columns
 from .readers import read_sheet
 from .sheet import Sheet, is_number
-from .table import CLASSIFICATION, REGRESSION, Features, Match, MissingTargetsError, Reading, Roles, Table
+from .table import CLASSIFICATION, REGRESSION, Features, Match, MissingTargetsError, Reading, Roles, Table, TableError
 
 # A number with so few different values may well stand for classes.
 _FEW_VALUES = 10
@@ -120,14 +119,14 @@ class _Columns:
         for key, home, name in (("id", sheet, left), ("other id", self.target_sheet, right)):
             # the names of rows are ids too, of one of two sheets
             if name is not None and (other is None or home.index is None or name in home.names):
-                self.used[key] = home, find_column("--id-column", name, home.names, home.source)
+                self.used[key] = home, home.find_column("--id-column", name)
         self.id, self.other_id = (self.used.get(key, (None, None))[1] for key in ("id", "other id"))
         for option, name in (("--groups", roles.groups), ("--sample-weight", roles.sample_weight)):
             if name is not None:
                 home = self.target_sheet if name not in sheet.names and name in self.target_sheet.names else sheet
-                self.used[option] = home, find_column(option, name, home.names, home.source)
-        self.drop = find_columns("--drop", roles.drop, sheet.names, sheet.source)
-        self.unpenalized = find_columns("--unpenalized", roles.unpenalized, sheet.names, sheet.source)
+                self.used[option] = home, home.find_column(option, name)
+        self.drop = sheet.find_columns("--drop", roles.drop)
+        self.unpenalized = sheet.find_columns("--unpenalized", roles.unpenalized)
         self.repeated: list[int] = []
         self.copies: list[int] = []
         if other is not None and not roles.targets:
@@ -148,7 +147,7 @@ class _Columns:
     def _targets(self) -> list[int]:
         sheet = self.target_sheet
         if self.roles.targets:
-            return find_columns("--targets", self.roles.targets, sheet.names, sheet.source)
+            return sheet.find_columns("--targets", self.roles.targets)
         if self.other is not None:
             left_out = {*self.taken(sheet), *self.repeated}
             return [j for j in sheet.suggested_targets or range(len(sheet.names)) if j not in left_out]
@@ -344,7 +343,7 @@ def load_features(
         _check_missing(sheet, missing, names, needed)
     column = None
     if left is not None and (left in sheet.names or (needs_ids and sheet.index is None)):
-        column = find_column("--id-column", left, sheet.names, sheet.source)
+        column = sheet.find_column("--id-column", left)
     id_name = None if column is None else sheet.names[column]
     is_extra = np.ones(len(sheet.names), dtype=bool)
     is_extra[positions[is_there]] = False

@@ -20,10 +20,9 @@ from ..designs import MemmapDesign, open_matrix
 from ..designs.disk import INSIDE, open_storage
 from ..designs.disk.memory import check_fits, check_sparse_shape, most_columns, too_many_columns
 from ..designs.disk.npy import read_archive
-from .arff import read_arff
-from .delimited import format_suffix, open_bytes, read_delimited
-from .names import NumberedNames, TableError, own_names
 from .sheet import Sheet
+from .table import NumberedNames, TableError, own_names
+from .text_files import format_suffix, open_bytes, read_arff, read_delimited
 
 # Bytes of a cell of a table in memory, as numbers have.
 _CELL_BYTES = 8
@@ -318,12 +317,8 @@ FORMATS: dict[str, Format] = {
     "csv": Format("CSV file", "column names in the first line, then a line per sample", (".csv",), read_delimited),
     "tsv": Format("TSV file", "column names in the first line, cells between tabs", (".tsv", ".tab"), _read_tsv),
     "parquet": Format("Parquet file", "a column per feature", (".parquet", ".pq"), _read_parquet),
-    "npz": Format(
-        "NumPy archive", "X, or data, indices, indptr and shape of a sparse X; and y or Y", (".npz",), _read_npz
-    ),
-    "libsvm": Format(
-        "LIBSVM file", "a line 'label index:value ...' per sample", (".libsvm", ".svm", ".svmlight"), _read_svm
-    ),
+    "npz": Format("NumPy archive", "X, or data, indices, indptr, shape; and y or Y", (".npz",), _read_npz),
+    "libsvm": Format("LIBSVM file", "lines 'label index:value ...'", (".libsvm", ".svm", ".svmlight"), _read_svm),
     "arff": Format("ARFF file", "lines @attribute, then @data and a row per sample", (".arff",), read_arff),
     "large": Format("matrix on disk", "a matrix in .npy, HDF5, Zarr or a folder of blocks", _MATRICES, _read_large),
 }

@@ -6,12 +6,14 @@ and where in the file a cell is. Readers make sheets; :mod:`groupowl.tables.load
 
 from __future__ import annotations
 
+import difflib
 import numbers
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from typing import Any
 
@@ -21,11 +23,13 @@ import scipy.sparse as sp
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, MemmapDesign
-from .names import NumberedNames, TableError, own_names
+from .table import NumberedNames, TableError, own_names
 
 Positions = Sequence[int] | IndexArray
 
 _NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|0x[\da-f]+|inf(inity)?|nan)\s*", re.ASCII | re.IGNORECASE)
+_PATTERN_MARKS = re.compile(r"[*?\[]")
+_POSITION = re.compile(r"[+-]?\d+")
 # With a decimal comma, marks between thousands or a typographic minus.
 _ODD_NUMBER = re.compile(
     "\\s*[-+\N{MINUS SIGN}]?\\d[\\d.,\\s_'\N{RIGHT SINGLE QUOTATION MARK}]*(e[-+]?\\d+)?", re.IGNORECASE
@@ -188,6 +192,57 @@ class Sheet:
             j: pa.array([_text(_plain(row[j].as_py())) for row in cells]) for j in np.flatnonzero(has_text).tolist()
         }
         return Sheet(self.source, own_names(names), X, texts, index=self.names[first:], is_transposed=True)
+
+    # Columns as users name them -------------------------------------------------------------------------
+
+    def find_columns(self, option: str, given: Iterable[str]) -> list[int]:
+        """Positions of columns, in the order in which they are named, each once.
+
+        Parameters
+        ----------
+        option : str
+            What the user calls them, for messages.
+        given : iterable of str
+            Names, positions (1 is the first column, -1 the last) or patterns (``gene*``), separated by commas. What is
+            the name of a column is that column, whatever else it could mean.
+        """
+        found: dict[int, None] = {}
+        for text in given:
+            for part in [text] if text in self.names else map(str.strip, text.split(",")):
+                found |= dict.fromkeys(self._matches(option, part))
+        return list(found)
+
+    def find_column(self, option: str, given: str) -> int:
+        """Position of the one column that is named."""
+        found = self.find_columns(option, [given])
+        if len(found) != 1:
+            shown = listed(self.names[j] for j in found)
+            raise TableError(
+                f"{option} must be one column of {self.source}, but {given!r} names {len(found)}: {shown}."
+            )
+        return found[0]
+
+    def _matches(self, option: str, part: str) -> Sequence[int]:
+        """Positions of what one word names: a name, a position, or a pattern."""
+        names, count = self.names, len(self.names)
+        if part in names:
+            return [names.index(part)]
+        if _POSITION.fullmatch(part):
+            number = int(part)
+            if number == 0 or not -count <= number <= count:
+                what = f"{option} has the position {number}, but {self.source} has {counted(count, 'column')}"
+                raise TableError(f"{what}. Positions count from 1; -1 is the last column.")
+            return [number - 1 if number > 0 else count + number]
+        is_pattern = _PATTERN_MARKS.search(part) is not None
+        if is_pattern and (found := [j for j, name in enumerate(names) if fnmatchcase(name, part)]):
+            return found
+        if not part:
+            raise TableError(f"{option} has an empty name. Separate names by single commas.")
+        close = difflib.get_close_matches(part, names.others, n=3, cutoff=0.7)  # numbers are all alike
+        hint = f"Did you mean {' or '.join(repr(name) for name in close)}?" if close else f"Columns: {listed(names)}."
+        raise TableError(
+            f"{option}: {self.source} has no column {'that matches ' if is_pattern else ''}{part!r}. {hint}"
+        )
 
     # Values as a fit needs them -------------------------------------------------------------------------
 

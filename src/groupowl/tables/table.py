@@ -1,19 +1,29 @@
-"""Tables: features, targets and what belongs to them, checked and ready for a fit; what columns are for."""
+"""Tables: features, targets and what belongs to them, ready for a fit; what columns are for, and their names.
+
+A million names that a file only numbers take no memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
-from .names import TableError
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 TASKS = ("auto", REGRESSION, CLASSIFICATION)
+
+_LONGEST_NUMBER = 19  # digits that are read of a name
+
+
+class TableError(ValueError):
+    """One sentence that names the file and the problem, and one that says what to do."""
 
 
 class MissingTargetsError(TableError):
@@ -22,7 +32,7 @@ class MissingTargetsError(TableError):
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of a file are for, as users say it; see :func:`groupowl.tables.names.find_columns`.
+    """What the columns of a file are for, as users say it; see :meth:`groupowl.tables.sheet.Sheet.find_columns`.
 
     Attributes
     ----------
@@ -215,3 +225,90 @@ class Features:
     extra: Sequence[str]
     id_name: str | None = None
     absent: Sequence[str] = ()
+
+
+# Names of columns ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedNames(Sequence[str]):
+    """``x1, x2, ...`` for so many columns, then some that have names of their own.
+
+    Attributes
+    ----------
+    stem : str
+        What stands before the number.
+    first : int
+        Number of the first column.
+    n_numbered : int
+        Columns that are numbered.
+    others : tuple of str
+        Names of the columns after those.
+    """
+
+    stem: str
+    first: int
+    n_numbered: int
+    others: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return self.n_numbered + len(self.others)
+
+    def __getitem__(self, position: Any) -> Any:
+        if isinstance(position, slice):
+            return tuple(self[j] for j in range(*position.indices(len(self))))
+        j = range(len(self))[position]
+        return f"{self.stem}{self.first + j}" if j < self.n_numbered else self.others[j - self.n_numbered]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (f"{self.stem}{number}" for number in range(self.first, self.first + self.n_numbered))
+        yield from self.others
+
+    def __contains__(self, name: object) -> bool:
+        return self.find(name) >= 0
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, NumberedNames) and self.continues(other) and self.n_numbered == other.n_numbered:
+            return self.others == other.others
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
+
+    def index(self, name: Any, *bounds: Any) -> int:
+        """Position of a name, which must be there."""
+        if name not in self:
+            raise ValueError(f"{name!r} is no column")
+        return self.find(name)
+
+    def find(self, name: object) -> int:
+        """Position of a name, or -1."""
+        digits = str(name).removeprefix(self.stem)
+        is_numbered = len(digits) <= _LONGEST_NUMBER and digits.isdecimal()
+        j = int(digits) - self.first if is_numbered else -1
+        return j if 0 <= j < self.n_numbered and self[j] == name else self._positions.get(name, -1)
+
+    @cached_property
+    def _positions(self) -> dict[object, int]:
+        return {name: j for j, name in enumerate(self.others, start=self.n_numbered)}
+
+    def continues(self, other: object) -> bool:
+        """Whether these and other names are numbered alike, however many there are."""
+        return isinstance(other, NumberedNames) and (self.stem, self.first) == (other.stem, other.first)
+
+    def chosen(self, positions: IndexArray) -> Sequence[str]:
+        """Names of some columns; the first so many of numbered ones are numbered again."""
+        n = len(positions)
+        if 0 < n <= self.n_numbered and positions[0] == 0 and positions[-1] == n - 1:
+            return NumberedNames(self.stem, self.first, n)
+        names = self if self.n_numbered else self.others
+        return tuple(names[j] for j in positions.tolist())
+
+    def positions_of(self, names: Sequence[str]) -> IndexArray:
+        """Positions of some names, -1 for those that are not there."""
+        if isinstance(names, NumberedNames) and self.continues(names) and not names.others:
+            positions = np.arange(len(names))
+            return np.where(positions < self.n_numbered, positions, -1)
+        return np.array([self.find(name) for name in names], dtype=np.intp)
+
+
+def own_names(names: Iterable[str]) -> NumberedNames:
+    """Names of which none is only a number of its column."""
+    return NumberedNames("", 1, 0, tuple(names))

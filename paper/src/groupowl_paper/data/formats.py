@@ -14,9 +14,17 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.io import loadmat
 
-from groupowl.tables.arff import Attribute, arff_header, arff_lines, arff_table
-from groupowl.tables.delimited import COMPRESSIONS, format_suffix, open_text, read_delimited
 from groupowl.tables.readers import read_libsvm, read_matrix
+from groupowl.tables.text_files import (
+    COMPRESSIONS,
+    Attribute,
+    arff_header,
+    arff_lines,
+    arff_table,
+    format_suffix,
+    open_text,
+    read_delimited,
+)
 
 from .table import DatasetEntry
 
