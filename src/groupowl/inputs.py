@@ -67,10 +67,8 @@ def check_labels(y: Any) -> Any:
     if labels.ndim != 1:
         raise ValueError(f"y must be one label per sample, got an array of shape {labels.shape}.")
     if np.iscomplexobj(labels) or (labels.dtype.kind == "O" and any(map(np.iscomplexobj, labels))):
-        raise ValueError(
-            f"y must hold labels of classes, got complex numbers such as {labels[:1].tolist()[0]!r}. Complex data not "
-            "supported: use integers or text."
-        )
+        what = f"y must hold labels of classes, got complex numbers such as {labels[:1].tolist()[0]!r}"
+        raise ValueError(f"{what}. Complex data not supported: use integers or text.")
     n_missing = sum(label is None or label != label for label in labels) if labels.dtype.kind in "Of" else 0
     if n_missing:
         raise ValueError(f"y has {n_missing} missing labels (None or NaN). Remove the samples without a label.")
@@ -90,10 +88,8 @@ def distinct_labels(labels: Any) -> Any:
 def classes_of(labels: Any) -> Any:
     """The distinct labels of all samples, if they are at least two."""
     if len(labels) < 2:
-        raise ValueError(
-            f"y has one class only, {labels[:1].tolist()}: classification needs at least two classes. "
-            "Check the labels, or the samples of positive weight."
-        )
+        what = f"y has one class only, {labels[:1].tolist()}: classification needs at least two classes"
+        raise ValueError(f"{what}. Check the labels, or the samples of positive weight.")
     return labels
 
 

@@ -108,7 +108,7 @@ def write_outcome(outcome: Outcome, out: Path | None, *, force: bool) -> tuple[l
         if outcome.path is not None:
             (folder / ALPHAS).write_text(_alphas(outcome.path, outcome.estimator), encoding="utf-8", newline="")
         match, source, other = outcome.table.match, outcome.table.source, outcome.reading.targets_from
-        if match is not None and not match.is_complete:
+        if match is not None and (match.only_left or match.only_right):
             rows = [*((source, name) for name in match.only_left), *((other, name) for name in match.only_right)]
             (folder / UNMATCHED).write_text(csv_text([("file", "id"), *rows]), encoding="utf-8", newline="")
         (folder / RUN).write_text(json.dumps(_record(outcome), indent=1) + "\n", encoding="utf-8")

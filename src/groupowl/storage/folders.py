@@ -46,10 +46,8 @@ def _check_target(target: Path, given: Path) -> None:
         if not names or (not others and _read_envelope(target)):
             return
     found = f", for example {others[0]!r}" if others else ""
-    raise FileExistsError(
-        f"{str(given)!r} holds other files than those of a saved model{found}; they would be lost. "
-        "Give the name of a new folder."
-    )
+    what = f"holds other files than those of a saved model{found}; they would be lost"
+    raise FileExistsError(f"{str(given)!r} {what}. Give the name of a new folder.")
 
 
 def read_settled(folder: Path, read: Callable[[Path], Any]) -> Any:
@@ -78,23 +76,19 @@ def _state(folder: Path) -> tuple[int, int] | None:
 
 def read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
     """The tree and the arrays of a folder."""
-    tree, arrays = read_settled(folder, _read_folder)
-    return tree, arrays
+    return read_settled(folder, _read_folder)
 
 
 def _read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
     envelope = _read_envelope(folder)
     found = envelope["format_version"]
     if type(found) is not int or found < 1:
-        raise ValueError(
-            f"{str(folder)!r} is damaged: {_TREE} says that it has the format {found!r}, which does not exist; formats "
-            f"are numbers from 1 to {FORMAT_VERSION}. Save again."
-        )
+        what = f"{_TREE} says that it has the format {found!r}, which does not exist"
+        raise ValueError(f"{str(folder)!r} is damaged: {what}. Save again.")
     if found > FORMAT_VERSION:
-        raise ValueError(
-            f"{str(folder)!r} was written by groupowl {envelope.get('groupowl_version')} in format {found}; this "
-            f"version reads formats up to {FORMAT_VERSION}. Update groupowl."
-        )
+        what = f"was written by groupowl {envelope.get('groupowl_version')} in format {found}"
+        remedy = f"this version reads formats up to {FORMAT_VERSION}. Update groupowl."
+        raise ValueError(f"{str(folder)!r} {what}; {remedy}")
     return envelope["content"], _read_file(folder, _ARRAYS, read_archive)
 
 
@@ -103,10 +97,8 @@ def _read_envelope(folder: Path) -> dict[str, Any]:
     if not folder.exists():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
     if not folder.is_dir():
-        raise ValueError(
-            f"{str(folder)!r} is a file, but load reads {_TREE} and {_ARRAYS} together. Give it the folder that save "
-            "has written."
-        )
+        what = f"is a file, but load reads {_TREE} and {_ARRAYS} together"
+        raise ValueError(f"{str(folder)!r} {what}. Give it the folder that save has written.")
     is_there = os.path.lexists(folder / _TREE)
     envelope = _read_file(folder, _TREE, _read_tree) if is_there else {}
     is_ours = isinstance(envelope, dict) and envelope.get("kind") == _KIND

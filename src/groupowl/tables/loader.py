@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._text import counted, listed
-from .._typing import IndexArray
+from .._typing import FloatArray, IndexArray
 from ..designs import Design
 from .readers import read_sheet
 from .sheet import Sheet, is_number
@@ -79,7 +79,7 @@ def load_table(path: str | Path, reading: Reading) -> Table:
         unpenalized=tuple(sheet.names[j] for j in columns.unpenalized),
         ignored=tuple(sheet.names[j] for j in (*columns.drop, *columns.unused)),
         match=match,
-        notes=(*_target_notes(columns, task, y), *_notes(columns, match)),
+        notes=(*(_target_notes(columns, y) if task == REGRESSION else ()), *_notes(columns, match)),
         first_index=sheet.names.first,
     )
 
@@ -198,10 +198,9 @@ def _match(columns: _Columns) -> Match:
             missing = sheet.source if left is None else other.source
             raise TableError(f"--id-column: {missing} has no ids. Name a column that is in both files.")
         if sheet.n_rows != other.n_rows:
-            raise TableError(
-                f"{sheet.source} has {counted(sheet.n_rows, 'sample')}, but {other.source} has {other.n_rows}. Without "
-                "--id-column they are joined in order; name the column that has the ids of the samples in both."
-            )
+            what = f"{sheet.source} has {counted(sheet.n_rows, 'sample')}, but {other.source} has {other.n_rows}"
+            remedy = "name the column that has the ids of the samples in both."
+            raise TableError(f"{what}. Without --id-column they are joined in order; {remedy}")
         rows = np.arange(sheet.n_rows)
         return Match(rows, rows, in_order=True)
     for ids, source in ((left, sheet.source), (right, other.source)):
@@ -214,10 +213,9 @@ def _match(columns: _Columns) -> Match:
     known, row_of = set(left), {name: i for i, name in enumerate(right)}
     rows = np.array([row_of.get(name, -1) for name in left])
     if rows.max() < 0:
-        raise TableError(
-            f"no id of {sheet.source} is in {other.source}: the first has {listed(left, shown=3)}, the second "
-            f"{listed(right, shown=3)}. Check --id-column, or --transpose if samples are columns."
-        )
+        shown = f"the first has {listed(left, shown=3)}, the second {listed(right, shown=3)}"
+        remedy = "Check --id-column, or --transpose if samples are columns."
+        raise TableError(f"no id of {sheet.source} is in {other.source}: {shown}. {remedy}")
     only_left = tuple(name for name in left if name not in row_of)
     only_right = tuple(name for name in right if name not in known)
     return Match(np.flatnonzero(rows >= 0), rows[rows >= 0], only_left, only_right)
@@ -247,9 +245,7 @@ def _targets(columns: _Columns, rows: Any) -> tuple[str, Any]:
         is_class = len(targets) == 1 and sheet.is_category(targets[0])
         if len(targets) > 1:
             remedy = f"A class must be the only target, but there are {len(targets)}: choose them with --targets."
-        elif texts and any(
-            isinstance(cell, str) and "." in cell and is_number(cell) for cell in sheet.labels(texts[0])
-        ):
+        elif any("." in cell and is_number(cell) for j in texts for cell in map(str, sheet.labels(j))):
             remedy = "Correct it, or use --task classification if all of them are labels of classes."
             is_class = False  # no label is a number with decimals
         task = CLASSIFICATION if is_class else REGRESSION
@@ -258,10 +254,8 @@ def _targets(columns: _Columns, rows: Any) -> tuple[str, Any]:
     return task, sheet.few_numbers(targets, "target", remedy, "Remove the samples without a target.", rows)
 
 
-def _target_notes(columns: _Columns, task: str, Y: Any) -> Iterator[str]:
+def _target_notes(columns: _Columns, Y: FloatArray) -> Iterator[str]:
     """What looks odd about targets that are numbers."""
-    if task == CLASSIFICATION:
-        return
     constant = [name for name, column in zip(columns.target_names, Y.T, strict=True) if np.all(column == column[0])]
     if constant:
         verb = "has" if len(constant) == 1 else "have"
@@ -269,10 +263,9 @@ def _target_notes(columns: _Columns, task: str, Y: Any) -> Iterator[str]:
     elif columns.roles.task == "auto" and Y.shape[1] == 1:
         values = np.unique(Y)
         if len(values) <= min(_FEW_VALUES, len(Y) // 2) and np.array_equal(values, np.round(values)):
-            what = (
-                f"Target {columns.target_names[0]!r} has {counted(len(values), 'different value')}, all whole numbers,"
-            )
-            yield f"{what} and is fitted as a number; if they are classes, use --task classification."
+            what = f"Target {columns.target_names[0]!r} has {counted(len(values), 'different value')}"
+            remedy = "if they are classes, use --task classification."
+            yield f"{what}, all whole numbers, and is fitted as a number; {remedy}"
 
 
 def _notes(columns: _Columns, match: Match | None) -> Iterator[str]:
@@ -372,10 +365,13 @@ def _check_missing(sheet: Sheet, missing: Sequence[str], names: Sequence[str], n
     are_names = not (are_counted or sheet.names.n_numbered or isinstance(sheet.X, Design))
     refused = missing
     if are_names and needed is not None and len(missing) < len(names):
-        refused = [name for name in missing if name in set(needed)]
+        wanted = set(needed)
+        refused = [name for name in missing if name in wanted]
     if refused:
-        also = ", and here names are numbers of columns: features that were not selected are needed too"
-        raise TableError(
-            f"{sheet.source} lacks {counted(len(refused), 'column')} of the model's {len(names)} features: "
-            f"{listed(refused, shown=10)}. Columns are matched by name{'' if are_names else also}."
+        how = (
+            ""
+            if are_names
+            else ", and here names are numbers of columns: features that were not selected are needed too"
         )
+        what = f"{counted(len(refused), 'column')} of the model's {len(names)} features: {listed(refused, shown=10)}"
+        raise TableError(f"{sheet.source} lacks {what}. Columns are matched by name{how}.")

@@ -93,11 +93,9 @@ def _format(path: Path, name: str | None) -> Format:
         raise TableError(f"{path} does not exist. Check the path.")
     suffix = format_suffix(path)
     if name is None:
-        name = next((key for key, form in FORMATS.items() if suffix in form.suffixes), None)
-        name = "large" if path.is_dir() else name
+        name = "large" if path.is_dir() else _FORMAT_OF.get(suffix)
     if name is None:
-        known = ", ".join(suffix for form in FORMATS.values() for suffix in form.suffixes)
-        remedy = f"Known are {known}; or give the format with --format."
+        remedy = f"Known are {', '.join(_FORMAT_OF)}; or give the format with --format."
         raise TableError(f"{path}: the suffix {suffix!r} says no format. {remedy}")
     if path.is_dir() and name != "large":
         raise TableError(f"{path} is a folder, not a {FORMATS[name].name}. Give a file.")
@@ -239,8 +237,8 @@ def read_libsvm(path: Path, *, first_index: int | None = None, multilabel: bool 
         raise
     if too_many_columns(X.shape[1]):  # nothing of that size is there yet
         _check_lines(path)
-    has_zero = bool(len(X.indices)) and X.indices.min() == 0
-    start = (0 if has_zero else 1) if first_index is None else first_index
+    has_zero = bool(X.indices.min(initial=1) == 0)
+    start = int(not has_zero) if first_index is None else first_index
     if start and has_zero:
         raise ValueError(f"it has the index 0, but columns count from {start}.")
     if start and X.shape[1]:  # there is no column 0
@@ -322,3 +320,4 @@ FORMATS: dict[str, Format] = {
     "arff": Format("ARFF file", "lines @attribute, then @data and a row per sample", (".arff",), read_arff),
     "large": Format("matrix on disk", "a matrix in .npy, HDF5, Zarr or a folder of blocks", _MATRICES, _read_large),
 }
+_FORMAT_OF = {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}

@@ -127,9 +127,9 @@ class Sheet:
             return part
         beside = np.empty((self.n_rows, len(others)), order="F")
         for k, j in enumerate(others):
-            column = self.columns[j]
-            is_double = str(column.type) == "double"  # as most are: a cast costs more than a copy
-            beside[:, k] = (column if is_double else column.cast("float64", safe=False)).to_numpy()
+            is_double = str(self.columns[j].type) == "double"  # as most are: a cast costs more than a copy
+            column = self.columns[j] if is_double else self.columns[j].cast("float64", safe=False)
+            beside[:, k] = column.to_numpy()
         if len(inside) == 0:
             return beside
         if isinstance(part, Design):

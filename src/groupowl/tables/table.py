@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -111,11 +111,6 @@ class Match:
     only_right: tuple[str, ...] = ()
     in_order: bool = False
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether every id has a partner."""
-        return not self.only_left and not self.only_right
-
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -194,14 +189,10 @@ class Table:
 
     def rows(self, chosen: IndexArray) -> Table:
         """Some of the samples."""
-        return replace(
-            self,
-            X=self.X.rows(chosen) if isinstance(self.X, Design) else self.X[chosen],
-            y=self.y[chosen],
-            ids=None if self.ids is None else tuple(self.ids[i] for i in chosen),
-            groups=None if self.groups is None else self.groups[chosen],
-            sample_weight=None if self.sample_weight is None else self.sample_weight[chosen],
-        )
+        X = self.X.rows(chosen) if isinstance(self.X, Design) else self.X[chosen]
+        ids = None if self.ids is None else tuple(self.ids[i] for i in chosen)
+        groups, weight = (None if part is None else part[chosen] for part in (self.groups, self.sample_weight))
+        return replace(self, X=X, y=self.y[chosen], ids=ids, groups=groups, sample_weight=weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,8 +259,8 @@ class NumberedNames(Sequence[str]):
         return self.find(name) >= 0
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, NumberedNames) and self.continues(other) and self.n_numbered == other.n_numbered:
-            return self.others == other.others
+        if isinstance(other, NumberedNames) and astuple(self) == astuple(other):
+            return True
         return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
 
     def index(self, name: Any, *bounds: Any) -> int:
@@ -289,21 +280,16 @@ class NumberedNames(Sequence[str]):
     def _positions(self) -> dict[object, int]:
         return {name: j for j, name in enumerate(self.others, start=self.n_numbered)}
 
-    def continues(self, other: object) -> bool:
-        """Whether these and other names are numbered alike, however many there are."""
-        return isinstance(other, NumberedNames) and (self.stem, self.first) == (other.stem, other.first)
-
     def chosen(self, positions: IndexArray) -> Sequence[str]:
         """Names of some columns; the first so many of numbered ones are numbered again."""
         n = len(positions)
         if 0 < n <= self.n_numbered and positions[0] == 0 and positions[-1] == n - 1:
             return NumberedNames(self.stem, self.first, n)
-        names = self if self.n_numbered else self.others
-        return tuple(names[j] for j in positions.tolist())
+        return tuple(self[j] for j in positions.tolist())
 
     def positions_of(self, names: Sequence[str]) -> IndexArray:
         """Positions of some names, -1 for those that are not there."""
-        if isinstance(names, NumberedNames) and self.continues(names) and not names.others:
+        if isinstance(names, NumberedNames) and replace(names, n_numbered=0) == NumberedNames(self.stem, self.first, 0):
             positions = np.arange(len(names))
             return np.where(positions < self.n_numbered, positions, -1)
         return np.array([self.find(name) for name in names], dtype=np.intp)
