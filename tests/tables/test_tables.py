@@ -510,6 +510,13 @@ def test_other_files_that_name_their_columns(write, name, content, transpose):
     assert found.absent == ("x",)
 
 
+def test_an_archive_with_names_names_its_columns(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.eye(2), feature_names=["a", "b"])
+    found = load_features(tmp_path / "t.npz", Reading(), ["a", "x", "b"], needed=["b"])
+    np.testing.assert_array_equal(found.X, [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    assert found.absent == ("x",)
+
+
 def test_all_features_are_needed_where_places_are_names(tmp_path):
     """Without names, a column that is left out in the middle would move all others."""
     np.savez(tmp_path / "t.npz", X=np.eye(3))

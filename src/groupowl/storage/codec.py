@@ -18,6 +18,7 @@ import numpy as np
 from sklearn import model_selection
 
 from .. import estimators
+from .._text import counted
 from ..path import PathPoint, PathResult
 from ..path.path_result import REASONS
 from ..solvers import APGD, SPGD, History, SolveResult, WorkingSet
@@ -365,7 +366,8 @@ def _check_value(spec: str, value: Any, sizes: dict[str, int], place: str) -> No
     if dimensions == 0 and values.dtype.kind in "iu" and dtypes == "f":  # a number of Python without a fraction
         values = values.astype(float)
     if values.ndim != dimensions or values.dtype.kind not in dtypes or not is_good(values, sizes):
-        raise Damage(f"{place} must hold {words} in {dimensions} dimensions, got {_shown(value)}")
+        shape = f" in {counted(dimensions, 'dimension')}" if dimensions else ""
+        raise Damage(f"{place} must hold {words}{shape}, got {_shown(value)}")
     for letter, size in zip(letters, (int(value),) if kind == "=" else values.shape, strict=True):
         if sizes.setdefault(letter, size) != size:
             where = f"{place} of shape {values.shape}" if dimensions else place

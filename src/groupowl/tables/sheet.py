@@ -184,13 +184,15 @@ class Sheet:
             raise TableError(f"{self.source} has one column: --transpose needs feature names and samples beside them.")
         names = self.index or self.ids(0) or ()
         first = 1 if self.index is None else 0  # a nameless first column is the index
-        columns = [self.columns[j] for j in range(first, len(self.names))]
-        cells = [column if _holds_numbers(column.type) else column.cast("string") for column in columns]
-        X = np.array([pandas.to_numeric(row.to_pandas(), errors="coerce") for row in cells], dtype=np.float64)
-        has_text = np.any(np.isnan(X) & [~row.is_null(nan_is_null=True).to_numpy() for row in cells], axis=0)
-        texts = {
-            j: pa.array([_text(_plain(row[j].as_py())) for row in cells]) for j in np.flatnonzero(has_text).tolist()
-        }
+        samples = range(first, len(self.names))
+        texts = {}
+        if self.texts.isdisjoint(samples):
+            X = np.ascontiguousarray(self.matrix(samples).T)
+        else:
+            cells = np.array([self.labels(j) for j in samples], dtype=object)
+            X = np.array([pandas.to_numeric(row, errors="coerce") for row in cells], dtype=np.float64)
+            has_text = np.any(np.isnan(X) & pandas.notna(cells), axis=0)
+            texts = {int(j): pa.array([_text(cell) for cell in cells[:, j]]) for j in np.flatnonzero(has_text)}
         return Sheet(self.source, own_names(names), X, texts, index=self.names[first:], is_transposed=True)
 
     # Columns as users name them -------------------------------------------------------------------------
