@@ -67,11 +67,10 @@ def read_settled(folder: Path, read: Callable[[Path], Any]) -> Any:
 
 def _state(folder: Path) -> tuple[int, int] | None:
     """What tells a folder from the one that takes its place."""
-    try:
+    with suppress(OSError):
         found = folder.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns
+        return found.st_ino, found.st_mtime_ns
+    return None
 
 
 def read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:

@@ -57,7 +57,7 @@ def load_table(path: str | Path, reading: Reading) -> Table:
     X = sheet.numbers(columns.features, can_drop=True, rows=None if match is None else match.left)
     if X.shape[0] < 2:
         raise TableError(f"{where} has one sample only. A fit needs at least two.")
-    task, y = _targets(columns, slice(None) if match is None else match.right)
+    task, y = _target_values(columns, slice(None) if match is None else match.right)
     values: dict[str, Any] = {}
     for option, check in (("--groups", Sheet.groups), ("--sample-weight", Sheet.weights)):
         if option in columns.used:
@@ -236,7 +236,7 @@ def _check_copies(columns: _Columns, match: Match) -> None:
 # Targets ------------------------------------------------------------------------------------------------
 
 
-def _targets(columns: _Columns, rows: Any) -> tuple[str, Any]:
+def _target_values(columns: _Columns, rows: Any) -> tuple[str, Any]:
     """The task, and targets or labels in the order of the data."""
     sheet, targets, task = columns.target_sheet, columns.targets, columns.roles.task
     texts = [j for j in targets if j in sheet.texts]

@@ -262,7 +262,16 @@ class Sheet:
         """
         texts = [int(j) for j in features if j in self.texts] if self.texts else []
         if texts:
-            raise TableError(self._texts_among_features(texts, can_drop))
+            name = self.names[texts[0]]
+            more = f" ({counted(len(texts) - 1, 'more column')} like it)" if len(texts) > 1 else ""
+            drop = f", or leave columns out with --drop: {listed(self.names[j] for j in texts)}" if can_drop else ""
+            remedy = f"Encode it as a number{drop}."
+            cells = self.labels(texts[0])
+            are_words = all(isinstance(cell, str) and not _ODD_NUMBER.fullmatch(cell) for cell in cells)
+            if can_drop and are_words and len(set(cells)) == len(cells):
+                option = f"--id-column {shlex.quote(name)}"
+                remedy = f"If it names the samples, use {option}; if not, encode it as a number{drop}."
+            raise TableError(self.no_number(texts[0], "feature", remedy, more))
         X = self.matrix(features)
         if rows is not None and not np.array_equal(rows, np.arange(self.n_rows)):
             X = X.rows(rows) if isinstance(X, Design) else X[rows]
@@ -270,18 +279,6 @@ class Sheet:
             drop = ", or leave columns out with --drop" if can_drop else ""
             self.check_values(features, X, "feature", f"Fill them in, remove those samples{drop}.")
         return X
-
-    def _texts_among_features(self, texts: list[int], can_drop: bool) -> str:
-        """A message about the first of some columns that are no numbers; one that names the samples has an option."""
-        more = f" ({counted(len(texts) - 1, 'more column')} like it)" if len(texts) > 1 else ""
-        drop = f", or leave columns out with --drop: {listed(self.names[j] for j in texts)}" if can_drop else ""
-        remedy = f"Encode it as a number{drop}."
-        cells = self.labels(texts[0])
-        are_words = all(isinstance(cell, str) and not _ODD_NUMBER.fullmatch(cell) for cell in cells)
-        if can_drop and are_words and len(set(cells)) == len(cells):
-            option = f"--id-column {shlex.quote(self.names[texts[0]])}"
-            remedy = f"If it names the samples, use {option}; if not, encode it as a number{drop}."
-        return self.no_number(texts[0], "feature", remedy, more)
 
     def class_labels(self, targets: Sequence[int], rows: Any = slice(None)) -> Any:
         """One label per sample, all of one kind."""
@@ -346,6 +343,8 @@ class Sheet:
 
     def check_values(self, columns: Positions, values: Any, what: str, remedy: str) -> None:
         """Refuse empty and infinite cells, and features whose sum of squares is more than a double holds."""
+        import pyarrow as pa
+
         is_sparse = sp.issparse(values)
         cells = values.data if is_sparse else values
         largest = float(max(-cells.min(initial=0.0), cells.max(initial=0.0)))
@@ -361,20 +360,14 @@ class Sheet:
             raise TableError(f"{self.source}: {what}, the squares of which overflow. Measure it in larger units.")
         shown = listed([f"{self.names[columns[k]]!r} ({counts[k]})" for k in found], quoted=False)
         where = f"{counted(int(counts.sum()), f'{kind} value')} in {counted(len(found), f'{what} column')}"
-        example = self._removal_of_gaps() if kind == "missing" else ""
+        example = ""
+        columns_of_text = {} if self.separator is None else {str(j): cells for j, cells in self.columns.items()}
+        if kind == "missing" and pa.table(columns_of_text).drop_null().num_rows:  # some samples would be left
+            separator = "" if self.separator == "," else f", sep={self.separator!r}"
+            index, written = ("", ", index=False") if self.index is None else (", index_col=0", "")
+            read = f"pandas.read_csv({self.source!r}{separator}{index}, na_values='?')"  # for pandas "?" is no gap
+            example = f" In Python, {read}.dropna().to_csv('clean.csv'{written}) removes the samples."
         raise TableError(f"{self.source} has {where}: {shown}. {remedy}{example}")
-
-    def _removal_of_gaps(self) -> str:
-        """A line of pandas for a file of text, where some samples are left; for pandas a question mark is no gap."""
-        import pyarrow as pa
-
-        columns = {str(j): column for j, column in self.columns.items()}
-        if self.separator is None or pa.table(columns).drop_null().num_rows == 0:
-            return ""
-        separator = "" if self.separator == "," else f", sep={self.separator!r}"
-        index, written = ("", ", index=False") if self.index is None else (", index_col=0", "")
-        read = f"pandas.read_csv({self.source!r}{separator}{index}, na_values='?')"
-        return f" In Python, {read}.dropna().to_csv('clean.csv'{written}) removes the samples."
 
 
 @cache
