@@ -64,7 +64,7 @@ def complain_of_entries(argument: str, X: Any) -> str | None:
     if names is None and not (isinstance(X, np.ndarray) and X.ndim == 2):
         return None
     found: dict[str, list[int]] = {}
-    examples: dict[str, str] = {}
+    example = ""
     for j in range(X.shape[1]):
         values = np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[:, j])  # several columns may have one name
         for i, entry in enumerate([] if values.dtype.kind in "fiubc" else values):
@@ -74,12 +74,11 @@ def complain_of_entries(argument: str, X: Any) -> str | None:
                 plain = entry.item() if isinstance(entry, np.str_ | np.bytes_) else entry
                 shown = repr(plain)
                 shown = shown if len(shown) <= _LONGEST_ENTRY else f"{shown[:_LONGEST_ENTRY]}..."
-                kind = _kind(plain)
-                found.setdefault(kind, []).append(j)
-                examples.setdefault(kind, f"{shown} in row {i}")
+                found.setdefault(_kind(plain), []).append(j)
+                example = example or f"{shown} in row {i}"
                 break
-    first = next(iter(found), None)
-    return None if first is None else _sentence(argument, found[first], names, first, examples[first])
+    kind = next(iter(found), "")  # of the first column, as the example is
+    return _sentence(argument, found[kind], names, kind, example) if kind else None
 
 
 def _kind(entry: Any) -> str:

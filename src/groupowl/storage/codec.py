@@ -24,21 +24,22 @@ from ..path.path_result import REASONS
 from ..solvers import APGD, SPGD, History, SolveResult, WorkingSet
 from ..solvers.solve_result import STATUSES
 
+
+def _classes(module: Any, method: str) -> dict[str, Any]:
+    """Public classes of a module with a method, by name, but for those that others are based on."""
+    found = {name: vars(module).get(name) for name in module.__all__ if not name.startswith("Base")}
+    return {name: item for name, item in found.items() if hasattr(item, method)}
+
+
 #: Estimators by name; their parameters and fitted attributes are stored.
-ESTIMATORS: dict[str, Any] = {
-    name: item for name in estimators.__all__ if hasattr(item := getattr(estimators, name), "fit")
-}
+ESTIMATORS = _classes(estimators, "fit")
 _RESULTS: dict[str, Any] = {item.__name__: item for item in (PathResult, SolveResult, History)}
 #: What can be saved by itself.
 STORABLE = ESTIMATORS | _RESULTS
 #: Dataclasses whose fields are stored: results, and what occurs in them and in parameters.
 RECORDS = _RESULTS | {item.__name__: item for item in (PathPoint, WorkingSet, APGD, SPGD)}
 #: Splitters of scikit-learn by name; the arguments of their constructors are stored.
-SPLITTERS: dict[str, Any] = {
-    name: item
-    for name, item in vars(model_selection).items()
-    if name in model_selection.__all__ and hasattr(item, "get_n_splits") and not name.startswith("Base")
-}
+SPLITTERS = _classes(model_selection, "get_n_splits")
 
 _TAG = "$"
 # Kinds of arrays that are stored as they are: numbers, truth values, text, bytes and dates.

@@ -127,17 +127,14 @@ class _Columns:
                 self.used[option] = home, home.find_column(option, name)
         self.drop = sheet.find_columns("--drop", roles.drop)
         self.unpenalized = sheet.find_columns("--unpenalized", roles.unpenalized)
-        self.repeated: list[int] = []
-        self.copies: list[int] = []
-        if other is not None and not roles.targets:
-            own = [j for key, (home, j) in self.used.items() if key.startswith("--") and home is sheet]
-            self.repeated = [j for j in (other.names.find(sheet.names[k]) for k in own) if j >= 0]
+        own = [j for key, (home, j) in self.used.items() if key.startswith("--") and home is sheet]
+        repeated = [] if other is None or roles.targets else [other.names.find(sheet.names[j]) for j in own]
+        self.repeated = [j for j in repeated if j >= 0]
         self.targets = self._targets()
         self.target_names = tuple(self.target_sheet.names[j] for j in self.targets)
-        if other is not None:
-            others = {*self.drop, *self.taken(sheet), *sheet.auxiliary}
-            found = [sheet.names.find(name) for name in self.target_names]
-            self.copies = [j for j in found if j >= sheet.names.n_numbered and j not in others]
+        others = {*self.drop, *self.taken(sheet), *sheet.auxiliary}
+        copies = [] if other is None else [sheet.names.find(name) for name in self.target_names]
+        self.copies = [j for j in copies if j >= sheet.names.n_numbered and j not in others]
         self.features, self.unused = self._features()
 
     def taken(self, sheet: Sheet) -> set[int]:

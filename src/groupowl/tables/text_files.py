@@ -203,8 +203,7 @@ def _problem(path: Path, separator: str = ",", n_columns: int = 0) -> str:
 # position of the value in the declaration, strings and dates by the order of their appearance. The reader is our own:
 # SciPy's has neither sparse rows nor strings, and names no line.
 
-_NUMERIC_KINDS = {"numeric", "real", "integer"}
-_TEXT_KINDS = {"string", "date"}
+_ARE_NUMBERS = {"numeric": True, "real": True, "integer": True, "string": False, "date": False}
 _MARKS = ("'", '"')
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _NAME = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)\s*(.*)", re.IGNORECASE)
@@ -287,11 +286,11 @@ def arff_header(lines: Iterator[tuple[int, str]]) -> tuple[list[Attribute], int]
             name, kind = _unquoted(match[1]), match[2]
             is_nominal = kind.startswith("{") and kind.endswith("}")
             word = kind.split(maxsplit=1)[0].lower() if kind else ""
-            if not is_nominal and word not in _NUMERIC_KINDS | _TEXT_KINDS:
+            if not is_nominal and word not in _ARE_NUMBERS:
                 raise ValueError(f"line {number} declares an attribute of an unknown kind: {text[:80]}")
             values = dict.fromkeys(map(_unquoted, _words(kind[1:-1]))) if is_nominal else {}
             codes = {value: float(k) for k, value in enumerate(values)}
-            holds_numbers = all(map(is_number, values)) and word not in _TEXT_KINDS
+            holds_numbers = all(map(is_number, values)) if is_nominal else _ARE_NUMBERS[word]
             attributes.append(Attribute(name, number, text, is_nominal, holds_numbers, codes))
     raise ValueError("there is no line @data in it.")
 
