@@ -16,7 +16,7 @@ import groupowl as go
 from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor, GroupOWLRegressorCV
 from groupowl.path import group_owl_path
 from groupowl.storage import folders, load, save
-from groupowl.storage.codec import ESTIMATORS, SPLITTERS, Decoder, Encoder
+from groupowl.storage.codec import ESTIMATORS, SPLITTERS, decode, encode
 from support import make_case
 
 CASE = make_case(80, n=40, d=20, fit_intercept=True)
@@ -139,10 +139,11 @@ VALUES = [
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_values_come_back(value, tmp_path):
-    encoder = Encoder("a value")
-    folders.write_folder(tmp_path / "value", encoder.encode(value), encoder.arrays)
+    arrays = {}
+    folders.write_folder(tmp_path / "value", encode(value, arrays, "a value"), arrays)
     content, arrays = folders.read_folder(tmp_path / "value")
-    assert_same(value, Decoder(arrays).decode(content))
+    assert_same(value, decode(content, arrays))
+    assert arrays == {}
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
@@ -156,8 +157,9 @@ def test_splitters_come_back(name):
     if hasattr(splitter, "n_repeats"):
         splitter.n_repeats = 2
         splitter.cvargs["n_splits"] = 3
-    encoder = Encoder("a splitter")
-    again = Decoder(encoder.arrays).decode(json.loads(json.dumps(encoder.encode(splitter))))
+    arrays = {}
+    tree = json.dumps(encode(splitter, arrays, "a splitter"))
+    again = decode(json.loads(tree), arrays)
     assert type(again) is type(splitter)
     assert set(vars(again)) == set(vars(splitter))
     X, y, groups = np.zeros((12, 1)), np.repeat([0, 1], 6), np.arange(12) % 6

@@ -522,7 +522,7 @@ BROKEN_TEXTS = [
     ("arff", "@attribute a {no,yes}\n@data\n", "line 1 declares values that are not numbers"),
     ("arff", "@attribute a {0,1}\n@data\n0\n", "it has 1 attributes, and 4 of them should be labels"),
     ("arff", ONE_FIRST, "line 15: a sparse row, but what it leaves out is not 0"),
-    ("libsvm", "this is no data\n", "could not convert"),
+    ("libsvm", "this is no data\n", "line 1 is not in the format"),
     ("libsvm", "", "X is empty"),
     ("libsvm", "1 1:nan\n2 1:3\n", "X has 1 NaN or infinite entry"),
     ("libsvm.bz2", "1 1:2\n", ""),

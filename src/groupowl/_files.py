@@ -11,7 +11,6 @@ import os
 import platform
 import re
 import shutil
-import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -68,11 +67,9 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 def is_stream(path: Path) -> bool:
     """Whether there is a pipe or a device like a terminal, which can be written to and not replaced."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+    with suppress(OSError):
+        return path.is_fifo() or path.is_char_device()
+    return False
 
 
 # Folders ------------------------------------------------------------------------------------------------
@@ -118,7 +115,15 @@ def _put_in_place(fresh: Path, target: Path) -> None:
         if not target.is_dir():
             raise
         if not _exchange(fresh, target):
-            _step_aside(fresh, target)
+            old = beside(target, OLD)  # in two steps, between which :func:`standing` finds the earlier folder
+            try:
+                os.rename(target, old)
+                os.rename(fresh, target)
+            except BaseException:
+                if not target.exists():
+                    os.rename(old, target)
+                raise
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _exchange(one: Path, other: Path) -> bool:
@@ -130,19 +135,6 @@ def _exchange(one: Path, other: Path) -> bool:
     if hasattr(library, "renamex_np"):
         return bool(library.renamex_np(*names, _RENAME_EXCHANGE) == 0)
     return False
-
-
-def _step_aside(fresh: Path, target: Path) -> None:
-    """The same in two steps, between which :func:`standing` finds the earlier folder; it comes back after an error."""
-    old = beside(target, OLD)
-    try:
-        os.rename(target, old)
-        os.rename(fresh, target)
-    except BaseException:
-        if not target.exists():
-            os.rename(old, target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 # Names --------------------------------------------------------------------------------------------------
@@ -157,7 +149,9 @@ def clear_abandoned(target: Path) -> None:
     """Remove what killed processes have left beside the target; what others write just now stays."""
     with suppress(OSError):
         for path, name in _leftovers(target):
-            if _is_abandoned(path, name):
+            host, process = name.groups()
+            is_gone = host == _HOST and os.name == "posix" and not _is_running(int(process))
+            if is_gone or time.time() - path.stat().st_mtime > _LONGEST_WRITE:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
@@ -170,19 +164,9 @@ def _leftovers(target: Path) -> Iterator[tuple[Path, re.Match[str]]]:
             yield target.parent / name, found
 
 
-def _is_abandoned(path: Path, name: re.Match[str]) -> bool:
-    """Whether the process is gone, as far as can be known here, or has had more time than any needs."""
-    host, process = name.groups()
-    if host == _HOST and os.name == "posix" and not _is_running(int(process)):
-        return True
-    return time.time() - path.stat().st_mtime > _LONGEST_WRITE
-
-
 def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
+    except (OSError, OverflowError) as error:
+        return not isinstance(error, ProcessLookupError)
     return True

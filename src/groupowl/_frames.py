@@ -49,11 +49,13 @@ def complain_of_dates(argument: str, X: Any) -> str | None:
     """What to say of a frame or an array that has dates, which NumPy would take for numbers; None if there are none."""
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         return f"{argument} must hold real numbers, got dtype {X.dtype}. {_REMEDIES[_DATES]}"
-    if (names := column_names(X)) is None:
-        return None
-    dtypes = list(X.dtypes)
-    columns = [j for j, dtype in enumerate(dtypes) if _is_date(dtype)]
-    return _sentence(argument, columns, names, _DATES, str(dtypes[columns[0]])) if columns else None
+    names = column_names(X)
+    columns = []
+    for j, dtype in enumerate([] if names is None else X.dtypes):
+        is_temporal = getattr(dtype, "is_temporal", bool)  # of polars; dtypes of pandas have a kind
+        if getattr(dtype, "kind", "") in ("M", "m") or is_temporal():
+            columns.append(j)
+    return _sentence(argument, columns, names, _DATES, str(list(X.dtypes)[columns[0]])) if columns else None
 
 
 def complain_of_entries(argument: str, X: Any) -> str | None:
@@ -61,46 +63,22 @@ def complain_of_entries(argument: str, X: Any) -> str | None:
     names = column_names(X)
     if names is None and not (isinstance(X, np.ndarray) and X.ndim == 2):
         return None
-    n_columns = X.shape[1] if names is None else len(names)
-    kinds = {j: kind for j in range(n_columns) if (kind := _foreign_kind(_column(X, j))) is not None}
-    if not kinds:
-        return None
-    first, example = next(iter(kinds.values()))
-    columns = [j for j, (kind, _) in kinds.items() if kind == first]
-    return _sentence(argument, columns, names, first, example)
-
-
-def _sentence(argument: str, columns: list[int], names: list[Any] | None, kind: str, example: str) -> str:
-    has = "have" if len(columns) > 1 else "has"
-    remedy = _REMEDIES.get(kind, _OTHER_REMEDY)
-    return f"{argument} must hold real numbers, but {list_columns(columns, names)} {has} {kind} ({example}). {remedy}"
-
-
-def _column(X: Any, j: int) -> Any:
-    """By position: several columns may have the same name."""
-    return X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
-
-
-def _is_date(dtype: Any) -> bool:
-    """Of pandas, whose dtypes have a kind, or of polars."""
-    is_temporal = getattr(dtype, "is_temporal", None)
-    return getattr(dtype, "kind", "") in ("M", "m") or (is_temporal is not None and bool(is_temporal()))
-
-
-def _foreign_kind(column: Any) -> tuple[str, str] | None:
-    """What kind of thing in a column is no number, and the first of them; None if there is nothing."""
-    values = np.asarray(column)
-    if values.dtype.kind in "fiubc":
-        return None
-    for i, entry in enumerate(values.tolist() if values.dtype.kind in "US" else values):
-        try:
-            float(entry)
-        except (TypeError, ValueError):
-            shown = repr(entry)
-            if len(shown) > _LONGEST_ENTRY:
-                shown = shown[:_LONGEST_ENTRY] + "..."
-            return _kind(entry), f"{shown} in row {i}"
-    return None
+    found: dict[str, list[int]] = {}
+    example = ""
+    for j in range(X.shape[1]):
+        values = np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[:, j])  # several columns may have one name
+        for i, entry in enumerate([] if values.dtype.kind in "fiubc" else values):
+            try:
+                float(entry)
+            except (TypeError, ValueError):
+                plain = entry.item() if isinstance(entry, np.str_ | np.bytes_) else entry
+                shown = repr(plain)
+                shown = shown if len(shown) <= _LONGEST_ENTRY else f"{shown[:_LONGEST_ENTRY]}..."
+                found.setdefault(_kind(plain), []).append(j)
+                example = example or f"{shown} in row {i}"
+                break
+    kind = next(iter(found), "")  # of the first column, as the example is
+    return _sentence(argument, found[kind], names, kind, example) if kind else None
 
 
 def _kind(entry: Any) -> str:
@@ -110,3 +88,9 @@ def _kind(entry: Any) -> str:
     if isinstance(entry, dates) or type(entry).__name__ == "Period":
         return _DATES
     return f"entries of type {type(entry).__name__}"
+
+
+def _sentence(argument: str, columns: list[int], names: list[Any] | None, kind: str, example: str) -> str:
+    has = "have" if len(columns) > 1 else "has"
+    remedy = _REMEDIES.get(kind, _OTHER_REMEDY)
+    return f"{argument} must hold real numbers, but {list_columns(columns, names)} {has} {kind} ({example}). {remedy}"

@@ -18,26 +18,26 @@ def attributes(
     package : str
         Its name.
     names_of : mapping
-        Names that are imported when they are asked for, by the module that has them.
+        Names that are imported when they are asked for, by the module that has them; where several may have a name,
+        it is looked for in their order.
     modules : iterable of str
         Modules that are attributes of the package themselves.
     """
-    module_of = {name: module for module, names in names_of.items() for name in names}
     loadable = {*modules, *names_of}
 
     def get(name: str) -> Any:
         """Import what is asked for, once."""
-        if name in module_of:
-            value = getattr(import_module(f".{module_of[name]}", package), name)
-        elif name in loadable:
-            value = import_module(f".{name}", package)
-        else:
+        homes = [module for module, names in names_of.items() if name in names and name not in loadable]
+        places = (import_module(f".{module}", package) for module in homes)
+        found = next((place for place in places if hasattr(place, name)), None)
+        if found is None and name not in loadable:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = import_module(f".{name}", package) if found is None else getattr(found, name)
         setattr(sys.modules[package], name, value)
         return value
 
     def names() -> list[str]:
         """What there is, imported or not."""
-        return sorted({*vars(sys.modules[package]), *loadable, *module_of})
+        return sorted({*vars(sys.modules[package]), *loadable}.union(*names_of.values()))
 
     return get, names

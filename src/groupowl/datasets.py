@@ -107,62 +107,43 @@ def make_correlated_groups(
     >>> data.X.shape, data.Y.shape, int(data.groups.max())
     ((50, 100), (50, 3), 2)
     """
-    n, d, q = (
+    n, d, q = n_samples, n_features, n_tasks
+    for name, value in (("n_samples", n), ("n_features", d), ("n_tasks", q), ("group_size", group_size)):
         positive_integer(name, value)
-        for name, value in (("n_samples", n_samples), ("n_features", n_features), ("n_tasks", n_tasks))
-    )
     positive_integer("n_informative", n_informative, minimum=0)
-    positive_integer("group_size", group_size)
     lookup("task", task, {"regression": None, "classification": None})
+    lookup("structure", structure, {"ar": None, "block": None})
     finite_number("signal_to_noise", signal_to_noise, above=0.0)
     number_in("correlation", correlation, "[0, 1)")
     if density is not None:
         number_in("density", density, "[0, 1]")
     truth_value("unit_norm", unit_norm)
     rng = as_generator(random_state)
-    X = _columns(rng, n, d, correlation, structure, group_size)
+    X = rng.standard_normal((n, d))
+    if structure == "ar":
+        from scipy.signal import lfilter  # slow to import, and needed here only
+
+        X[:, 1:] *= np.sqrt(1.0 - correlation**2)
+        X = lfilter([1.0], [1.0, -correlation], X, axis=1)
+    else:
+        shared = np.repeat(rng.standard_normal((n, -(-d // group_size))), group_size, axis=1)[:, :d]
+        X = np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * X
     if density is not None:
         X = X * (rng.random((n, d)) < density)
     if unit_norm:
         norms = np.linalg.norm(X, axis=0)
         X /= np.where(norms > 0, norms, 1.0)
-    B, groups = _coefficients(rng, d, q, min(n_informative, d), group_size)
-    Z = X @ B
-    Z *= signal_to_noise / max(float(Z.std()), np.finfo(float).tiny)
-    Y = Z + rng.standard_normal((n, q)) if task == "regression" else _draw_classes(rng, Z)
-    return CorrelatedGroups(X if density is None else sp.csr_array(X), Y, B, groups)
-
-
-def _columns(
-    rng: np.random.Generator, n: int, d: int, correlation: float, structure: str, group_size: int
-) -> FloatArray:
-    lookup("structure", structure, {"ar": None, "block": None})
-    noise = rng.standard_normal((n, d))
-    innovation = np.sqrt(1.0 - correlation**2)
-    if structure == "ar":
-        from scipy.signal import lfilter  # slow to import, and needed here only
-
-        noise[:, 1:] *= innovation
-        return lfilter([1.0], [1.0, -correlation], noise, axis=1)
-    shared = np.repeat(rng.standard_normal((n, -(-d // group_size))), group_size, axis=1)[:, :d]
-    return np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * noise
-
-
-def _coefficients(
-    rng: np.random.Generator, d: int, q: int, n_informative: int, group_size: int
-) -> tuple[FloatArray, IndexArray]:
-    """Equal rows within groups of neighbors, placed at random on a grid of groups."""
-    B = np.zeros((d, q))
-    groups = np.zeros(d, dtype=np.intp)
-    starts = rng.choice(d // group_size, size=n_informative // group_size, replace=False)
+    B, groups = np.zeros((d, q)), np.zeros(d, dtype=np.intp)
+    # equal rows within groups of neighbors, placed at random on a grid of groups
+    starts = rng.choice(d // group_size, size=min(n_informative, d) // group_size, replace=False)
     for number, start in enumerate(np.sort(starts), start=1):
         members = slice(start * group_size, min((start + 1) * group_size, d))
         B[members] = rng.standard_normal(q)
         groups[members] = number
-    return B, groups
-
-
-def _draw_classes(rng: np.random.Generator, Z: FloatArray) -> FloatArray:
-    """One-hot classes from the softmax of Z, by the Gumbel trick."""
-    winners = np.argmax(Z + rng.gumbel(size=Z.shape), axis=1)
-    return np.eye(Z.shape[1])[winners]
+    Z = X @ B
+    Z *= signal_to_noise / max(float(Z.std()), np.finfo(float).tiny)
+    if task == "regression":
+        Y = Z + rng.standard_normal((n, q))
+    else:  # from the softmax of Z, by the Gumbel trick
+        Y = np.eye(q)[np.argmax(Z + rng.gumbel(size=Z.shape), axis=1)]
+    return CorrelatedGroups(X if density is None else sp.csr_array(X), Y, B, groups)

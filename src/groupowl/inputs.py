@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ._checks import rectangular_array, refuse_mask
+from ._text import listed
 from ._typing import FloatArray, IndexArray
-
-_SHOWN = 5
 
 
 def feature_names(X: Any) -> list[str] | None:
@@ -18,10 +17,9 @@ def feature_names(X: Any) -> list[str] | None:
     names = getattr(X, "columns", None)
     if callable(names):  # of a design
         names = getattr(X, "feature_names", None)
-    if names is None:
+    if names is None or not all(isinstance(name, str) for name in names):
         return None
-    names = list(names)
-    return names if all(isinstance(name, str) for name in names) else None
+    return list(names)
 
 
 def coefficient_columns(n_columns: int, names: Any = None) -> list[str]:
@@ -48,11 +46,9 @@ def plain_labels(y: Any) -> Any:
     if labels.dtype.kind != "O" or labels.ndim != 1:
         return labels
     are_truth = [isinstance(label, bool | np.bool_) for label in labels]
-    if all(are_truth):
-        return labels.astype(bool)
-    if any(are_truth) or not all(isinstance(label, int | np.integer) for label in labels):
-        return labels
-    return np.array(labels.tolist())  # of objects again where they are too large
+    are_whole = not any(are_truth) and all(isinstance(label, int | np.integer) for label in labels)
+    # integers are objects again where they are too large
+    return np.array(labels.tolist()) if are_whole or all(are_truth) else labels
 
 
 def encode_labels(y: Any, sample_weight: FloatArray | None = None) -> tuple[Any, FloatArray]:
@@ -71,15 +67,11 @@ def check_labels(y: Any) -> Any:
     if labels.ndim != 1:
         raise ValueError(f"y must be one label per sample, got an array of shape {labels.shape}.")
     if np.iscomplexobj(labels) or (labels.dtype.kind == "O" and any(map(np.iscomplexobj, labels))):
-        raise ValueError(
-            f"y must hold labels of classes, got complex numbers such as {labels[:1].tolist()[0]!r}. Complex data not "
-            "supported: use integers or text."
-        )
-    missing = np.array([label is None or label != label for label in labels]) if labels.dtype.kind in "Of" else None
-    if missing is not None and missing.any():
-        raise ValueError(
-            f"y has {int(missing.sum())} missing labels (None or NaN). Remove the samples without a label."
-        )
+        what = f"y must hold labels of classes, got complex numbers such as {labels[:1].tolist()[0]!r}"
+        raise ValueError(f"{what}. Complex data not supported: use integers or text.")
+    n_missing = sum(label is None or label != label for label in labels) if labels.dtype.kind in "Of" else 0
+    if n_missing:
+        raise ValueError(f"y has {n_missing} missing labels (None or NaN). Remove the samples without a label.")
     return labels
 
 
@@ -89,18 +81,15 @@ def distinct_labels(labels: Any) -> Any:
         return np.unique(labels)
     except TypeError as error:
         kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
-        raise TypeError(
-            f"y mixes labels of different kinds ({kinds}). Use one kind, for example y.astype(str)."
-        ) from error
+        remedy = "Use one kind, for example y.astype(str)."
+        raise TypeError(f"y mixes labels of different kinds ({kinds}). {remedy}") from error
 
 
 def classes_of(labels: Any) -> Any:
     """The distinct labels of all samples, if they are at least two."""
     if len(labels) < 2:
-        raise ValueError(
-            f"y has one class only, {labels[:1].tolist()}: classification needs at least two classes. "
-            "Check the labels, or the samples of positive weight."
-        )
+        what = f"y has one class only, {labels[:1].tolist()}: classification needs at least two classes"
+        raise ValueError(f"{what}. Check the labels, or the samples of positive weight.")
     return labels
 
 
@@ -137,18 +126,13 @@ def _column_index(argument: str, item: Any, n_features: int, known: list[str] | 
         if not -n_features <= item < n_features:
             raise ValueError(f"{argument} has the index {item!r}, but X has {n_features} columns.")
         return int(item) % n_features
+    what = f"{argument} has the name {item!r}"
     if known is None:
-        raise ValueError(
-            f"{argument} has the name {item!r}, but X has no column names. Give X as a data frame, or an index."
-        )
+        raise ValueError(f"{what}, but X has no column names. Give X as a data frame, or an index.")
     found = [j for j, name in enumerate(known) if name == item]
     if not found:
-        listed = ", ".join(repr(name) for name in known[:_SHOWN])
-        more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-        raise ValueError(f"{argument} has the name {item!r}, which is no column of X. Columns: {listed}{more}.")
+        raise ValueError(f"{what}, which is no column of X. Columns: {listed(known)}.")
     if len(found) > 1:
-        raise ValueError(
-            f"{argument} has the name {item!r}, which {len(found)} columns of X have: {found}. Rename them, or give "
-            "the index of the one that is meant."
-        )
+        remedy = "Rename them, or give the index of the one that is meant."
+        raise ValueError(f"{what}, which {len(found)} columns of X have: {found}. {remedy}")
     return found[0]

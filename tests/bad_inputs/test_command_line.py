@@ -119,7 +119,10 @@ TEXTS = {
     "units": (GOOD.replace("\n", "\nkg,cm,s\n", 1), "'kg' in row 1"),
     "a short row": (GOOD.replace("\n3,2,", "\n3,"), "row 4 below the header has 2 cells"),
     "separators at the ends": ("a,b,y\n" + "1,2,3,\n" * 5, "row 1 below the header has 4 cells"),
-    "a quotation mark in the header": ('"a,b,y\n1,2,3\n2,3,4\n', "in its first line is never closed"),
+    "a quotation mark in the header": (
+        '"a,b,y\n1,2,3\n2,3,4\n',
+        "its first line has a quotation mark that is never closed",
+    ),
     "bars": (GOOD.replace(",", "|"), "has no column 'y'"),
     "spaces": (GOOD.replace(",", " "), "has no column 'y'"),
     "another case": (GOOD.replace("y", "Y", 1), "has no column 'y'"),

@@ -7,7 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from groupowl.tables import Reading, TableError, load_features, load_table, read_sheet
-from groupowl.tables.names import NumberedNames, find_columns
+from groupowl.tables.sheet import Sheet
+from groupowl.tables.table import NumberedNames
 
 NAMES = NumberedNames("x", 1, 4, ("y", "x9"))
 LISTED = ("x1", "x2", "x3", "x4", "y", "x9")
@@ -42,9 +43,9 @@ def test_positions_and_choices():
     assert tuple(NAMES.chosen(np.arange(3))) == LISTED[:3]
     assert NAMES.chosen(np.array([0, 2, 5])) == ("x1", "x3", "x9")
     assert NAMES.chosen(np.arange(6)) == LISTED
-    assert find_columns("--drop", ["x2,x9", "-2", "x[34]"], NAMES, "file") == [1, 5, 4, 2, 3]
+    assert Sheet("file", NAMES).find_columns("--drop", ["x2,x9", "-2", "x[34]"]) == [1, 5, 4, 2, 3]
     with pytest.raises(TableError, match=r"has no column 'x7'\. Columns: 'x1', 'x2', 'x3', 'x4', 'y' and 1 more"):
-        find_columns("--drop", ["x7"], NAMES, "file")
+        Sheet("file", NAMES).find_columns("--drop", ["x7"])
 
 
 def test_a_vector_of_an_archive_must_not_have_the_name_of_a_column(tmp_path):

@@ -78,10 +78,10 @@ def test_all_formats_hold_the_same(tmp_path, name):
     np.testing.assert_array_equal(dense(sheet.matrix(features)), X)  # to the last bit
     np.testing.assert_array_equal(sheet.dense(targets), Y)
     kind = sheet.names.index("kind")
-    assert not sheet.is_number(kind)
+    assert kind in sheet.texts
     assert sheet.is_category(kind)
     assert [label.strip() for label in sheet.labels(kind)] == KINDS
-    assert all(sheet.is_number(j) and not sheet.is_category(j) for j in (*features, *targets))
+    assert all(j not in sheet.texts and not sheet.is_category(j) for j in (*features, *targets))
 
 
 @pytest.mark.parametrize("suffix", [".libsvm", ".svm", ".svmlight", ".svm.gz", ".libsvm.bz2"])
@@ -179,7 +179,7 @@ def test_cells_of_a_csv_file(tmp_path):
         'number,whole,word,flag,gaps,quoted\n1.5,1,north,true,,"NA"\n-2e3,2,NA,false,NA,"a, b"\n inf ,3,,true,nan,""\n'
     )
     sheet = read_sheet(path)
-    assert [sheet.is_number(j) for j in range(6)] == [True, True, False, True, True, False]
+    assert sheet.texts == {2, 5}
     assert [sheet.is_category(j) for j in range(6)] == [False, False, True, True, False, True]
     np.testing.assert_array_equal(sheet.dense([0, 1, 3]), [[1.5, 1, 1], [-2000, 2, 0], [np.inf, 3, 1]])
     assert np.isnan(sheet.dense([4])).all()
@@ -194,8 +194,7 @@ def test_a_fraction_that_is_text_further_down(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "1.5,2.5\n" * 300 + "1.5,unknown\n")
     sheet = read_sheet(path)
-    assert sheet.is_number(0)
-    assert not sheet.is_number(1)
+    assert sheet.texts == {1}
     assert sheet.labels(1)[-1] == "unknown"
 
 
@@ -240,7 +239,7 @@ def test_types_of_parquet(tmp_path):
     }
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
     sheet = read_sheet(tmp_path / "t.parquet")
-    assert [sheet.is_number(j) for j in range(5)] == [True, True, True, False, False]
+    assert sheet.texts == {3, 4}
     assert [sheet.is_category(j) for j in range(5)] == [False, False, False, True, True]
     np.testing.assert_array_equal(sheet.dense([0, 1, 2]), [[1.5, 1, 1], [np.nan, 2, 2]])
     assert sheet.labels(3) == ["u", None]
@@ -251,7 +250,7 @@ def test_numbers_that_pandas_calls_categories(tmp_path):
     frame = pd.DataFrame({"a": [0.5, 1.5, 2.5], "level": pd.Categorical([3, 1, 3])})
     frame.to_parquet(tmp_path / "t.parquet", index=False)
     sheet = read_sheet(tmp_path / "t.parquet")
-    assert sheet.is_number(1)
+    assert sheet.texts == set()
     assert [sheet.is_category(j) for j in range(2)] == [False, True]
     assert sheet.labels(1) == [3, 1, 3]
 
@@ -330,7 +329,7 @@ def test_a_row_of_words_among_numbers(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("gene,s1,s2,s3\na,1,2.5,\nkind,oak,elm,oak\nb,4,5,6\n")
     sheet = read_sheet(path, transpose=True)
-    assert [sheet.is_number(j) for j in range(3)] == [True, False, True]
+    assert sheet.texts == {1}
     np.testing.assert_array_equal(sheet.matrix([0, 2]), [[1, 4], [2.5, 5], [np.nan, 6]])
     assert sheet.labels(1) == ["oak", "elm", "oak"]
     assert sheet.place(1, 1) == "row 2 (below the header, feature 'kind') of column 's2'"
@@ -341,7 +340,7 @@ def test_a_row_of_words_among_numbers(tmp_path):
     [
         ("gene\na\nb\n", "has one column"),
         ("gene,s1\na,1\na,2\n", "has 1 feature name more than once: 'a'"),
-        ("gene,s1\na,1\n,2\n", "the first column names the features, but row 2 is empty there"),
+        ("gene,s1\na,1\n,2\n", "feature 2 has no name. Give it one"),
     ],
 )
 def test_transposed_files_that_are_wrong(tmp_path, text, message):

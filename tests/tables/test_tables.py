@@ -8,9 +8,10 @@ import pytest
 import scipy.sparse as sp
 
 from groupowl.tables import MissingTargetsError, Reading, Roles, TableError, load_features, load_table, read_sheet
-from groupowl.tables.names import find_column, find_columns
+from groupowl.tables.sheet import Sheet
+from groupowl.tables.table import own_names
 
-NAMES = ("id", "gene1", "gene2", "gene10", "y1", "y2", "a,b", "3")
+NAMES = own_names(("id", "gene1", "gene2", "gene10", "y1", "y2", "a,b", "3"))
 FRAME = pd.DataFrame(
     {
         "id": ["p", "q", "r", "s"],
@@ -65,7 +66,7 @@ def load(path, **roles):
     ],
 )
 def test_columns_by_name_position_and_pattern(given, expected):
-    assert find_columns("--targets", given, NAMES, "t.csv") == expected
+    assert Sheet("t.csv", NAMES).find_columns("--targets", given) == expected
 
 
 @pytest.mark.parametrize(
@@ -84,14 +85,14 @@ def test_columns_by_name_position_and_pattern(given, expected):
 )
 def test_columns_that_are_not_there(given, parts):
     with pytest.raises(TableError) as caught:
-        find_columns("--targets", [given], NAMES, "t.csv")
+        Sheet("t.csv", NAMES).find_columns("--targets", [given])
     assert all(part in str(caught.value) for part in parts), str(caught.value)
 
 
 def test_one_column_where_one_is_meant():
-    assert find_column("--groups", "-1", NAMES, "t.csv") == 7
+    assert Sheet("t.csv", NAMES).find_column("--groups", "-1") == 7
     with pytest.raises(TableError, match=r"--groups must be one column of t\.csv, but 'y\*' names 2: 'y1', 'y2'"):
-        find_column("--groups", "y*", NAMES, "t.csv")
+        Sheet("t.csv", NAMES).find_column("--groups", "y*")
 
 
 # Roles --------------------------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ def test_rows_of_a_table(write):
 
 def test_frames_have_names(write):
     table = load(write(FRAME), targets=("y1", "y2"), drop=("id,batch,kind",))
-    assert list(table.frame.columns) == ["w", "a", "b", "c"]
+    assert table.feature_names == ("w", "a", "b", "c")
     assert list(table.target_frame.columns) == ["y1", "y2"]
 
 
@@ -177,7 +178,6 @@ def test_formats_that_name_their_targets(tmp_path):
     sparse = load(tmp_path / "t.svm")
     assert sp.issparse(sparse.X)
     assert sparse.target_names == ("label",)
-    assert sparse.frame is sparse.X
 
 
 def test_vectors_of_an_archive_are_no_features(tmp_path):
@@ -507,6 +507,13 @@ def test_features_that_are_not_needed_may_be_missing(write):
 def test_other_files_that_name_their_columns(write, name, content, transpose):
     found = load_features(write(content, name), Reading(transpose=transpose), ["a", "x", "b"], needed=["b"])
     np.testing.assert_array_equal(sp.csr_array(found.X).toarray(), [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0]])
+    assert found.absent == ("x",)
+
+
+def test_an_archive_with_names_names_its_columns(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.eye(2), feature_names=["a", "b"])
+    found = load_features(tmp_path / "t.npz", Reading(), ["a", "x", "b"], needed=["b"])
+    np.testing.assert_array_equal(found.X, [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     assert found.absent == ("x",)
 
 

@@ -19,8 +19,8 @@ from ..inputs import coefficient_columns
 from ..storage import load, save
 from ..storage.folders import read_settled
 from ..tables import Reading, Roles
-from ..tables.names import NumberedNames
 from ..tables.sheet import is_number
+from ..tables.table import NumberedNames
 from .messages import Failure, writing
 from .outcome import Outcome
 
@@ -118,7 +118,7 @@ def write_outcome(outcome: Outcome, out: Path | None, *, force: bool) -> tuple[l
             fitted = outcome.estimator
             columns |= {name: getattr(fitted, found) for name, found in _SCORES.items() if hasattr(fitted, found)}
             texts[ALPHAS] = csv_text([columns, *zip(*columns.values(), strict=True)])
-        if match is not None and not match.is_complete:
+        if match is not None and (match.only_left or match.only_right):
             left = [(table.source, name) for name in match.only_left]
             right = [(outcome.reading.targets_from, name) for name in match.only_right]
             texts[UNMATCHED] = csv_text([("file", "id"), *left, *right])

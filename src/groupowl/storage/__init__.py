@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import checked_path
-from .codec import STORABLE, Damage, Decoder, Encoder, belongs_to
+from .codec import STORABLE, Damage, belongs_to, check_object, decode, encode
 from .folders import read_folder, write_folder
-from .schema import check_object
 
 __all__ = ["load", "save"]
 
@@ -52,9 +51,9 @@ def save(obj: Any, folder: Any) -> Path:
         kind = obj.__name__ + ", a class" if isinstance(obj, type) else type(obj).__name__
         raise TypeError(f"obj: save writes {', '.join(STORABLE)}, got {kind}. Give it one of those.")
     target = checked_path("folder", folder)
-    encoder = Encoder(type(obj).__name__)
-    content = encoder.encode(obj)
-    return write_folder(target, content, encoder.arrays)
+    arrays: dict[str, Any] = {}
+    content = encode(obj, arrays, type(obj).__name__)
+    return write_folder(target, content, arrays)
 
 
 def load(folder: Any) -> Any:
@@ -89,7 +88,10 @@ def load(folder: Any) -> Any:
     """
     content, arrays = read_folder(checked_path("folder", folder))
     try:
-        obj = Decoder(arrays).decode(content)
+        unused = dict(arrays)  # each array has one place in the tree
+        obj = decode(content, unused)
+        if unused:
+            raise Damage(f"it has the array {min(unused)!r}, which nothing in it names")
         if not belongs_to(obj, STORABLE):
             raise Damage(f"it holds a {type(obj).__name__}, and save writes {', '.join(STORABLE)}")
         check_object(obj, {}, type(obj).__name__)

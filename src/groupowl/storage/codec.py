@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -17,24 +18,28 @@ import numpy as np
 from sklearn import model_selection
 
 from .. import estimators
+from .._text import counted
 from ..path import PathPoint, PathResult
+from ..path.path_result import REASONS
 from ..solvers import APGD, SPGD, History, SolveResult, WorkingSet
+from ..solvers.solve_result import STATUSES
+
+
+def _classes(module: Any, method: str) -> dict[str, Any]:
+    """Public classes of a module with a method, by name, but for those that others are based on."""
+    found = {name: vars(module).get(name) for name in module.__all__ if not name.startswith("Base")}
+    return {name: item for name, item in found.items() if hasattr(item, method)}
+
 
 #: Estimators by name; their parameters and fitted attributes are stored.
-ESTIMATORS: dict[str, Any] = {
-    name: item for name in estimators.__all__ if hasattr(item := getattr(estimators, name), "fit")
-}
+ESTIMATORS = _classes(estimators, "fit")
 _RESULTS: dict[str, Any] = {item.__name__: item for item in (PathResult, SolveResult, History)}
 #: What can be saved by itself.
 STORABLE = ESTIMATORS | _RESULTS
 #: Dataclasses whose fields are stored: results, and what occurs in them and in parameters.
 RECORDS = _RESULTS | {item.__name__: item for item in (PathPoint, WorkingSet, APGD, SPGD)}
 #: Splitters of scikit-learn by name; the arguments of their constructors are stored.
-SPLITTERS: dict[str, Any] = {
-    name: item
-    for name, item in vars(model_selection).items()
-    if name in model_selection.__all__ and hasattr(item, "get_n_splits") and not name.startswith("Base")
-}
+SPLITTERS = _classes(model_selection, "get_n_splits")
 
 _TAG = "$"
 # Kinds of arrays that are stored as they are: numbers, truth values, text, bytes and dates.
@@ -77,140 +82,299 @@ def public_fields(record: Any) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
-class Encoder:
-    """Makes trees, and collects arrays by name.
+def encode(value: Any, arrays: dict[str, Any], what: str, place: str = "") -> Any:
+    """The tree of a value.
 
     Parameters
     ----------
+    value : object
+    arrays : dict
+        Where its arrays are put, by name.
     what : str
         What is being saved, for messages.
+    place : str
+        Where in the whole the value stands.
     """
 
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.arrays: dict[str, Any] = {}
+    def encode_items(items: Iterable[Any]) -> list[Any]:
+        return [encode(item, arrays, what, f"{place}[{i}]") for i, item in enumerate(items)]
 
-    def encode(self, value: Any, place: str = "") -> Any:
-        """The tree of a value; ``place`` is where in the whole it stands."""
-        kind = type(value)
-        if value is None or kind in (bool, int, str):
-            return value
-        if kind is float:
-            return value if math.isfinite(value) else {_TAG: "float", "value": repr(value)}
-        if kind is list:
-            return self._encode_items(value, place)
-        if kind is tuple:
-            return {_TAG: "tuple", "items": self._encode_items(value, place)}
-        if kind is dict:
-            return self._encode_dict(value, place)
-        if isinstance(value, np.ndarray | np.generic):
-            return self._encode_array(value, place)
-        return self._encode_object(value, place)
+    def encode_named(items: dict[str, Any]) -> dict[str, Any]:
+        return {name: encode(item, arrays, what, f"{place}.{name}" if place else name) for name, item in items.items()}
 
-    def _encode_items(self, values: Sequence[Any], place: str) -> list[Any]:
-        return [self.encode(item, f"{place}[{i}]") for i, item in enumerate(values)]
-
-    def _encode_named(self, values: dict[str, Any], place: str) -> dict[str, Any]:
-        return {name: self.encode(item, f"{place}.{name}" if place else name) for name, item in values.items()}
-
-    def _encode_dict(self, value: dict[Any, Any], place: str) -> Any:
+    kind, name = type(value), type(value).__name__
+    if value is None or kind in (bool, int, str):
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else {_TAG: "float", "value": repr(value)}
+    if kind is list:
+        return encode_items(value)
+    if kind is tuple:
+        return {_TAG: "tuple", "items": encode_items(value)}
+    if kind is dict:
         if all(type(key) is str for key in value) and _TAG not in value:
-            return self._encode_named(value, place)
-        pairs = [[self.encode(key, place), self.encode(item, f"{place}[{key!r}]")] for key, item in value.items()]
-        return {_TAG: "dict", "pairs": pairs}
-
-    def _encode_array(self, value: Any, place: str) -> Any:
-        array = np.asarray(value)
-        if array.dtype.kind == "O":
-            items = self._encode_items(array.ravel().tolist(), place)
-            return {_TAG: "objects", "shape": list(array.shape), "items": items}
-        if array.dtype.kind not in _PLAIN_KINDS:
-            raise self._refusal(value, place)
-        name = f"array_{len(self.arrays)}"
-        self.arrays[name] = array
-        return {_TAG: "scalar" if isinstance(value, np.generic) else "array", "name": name}
-
-    def _encode_object(self, value: Any, place: str) -> Any:
-        name = type(value).__name__
-        if belongs_to(value, ESTIMATORS):
-            params = self._encode_named(value.get_params(deep=False), place)
-            fitted = self._encode_named(fitted_attributes(value), place)
-            return {_TAG: "estimator", "class": name, "params": params, "fitted": fitted}
-        if belongs_to(value, RECORDS):
-            return {_TAG: "record", "class": name, "fields": self._encode_named(public_fields(value), place)}
-        if belongs_to(value, SPLITTERS):
-            known = vars(value) | vars(value).get("cvargs", {})  # where a repeated splitter keeps some arguments
-            args = {name: known[name] for name in inspect.signature(type(value)).parameters if name in known}
-            return {_TAG: "splitter", "class": name, "args": self._encode_named(args, place)}
-        raise self._refusal(value, place)
-
-    def _refusal(self, value: Any, place: str) -> TypeError:
-        argument = place.partition("[")[0].partition(".")[0]
-        shown = f"the {type(value).__name__} {getattr(value, '__name__', '')}".rstrip()
-        return TypeError(f"{self.what} cannot be saved: {place} is {shown}. {_REMEDIES.get(argument, _OTHER_REMEDY)}")
+            return encode_named(value)
+        keys, items = encode_items(value), [encode(value[key], arrays, what, f"{place}[{key!r}]") for key in value]
+        return {_TAG: "dict", "pairs": [list(pair) for pair in zip(keys, items, strict=True)]}
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _PLAIN_KINDS + "O":
+        if value.dtype.kind == "O":
+            return {_TAG: "objects", "shape": list(value.shape), "items": encode_items(np.ravel(value).tolist())}
+        key = f"array_{len(arrays)}"
+        arrays[key] = np.asarray(value)
+        return {_TAG: "scalar" if isinstance(value, np.generic) else "array", "name": key}
+    if belongs_to(value, ESTIMATORS):
+        params, fitted = encode_named(value.get_params(deep=False)), encode_named(fitted_attributes(value))
+        return {_TAG: "estimator", "class": name, "params": params, "fitted": fitted}
+    if belongs_to(value, RECORDS):
+        return {_TAG: "record", "class": name, "fields": encode_named(public_fields(value))}
+    if belongs_to(value, SPLITTERS):
+        known = vars(value) | vars(value).get("cvargs", {})  # where a repeated splitter keeps some arguments
+        args = {name: known[name] for name in inspect.signature(kind).parameters if name in known}
+        return {_TAG: "splitter", "class": name, "args": encode_named(args)}
+    argument = place.partition("[")[0].partition(".")[0]
+    shown = f"the {name} {getattr(value, '__name__', '')}".rstrip()
+    raise TypeError(f"{what} cannot be saved: {place} is {shown}. {_REMEDIES.get(argument, _OTHER_REMEDY)}")
 
 
-class Decoder:
-    """Makes objects from trees.
+def decode(node: Any, arrays: dict[str, Any]) -> Any:
+    """The value of a tree, for which its arrays are taken out of those given; a damaged one raises almost anything."""
+    if isinstance(node, list):
+        return [decode(item, arrays) for item in node]
+    if not isinstance(node, dict):
+        return node
+    parts = {name: decode(item, arrays) for name, item in node.items()}
+    if _TAG not in parts:
+        return parts
+    kind = parts[_TAG]
+    if kind == "float":
+        return _SPECIAL[parts["value"]]
+    if kind == "tuple":
+        return tuple(parts["items"])
+    if kind == "dict":
+        return dict(parts["pairs"])
+    if kind == "objects":
+        array = np.empty(len(parts["items"]), dtype=object)
+        array[:] = parts["items"]
+        return array.reshape(parts["shape"])
+    if kind in ("array", "scalar"):
+        name = parts["name"]
+        if name not in arrays:
+            raise Damage(f"its array {name!r} is missing")
+        array = arrays.pop(name)
+        if array.dtype.kind not in _PLAIN_KINDS or (kind == "scalar" and array.ndim):
+            shown = f"shape {array.shape} and the dtype {array.dtype}"
+            raise Damage(f"its {kind} {name!r} has the {shown}, which is never saved")
+        return array if kind == "array" else array[()]
+    if kind in ("record", "splitter"):
+        classes, key = (RECORDS, "fields") if kind == "record" else (SPLITTERS, "args")
+        return classes[parts["class"]](**parts[key])
+    if kind != "estimator":
+        raise Damage(f"it has a {kind!r}, which is never saved")
+    estimator = ESTIMATORS[parts["class"]](**parts["params"])
+    for name in parts["fitted"]:
+        if not is_fitted_name(name) or hasattr(type(estimator), name):
+            raise Damage(f"{parts['class']}.{name} is nothing that a fit leaves behind")
+    vars(estimator).update(parts["fitted"])
+    return estimator
+
+
+# What a saved object must hold ----------------------------------------------------------------------------
+# A table has the names of fields by what they must be: a kind, and for an array the letters of its shape. The letters
+# mean d features, q tasks or classes, t rows of ``coef_``, p penalized and u unpenalized features, n alphas, f folds, h
+# rows of a history. The first field with a letter says how many there are, and all others must agree; ``= d`` is one
+# that says it itself, and ``*`` means several of a kind. A field whose name ends with ``?`` may be missing or None.
+
+_ESTIMATOR = {
+    "= d": "n_features_in_",
+    "number t d": "coef_ penalized_coef_?",
+    "number t": "intercept_ penalized_intercept_?",
+    "positive": "alpha_",
+    "number p": "weights_",
+    "index u": "unpenalized_",
+    "count d": "clusters_",
+    "real": "dual_gap_ screened_fraction_",
+    "count": "n_iter_",
+    "SolveResult": "solve_result_",
+    "names d": "feature_names_in_?",
+    "names t": "target_names_?",
+}
+_SEARCH = {
+    "number": "eps",
+    "number n": "alphas_",
+    "position": "best_index_",
+    "PathResult": "path_",
+    "dict*": "search_results_",
+    "real n f": "score_path_?",
+    "real n": "mean_score_path_? std_error_path_? criterion_path_?",
+    "real": "best_score_?",
+    "count d": "selection_frequency_?",
+}
+_OF_THE_BEST = ("eps", "path_", "search_results_")
+_RECORDS = {
+    # What was found for one of the sequences of weights: named as that of the best one, without the underscores.
+    "dict": {"number p": "weights"}
+    | {spec: re.sub(r"_(?!\w)", "", names) for spec, names in _SEARCH.items() if names not in _OF_THE_BEST},
+    "History": {"count h": "iteration n_active n_nonzero", "real h": "seconds passes primal dual gap"},
+    "SolveResult": {
+        "number d q": "B",
+        "number q": "intercept",
+        "real": "primal dual gap n_passes seconds",
+        "History": "history",
+        "index a": "active",
+        "moment d": "screened_at",
+        "count d": "clusters",
+        "count": "n_iter",
+        "status": "status",
+    },
+    "PathPoint": {
+        "number": "alpha",
+        "index k": "support",
+        "number k q": "rows",
+        "number q": "intercept",
+        "count k": "clusters",
+        "real": "primal gap loss deviance_ratio n_passes seconds",
+        "count": "n_iter n_selected",
+        "status": "status",
+    },
+    "PathResult": {
+        "= d": "n_features",
+        "number p": "weights",
+        "index u": "unpenalized",
+        "PathPoint*": "points",
+        "text": "loss",
+        "truth": "fit_intercept",
+        "real": "alpha_max null_loss",
+        "reason": "stopped_because",
+        "names d": "feature_names?",
+        "labels q": "classes?",
+        "names q": "target_names?",
+    },
+}
+# Letters whose meaning ends with the object; all others mean the same in an object and in those that it holds.
+_OWN = ("a", "k", "n")
+_MEANINGS = {"d": "features", "q": "tasks", "t": "targets", "n": "alphas", "p": "weights", "u": "unpenalized features"}
+_SCALARS = (str, int, float, np.generic)
+
+
+def _are_labels(values: Any, sizes: Mapping[str, int]) -> bool:
+    items = values.tolist()
+    return None not in items and len(items) > 1 and len(set(items)) == len(items) and all(x == x for x in items)
+
+
+def _are_between(values: Any, least: int, end: int) -> bool:
+    return bool(values.size == 0 or (values.min() >= least and values.max() < end))
+
+
+# Kinds of values: those of their dtype, what must hold for all entries, and both in words.
+_KINDS: dict[str, tuple[str, Any, str]] = {
+    "number": ("f", lambda values, sizes: np.isfinite(values).all(), "finite numbers"),
+    "real": ("f", lambda values, sizes: True, "real numbers"),
+    "positive": ("f", lambda values, sizes: 0.0 < values < np.inf, "a positive number"),
+    "count": ("iu", lambda values, sizes: _are_between(values, 0, 2**63), "counts"),
+    "position": ("iu", lambda values, sizes: _are_between(values, 0, sizes["n"]), "the number of an alpha"),
+    "index": ("iu", lambda values, sizes: _are_between(values, 0, sizes["d"]), "numbers of features"),
+    "moment": ("iu", lambda values, sizes: _are_between(values, -1, sizes["h"]), "rows of the history, or -1"),
+    "text": ("U", lambda values, sizes: True, "text"),
+    "truth": ("b", lambda values, sizes: True, "True or False"),
+    "status": ("U", lambda values, sizes: str(values) in STATUSES, f"one of {', '.join(STATUSES)}"),
+    "reason": ("U", lambda values, sizes: str(values) in REASONS, f"one of {', '.join(REASONS)}"),
+    "names": ("OU", lambda values, sizes: all(isinstance(name, str) for name in values.tolist()), "names"),
+    "labels": ("OUSbiufMm", _are_labels, "different labels, none of them missing"),
+}
+_KINDS["="] = _KINDS["count"]
+
+
+def check_object(obj: Any, outside: dict[str, int], place: str) -> None:
+    """Refuse an object that lacks something, or whose parts do not belong together.
 
     Parameters
     ----------
-    arrays : dict
-        Arrays by name.
+    obj : estimator, record or dict
+        What was read.
+    outside : dict
+        Sizes by letter of what holds it; those that the object tells are added.
+    place : str
+        Where in the whole it stands, for messages.
     """
+    sizes = {letter: size for letter, size in outside.items() if letter not in _OWN}
+    if belongs_to(obj, ESTIMATORS):
+        _check_estimator(obj, sizes, place)
+    else:
+        table, values = _RECORDS[type(obj).__name__], obj if isinstance(obj, dict) else public_fields(obj)
+        known = re.findall(r"\w+", " ".join(table.values()))
+        if unknown := [name for name in values if name not in known]:
+            raise Damage(f"{place} has {unknown[0]!r}, which nothing reads")
+        _check_fields(table, values, sizes, place)
+        alphas = [point.alpha for point in values.get("points", ())]
+        if alphas != sorted(alphas, reverse=True):
+            raise Damage(f"{place}.points have alphas that do not decrease")
+    if sizes.get("h") == 0:
+        raise Damage(f"{place} has no rows")
+    if "p" in sizes and sizes["p"] + sizes["u"] != sizes["d"]:
+        weights = f"{sizes['p']} weights and {sizes['u']} unpenalized features"
+        raise Damage(f"{place} has {weights}, together not its {sizes['d']} features")
+    outside |= {letter: size for letter, size in sizes.items() if letter not in _OWN}
 
-    def __init__(self, arrays: dict[str, Any]) -> None:
-        self.arrays = arrays
-        self._makers: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "float": lambda node: _SPECIAL[node["value"]],
-            "tuple": lambda node: tuple(self._decode(node["items"])),
-            "dict": lambda node: {self._decode(key): self._decode(item) for key, item in node["pairs"]},
-            "array": self._take_array,
-            "scalar": lambda node: self._take_array(node)[()],
-            "objects": self._decode_objects,
-            "estimator": self._decode_estimator,
-            "record": lambda node: RECORDS[node["class"]](**self._decode(node["fields"])),
-            "splitter": lambda node: SPLITTERS[node["class"]](**self._decode(node["args"])),
-        }
 
-    def decode(self, node: Any) -> Any:
-        """The value of a whole tree; one that is damaged raises almost anything."""
-        self._unused = dict(self.arrays)  # each array has one place in the tree
-        value = self._decode(node)
-        if self._unused:
-            raise Damage(f"it has the array {min(self._unused)!r}, which nothing in it names")
-        return value
+def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
+    fitted = fitted_attributes(estimator)
+    if not fitted:
+        return
+    if nothing := [name for name, value in fitted.items() if value is None]:
+        raise Damage(f"{place}.{nothing[0]} is missing")
+    if getattr(fitted.get("coef_"), "ndim", 2) == 1:  # of a target without dimensions of its own
+        flat = ("coef_", "intercept_", "penalized_coef_", "penalized_intercept_")
+        numbers = np.ndarray | np.floating | float
+        fitted |= {name: np.array([fitted[name]]) for name in flat if isinstance(fitted.get(name), numbers)}
+    estimator._fitting()  # which checks the parameters
+    params = estimator.get_params(deep=False)
+    _check_fields(_ESTIMATOR, fitted, sizes, place)
+    if hasattr(type(estimator), "predict_proba"):
+        _check_fields({"labels q": "classes_"}, fitted, sizes, place)
+    if "alphas" in params:
+        _check_fields(_SEARCH, params | fitted, sizes, place)
+    tasks = sizes["q"] if sizes["q"] != 2 or "classes_" not in fitted else 1  # two classes share a row
+    if sizes["t"] != tasks:
+        raise Damage(f"{place}.coef_ has {sizes['t']} rows, but {tasks} belong to the {sizes['q']} tasks of the fit")
 
-    def _decode(self, node: Any) -> Any:
-        if isinstance(node, list):
-            return [self._decode(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        if _TAG in node:
-            return self._makers[node[_TAG]](node)
-        return {name: self._decode(item) for name, item in node.items()}
 
-    def _take_array(self, node: dict[str, Any]) -> Any:
-        name = node["name"]
-        if name not in self._unused:
-            raise Damage(f"its array {name!r} is missing")
-        array = self._unused.pop(name)
-        if array.dtype.kind not in _PLAIN_KINDS:
-            raise Damage(f"its array {name!r} has the dtype {array.dtype}, which is never saved")
-        if node[_TAG] == "scalar" and array.ndim:
-            raise Damage(f"its number {name!r} is an array of shape {array.shape}")
-        return array
+def _check_fields(table: Mapping[str, str], values: Mapping[str, Any], sizes: dict[str, int], place: str) -> None:
+    for spec, names in table.items():
+        for name in names.replace("?", "").split():
+            if values.get(name) is not None:
+                _check_value(spec, values[name], sizes, f"{place}.{name}")
+            elif f"{name}?" not in names.split():
+                raise Damage(f"{place}.{name} is missing")
 
-    def _decode_objects(self, node: dict[str, Any]) -> Any:
-        array = np.empty(len(node["items"]), dtype=object)
-        array[:] = self._decode(node["items"])
-        return array.reshape(node["shape"])
 
-    def _decode_estimator(self, node: dict[str, Any]) -> Any:
-        estimator = ESTIMATORS[node["class"]](**self._decode(node["params"]))
-        fitted = self._decode(node["fitted"])
-        for name in fitted:
-            if not is_fitted_name(name) or hasattr(type(estimator), name):
-                raise Damage(f"{node['class']}.{name} is nothing that a fit leaves behind")
-        vars(estimator).update(fitted)
-        return estimator
+def _check_value(spec: str, value: Any, sizes: dict[str, int], place: str) -> None:
+    """Check a list of objects, an object, an array, or a single value, which no letters follow."""
+    kind, *letters = spec.split()
+    if kind.endswith("*"):
+        if not isinstance(value, list | tuple) or not value:
+            raise Damage(f"{place} must be a list, got {_shown(value)}")
+        for i, item in enumerate(value):
+            _check_value(kind[:-1], item, sizes, f"{place}[{i}]")
+        return
+    if kind in _RECORDS:
+        if type(value).__name__ != kind:
+            raise Damage(f"{place} must be a {kind}, got {_shown(value)}")
+        check_object(value, sizes, place)
+        return
+    dtypes, is_good, words = _KINDS[kind]
+    dimensions = len(letters) if kind != "=" else 0
+    values = np.asarray(value) if isinstance(value, np.ndarray if dimensions else _SCALARS) else np.array(None)
+    if dimensions == 0 and values.dtype.kind in "iu" and dtypes == "f":  # a number of Python without a fraction
+        values = values.astype(float)
+    if values.ndim != dimensions or values.dtype.kind not in dtypes or not is_good(values, sizes):
+        shape = f" in {counted(dimensions, 'dimension')}" if dimensions else ""
+        raise Damage(f"{place} must hold {words}{shape}, got {_shown(value)}")
+    for letter, size in zip(letters, (int(value),) if kind == "=" else values.shape, strict=True):
+        if sizes.setdefault(letter, size) != size:
+            where = f"{place} of shape {values.shape}" if dimensions else place
+            raise Damage(f"{where} has {size} {_MEANINGS.get(letter, 'entries')}, other parts have {sizes[letter]}")
+
+
+def _shown(value: Any) -> str:
+    is_array = isinstance(value, np.ndarray)
+    return f"an array of shape {value.shape} and dtype {value.dtype}" if is_array else repr(value)[:80]

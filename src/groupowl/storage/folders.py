@@ -46,10 +46,8 @@ def _check_target(target: Path, given: Path) -> None:
         if not names or (not others and _read_envelope(target)):
             return
     found = f", for example {others[0]!r}" if others else ""
-    raise FileExistsError(
-        f"{str(given)!r} holds other files than those of a saved model{found}; they would be lost. "
-        "Give the name of a new folder."
-    )
+    what = f"holds other files than those of a saved model{found}; they would be lost"
+    raise FileExistsError(f"{str(given)!r} {what}. Give the name of a new folder.")
 
 
 def read_settled(folder: Path, read: Callable[[Path], Any]) -> Any:
@@ -62,41 +60,35 @@ def read_settled(folder: Path, read: Callable[[Path], Any]) -> Any:
         except Exception:  # which may well come from half of one save and half of the next
             if _state(standing(folder)) == before:
                 raise
-            continue
-        if _state(standing(folder)) == before:
-            return found
+        else:
+            if _state(standing(folder)) == before:
+                return found
 
 
 def _state(folder: Path) -> tuple[int, int] | None:
     """What tells a folder from the one that takes its place."""
-    try:
+    with suppress(OSError):
         found = folder.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns
+        return found.st_ino, found.st_mtime_ns
+    return None
 
 
 def read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
     """The tree and the arrays of a folder."""
-    tree, arrays = read_settled(folder, _read_folder)
-    return tree, arrays
+    return read_settled(folder, _read_folder)
 
 
 def _read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
     envelope = _read_envelope(folder)
     found = envelope["format_version"]
     if type(found) is not int or found < 1:
-        numbers = f"formats are numbers from 1 to {FORMAT_VERSION}"
-        raise _damaged(folder, f"{_TREE} says that it has the format {found!r}, which does not exist; {numbers}")
+        what = f"{_TREE} says that it has the format {found!r}, which does not exist"
+        raise ValueError(f"{str(folder)!r} is damaged: {what}. Save again.")
     if found > FORMAT_VERSION:
-        raise ValueError(
-            f"{str(folder)!r} was written by groupowl {envelope.get('groupowl_version')} in format {found}; this "
-            f"version reads formats up to {FORMAT_VERSION}. Update groupowl."
-        )
-    try:
-        return envelope["content"], read_archive(_file(folder / _ARRAYS))
-    except Exception as error:  # a damaged archive makes zipfile, zlib and NumPy raise almost anything
-        raise _damaged(folder, f"{_ARRAYS} cannot be read ({type(error).__name__}: {error})") from error
+        what = f"was written by groupowl {envelope.get('groupowl_version')} in format {found}"
+        remedy = f"this version reads formats up to {FORMAT_VERSION}. Update groupowl."
+        raise ValueError(f"{str(folder)!r} {what}; {remedy}")
+    return envelope["content"], _read_file(folder, _ARRAYS, read_archive)
 
 
 def _read_envelope(folder: Path) -> dict[str, Any]:
@@ -104,39 +96,31 @@ def _read_envelope(folder: Path) -> dict[str, Any]:
     if not folder.exists():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
     if not folder.is_dir():
-        raise ValueError(
-            f"{str(folder)!r} is a file, but load reads {_TREE} and {_ARRAYS} together. Give it the folder that save "
-            "has written."
-        )
-    if not os.path.lexists(folder / _TREE):
-        raise _foreign(folder, f"it has no {_TREE}. Give it one that has")
-    try:
-        text = _file(folder / _TREE).read_bytes().decode("utf-8")
-        envelope = json.loads(text, parse_constant=_refuse_constant)
-    except RecursionError:
-        raise _damaged(folder, f"{_TREE} is nested too deeply") from None
-    except (OSError, ValueError) as error:
-        raise _damaged(folder, f"{_TREE} cannot be read ({error})") from error
+        what = f"is a file, but load reads {_TREE} and {_ARRAYS} together"
+        raise ValueError(f"{str(folder)!r} {what}. Give it the folder that save has written.")
+    is_there = os.path.lexists(folder / _TREE)
+    envelope = _read_file(folder, _TREE, _read_tree) if is_there else {}
     is_ours = isinstance(envelope, dict) and envelope.get("kind") == _KIND
     if not is_ours or not {"format_version", "content"} <= envelope.keys():
-        raise _foreign(folder, f"its {_TREE} is not ours. Give it one that is")
+        why = f"its {_TREE} is not ours" if is_there else f"it has no {_TREE}"
+        raise ValueError(f"{str(folder)!r} is no folder that groupowl's save has written: {why}. Give it one that is.")
     return dict(envelope)
 
 
-def _file(path: Path) -> Path:
-    """Refuse what is no file, such as a pipe, for which one could wait without end."""
-    if not path.is_file():
-        raise OSError("it is no file" if os.path.lexists(path) else "it is missing")
-    return path
+def _read_file(folder: Path, name: str, read: Callable[[Path], Any]) -> Any:
+    """What ``read`` finds in a file, and not in a pipe, for which one could wait without end."""
+    path = folder / name
+    try:
+        if not path.is_file():
+            raise OSError("it is no file" if os.path.lexists(path) else "it is missing")
+        return read(path)
+    except Exception as error:  # of damaged files, json, zipfile, zlib and NumPy raise almost anything
+        reason = f"{name} cannot be read ({type(error).__name__}: {error})"
+        raise ValueError(f"{str(folder)!r} is damaged: {reason}. Save again.") from error
 
 
-def _refuse_constant(text: str) -> None:
-    raise ValueError(f"it has the number {text}, which JSON does not have")
+def _read_tree(path: Path) -> Any:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"it has the number {constant}, which JSON does not have")
 
-
-def _damaged(folder: Path, what: str) -> ValueError:
-    return ValueError(f"{str(folder)!r} is damaged: {what}. Save again.")
-
-
-def _foreign(folder: Path, why: str) -> ValueError:
-    return ValueError(f"{str(folder)!r} is no folder that groupowl's save has written: {why}.")
+    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)

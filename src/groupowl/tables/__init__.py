@@ -4,10 +4,9 @@ A reader makes a :class:`~groupowl.tables.sheet.Sheet` of a file, columns by nam
 for; :func:`load_table` makes a :class:`Table`, or raises a :class:`TableError` that says where the file is wrong.
 """
 
-from .builder import make_table
-from .loader import Features, Reading, load_features, load_table
+from .loader import load_features, load_table
 from .readers import FORMATS, read_sheet
-from .table import TASKS, MissingTargetsError, Roles, Table, TableError
+from .table import TASKS, Features, MissingTargetsError, Reading, Roles, Table, TableError
 
 __all__ = [
     "FORMATS",
@@ -20,6 +19,5 @@ __all__ = [
     "TableError",
     "load_features",
     "load_table",
-    "make_table",
     "read_sheet",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,11 +20,9 @@ from ..designs import MemmapDesign, open_matrix
 from ..designs.disk import INSIDE, open_storage
 from ..designs.disk.memory import check_fits, check_sparse_shape, most_columns, too_many_columns
 from ..designs.disk.npy import read_archive
-from .arff import read_arff
-from .delimited import format_suffix, open_bytes, read_delimited
-from .names import NumberedNames, check_names, own_names
 from .sheet import Sheet
-from .table import TableError
+from .table import NumberedNames, TableError, own_names
+from .text_files import format_suffix, open_bytes, read_arff, read_delimited
 
 # Bytes of a cell of a table in memory, as numbers have.
 _CELL_BYTES = 8
@@ -78,7 +76,7 @@ def read_sheet(
             expected = f"Expected: {form.expected}. Check the file and its format."
             problem = f"cannot be read as a {form.name}: {words}. {expected}"
         raise TableError(f"{path} {problem}") from error
-    if sheet.n_rows == 0 or not sheet.names:
+    if not sheet.names or sheet.n_rows == 0:
         what = "has no rows below its header" if sheet.names else "has no columns"
         raise TableError(f"{path} {what}. Give a file with samples.")
     return sheet.transposed() if transpose else sheet
@@ -95,13 +93,10 @@ def _format(path: Path, name: str | None) -> Format:
         raise TableError(f"{path} does not exist. Check the path.")
     suffix = format_suffix(path)
     if name is None:
-        name = next((key for key, form in FORMATS.items() if suffix in form.suffixes), None)
-        name = "large" if path.is_dir() else name
+        name = "large" if path.is_dir() else _FORMAT_OF.get(suffix)
     if name is None:
-        known = ", ".join(suffix for form in FORMATS.values() for suffix in form.suffixes)
-        raise TableError(
-            f"{path}: the suffix {suffix!r} says no format. Known are {known}; or give the format with --format."
-        )
+        remedy = f"Known are {', '.join(_FORMAT_OF)}; or give the format with --format."
+        raise TableError(f"{path}: the suffix {suffix!r} says no format. {remedy}")
     if path.is_dir() and name != "large":
         raise TableError(f"{path} is a folder, not a {FORMATS[name].name}. Give a file.")
     if not (path.is_file() or path.is_dir()):  # it could be read once only, or never end
@@ -121,117 +116,91 @@ def _read_parquet(path: Path, **unused: Any) -> Sheet:
         shape = (found.num_rows, found.num_columns)
         check_fits(f"a table of shape {shape}", _CELL_BYTES * shape[0] * shape[1])
         table = parquet.read_table(file)
-    source = str(path)
     frame = table.schema.pandas_metadata or {}
     stored = [name for name in frame.get("index_columns", []) if isinstance(name, str) and name in table.column_names]
     categorical = {str(item["name"]) for item in frame.get("columns", []) if item["pandas_type"] == "categorical"}
     index = None
+    notes: tuple[str, ...] = ()
     if len(stored) == 1:
         index = tuple("" if value is None else str(value) for value in table.column(stored[0]).to_pylist())
+    elif stored:
+        notes = (f"Rows of {path} have names of several levels, {listed(stored)}, which are not used.",)
     table = table.drop_columns(stored)
-    note = f"Rows of {source} have names of several levels, {listed(stored)}, which are not used."
-    names = own_names(table.column_names)
-    check_names(source, names)
-    return Sheet(
-        source,
-        names,
-        table.num_rows,
-        columns=dict(enumerate(table.columns)),
-        index=index,
-        categorical=frozenset(j for j, name in enumerate(names) if name in categorical),
-        names_its_columns=True,
-        notes=(note,) if len(stored) > 1 else (),
-    )
+    names, columns = own_names(table.column_names), dict(enumerate(table.columns))
+    positions = frozenset(j for j, name in enumerate(names) if name in categorical)
+    return Sheet(str(path), names, columns=columns, index=index, categorical=positions, notes=notes)
 
 
 # NumPy archives -----------------------------------------------------------------------------------------
 
 _CSR_PIECES = ("data", "indices", "indptr", "shape")
+# Arrays with a meaning of their own, which are no vectors beside X.
+_PARTS = ("X", *_CSR_PIECES, "feature_names", "target_names", "ids", "format")
 
 
-def archive_arrays(path: Path) -> dict[str, Any]:
-    """All arrays of an archive; pickles are refused."""
+def read_matrix(path: Path) -> tuple[dict[str, Any], Any]:
+    """All arrays of an archive, and the X among them, or the sparse one that pieces make; pickles are refused."""
     if not is_zipfile(path):  # of which NumPy would say that it holds pickles
         raise ValueError("it is no archive.")
-    return read_archive(path)
-
-
-def has_matrix(arrays: dict[str, Any]) -> bool:
-    """Whether there is an X among the arrays, or the pieces of a sparse one."""
-    return "X" in arrays or all(piece in arrays for piece in _CSR_PIECES)
-
-
-def archive_matrix(arrays: dict[str, Any]) -> Any:
-    """X, or the sparse matrix that the pieces make."""
-    if not all(piece in arrays for piece in _CSR_PIECES):
-        return arrays["X"]
+    arrays = read_archive(path)
+    if not arrays.keys() >= set(_CSR_PIECES):
+        if "X" not in arrays:
+            raise ValueError(f"the arrays in it are {', '.join(sorted(arrays)) or 'nothing'}.")
+        return arrays, arrays["X"]
+    for name in ("indices", "indptr", "shape"):
+        if arrays[name].dtype.kind not in "iu":
+            raise ValueError(f"{name} must be integers, but their type is {arrays[name].dtype}")
     data, indices, indptr, shape = (arrays[piece] for piece in _CSR_PIECES)
-    if shape.shape != (2,) or shape.dtype.kind not in "iu":
+    if shape.shape != (2,):
         raise ValueError(f"shape must be two integers, but it is {shape.tolist()!r}")
-    for name, pieces in (("indices", indices), ("indptr", indptr)):
-        if pieces.dtype.kind not in "iu":
-            raise ValueError(f"{name} must be integers, but their type is {pieces.dtype}")
     check_sparse_shape("X", tuple(shape.tolist()))
     is_csc = "format" in arrays and arrays["format"].tolist() in ("csc", b"csc")
     kind = sp.csc_array if is_csc else sp.csr_array
-    return sp.csr_array(sparse_array("X", kind((data, indices, indptr), shape=tuple(shape.tolist()))))
+    return arrays, sp.csr_array(sparse_array("X", kind((data, indices, indptr), shape=tuple(shape.tolist()))))
 
 
 def _read_npz(path: Path, **unused: Any) -> Sheet:
     """A NumPy archive: X, or the pieces of a sparse one; y or Y; names; and vectors with an entry per sample."""
-    arrays = archive_arrays(path)
-    if not has_matrix(arrays):
-        raise ValueError(f"the arrays in it are {', '.join(sorted(arrays)) or 'nothing'}.")
-    X = archive_matrix(arrays)
+    arrays, X = read_matrix(path)
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, but its shape is {X.shape}.")
     if X.dtype.kind not in "fiub":
         raise ValueError(f"X must hold real numbers, but its type is {X.dtype}.")
     n_rows, n_columns = X.shape
-    found, targets = _arrays_beside(arrays, n_rows)
-    vectors = {name: values for name, values in found.items() if values.shape == (n_rows,)}
-    names = NumberedNames("x", 1, n_columns, tuple(vectors))
-    if "feature_names" in arrays:
-        names = own_names([*_stored_names(arrays, "feature_names", n_columns), *vectors])
-    check_names(str(path), names)
-    note = "Array {!r} of {} is not used: it is no vector of {} samples."
-    return Sheet(
-        str(path),
-        names,
-        n_rows,
-        X=X if X.dtype in (np.float32, np.float64) else X.astype(np.float64),
-        columns={names.index(name): _arrow_column(values) for name, values in vectors.items()},
-        index=tuple(str(item) for item in arrays["ids"].tolist()) if "ids" in arrays else None,
-        suggested_targets=tuple(names.index(name) for name in targets if name in vectors),
-        categorical=frozenset(names.index(name) for name, values in vectors.items() if values.dtype.kind == "b"),
-        notes=tuple(note.format(name, path, n_rows) for name in found if name not in vectors),
-    )
-
-
-def _arrays_beside(arrays: dict[str, Any], n_rows: int) -> tuple[dict[str, Any], list[str]]:
-    """Arrays that are neither X nor names, Y as vectors, and the names of those that are targets."""
     targets = ["y" if "y" in arrays else "Y"]
-    found = {}
-    for name, values in arrays.items():
+    vectors: dict[str, Any] = {}
+    notes = []
+    for name in [name for name in arrays if name not in _PARTS]:
+        values = arrays[name]
         if name in ("y", "Y") and values.shape[:1] != (n_rows,):
             raise ValueError(f"X has {n_rows} rows, but {name} has shape {values.shape}.")
         if name in ("y", "Y") and values.dtype.kind == "c":
             raise ValueError(f"{name} must hold real numbers or labels, but its type is {values.dtype}.")
-        if name == "y" and values.shape == (n_rows, 1):
-            found[name] = values[:, 0]
-        elif name == "Y" and targets == ["Y"] and values.ndim == 2:
-            targets = [f"y{k + 1}" for k in range(values.shape[1])]
-            if "target_names" in arrays:
-                targets = _stored_names(arrays, "target_names", values.shape[1])
-            found |= dict(zip(targets, values.T, strict=True))
-        elif name not in ("X", *_CSR_PIECES, "feature_names", "target_names", "ids", "format"):
-            found[name] = values
-    return found, targets
+        if name == "Y" and targets == ["Y"] and values.ndim == 2:
+            numbered = NumberedNames("y", 1, values.shape[1])
+            targets = _stored_names(arrays, "target_names", len(numbered)) or list(numbered)
+            vectors |= dict(zip(targets, values.T, strict=True))
+        elif values.shape == (n_rows,) or (name == "y" and values.shape == (n_rows, 1)):
+            vectors[name] = values.reshape(n_rows)
+        else:
+            notes.append(f"Array {name!r} of {path} is not used: it is no vector of {n_rows} samples.")
+    names = NumberedNames("x", 1, n_columns, tuple(vectors))
+    if stored := _stored_names(arrays, "feature_names", n_columns):
+        names = own_names([*stored, *vectors])
+    places = dict(zip(vectors, range(n_columns, len(names)), strict=True))
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    columns = {places[name]: _arrow_column(values) for name, values in vectors.items()}
+    index = tuple(str(item) for item in arrays["ids"].tolist()) if "ids" in arrays else None
+    suggested = tuple(places[name] for name in targets if name in vectors)
+    categorical = frozenset(places[name] for name, values in vectors.items() if values.dtype.kind == "b")
+    return Sheet(str(path), names, X, columns, index, suggested, categorical, notes=tuple(notes))
 
 
 def _stored_names(arrays: dict[str, Any], key: str, count: int) -> list[str]:
-    names = [str(name) for name in np.ravel(arrays[key]).tolist()]
-    if len(names) != count:
+    """Names that the archive has for so many columns; nothing where it has none."""
+    names = [str(name) for name in np.ravel(arrays[key]).tolist()] if key in arrays else []
+    if key in arrays and len(names) != count:
         raise ValueError(f"{key} has {len(names)} names for {count} columns.")
     return names
 
@@ -264,12 +233,12 @@ def read_libsvm(path: Path, *, first_index: int | None = None, multilabel: bool 
         with open_bytes(path) as file:
             X, labels = load_svmlight_file(file, zero_based=True, multilabel=multilabel)
     except (ValueError, OverflowError):  # perhaps for an index that no integer of the matrix holds
-        _check_indices(path)
+        _check_lines(path)
         raise
     if too_many_columns(X.shape[1]):  # nothing of that size is there yet
-        _check_indices(path)
-    has_zero = bool(len(X.indices)) and X.indices.min() == 0
-    start = (0 if has_zero else 1) if first_index is None else first_index
+        _check_lines(path)
+    has_zero = bool(X.indices.min(initial=1) == 0)
+    start = int(not has_zero) if first_index is None else first_index
     if start and has_zero:
         raise ValueError(f"it has the index 0, but columns count from {start}.")
     if start and X.shape[1]:  # there is no column 0
@@ -277,36 +246,26 @@ def read_libsvm(path: Path, *, first_index: int | None = None, multilabel: bool 
     return sp.csr_array(X), labels, start
 
 
-def _check_indices(path: Path) -> None:
-    """Refuse the first line whose indices imply more columns than there can be."""
+def _check_lines(path: Path) -> None:
+    """Refuse the first line that is not in the format, or whose indices imply more columns than there can be."""
     most = most_columns()
-    for number, line in _numbered_lines(path):
-        for index in _INDEX.findall(line.partition(b"#")[0]):
-            value = int(index[:_LONGEST_INDEX])
-            if value > most:
-                shown = str(value) if len(index) <= _LONGEST_INDEX else f"{value}..."
-                raise TableError(
-                    f"{path}: line {number} has the index {shown}, and so X has {too_many_columns(value)}."
-                )
-
-
-def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     with open_bytes(path) as file:
-        yield from enumerate(file, start=1)
+        for number, line in enumerate(file, start=1):
+            if not _LINE.fullmatch(line.rstrip(b"\r\n")):
+                raise ValueError(f"line {number} is not in the format")
+            for index in _INDEX.findall(line.partition(b"#")[0]):
+                value = int(index[:_LONGEST_INDEX])
+                if value > most:
+                    where = f"line {number} has the index {value}{'...' if len(index) > _LONGEST_INDEX else ''}"
+                    raise TableError(f"{path}: {where}, and so X has {too_many_columns(value)}.")
 
 
 def _read_svm(path: Path, *, first_index: int | None, **unused: Any) -> Sheet:
     """A LIBSVM file: columns are named by their index, samples have a label or a list of labels, ``1,3 2:0.5``."""
-    samples = (line.partition(b"#")[0].split(maxsplit=1) for _, line in _numbered_lines(path))
-    multilabel = b"," in next((words for words in samples if words), [b""])[0]
-    try:
-        X, labels, start = read_libsvm(path, first_index=first_index, multilabel=multilabel)
-    except TableError:
-        raise
-    except ValueError as error:
-        broken = (number for number, line in _numbered_lines(path) if not _LINE.fullmatch(line.rstrip(b"\r\n")))
-        number = next(broken, None)
-        raise ValueError(str(error) if number is None else f"line {number} is not in the format") from error
+    with open_bytes(path) as file:
+        samples = (line.partition(b"#")[0].split(maxsplit=1) for line in file)
+        multilabel = b"," in next((words for words in samples if words), [b""])[0]
+    X, labels, start = read_libsvm(path, first_index=first_index, multilabel=multilabel)
     targets = {"label": labels}
     if multilabel:
         coder = MultiLabelBinarizer().fit(labels)
@@ -315,7 +274,7 @@ def _read_svm(path: Path, *, first_index: int | None, **unused: Any) -> Sheet:
     names = NumberedNames("", start, X.shape[1], tuple(targets))
     places = tuple(range(X.shape[1], len(names)))
     columns = {j: _arrow_column(values) for j, values in zip(places, targets.values(), strict=True)}
-    return Sheet(str(path), names, X.shape[0], X=X, columns=columns, suggested_targets=places, zeros_left_out=True)
+    return Sheet(str(path), names, X, columns, suggested_targets=places, zeros_left_out=True)
 
 
 # Matrices on disk ---------------------------------------------------------------------------------------
@@ -331,11 +290,8 @@ def _read_large(path: Path, **unused: Any) -> Sheet:
         if IMPUTE not in str(error):
             raise TableError(str(error)) from error
         X = storage.read_rows(slice(0, storage.shape[0]))  # columns that are not used may have gaps
-    names = NumberedNames("x", 1, X.shape[1])
-    if storage.feature_names is not None:
-        names = own_names(str(name) for name in storage.feature_names)
-    check_names(str(path), names)
-    return Sheet(str(path), names, X.shape[0], X=X)
+    names = storage.feature_names
+    return Sheet(str(path), NumberedNames("x", 1, X.shape[1]) if names is None else own_names(map(str, names)), X)
 
 
 # All formats --------------------------------------------------------------------------------------------
@@ -359,12 +315,9 @@ FORMATS: dict[str, Format] = {
     "csv": Format("CSV file", "column names in the first line, then a line per sample", (".csv",), read_delimited),
     "tsv": Format("TSV file", "column names in the first line, cells between tabs", (".tsv", ".tab"), _read_tsv),
     "parquet": Format("Parquet file", "a column per feature", (".parquet", ".pq"), _read_parquet),
-    "npz": Format(
-        "NumPy archive", "X, or data, indices, indptr and shape of a sparse X; and y or Y", (".npz",), _read_npz
-    ),
-    "libsvm": Format(
-        "LIBSVM file", "a line 'label index:value ...' per sample", (".libsvm", ".svm", ".svmlight"), _read_svm
-    ),
+    "npz": Format("NumPy archive", "X, or data, indices, indptr, shape; and y or Y", (".npz",), _read_npz),
+    "libsvm": Format("LIBSVM file", "lines 'label index:value ...'", (".libsvm", ".svm", ".svmlight"), _read_svm),
     "arff": Format("ARFF file", "lines @attribute, then @data and a row per sample", (".arff",), read_arff),
     "large": Format("matrix on disk", "a matrix in .npy, HDF5, Zarr or a folder of blocks", _MATRICES, _read_large),
 }
+_FORMAT_OF = {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}

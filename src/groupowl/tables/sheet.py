@@ -1,16 +1,19 @@
 """Sheets: the columns of a file by name, before anyone has said what they are for, and their values, checked.
 
 A sheet answers the same questions whatever the file: is a column numbers, is it categories, its numbers, its labels,
-and where in the file a cell is. Readers make sheets; :mod:`groupowl.tables.builder` makes tables of them.
+and where in the file a cell is. Readers make sheets; :mod:`groupowl.tables.loader` makes tables of them.
 """
 
 from __future__ import annotations
 
+import difflib
 import numbers
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from typing import Any
 
@@ -20,13 +23,17 @@ import scipy.sparse as sp
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, MemmapDesign
-from .names import NumberedNames, check_names, own_names
-from .table import TableError, rows_of
+from .table import NumberedNames, TableError, own_names
 
 Positions = Sequence[int] | IndexArray
 
 _NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|0x[\da-f]+|inf(inity)?|nan)\s*", re.ASCII | re.IGNORECASE)
-_THOUSANDS = re.compile(r"(?<=\d)[\s_'\N{RIGHT SINGLE QUOTATION MARK}](?=\d)")
+_PATTERN_MARKS = re.compile(r"[*?\[]")
+_POSITION = re.compile(r"[+-]?\d+")
+# With a decimal comma, marks between thousands or a typographic minus.
+_ODD_NUMBER = re.compile(
+    "\\s*[-+\N{MINUS SIGN}]?\\d[\\d.,\\s_'\N{RIGHT SINGLE QUOTATION MARK}]*(e[-+]?\\d+)?", re.IGNORECASE
+)
 _SPELLING = "Numbers have a decimal point, a plain minus and nothing between thousands."
 # Its square is about the largest double.
 _LARGEST = np.sqrt(np.finfo(np.float64).max)
@@ -41,8 +48,7 @@ class Sheet:
     source : str
         The file, for messages.
     names : NumberedNames
-        Of the columns, all different.
-    n_rows : int
+        Of the columns; all different, and none of them empty.
     X : ndarray, csr_array, MemmapDesign or None
         Its columns are the first ones of the sheet; None for CSV and Parquet files, which have no matrix.
     columns : mapping of int to pyarrow.ChunkedArray
@@ -55,8 +61,6 @@ class Sheet:
         Columns of numbers that are categories all the same.
     zeros_left_out : bool
         Whether columns of zeros at the end may be missing from the file.
-    names_its_columns : bool
-        Whether the file itself has a name for each column, so that one that is missing moves no other.
     separator : str or None
         What stands between the cells of a text, whose first line has the names.
     is_transposed : bool
@@ -67,17 +71,31 @@ class Sheet:
 
     source: str
     names: NumberedNames
-    n_rows: int
     X: Any = None
     columns: Mapping[int, Any] = field(default_factory=dict)
     index: tuple[str, ...] | None = None
     suggested_targets: tuple[int, ...] = ()
     categorical: frozenset[int] = frozenset()
     zeros_left_out: bool = False
-    names_its_columns: bool = False
     separator: str | None = None
     is_transposed: bool = False
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        what = "feature" if self.is_transposed else "column"
+        numbered = replace(self.names, others=())
+        counts = Counter(self.names.others)
+        twice = sorted(name for name, count in counts.items() if count > 1 or name in numbered)
+        if twice:
+            repeated = f"{counted(len(twice), f'{what} name')} more than once: {listed(twice)}"
+            raise TableError(f"{self.source} has {repeated}. Give every one a name of its own.")
+        if "" in counts:
+            raise TableError(f"{self.source}: {what} {self.names.index('') + 1} has no name. Give it one.")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0]) if self.X is not None else len(next(iter(self.columns.values()), ()))
 
     @property
     def auxiliary(self) -> range:
@@ -88,10 +106,6 @@ class Sheet:
     def texts(self) -> frozenset[int]:
         """Columns in which some cell is neither a number nor empty; truth values are numbers."""
         return frozenset(j for j, column in self.columns.items() if not _holds_numbers(column.type))
-
-    def is_number(self, j: int) -> bool:
-        """Whether all cells of a column are numbers or empty."""
-        return j not in self.texts
 
     def is_category(self, j: int) -> bool:
         """Whether a column is text, truth values or declared categories."""
@@ -113,9 +127,9 @@ class Sheet:
             return part
         beside = np.empty((self.n_rows, len(others)), order="F")
         for k, j in enumerate(others):
-            column = self.columns[j]
-            is_double = str(column.type) == "double"  # as most are: a cast costs more than a copy
-            beside[:, k] = (column if is_double else column.cast("float64", safe=False)).to_numpy()
+            is_double = str(self.columns[j].type) == "double"  # as most are: a cast costs more than a copy
+            column = self.columns[j] if is_double else self.columns[j].cast("float64", safe=False)
+            beside[:, k] = column.to_numpy()
         if len(inside) == 0:
             return beside
         if isinstance(part, Design):
@@ -133,9 +147,13 @@ class Sheet:
         return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
 
     def labels(self, j: int) -> list[Any]:
-        """Cells of a column as they are: text, whole numbers, fractions, truth values; None where a cell is empty."""
+        """Cells of a column: text, whole numbers, fractions, truth values, dates as text; None where one is empty."""
         cells = self.columns[j].to_pylist() if j in self.columns else self.dense([j])[:, 0].tolist()
         return [_plain(cell) for cell in cells]
+
+    def ids(self, column: int | None) -> tuple[str, ...] | None:
+        """Names of the samples: of a column, or of the rows themselves."""
+        return self.index if column is None else tuple(_text(cell) or "" for cell in self.labels(column))
 
     def place(self, i: int, j: int) -> str:
         """Where in the file a cell is, in words."""
@@ -147,19 +165,6 @@ class Sheet:
         number = "" if self.index is not None and self.X is None else f" (column {j + 1})"
         return f"row {i + 1}{below} of column {self.names[j]!r}{number}"
 
-    def removing_gaps(self) -> str | None:
-        """A line of pandas for a file of text, where some samples are left; for pandas a question mark is no gap."""
-        import pyarrow as pa
-
-        if self.separator is None:
-            return None
-        if pa.table({str(j): column for j, column in self.columns.items()}).drop_null().num_rows == 0:
-            return None
-        separator = "" if self.separator == "," else f", sep={self.separator!r}"
-        index, written = ("", ", index=False") if self.index is None else (", index_col=0", "")
-        read = f"pandas.read_csv({self.source!r}{separator}{index}, na_values='?')"
-        return f"{read}.dropna().to_csv('clean.csv'{written})"
-
     def apart_from(self, other: Sheet) -> Sheet:
         """The same sheet with names for unnamed columns (y1, y2, ...) that no column of the other has."""
         names = replace(self.names, stem="y", first=1)
@@ -169,38 +174,77 @@ class Sheet:
 
     def transposed(self) -> Sheet:
         """The same with rows and columns exchanged: the first column names the features, the header the samples."""
-        if self.X is not None:
-            raise TableError(
-                f"{self.source}: --transpose is for CSV, TSV and Parquet files whose first column names the features. "
-                "Files of this format have samples in rows; leave it out."
-            )
-        if len(self.names) < 2:
-            raise TableError(f"{self.source} has one column: --transpose needs feature names and samples beside them.")
-        features = self.index or tuple(_text(cell) for cell in self.labels(0))
-        if "" in features:
-            row = features.index("") + 1
-            raise TableError(f"{self.source}: the first column names the features, but row {row} is empty there.")
-        names = own_names(features)
-        check_names(self.source, names, "feature")
-        samples = range(1 if self.index is None else 0, len(self.names))  # a nameless first column is the index
-        X, texts = self._exchanged(samples)
-        index = self.names[samples.start :]
-        return Sheet(
-            self.source, names, len(X), X=X, columns=texts, index=index, names_its_columns=True, is_transposed=True
-        )
-
-    def _exchanged(self, samples: range) -> tuple[FloatArray, dict[int, Any]]:
-        """Numbers of some columns as rows, and the cells of those rows of the file in which some are text."""
-        if self.texts.isdisjoint(samples):
-            return np.ascontiguousarray(self.matrix(samples).T), {}
         import pandas
         import pyarrow as pa
 
-        cells = np.array([self.labels(j) for j in samples], dtype=object)
-        X = np.array([pandas.to_numeric(row, errors="coerce") for row in cells], dtype=np.float64)
-        has_text = np.any(np.isnan(X) & pandas.notna(cells), axis=0)
-        texts = {j: [None if cell is None else _text(cell) for cell in cells[:, j]] for j in np.flatnonzero(has_text)}
-        return X, {int(j): pa.array(column) for j, column in texts.items()}
+        if self.X is not None:
+            remedy = "Files of this format have samples in rows; leave it out."
+            raise TableError(f"{self.source}: --transpose is for CSV, TSV and Parquet files. {remedy}")
+        if len(self.names) < 2:
+            raise TableError(f"{self.source} has one column: --transpose needs feature names and samples beside them.")
+        names = self.index or self.ids(0) or ()
+        first = 1 if self.index is None else 0  # a nameless first column is the index
+        samples = range(first, len(self.names))
+        texts = {}
+        if self.texts.isdisjoint(samples):
+            X = np.ascontiguousarray(self.matrix(samples).T)
+        else:
+            cells = np.array([self.labels(j) for j in samples], dtype=object)
+            X = np.array([pandas.to_numeric(row, errors="coerce") for row in cells], dtype=np.float64)
+            has_text = np.any(np.isnan(X) & pandas.notna(cells), axis=0)
+            texts = {int(j): pa.array([_text(cell) for cell in cells[:, j]]) for j in np.flatnonzero(has_text)}
+        return Sheet(self.source, own_names(names), X, texts, index=self.names[first:], is_transposed=True)
+
+    # Columns as users name them -------------------------------------------------------------------------
+
+    def find_columns(self, option: str, given: Iterable[str]) -> list[int]:
+        """Positions of columns, in the order in which they are named, each once.
+
+        Parameters
+        ----------
+        option : str
+            What the user calls them, for messages.
+        given : iterable of str
+            Names, positions (1 is the first column, -1 the last) or patterns (``gene*``), separated by commas. What is
+            the name of a column is that column, whatever else it could mean.
+        """
+        found: dict[int, None] = {}
+        for text in given:
+            for part in [text] if text in self.names else map(str.strip, text.split(",")):
+                found |= dict.fromkeys(self._matches(option, part))
+        return list(found)
+
+    def find_column(self, option: str, given: str) -> int:
+        """Position of the one column that is named."""
+        found = self.find_columns(option, [given])
+        if len(found) != 1:
+            shown = listed(self.names[j] for j in found)
+            raise TableError(
+                f"{option} must be one column of {self.source}, but {given!r} names {len(found)}: {shown}."
+            )
+        return found[0]
+
+    def _matches(self, option: str, part: str) -> Sequence[int]:
+        """Positions of what one word names: a name, a position, or a pattern."""
+        names, count = self.names, len(self.names)
+        if part in names:
+            return [names.index(part)]
+        if _POSITION.fullmatch(part):
+            number = int(part)
+            if number == 0 or not -count <= number <= count:
+                what = f"{option} has the position {number}, but {self.source} has {counted(count, 'column')}"
+                raise TableError(f"{what}. Positions count from 1; -1 is the last column.")
+            return [number - 1 if number > 0 else count + number]
+        is_pattern = _PATTERN_MARKS.search(part) is not None
+        if is_pattern and (found := [j for j, name in enumerate(names) if fnmatchcase(name, part)]):
+            return found
+        if not part:
+            raise TableError(f"{option} has an empty name. Separate names by single commas.")
+        close = difflib.get_close_matches(part, names.others, n=3, cutoff=0.7)  # numbers are all alike
+        hint = f"Did you mean {' or '.join(repr(name) for name in close)}?" if close else f"Columns: {listed(names)}."
+        raise TableError(
+            f"{option}: {self.source} has no column {'that matches ' if is_pattern else ''}{part!r}. {hint}"
+        )
 
     # Values as a fit needs them -------------------------------------------------------------------------
 
@@ -218,31 +262,23 @@ class Sheet:
         """
         texts = [int(j) for j in features if j in self.texts] if self.texts else []
         if texts:
-            raise TableError(self._texts_among_features(texts, can_drop))
+            name = self.names[texts[0]]
+            more = f" ({counted(len(texts) - 1, 'more column')} like it)" if len(texts) > 1 else ""
+            drop = f", or leave columns out with --drop: {listed(self.names[j] for j in texts)}" if can_drop else ""
+            remedy = f"Encode it as a number{drop}."
+            cells = self.labels(texts[0])
+            are_words = all(isinstance(cell, str) and not _ODD_NUMBER.fullmatch(cell) for cell in cells)
+            if can_drop and are_words and len(set(cells)) == len(cells):
+                option = f"--id-column {shlex.quote(name)}"
+                remedy = f"If it names the samples, use {option}; if not, encode it as a number{drop}."
+            raise TableError(self.no_number(texts[0], "feature", remedy, more))
         X = self.matrix(features)
         if rows is not None and not np.array_equal(rows, np.arange(self.n_rows)):
-            X = rows_of(X, rows)
+            X = X.rows(rows) if isinstance(X, Design) else X[rows]
         if not isinstance(X, Design):  # a matrix on disk is checked in the first pass over it
             drop = ", or leave columns out with --drop" if can_drop else ""
-            self.check_complete(features, X, "feature", f"Fill them in, remove those samples{drop}.")
-            self._check_sizes(features, X)
+            self.check_values(features, X, "feature", f"Fill them in, remove those samples{drop}.")
         return X
-
-    def _texts_among_features(self, texts: list[int], can_drop: bool) -> str:
-        """A message about the first of some columns that are no numbers; one that names the samples has an option."""
-        more = f" ({counted(len(texts) - 1, 'more column')} like it)" if len(texts) > 1 else ""
-        drop = f", or leave columns out with --drop: {listed(self.names[j] for j in texts)}" if can_drop else ""
-        remedy = f"Encode it as a number{drop}."
-        cells = self.labels(texts[0])
-        are_words = all(isinstance(cell, str) and not is_number(_usual_spelling(cell)) for cell in cells)
-        if can_drop and are_words and len(set(cells)) == len(cells):
-            option = f"--id-column {shlex.quote(self.names[texts[0]])}"
-            remedy = f"If it names the samples, use {option}; if not, encode it as a number{drop}."
-        return self.no_number(texts[0], "feature", remedy, more)
-
-    def ids(self, column: int | None) -> tuple[str, ...] | None:
-        """Names of the samples: of a column, or of the rows themselves."""
-        return self.index if column is None else tuple(_text(cell) for cell in self.labels(column))
 
     def class_labels(self, targets: Sequence[int], rows: Any = slice(None)) -> Any:
         """One label per sample, all of one kind."""
@@ -253,9 +289,8 @@ class Sheet:
         remedy = "Remove those samples, or quote a label that looks like a gap."
         labels = self._full_labels(targets[0], rows, what, remedy)
         if fractions := [repr(label) for label in labels if isinstance(label, float)]:
-            raise TableError(
-                f"{what} has fractions such as {fractions[0]}, which are no classes. Use --task regression."
-            )
+            shown = f"fractions such as {fractions[0]}"
+            raise TableError(f"{what} has {shown}, which are no classes. Use --task regression.")
         values = np.array(labels)
         if len(np.unique(values)) < 2:
             raise TableError(f"{what} has one class only, {labels[0]!r}. Two or more are needed.")
@@ -276,59 +311,62 @@ class Sheet:
 
     def weights(self, option: str, j: int) -> FloatArray:
         """The weight of each sample: a number, not negative, and not zero for all."""
-        if not self.is_number(j):
-            raise TableError(self.no_number(j, "weight", "Weights are numbers."))
-        weights = self.dense([j])
-        self.check_complete([j], weights, "weight", "Every sample needs a weight; 0 leaves it out.")
-        if weights.min() < 0.0:
-            i = int(np.argmin(weights))
-            raise TableError(
-                f"{self.source}: {self.place(i, j)} has the weight {weights[i, 0]:g}. Weights are not below 0."
-            )
+        gaps = "Every sample needs a weight; 0 leaves it out."
+        weights = self.few_numbers([j], "weight", "Weights are numbers.", gaps)[:, 0]
+        i = int(np.argmin(weights))
+        if weights[i] < 0.0:
+            where = f"{self.source}: {self.place(i, j)}"
+            raise TableError(f"{where} has the weight {weights[i]:g}. Weights are not below 0.")
         if not weights.any():
             raise TableError(f"{option}: all weights in {self.names[j]!r} are zero. At least one must be positive.")
-        return weights[:, 0]
+        return weights
+
+    def few_numbers(self, columns: Sequence[int], what: str, remedy: str, gaps: str, rows: Any = slice(None)) -> Any:
+        """A few columns as doubles without gaps; remedies are for text and for gaps."""
+        texts = [j for j in columns if j in self.texts]
+        if texts:
+            raise TableError(self.no_number(texts[0], what, remedy))
+        values = self.dense(columns)[rows]
+        self.check_values(columns, values, what, gaps)
+        return values
 
     def no_number(self, j: int, what: str, remedy: str, more: str = "") -> str:
         """A message about the first cell that is no number."""
         cells = [(i, cell) for i, cell in enumerate(self.labels(j)) if cell is not None]
-        i, cell = next(((i, cell) for i, cell in cells if not is_number(cell)), (-1, None))
-        if i < 0:
-            i, cell = cells[0] if cells else (0, None)
+        wrong = [pair for pair in cells if not is_number(pair[1])]
+        i, cell = (wrong or cells or [(0, None)])[0]
+        if not wrong:
             return f"{self.source}: {what} with {cell!r} in {self.place(i, j)} is stored as text{more}. {remedy}"
-        hint = f" {_SPELLING}" if isinstance(cell, str) and is_number(_usual_spelling(cell)) else ""
+        hint = f" {_SPELLING}" if isinstance(cell, str) and _ODD_NUMBER.fullmatch(cell) else ""
         shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
         return f"{self.source}: {what} with {shown!r} in {self.place(i, j)}, which is no number{more}.{hint} {remedy}"
 
-    def _check_sizes(self, columns: Positions, X: Any) -> None:
-        """Refuse a column whose sum of squares is more than a double holds."""
-        is_sparse = sp.issparse(X)
-        cells = X.data if is_sparse else X
-        largest = max(-float(cells.min(initial=0.0)), float(cells.max(initial=0.0)))
-        if largest < _LARGEST / np.sqrt(X.shape[0]):
-            return
-        sizes = abs(X).max(axis=0)
-        name = self.names[columns[int(np.argmax(sizes.toarray() if is_sparse else sizes))]]
-        raise TableError(
-            f"{self.source}: column {name!r} has values as large as {largest:.3g}, the squares of which overflow. "
-            "Measure it in larger units."
-        )
+    def check_values(self, columns: Positions, values: Any, what: str, remedy: str) -> None:
+        """Refuse empty and infinite cells, and features whose sum of squares is more than a double holds."""
+        import pyarrow as pa
 
-    def check_complete(self, columns: Positions, values: Any, what: str, remedy: str) -> None:
-        """Refuse empty and infinite cells, with their number and their columns."""
         is_sparse = sp.issparse(values)
         cells = values.data if is_sparse else values
-        extremes = cells.min(initial=0.0), cells.max(initial=0.0)
-        if np.isfinite(extremes).all():
+        largest = float(max(-cells.min(initial=0.0), cells.max(initial=0.0)))
+        bound = _LARGEST / np.sqrt(values.shape[0]) if what == "feature" else np.inf
+        if largest < bound:
             return
-        kind, is_bad = ("missing", np.isnan) if np.isnan(extremes).any() else ("infinite", np.isinf)
-        bad = is_bad(cells)
+        kinds = {"missing": np.isnan(cells), "infinite": np.isinf(cells), "large": abs(cells) == largest}
+        kind, bad = next((kind, bad) for kind, bad in kinds.items() if bad.any())
         counts = np.bincount(values.indices[bad] if is_sparse else np.nonzero(bad)[1], minlength=values.shape[1])
-        found = np.flatnonzero(counts)
-        shown = listed([f"{self.names[columns[k]]!r} ({counts[k]})" for k in found.tolist()], quoted=False)
-        line = self.removing_gaps() if kind == "missing" else None
-        example = "" if line is None else f" In Python, {line} removes the samples."
+        found = np.flatnonzero(counts).tolist()
+        if kind == "large":
+            what = f"column {self.names[columns[found[0]]]!r} has values as large as {largest:.3g}"
+            raise TableError(f"{self.source}: {what}, the squares of which overflow. Measure it in larger units.")
+        shown = listed([f"{self.names[columns[k]]!r} ({counts[k]})" for k in found], quoted=False)
         where = f"{counted(int(counts.sum()), f'{kind} value')} in {counted(len(found), f'{what} column')}"
+        example = ""
+        columns_of_text = {} if self.separator is None else {str(j): cells for j, cells in self.columns.items()}
+        if kind == "missing" and pa.table(columns_of_text).drop_null().num_rows:  # some samples would be left
+            separator = "" if self.separator == "," else f", sep={self.separator!r}"
+            index, written = ("", ", index=False") if self.index is None else (", index_col=0", "")
+            read = f"pandas.read_csv({self.source!r}{separator}{index}, na_values='?')"  # for pandas "?" is no gap
+            example = f" In Python, {read}.dropna().to_csv('clean.csv'{written}) removes the samples."
         raise TableError(f"{self.source} has {where}: {shown}. {remedy}{example}")
 
 
@@ -344,22 +382,14 @@ def _holds_numbers(kind: Any) -> bool:
 def _plain(cell: Any) -> Any:
     """A cell as Python has it: numbers whole where they are, dates and the like as text, None for nothing."""
     if isinstance(cell, float):
-        if cell != cell:
-            return None
-        return int(cell) if cell.is_integer() else cell
+        whole = int(cell) if cell.is_integer() else cell
+        return whole if cell == cell else None
     return cell if isinstance(cell, str | bool | int | None) else str(cell)
 
 
-def _text(cell: Any) -> str:
-    """A cell as text; nothing for an empty one."""
-    return "" if cell is None else str(cell).strip()
-
-
-def _usual_spelling(cell: str) -> str:
-    """A number with a decimal comma, separators of thousands or a typographic minus as the others write it."""
-    digits = _THOUSANDS.sub("", cell).replace("\N{MINUS SIGN}", "-")
-    *groups, last = re.split(r"[.,]", digits)
-    return f"{''.join(groups)}.{last}" if groups else digits
+def _text(cell: Any) -> str | None:
+    """A cell as text; None for an empty one."""
+    return None if cell is None else str(cell).strip()
 
 
 def is_number(cell: Any) -> bool:

@@ -1,9 +1,14 @@
-"""Tables: features, targets and what belongs to them, checked and ready for a fit; what columns are for."""
+"""Tables: features, targets and what belongs to them, ready for a fit; what columns are for, and their names.
+
+A million names that a file only numbers take no memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +18,8 @@ from ..designs import Design
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 TASKS = ("auto", REGRESSION, CLASSIFICATION)
+
+_LONGEST_NUMBER = 19  # digits that are read of a name
 
 
 class TableError(ValueError):
@@ -25,7 +32,7 @@ class MissingTargetsError(TableError):
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of a file are for, as users say it; see :func:`groupowl.tables.names.find_columns`.
+    """What the columns of a file are for, as users say it; see :meth:`groupowl.tables.sheet.Sheet.find_columns`.
 
     Attributes
     ----------
@@ -59,6 +66,31 @@ class Roles:
         return left, right or left
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How files are read, whatever their names.
+
+    Attributes
+    ----------
+    roles : Roles
+        What columns are for.
+    format : str or None
+        Name of a format, whatever the suffix.
+    transpose : bool
+        Whether rows of the file are features.
+    targets_from : str or None
+        Path of the file with the targets, if it is another one.
+    first_index : int or None
+        Number of the first column in a LIBSVM file.
+    """
+
+    roles: Roles = field(default_factory=Roles)
+    format: str | None = None
+    transpose: bool = False
+    targets_from: str | None = None
+    first_index: int | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Match:
     """Rows of two files that belong together.
@@ -78,11 +110,6 @@ class Match:
     only_left: tuple[str, ...] = ()
     only_right: tuple[str, ...] = ()
     in_order: bool = False
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every id has a partner."""
-        return not self.only_left and not self.only_right
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,15 +179,6 @@ class Table:
         return np.unique(self.y).tolist() if self.is_classification else []
 
     @property
-    def frame(self) -> Any:
-        """X with names, as estimators take it; a sparse X has none."""
-        if not isinstance(self.X, np.ndarray):
-            return self.X
-        import pandas
-
-        return pandas.DataFrame(self.X, columns=list(self.feature_names), copy=False)
-
-    @property
     def target_frame(self) -> Any:
         """Targets with names, or labels."""
         if self.is_classification:
@@ -171,16 +189,112 @@ class Table:
 
     def rows(self, chosen: IndexArray) -> Table:
         """Some of the samples."""
-        return replace(
-            self,
-            X=rows_of(self.X, chosen),
-            y=self.y[chosen],
-            ids=None if self.ids is None else tuple(self.ids[i] for i in chosen),
-            groups=None if self.groups is None else self.groups[chosen],
-            sample_weight=None if self.sample_weight is None else self.sample_weight[chosen],
-        )
+        X = self.X.rows(chosen) if isinstance(self.X, Design) else self.X[chosen]
+        ids = None if self.ids is None else tuple(self.ids[i] for i in chosen)
+        groups, weight = (None if part is None else part[chosen] for part in (self.groups, self.sample_weight))
+        return replace(self, X=X, y=self.y[chosen], ids=ids, groups=groups, sample_weight=weight)
 
 
-def rows_of(X: Any, rows: IndexArray) -> Any:
-    """Some samples of a matrix or a design."""
-    return X.rows(rows) if isinstance(X, Design) else X[rows]
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features of new samples, in the order of a model.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array
+    ids : tuple of str or None
+    extra : sequence of str
+        Columns of the file that the model does not know.
+    id_name : str or None
+        Name of the column with the ids; None where the rows themselves have names, or none.
+    absent : sequence of str
+        Features that are not needed and not in the file; zeros stand in for them.
+    """
+
+    X: Any
+    ids: tuple[str, ...] | None
+    extra: Sequence[str]
+    id_name: str | None = None
+    absent: Sequence[str] = ()
+
+
+# Names of columns ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedNames(Sequence[str]):
+    """``x1, x2, ...`` for so many columns, then some that have names of their own.
+
+    Attributes
+    ----------
+    stem : str
+        What stands before the number.
+    first : int
+        Number of the first column.
+    n_numbered : int
+        Columns that are numbered.
+    others : tuple of str
+        Names of the columns after those.
+    """
+
+    stem: str
+    first: int
+    n_numbered: int
+    others: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return self.n_numbered + len(self.others)
+
+    def __getitem__(self, position: Any) -> Any:
+        if isinstance(position, slice):
+            return tuple(self[j] for j in range(*position.indices(len(self))))
+        j = range(len(self))[position]
+        return f"{self.stem}{self.first + j}" if j < self.n_numbered else self.others[j - self.n_numbered]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (f"{self.stem}{number}" for number in range(self.first, self.first + self.n_numbered))
+        yield from self.others
+
+    def __contains__(self, name: object) -> bool:
+        return self.find(name) >= 0
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, NumberedNames) and astuple(self) == astuple(other):
+            return True
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
+
+    def index(self, name: Any, *bounds: Any) -> int:
+        """Position of a name, which must be there."""
+        if name not in self:
+            raise ValueError(f"{name!r} is no column")
+        return self.find(name)
+
+    def find(self, name: object) -> int:
+        """Position of a name, or -1."""
+        digits = str(name).removeprefix(self.stem)
+        is_numbered = len(digits) <= _LONGEST_NUMBER and digits.isdecimal()
+        j = int(digits) - self.first if is_numbered else -1
+        return j if 0 <= j < self.n_numbered and self[j] == name else self._positions.get(name, -1)
+
+    @cached_property
+    def _positions(self) -> dict[object, int]:
+        return {name: j for j, name in enumerate(self.others, start=self.n_numbered)}
+
+    def chosen(self, positions: IndexArray) -> Sequence[str]:
+        """Names of some columns; the first so many of numbered ones are numbered again."""
+        n = len(positions)
+        if 0 < n <= self.n_numbered and positions[0] == 0 and positions[-1] == n - 1:
+            return NumberedNames(self.stem, self.first, n)
+        return tuple(self[j] for j in positions.tolist())
+
+    def positions_of(self, names: Sequence[str]) -> IndexArray:
+        """Positions of some names, -1 for those that are not there."""
+        if isinstance(names, NumberedNames) and replace(names, n_numbered=0) == NumberedNames(self.stem, self.first, 0):
+            positions = np.arange(len(names))
+            return np.where(positions < self.n_numbered, positions, -1)
+        return np.array([self.find(name) for name in names], dtype=np.intp)
+
+
+def own_names(names: Iterable[str]) -> NumberedNames:
+    """Names of which none is only a number of its column."""
+    return NumberedNames("", 1, 0, tuple(names))

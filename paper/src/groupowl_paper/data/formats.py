@@ -14,9 +14,17 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.io import loadmat
 
-from groupowl.tables.arff import Attribute, arff_header, arff_lines, arff_table
-from groupowl.tables.delimited import COMPRESSIONS, format_suffix, open_text, read_delimited
-from groupowl.tables.readers import archive_arrays, archive_matrix, has_matrix, read_libsvm
+from groupowl.tables.readers import read_libsvm, read_matrix
+from groupowl.tables.text_files import (
+    COMPRESSIONS,
+    Attribute,
+    arff_header,
+    arff_lines,
+    arff_table,
+    format_suffix,
+    open_text,
+    read_delimited,
+)
 
 from .table import DatasetEntry
 
@@ -60,11 +68,11 @@ def _listed(names: Any) -> str:
 
 
 def _read_npz(path: Path, entry: DatasetEntry) -> Raw:
-    arrays = archive_arrays(path)
+    arrays, X = read_matrix(path)
     target = "y" if entry.loss == "multinomial" else "Y"
-    if target not in arrays or not has_matrix(arrays):
+    if target not in arrays:
         raise ValueError(f"the arrays in it are {_listed(arrays)}.")
-    return Raw(archive_matrix(arrays), arrays[target])
+    return Raw(X, arrays[target])
 
 
 # LIBSVM -------------------------------------------------------------------------------------------------
@@ -83,12 +91,12 @@ def _read_libsvm(path: Path, entry: DatasetEntry) -> Raw:
 def _read_arff(path: Path, entry: DatasetEntry) -> Raw:
     with open_text(path, errors="replace") as file:  # names may be in any encoding: only the numbers matter
         lines = arff_lines(file)
-        header = arff_header(lines)
-        for attribute in header.attributes:
+        attributes, n_labels = arff_header(lines)
+        for attribute in attributes:
             _check_numeric(attribute)
-        table = arff_table(lines, header).values
+        table, _ = arff_table(lines, attributes)
     expected = 1 if entry.loss == "multinomial" else entry.n_labels
-    return _split_labels(table, header.labels or (expected if entry.labels_first else -expected))
+    return _split_labels(table, n_labels or (expected if entry.labels_first else -expected))
 
 
 def _check_numeric(attribute: Attribute) -> None:
