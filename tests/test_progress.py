@@ -5,7 +5,8 @@ import io
 import pytest
 
 from groupowl import progress as module
-from groupowl.progress import combined, progress_callback
+from groupowl.path.follower import Watch
+from groupowl.progress import ProgressLine
 from groupowl.solvers import Progress
 
 
@@ -27,13 +28,13 @@ def certificate(iteration=1, gap=1e-3, alpha_index=0):
 
 
 def test_silence():
-    assert progress_callback(0, goal=1e-6) is None
-    assert progress_callback(False, goal=1e-6) is None
+    assert Watch(verbose=0, goal=1e-6).line is None
+    assert Watch(verbose=False, goal=1e-6).line is None
 
 
 def test_a_line_says_what_where_and_how_far(clock):
     stream = io.StringIO()
-    line = progress_callback(2, goal=1e-6, what="a fit", stream=stream, n_alphas=5)
+    line = ProgressLine(2, goal=1e-6, what="a fit", stream=stream, n_alphas=5)
     clock[0] = 2.5
     assert not line(certificate(alpha_index=2))
     assert stream.getvalue() == "a fit: alpha 3 of 5, 7 selected, gap 1.0e-03 (goal 1.0e-06), 2.5 s\n"
@@ -42,7 +43,7 @@ def test_a_line_says_what_where_and_how_far(clock):
 def test_lines_that_stay_are_rare_at_level_one_and_all_there_at_level_two(clock):
     for level, expected in [(1, 3), (2, 50)]:
         stream, clock[0] = io.StringIO(), 0.0
-        line = progress_callback(level, goal=1e-6, stream=stream)
+        line = ProgressLine(level, goal=1e-6, stream=stream)
         for i in range(50):
             clock[0] += 0.05
             line(certificate(iteration=i))
@@ -53,7 +54,7 @@ def test_lines_that_stay_are_rare_at_level_one_and_all_there_at_level_two(clock)
 
 def test_the_last_certificate_is_always_printed(clock):
     stream = io.StringIO()
-    line = progress_callback(1, goal=1e-6, stream=stream)
+    line = ProgressLine(1, goal=1e-6, stream=stream)
     line(certificate(iteration=0, gap=0.0))  # before the first step nothing has ended
     assert stream.getvalue() == ""
     line(certificate(gap=1e-7))
@@ -63,7 +64,7 @@ def test_the_last_certificate_is_always_printed(clock):
 
 def test_a_terminal_has_one_line_rewritten_in_place(clock):
     stream = Terminal()
-    line = progress_callback(1, goal=1e-6, what="a fit", stream=stream)
+    line = ProgressLine(1, goal=1e-6, what="a fit", stream=stream)
     for gap, seconds in ((1e-3, 1000.0), (1e-3, 2.0), (1e-7, 3.0)):  # a long line, then shorter ones
         clock[0] = seconds
         line._written = 0.0
@@ -80,23 +81,24 @@ def test_a_terminal_has_one_line_rewritten_in_place(clock):
 
 def test_a_path_ends_its_line_at_its_last_alpha(clock):
     stream = Terminal()
-    line = progress_callback(1, goal=1e-6, stream=stream, n_alphas=2)
+    line = ProgressLine(1, goal=1e-6, stream=stream, n_alphas=2)
     for alpha_index in (0, 1):
         clock[0] += 1.0
         line(certificate(gap=1e-7, alpha_index=alpha_index))
     assert stream.getvalue().count("\n") == 1
 
 
-def test_combined_callbacks_are_all_called_and_any_stops():
-    seen = []
+def test_a_watch_prints_passes_on_and_remembers_a_wish_to_stop():
+    seen, stream = [], io.StringIO()
 
     def noting(answer):
         return lambda progress: seen.append(answer) or answer
 
-    assert combined(None, None) is None
-    only = noting(False)
-    assert combined(None, only) is only
-    assert combined(noting(True), None, noting(False))(certificate()) is True
-    assert seen == [True, False]
-    assert combined(noting(False), noting(True))(certificate()) is True
-    assert combined(noting(False), noting(None))(certificate()) is False
+    for answer, stops in [(None, False), (False, False), (True, True)]:
+        watch = Watch(noting(answer), verbose=2, goal=1e-6, stream=stream)
+        assert watch(certificate()) is stops
+        assert watch.wants_stop is stops
+        watch.close()
+    assert seen == [None, False, True]
+    assert len(stream.getvalue().splitlines()) == 3
+    assert Watch()(certificate()) is False

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, TextIO
 
 from ._checks import positive_integer
-from .solvers import Callback, Progress
+from .solvers import Progress
 
 # Seconds between two updates: of a line that is rewritten in place, and of lines that stay.
 _REWRITE_EVERY = 0.2
 _WRITE_EVERY = 1.0
 
 
-def progress_callback(
-    verbose: int, *, goal: float, what: str = "", stream: TextIO | None = None, n_alphas: int = 1
-) -> ProgressLine | None:
-    """A callback that prints how far a solve or a path has come; None for ``verbose=0``.
+class ProgressLine:
+    """A callback that prints how far a solve or a path has come.
 
     Parameters
     ----------
     verbose : int
-        0 is silent. 1 rewrites one line on a terminal, and elsewhere prints a line now and then. 2 and more print a
-        line for every certificate.
+        1 rewrites one line on a terminal, and elsewhere prints a line now and then. 2 and more print a line for every
+        certificate.
     goal : float
         Gap at which each solve ends.
     what : str, default=""
@@ -34,49 +30,17 @@ def progress_callback(
         Where to print; standard error by default.
     n_alphas : int, default=1
         Solves to come.
-
-    Returns
-    -------
-    ProgressLine or None
-        Call its ``close`` when the work ends, however it does.
     """
-    level = int(verbose) if isinstance(verbose, bool) else positive_integer("verbose", verbose, minimum=0)
-    return ProgressLine(level, goal, what, sys.stderr if stream is None else stream, n_alphas) if level else None
 
-
-@contextmanager
-def shown_progress(verbose: int, **about: Any) -> Iterator[ProgressLine | None]:
-    """The same for the duration of some work, after which the line is closed; ``about`` says what it is."""
-    line = progress_callback(verbose, **about)
-    try:
-        yield line
-    finally:
-        if line is not None:
-            line.close()
-
-
-def combined(*callbacks: Callback | None) -> Callback | None:
-    """One callback that calls all of them; True from any of them stops. None where there is none."""
-    present = [callback for callback in callbacks if callback is not None]
-    if len(present) <= 1:
-        return present[0] if present else None
-
-    def call_all(progress: Progress) -> bool:
-        answers = [bool(callback(progress)) for callback in present]
-        return any(answers)
-
-    return call_all
-
-
-class ProgressLine:
-    """Prints certificates; see :func:`progress_callback`, which makes it."""
-
-    def __init__(self, level: int, goal: float, what: str, stream: TextIO, n_alphas: int) -> None:
+    def __init__(
+        self, verbose: int, *, goal: float, what: str = "", stream: TextIO | None = None, n_alphas: int = 1
+    ) -> None:
+        level = 1 if verbose is True else positive_integer("verbose", verbose, minimum=0)
         self.goal = goal
         self.what = what
-        self.stream = stream
+        self.stream = sys.stderr if stream is None else stream
         self.n_alphas = n_alphas
-        self.is_terminal = level == 1 and bool(getattr(stream, "isatty", lambda: False)())
+        self.is_terminal = level == 1 and bool(getattr(self.stream, "isatty", lambda: False)())
         self.pause = 0.0
         if level == 1:
             self.pause = _REWRITE_EVERY if self.is_terminal else _WRITE_EVERY
@@ -86,7 +50,11 @@ class ProgressLine:
 
     def __call__(self, progress: Progress) -> Any:
         """Print the certificate, unless the last line is too recent."""
-        self._pending = self._text(progress)
+        where = f"alpha {progress.alpha_index + 1} of {self.n_alphas}, " if self.n_alphas > 1 else ""
+        self._pending = (
+            f"{self.what + ': ' if self.what else ''}{where}{progress.n_nonzero} selected, gap {progress.gap:.1e} "
+            f"(goal {self.goal:.1e}), {time.perf_counter() - self._started:.1f} s"
+        )
         if time.perf_counter() - self._written >= self.pause:
             self._write()
         is_last = progress.alpha_index >= self.n_alphas - 1
@@ -110,11 +78,3 @@ class ProgressLine:
             print(text, file=self.stream, flush=True)
         self._pending = None
         self._written = time.perf_counter()
-
-    def _text(self, progress: Progress) -> str:
-        where = f"alpha {progress.alpha_index + 1} of {self.n_alphas}, " if self.n_alphas > 1 else ""
-        seconds = time.perf_counter() - self._started
-        return (
-            f"{self.what + ': ' if self.what else ''}{where}{progress.n_nonzero} selected, "
-            f"gap {progress.gap:.1e} (goal {self.goal:.1e}), {seconds:.1f} s"
-        )

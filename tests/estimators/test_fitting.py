@@ -421,7 +421,7 @@ def test_a_failed_fit_leaves_the_earlier_one(cls, case):
 
 def test_an_interrupt_from_the_progress_line_changes_nothing(monkeypatch):
     X, Y = regression_data()
-    model = GroupOWLRegressor().fit(X, Y)
+    model = GroupOWLRegressor().fit(X, Y).set_params(verbose=1)
     before = fitted_state(model)
 
     class Impatient:
@@ -431,7 +431,7 @@ def test_an_interrupt_from_the_progress_line_changes_nothing(monkeypatch):
         def close(self):
             pass
 
-    monkeypatch.setattr("groupowl.progress.progress_callback", lambda *args, **kwargs: Impatient())
+    monkeypatch.setattr("groupowl.path.follower.ProgressLine", lambda *args, **kwargs: Impatient())
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :7], Y)
     assert same_state(before, fitted_state(model))

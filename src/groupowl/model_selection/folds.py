@@ -45,10 +45,27 @@ def make_folds(cv: Any, X: Any, y: Any, classes: Any, sample_weight: FloatArray,
     if cv is None or isinstance(cv, numbers.Integral):
         present = np.flatnonzero(sample_weight)  # so that weight zero is the same as no sample
         labels = None if classes is None else y[present]
-        n_folds = _check_count(cv, len(present), classes, labels)
+        if cv is not None and int(cv) < 2:  # True is 1
+            raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
+        whose, least = f"X (n_samples = {len(present)})", len(present)
+        remedy = "choose by an information criterion, for example selection='bic', which needs none"
+        if classes is not None:
+            counts = np.array([np.count_nonzero(labels == label) for label in classes])
+            rarest = int(np.argmin(counts))
+            whose, least = f"y: class {classes[rarest : rarest + 1].tolist()[0]!r}", int(counts[rarest])
+            remedy = "merge or remove the class, or leave classes apart, for example by cv=KFold(5, shuffle=True)"
+        needed = 2 if cv is None else int(cv)
+        if least < needed:
+            raise ValueError(
+                f"{whose} has {least} sample{'s' if least != 1 else ''} of positive weight, but {needed} folds need at "
+                f"least {needed}. Use fewer folds, or {remedy}."
+            )
+        n_folds = min(_DEFAULT_FOLDS if cv is None else int(cv), least)
         splitter = KFold(n_folds) if classes is None else StratifiedKFold(n_folds)
-        splits = splitter.split(np.zeros((len(present), 1)), labels)
-        return check_folds(((present[train], present[test]) for train, test in splits), sample_weight)
+        splits = list(splitter.split(np.zeros((len(present), 1)), labels))
+        for i, (train, test) in enumerate(splits):
+            splits[i] = (present[train], present[test])
+        return check_folds(splits, sample_weight)
     if hasattr(cv, "split") and not isinstance(cv, str | bytes | type):
         return check_folds(cv.split(X, y, **params), sample_weight)
     if isinstance(cv, Iterable) and not isinstance(cv, str | bytes):
@@ -59,76 +76,44 @@ def make_folds(cv: Any, X: Any, y: Any, classes: Any, sample_weight: FloatArray,
     )
 
 
-def _check_count(cv: Any, n_samples: int, classes: Any, labels: Any) -> int:
-    """The number of folds asked for, if every fold can test a sample (of each class)."""
-    if cv is not None and (isinstance(cv, bool) or cv < 2):
-        raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
-    if n_samples < 2:
-        raise ValueError(
-            f"X: cross-validation needs at least 2 samples of positive weight, got n_samples = {n_samples}. "
-            "An information criterion, for example selection='bic', needs no folds."
-        )
-    wanted = _DEFAULT_FOLDS if cv is None else int(cv)
-    if classes is None:
-        if cv is not None and wanted > n_samples:
-            raise ValueError(
-                f"cv={cv} folds need at least as many samples of positive weight, got {n_samples}. Use fewer folds."
-            )
-        return min(wanted, n_samples)
-    counts = np.array([np.count_nonzero(labels == label) for label in classes])
-    rarest = int(np.argmin(counts))
-    least, most = int(counts[rarest]), wanted if cv is not None else 2
-    if least < most:
-        name = classes[rarest : rarest + 1].tolist()[0]
-        raise ValueError(
-            f"y: class {name!r} has {least} sample{'s' if least != 1 else ''} of positive weight, but {most} folds "
-            f"need at least {most} of every class. Use fewer folds, merge or remove the class, or give a splitter that "
-            "leaves classes apart, for example cv=KFold(5, shuffle=True)."
-        )
-    return min(wanted, least)
-
-
 def check_folds(splits: Iterable[Any], sample_weight: FloatArray) -> list[Fold]:
     """Folds from pairs of indices or masks; samples of weight zero, and folds that test no others, are not there."""
-    folds = []
+    folds, n_samples = [], len(sample_weight)
     for i, split in enumerate(splits):
         try:
             train, test = split
         except (TypeError, ValueError) as error:
             raise ValueError(f"cv must yield pairs (train, test) of indices, but split {i} is {split!r}.") from error
-        fold = Fold(_check_indices(i, "train", train, sample_weight), _check_indices(i, "test", test, sample_weight))
-        if len(fold.train) == 0:
+        parts = []
+        for name, part in (("train", train), ("test", test)):
+            what = f"the {name} samples of split {i} of cv"
+            indices = rectangular_array(what, part)
+            if indices.dtype == bool and indices.shape == (n_samples,):
+                indices = np.flatnonzero(indices)
+            if indices.size == 0:
+                indices = np.zeros(0, dtype=np.intp)
+            if indices.ndim != 1 or indices.dtype.kind not in "iu":
+                found = f"an array of shape {indices.shape} and dtype {indices.dtype}"
+                raise ValueError(f"{what} must be indices or a mask, got {found}.")
+            if len(indices) and (indices.min() < -n_samples or indices.max() >= n_samples):
+                raise ValueError(
+                    f"{what} run from {indices.min()} to {indices.max()}, but there are {n_samples} samples. The "
+                    "splits must have been made for the X and y of this fit."
+                )
+            parts.append(np.asarray(indices[sample_weight[indices] > 0.0] % n_samples, dtype=np.intp))
+        if len(parts[0]) == 0:
             raise ValueError(
                 f"split {i} of cv has no training samples of positive weight. Use fewer folds, or a splitter that "
                 "keeps samples of positive weight in every training set."
             )
-        if len(fold.test):
-            folds.append(fold)
+        if len(parts[1]):
+            folds.append(Fold(*parts))
     if not folds:
         raise ValueError(
             "cv yields no samples to score: at least one split needs a test sample of positive weight. "
             "If cv is a generator, it may be used up; give a list of splits instead."
         )
     return folds
-
-
-def _check_indices(i: int, name: str, part: Any, sample_weight: FloatArray) -> IndexArray:
-    n_samples, indices = len(sample_weight), rectangular_array(f"the {name} part of split {i} of cv", part)
-    if indices.dtype == bool and indices.shape == (n_samples,):
-        indices = np.flatnonzero(indices)
-    if indices.size == 0:
-        return np.zeros(0, dtype=np.intp)
-    if indices.ndim != 1 or indices.dtype.kind not in "iu":
-        raise ValueError(
-            f"the {name} samples of split {i} of cv must be indices or a mask, got an array of shape {indices.shape} "
-            f"and dtype {indices.dtype}."
-        )
-    if indices.min() < -n_samples or indices.max() >= n_samples:
-        raise ValueError(
-            f"the {name} samples of split {i} of cv run from {indices.min()} to {indices.max()}, but there are "
-            f"{n_samples} samples. The splits must have been made for the X and y of this fit."
-        )
-    return np.asarray(indices[sample_weight[indices] > 0.0] % n_samples, dtype=np.intp)
 
 
 def are_complements(folds: Iterable[Fold], n_samples: int) -> bool:

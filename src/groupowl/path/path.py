@@ -23,10 +23,9 @@ from ..inputs import encode_labels, feature_names, resolve_columns
 from ..losses import resolve_loss
 from ..model import build_model, warn_unless_bounded
 from ..problem import LATER, build_problem
-from ..progress import combined, shown_progress
 from ..solvers import Callback, Continuation, SolveResult, check_settings, warn_unless_converged
 from ..weights import resolve_weights
-from .follower import MAX_DEVIANCE, StopRequest, fit_path, resolve_alphas, short_of_tolerance
+from .follower import MAX_DEVIANCE, Watch, fit_path, resolve_alphas, short_of_tolerance
 from .path_result import PathResult
 
 
@@ -147,19 +146,19 @@ def group_owl_path(
     )
     warn_unless_bounded(model)
     grid = resolve_alphas(alphas, eps, model)
-    goal = model.problem.goal(settings.tol)
-    with shown_progress(verbose, goal=goal, what="group_owl_path", n_alphas=len(grid)) as line:
-        path = fit_path(
-            model,
-            grid,
-            replace(settings, callback=combined(line, callback)),
-            start=None if coef_init is None else model.start(_all_columns(coef_init, classes)),
-            max_features=limit,
-            max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
-            dtype=model.dtype,
-        )
-    if short := short_of_tolerance(path.points, len(path), "alphas"):
-        warn_unless_converged(short[0], goal, settings, prefix=short[1])
+    path = fit_path(
+        model,
+        grid,
+        settings,
+        start=None if coef_init is None else model.start(_all_columns(coef_init, classes)),
+        max_features=limit,
+        max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
+        dtype=model.dtype,
+        verbose=verbose,
+        what="group_owl_path",
+    )
+    short, prefix = short_of_tolerance(path.points, len(path), "alphas")
+    warn_unless_converged(short, model.problem.goal(settings.tol), settings, prefix=prefix)
     return path.labeled(names, feature_names(y) if classes is None else None, classes)
 
 
@@ -186,8 +185,8 @@ def solve_path(
     statistics carry over from one strength to the next. A callback that returns True ends the path there; strengths
     that fall short of ``tol`` are named in one ConvergenceWarning.
     """
-    stop = StopRequest(callback)
-    settings = replace(check_settings(solver, screening, tol, max_iter, callback, random_state), callback=stop)
+    watch = Watch(callback)
+    settings = replace(check_settings(solver, screening, tol, max_iter, callback, random_state), callback=watch)
     problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     shape = resolve_weights(
         weights, n_features=problem.n_rows, n_tasks=problem.samples.n_tasks, n_samples=problem.samples.count
@@ -200,10 +199,10 @@ def solve_path(
     results: list[SolveResult] = []
     for i, factor in enumerate(factors.tolist()):
         results.append(solves.solve(shape, factor, alpha_index=i))
-        if stop.wanted:
+        if watch.wants_stop:
             break
-    if short := short_of_tolerance(results, len(factors), "strengths"):
-        warn_unless_converged(short[0], problem.goal(settings.tol), settings, prefix=short[1])
+    short, prefix = short_of_tolerance(results, len(factors), "strengths")
+    warn_unless_converged(short, problem.goal(settings.tol), settings, prefix=prefix)
     return results
 
 
