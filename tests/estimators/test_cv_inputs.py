@@ -478,7 +478,7 @@ def test_one_class_and_one_sample():
     X, _ = classification()
     with pytest.raises(ValueError, match="one class"):
         GroupOWLClassifierCV().fit(X, np.zeros(len(X)))
-    with pytest.raises(ValueError, match=r"n_samples = 1\) has 1 sample of positive weight, but 2 folds need at least 2\. .* criterion"):
+    with pytest.raises(ValueError, match=r"n_samples = 1\) has 1 sample .* 2 folds need at least 2\. .* criterion"):
         GroupOWLRegressorCV().fit(X[:1], [1.0])
 
 

@@ -9,8 +9,15 @@ import scipy.sparse as sp
 import groupowl as go
 from groupowl.designs import as_design
 from groupowl.model import build_model
-from groupowl.model_selection.folds import check_folds, fold_statistics, statistics_pay, with_statistics
-from groupowl.model_selection.search import Fitting, LossScore, StatisticsScore, TrainingSet
+from groupowl.model_selection.folds import (
+    LossScore,
+    StatisticsScore,
+    check_folds,
+    fold_statistics,
+    statistics_pay,
+    with_statistics,
+)
+from groupowl.model_selection.search import Fitting, TrainingSet
 from groupowl.path import Solution, fit_path
 from groupowl.solvers import WorkingSet, check_settings
 

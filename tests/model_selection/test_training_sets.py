@@ -7,7 +7,8 @@ import pytest
 from sklearn.metrics import log_loss
 
 from groupowl.designs import as_design
-from groupowl.model_selection.search import Fitting, LossScore, TrainingSet
+from groupowl.model_selection.folds import LossScore
+from groupowl.model_selection.search import Fitting, TrainingSet
 from groupowl.path import Solution, fit_path
 from groupowl.solvers import WorkingSet, check_settings
 

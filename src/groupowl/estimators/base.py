@@ -18,16 +18,7 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._checks import (
-    IMPUTE,
-    check_finite,
-    checked_sparse,
-    count_message,
-    positive_sample_weight,
-    rectangular_array,
-    refuse_mask,
-    truth_value,
-)
+from .. import _checks as checks
 from .._frames import column_names, complain_of_dates, complain_of_entries, list_columns, repeated_name
 from .._text import printable
 from .._typing import FloatArray, IndexArray
@@ -123,7 +114,7 @@ class GroupOWLBase(ReportMethods):
     def _fitting(self, unpenalized: IndexArray | None = None) -> Fitting:
         """How to fit, after a check of the parameters; unpenalized columns count where a model is made."""
         for name in ("fit_intercept", "standardize", "relaxed", "warm_start"):
-            truth_value(name, getattr(self, name, False))
+            checks.truth_value(name, getattr(self, name, False))
         settings = check_settings(self.solver, self.screening, self.tol, self.max_iter, None, self.random_state)
         return Fitting(
             loss=self._loss,
@@ -158,7 +149,7 @@ class GroupOWLBase(ReportMethods):
                 weight = None if weight is None else row_chunks("sample_weight", weight)[0]
             else:
                 values = target_array(y, n_samples)
-                weight = None if weight is None else positive_sample_weight(weight, n_samples)
+                weight = None if weight is None else checks.positive_sample_weight(weight, n_samples)
             Y, classes, is_flat, weight = self._encode_targets(values, named, weight)
             n_targets = Y.shape[1]
         if not reset and classes is not None and not np.array_equal(classes, self.classes_):
@@ -362,26 +353,37 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
         if not reset:
             check_same_features(estimator, design.n_features, names)
         return design, names
-    _check_kind(X)
-    X = checked_sparse("X", X) if sp.issparse(X) else X  # before scikit-learn converts it
+    # What scikit-learn converts to something else, or refuses without saying what to do.
+    if X is None:
+        raise TypeError("X is None. Give the data as an array of shape (n_samples, n_features).")
+    checks.refuse_mask("X", X)
+    dtype = getattr(checks.rectangular_array("X", X) if isinstance(X, list | tuple) else X, "dtype", None)
+    if getattr(dtype, "kind", "") == "c":
+        raise ValueError(f"X must hold real numbers, got dtype {dtype}. Complex data not supported.")
+    if dates := complain_of_dates("X", X):
+        raise TypeError(dates)
+    given_names = column_names(X)
+    if given_names is not None and (repeated := repeated_name(given_names)) is not None:
+        name, columns = repeated
+        raise ValueError(
+            f"X has {len(columns)} columns of the name {name!r}, {list_columns(columns, None)}, and names must be "
+            "unique. Rename them, or give the data without names, for example X.to_numpy()."
+        )
+    X = checks.checked_sparse("X", X) if sp.issparse(X) else X  # before scikit-learn converts it
     scratch = copy(estimator)  # validation writes n_features_in_ and feature_names_in_ before all checks are done
     try:
         checked: Any = validate_data(scratch, X, reset=reset, ensure_all_finite=False, **_MATRIX_CHECKS)
     except (TypeError, ValueError) as error:
-        complaint = complain_of_entries("X", X if column_names(X) is not None else np.asarray(X))
+        complaint = complain_of_entries("X", X if given_names is not None else np.asarray(X))
         reason = printable(error, keep="\n")  # scikit-learn lists names as they are
         if isinstance(error, TypeError):
             raise TypeError(f"X: {reason}" if complaint is None else f"{complaint} ({reason})") from None
         raise ValueError(complaint or f"X: {reason}") from None
     names = getattr(scratch, "feature_names_in_", None)
-    entries: Any = checked.data if hasattr(checked, "tocsr") else checked
     with np.errstate(all="ignore"):
-        total = np.sum(entries, dtype=np.float64)
+        total = np.sum(checked.data if hasattr(checked, "tocsr") else checked, dtype=np.float64)
     if not np.isfinite(total):
-        if names is None or sp.issparse(checked):
-            check_finite("X", checked, remedy=IMPUTE)
-        elif (bad := np.count_nonzero(~np.isfinite(checked), axis=0)).any():
-            raise ValueError(count_message("X", bad, IMPUTE, names))
+        checks.check_finite("X", checked, remedy=checks.IMPUTE, names=names)
     return checked, names
 
 
@@ -400,32 +402,11 @@ def check_same_features(estimator: Any, n_features: int, names: Any) -> None:
     raise ValueError(f"The feature names of X should match those that {kind} was fitted with, but {what}.")
 
 
-def _check_kind(X: Any) -> None:
-    """Refuse what scikit-learn converts to something else, or refuses without saying what to do."""
-    if X is None:
-        raise TypeError("X is None. Give the data as an array of shape (n_samples, n_features).")
-    refuse_mask("X", X)
-    if isinstance(X, list | tuple):
-        X = rectangular_array("X", X)
-    dtype = getattr(X, "dtype", None)
-    if getattr(dtype, "kind", "") == "c":
-        raise ValueError(f"X must hold real numbers, got dtype {dtype}. Complex data not supported.")
-    if dates := complain_of_dates("X", X):
-        raise TypeError(dates)
-    names = column_names(X)
-    if names is not None and (repeated := repeated_name(names)) is not None:
-        name, columns = repeated
-        raise ValueError(
-            f"X has {len(columns)} columns of the name {name!r}, {list_columns(columns, None)}, and names must be "
-            "unique. Rename them, or give the data without names, for example X.to_numpy()."
-        )
-
-
 def target_array(y: Any, n_samples: int) -> Any:
     """Targets or labels as an array with one row per sample."""
     if sp.issparse(y):
         raise TypeError("y must be a dense array, got a sparse matrix; use y.toarray().")
-    values = rectangular_array("y", y)
+    values = checks.rectangular_array("y", y)
     if values.ndim == 0:
         raise ValueError(f"y must have one entry per sample, got {y!r}.")
     if len(values) != n_samples:

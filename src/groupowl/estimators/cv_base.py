@@ -22,7 +22,7 @@ from ..designs import SufficientStatistics
 from ..inputs import plain_labels
 from ..model import Model, warn_unless_bounded
 from ..model_selection import CRITERIA, FOLD_RULES, Search
-from ..model_selection.criteria import resolve_scorer, scorer_scores, takes_sample_weight
+from ..model_selection.folds import resolve_scorer, scorer_scores, takes_sample_weight
 from ..model_selection.search import merit
 from ..path import resolve_alphas
 from ..path.follower import short_of_tolerance

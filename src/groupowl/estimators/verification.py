@@ -14,7 +14,7 @@ from .._text import printable
 from .._typing import FloatArray
 from ..designs import as_design, column_deviations
 from ..model import Model
-from ..model_selection.search import mean_squared_error
+from ..model_selection.folds import mean_squared_error
 from ..norm import kernels
 from ..norm.kernels import EPS, row_norms
 from ..path import Solution

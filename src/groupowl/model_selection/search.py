@@ -6,26 +6,28 @@ import numbers
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._checks import lookup
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, SufficientStatistics, as_design
 from ..losses import resolve_loss
 from ..model import Model, build_model, relaxed_coefficients
+from ..norm.kernels import EPS
 from ..path import PathResult, Solution, fit_path
 from ..path.follower import MAX_DEVIANCE, Follower
 from ..solvers import SolverSettings
 from ..weights import is_list_of_sequences
-from .criteria import CRITERIA, Likelihood, criterion_path
-from .folds import Fold, FoldStatistics, are_complements, fold_statistics, make_folds, statistics_pay, with_statistics
+from .folds import Fold, LossScore, Score, StatisticsScore, chosen_statistics, make_folds, with_statistics
 
 #: Rules that choose from the scores of folds.
 FOLD_RULES = ("min", "1se")
@@ -35,9 +37,6 @@ FOLD_TOL = 1e-4
 _MOST_SEEDS = np.iinfo(np.int64).max
 # Predictor of a class that a training set does not have: the softmax is exactly zero, in single precision too.
 _ABSENT = -1e30
-
-#: Scores for solutions, at these alphas, with this weight sequence, on some test samples; higher is better.
-Score = Callable[[list[Solution], FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,56 +118,7 @@ def relaxed_solutions(model: Model, solutions: Any) -> list[Solution]:
     return [known[solution.support.tobytes()] for solution in solutions]
 
 
-@dataclass(frozen=True, eq=False)
-class LossScore:
-    """The score of the loss itself on some samples; the design is that of all samples.
-
-    The metrics of scikit-learn give the same numbers, but need the samples in memory and take 2 to 100 times as long.
-    """
-
-    loss: Any
-    design: Design
-    Y: FloatArray
-    sample_weight: FloatArray
-    rows: IndexArray
-
-    @np.errstate(all="ignore")  # a score that overflows is infinite
-    def __call__(self, solutions: list[Solution], alphas: FloatArray, weights: FloatArray) -> FloatArray:
-        """Score by one product with the test samples for each solution."""
-        loss = resolve_loss(self.loss)
-        design = self.design.rows(self.rows)
-        weight = self.sample_weight[self.rows]
-        Y, w = design.samples(self.Y[self.rows]), design.samples((weight / weight.sum())[:, None])
-        scores = np.empty(len(solutions))
-        for i, solution in enumerate(solutions):
-            Z = design.matmul(solution.coef(design.n_features), solution.intercept)
-            scores[i] = design.reduce(loss.score, Z, Y, w)
-        return scores
-
-
-@dataclass(frozen=True, eq=False)
-class StatisticsScore:
-    """Minus the mean squared error of samples that are known by their statistics."""
-
-    part: SufficientStatistics
-
-    @np.errstate(all="ignore")  # a score that overflows is infinite
-    def __call__(self, solutions: list[Solution], alphas: FloatArray, weights: FloatArray) -> FloatArray:
-        """Score without a look at the data."""
-        return -np.array([mean_squared_error(self.part, solution) for solution in solutions])
-
-
-def mean_squared_error(part: SufficientStatistics, solution: Solution) -> float:
-    """``sum_i w_i ||y_i - b0 - x_i B||^2 / (W q)``: a part about the means, and one for the distance of the means."""
-    chosen, B = solution.support, solution.rows
-    explained = 2.0 * part.xy[chosen] - part.gram[np.ix_(chosen, chosen)] @ B
-    about_means = np.maximum(part.yy - np.einsum("jk,jk->k", explained, B), 0.0) / part.total_weight
-    shift = part.y_mean - solution.intercept - part.x_mean[chosen] @ B
-    return float(np.mean(about_means + shift**2))
-
-
-@dataclass(frozen=True, eq=False)
-class FoldTask:
+class FoldTask(NamedTuple):
     """One training set, one weight sequence: the unit of work of cross-validation."""
 
     training: TrainingSet
@@ -257,6 +207,80 @@ def score_report(selection: str, scores: FloatArray, means: FloatArray) -> dict[
         "best_score": float(means[best]),
         "std_error_path": errors,
     }
+
+
+# Information criteria: the likelihood of a fit against its degrees of freedom, without folds ---------------
+
+#: Weight of the number of supports of a size in the extended criterion.
+EBIC_GAMMA = 0.5
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """What all fits of a data set share.
+
+    Attributes
+    ----------
+    loss : str or Loss
+        Which knows its ``minus_twice_log_likelihood`` and its ``parameters_per_feature``.
+    n_samples : float
+        Total sample weight: a weight of 2 counts as two samples.
+    n_columns : int
+        Targets or classes.
+    n_penalized : int
+        Features to choose from.
+    null_loss : float
+        Loss without features, per unit of sample weight.
+    """
+
+    loss: Any
+    n_samples: float
+    n_columns: int
+    n_penalized: int
+    null_loss: float
+
+    @property
+    def _loss(self) -> Any:
+        return resolve_loss(self.loss)
+
+    def deviance(self, loss: float) -> float:
+        """Minus twice the logarithm of the likelihood, of a fit with this loss per unit of sample weight."""
+        return float(self._loss.minus_twice_log_likelihood(loss, EPS * self.null_loss, self.n_samples, self.n_columns))
+
+    def shrunken_freedom(self, clusters: IndexArray, n_free: int, fit_intercept: bool) -> int:
+        """Degrees of freedom of a penalized fit: the rows of a cluster share their norm.
+
+        A cluster of m rows has ``m (q - 1) + 1``; intercepts and unpenalized features are free. ``n_free`` is the rank
+        of the latter, beside the intercept: collinear columns have as many parameters as directions.
+        """
+        q = self._loss.parameters_per_feature(self.n_columns)
+        sizes = np.bincount(clusters[clusters > 0])[1:]
+        return int(np.sum(sizes[sizes > 0] * (q - 1) + 1)) + q * (n_free + fit_intercept)
+
+    def relaxed_freedom(self, n_selected: int, n_free: int, fit_intercept: bool) -> int:
+        """Degrees of freedom of a fit that is free on its support."""
+        return int(self._loss.parameters_per_feature(self.n_columns)) * (n_selected + n_free + fit_intercept)
+
+
+# By name: the price of a degree of freedom, given the number of samples, and the weight of the number of supports.
+_PRICES: dict[str, Any] = {"aic": (lambda n_samples: 2.0, 0.0), "bic": (np.log, 0.0), "ebic": (np.log, EBIC_GAMMA)}
+#: Names of the criteria.
+CRITERIA = tuple(_PRICES)
+
+
+def criterion_path(name: str, likelihood: Likelihood, fits: Iterable[tuple[float, float, int]]) -> FloatArray:
+    """The criterion of each fit, from its loss, degrees of freedom and number of selected features; lower is better."""
+    price, gamma = lookup("selection", name, _PRICES)
+    d = likelihood.n_penalized
+    values = []
+    for loss, freedom, k in fits:
+        n_supports = gammaln(d + 1) - gammaln(k + 1) - gammaln(d - k + 1)  # logarithm of d choose k
+        penalty = price(likelihood.n_samples) * freedom + 2.0 * gamma * n_supports
+        values.append(likelihood.deviance(loss) + penalty)
+    return np.array(values)
+
+
+# The search -------------------------------------------------------------------------------------------
 
 
 class Choice(NamedTuple):
@@ -356,6 +380,10 @@ class Search:
         split = np.zeros((data.n_samples, 1)) if isinstance(data.X, Design) else data.X
         return make_folds(self.estimator.cv, split, self.y, data.classes, self.weight, self.splitter_params)
 
+    def fold_weights(self, folds: list[Fold]) -> FloatArray:
+        """Weights of the samples that folds test; these may be known by their statistics only."""
+        return np.array([part.total_weight for part in self.parts] or [self.weight[fold.test].sum() for fold in folds])
+
     def paths(self) -> list[PathResult]:
         """The path of each model on all data; a grid of our own ends where the deviance is explained."""
         estimator, settings = self.estimator, self.fitting.settings
@@ -371,13 +399,8 @@ class Search:
     def criterion_report(self, model: Model, path: PathResult) -> dict[str, Any]:
         """The alpha of the smallest criterion; a relaxed fit is judged as it is, free on its support."""
         problem = model.problem
-        likelihood = Likelihood(
-            loss=problem.loss,
-            n_samples=float(self.weight.sum()),
-            n_columns=self.data.n_targets,
-            n_penalized=len(model.weights),
-            null_loss=model.null_loss,
-        )
+        sizes = (float(self.weight.sum()), self.data.n_targets, len(model.weights))
+        likelihood = Likelihood(problem.loss, *sizes, model.null_loss)
         free = (problem.unpenalized.rank, self.fitting.fit_intercept)
         losses: dict[bytes, float] = {}  # of relaxed fits, each support once
         fits = []
@@ -396,50 +419,21 @@ class Search:
 
     def _fold_tasks(self) -> tuple[list[FoldTask], FloatArray, SufficientStatistics | None]:
         """What each fold trains on and what scores it, its weight, and the statistics of all samples if they serve."""
-        data, fitting = self.data, self.fitting
-        if self.parts:
-            statistics: FoldStatistics | None = FoldStatistics(data.X, self.parts)
-            folds = []
-            fold_weights = [part.total_weight for part in self.parts]
-        else:
-            folds = self.folds()
-            statistics = self._statistics(folds)
-            fold_weights = [self.weight[fold.test].sum() for fold in folds]
+        data, folds = self.data, [] if self.parts else self.folds()
+        statistics = chosen_statistics(self, folds)
         scores: list[Score]
         if statistics is None:
             design = as_design(data.X)
             fit_weight = self.weight if data.sample_weight is None else data.sample_weight  # with that of classes
             trainings = [TrainingSet(design, data.Y, fit_weight, fold.train) for fold in folds]
-            scores = [LossScore(fitting.loss, design, data.Y, self.weight, fold.test) for fold in folds]
+            scores = [LossScore(self.fitting.loss, design, data.Y, self.weight, fold.test) for fold in folds]
         else:
             trainings = [TrainingSet(training) for training in statistics.trainings or []]
             scores = [StatisticsScore(part) for part in statistics.parts]
         if self.score is not None:
             scores = [partial(self.score, fold.test) for fold in folds]
         total = None if statistics is None else statistics.total
-        return list(map(FoldTask, trainings, scores)), np.array(fold_weights), total
-
-    def _statistics(self, folds: list[Fold]) -> FoldStatistics | None:
-        """Statistics of all folds, or None where they do not pay or are not reliable; on a cluster they must do."""
-        data, fitting = self.data, self.fitting
-        if data.is_distributed:
-            if not are_complements(folds, int(np.count_nonzero(self.weight))):
-                raise ValueError(
-                    "cv must train each fold on all samples that it does not test, as KFold does: on a Dask cluster "
-                    "the statistics of what is left are those of all samples less those of the fold."
-                )
-        elif fitting.relaxed or not statistics_pay(self.models[0], fitting.settings.solver, folds, len(self.grids[0])):
-            return None  # a relaxed fit needs columns that rounding has not touched
-        weight = self.weight / self.weight.max()  # only ratios count, and products of the largest weights may overflow
-        statistics = fold_statistics(data.X, data.Y, weight, folds)
-        if statistics.are_reliable():
-            return statistics
-        if data.is_distributed:
-            raise ValueError(
-                "the statistics of some folds are lost in the rounding of those of all samples: the sizes of the "
-                "samples are too different. Rescale X and y, shuffle the samples, or use data in memory."
-            )
-        return None
+        return list(map(FoldTask, trainings, scores)), self.fold_weights(folds), total
 
     def _what(self, sequence: int, part: str) -> str:
         """The beginning of a line of progress: estimator, weight sequence if there are several, part of the work."""

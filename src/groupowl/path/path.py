@@ -8,16 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import (
-    as_float_array,
-    check_sample_weight,
-    check_targets,
-    finite_vector,
-    numeric_array,
-    positive_integer,
-    rectangular_array,
-    truth_value,
-)
+from .. import _checks as checks
 from ..designs import Design, as_design, encode_labels_of_blocks, row_chunks
 from ..inputs import encode_labels, feature_names, resolve_columns
 from ..losses import resolve_loss
@@ -128,7 +119,7 @@ def group_owl_path(
     (0, True)
     """
     settings = check_settings(solver, screening, tol, max_iter, callback, random_state)
-    limit = None if max_features is None else positive_integer("max_features", max_features)
+    limit = None if max_features is None else checks.positive_integer("max_features", max_features)
     design = as_design(X)
     names = feature_names(X) or design.feature_names
     Y, classes = (y, None)
@@ -140,7 +131,7 @@ def group_owl_path(
         loss=loss,
         weights=weights,
         fit_intercept=fit_intercept,
-        standardize=truth_value("standardize", standardize),
+        standardize=checks.truth_value("standardize", standardize),
         sample_weight=sample_weight,
         unpenalized=resolve_columns("unpenalized", unpenalized, design.n_features, names),
     )
@@ -192,7 +183,7 @@ def solve_path(
         weights, n_features=problem.n_rows, n_tasks=problem.samples.n_tasks, n_samples=problem.samples.count
     )
     remedy = "Strengths are positive numbers, largest first, for example lam_max(...) * np.geomspace(1, 0.01, 100)."
-    factors = finite_vector("strengths", strengths, np.size(strengths), remedy=remedy)
+    factors = checks.finite_vector("strengths", strengths, np.size(strengths), remedy=remedy)
     if len(factors) == 0 or factors.min() <= 0.0 or np.any(np.diff(factors) > 0):
         raise ValueError(f"strengths must be positive and must not increase, got {strengths!r}. {remedy}")
     solves = Continuation(problem, settings, problem.null_coefficients(), n_solves=len(factors))
@@ -218,18 +209,18 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
         classes, Y = encode_labels_of_blocks(values, sample_weight)
         return Y, classes
     if y is None or hasattr(y, "toarray"):
-        numeric_array("y", y)  # which refuses it, with the remedy
-    values = rectangular_array("y", y)
+        checks.numeric_array("y", y)  # which refuses it, with the remedy
+    values = checks.rectangular_array("y", y)
     if not resolved.has_classes:
         if values.dtype.kind in "OUS":
             raise TypeError(
                 f"y holds labels (dtype {values.dtype}), but loss={loss!r} needs numbers. "
                 "Use loss='multinomial' for classes, or y.astype(float) for numbers stored as text."
             )
-        return check_targets(y, design.n_samples, argument="y"), None
+        return checks.check_targets(y, design.n_samples, argument="y"), None
     if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fiub":
         names = feature_names(y)
-        Y = check_targets(y, design.n_samples, argument="y")
+        Y = checks.check_targets(y, design.n_samples, argument="y")
         try:
             resolved.check_targets(Y)
         except ValueError as error:
@@ -242,7 +233,7 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
         )
     if len(values) != design.n_samples:
         raise ValueError(f"X and y must have one row per sample: X has {design.n_samples} rows, y has {len(values)}.")
-    weight = None if sample_weight is None else check_sample_weight(sample_weight, design.n_samples)
+    weight = None if sample_weight is None else checks.check_sample_weight(sample_weight, design.n_samples)
     classes, Y = encode_labels(y, weight)
     return Y, classes
 
@@ -251,6 +242,6 @@ def _all_columns(coef_init: Any, classes: Any) -> Any:
     """Coefficients with a row for every class; two classes are given as the difference."""
     if classes is None or len(classes) != 2:
         return coef_init
-    coef = as_float_array("coef_init", coef_init, ndim=(1, 2))
+    coef = checks.as_float_array("coef_init", coef_init, ndim=(1, 2))
     difference = coef if coef.ndim == 2 else coef[None]
     return coef if len(difference) == 2 else np.concatenate([-0.5 * difference, 0.5 * difference])
