@@ -4,9 +4,8 @@ import io
 
 import pytest
 
-from groupowl import progress as module
+from groupowl.path import follower as module
 from groupowl.path.follower import Watch
-from groupowl.progress import ProgressLine
 from groupowl.solvers import Progress
 
 
@@ -27,14 +26,18 @@ def certificate(iteration=1, gap=1e-3, alpha_index=0):
     return Progress(iteration, 0.0, 1.0, 2.0, 1.0, gap, 30, 7, alpha_index, lambda: None)
 
 
-def test_silence():
-    assert Watch(verbose=0, goal=1e-6).line is None
-    assert Watch(verbose=False, goal=1e-6).line is None
+@pytest.mark.parametrize("verbose", [0, False])
+def test_silence(verbose):
+    stream = io.StringIO()
+    line = Watch(verbose=verbose, goal=1e-6, stream=stream)
+    line(certificate(gap=1e-7))
+    line.close()
+    assert stream.getvalue() == ""
 
 
 def test_a_line_says_what_where_and_how_far(clock):
     stream = io.StringIO()
-    line = ProgressLine(2, goal=1e-6, what="a fit", stream=stream, n_alphas=5)
+    line = Watch(verbose=2, goal=1e-6, what="a fit", stream=stream, n_alphas=5)
     clock[0] = 2.5
     assert not line(certificate(alpha_index=2))
     assert stream.getvalue() == "a fit: alpha 3 of 5, 7 selected, gap 1.0e-03 (goal 1.0e-06), 2.5 s\n"
@@ -43,7 +46,7 @@ def test_a_line_says_what_where_and_how_far(clock):
 def test_lines_that_stay_are_rare_at_level_one_and_all_there_at_level_two(clock):
     for level, expected in [(1, 3), (2, 50)]:
         stream, clock[0] = io.StringIO(), 0.0
-        line = ProgressLine(level, goal=1e-6, stream=stream)
+        line = Watch(verbose=level, goal=1e-6, stream=stream)
         for i in range(50):
             clock[0] += 0.05
             line(certificate(iteration=i))
@@ -54,7 +57,7 @@ def test_lines_that_stay_are_rare_at_level_one_and_all_there_at_level_two(clock)
 
 def test_the_last_certificate_is_always_printed(clock):
     stream = io.StringIO()
-    line = ProgressLine(1, goal=1e-6, stream=stream)
+    line = Watch(verbose=1, goal=1e-6, stream=stream)
     line(certificate(iteration=0, gap=0.0))  # before the first step nothing has ended
     assert stream.getvalue() == ""
     line(certificate(gap=1e-7))
@@ -64,7 +67,7 @@ def test_the_last_certificate_is_always_printed(clock):
 
 def test_a_terminal_has_one_line_rewritten_in_place(clock):
     stream = Terminal()
-    line = ProgressLine(1, goal=1e-6, what="a fit", stream=stream)
+    line = Watch(verbose=1, goal=1e-6, what="a fit", stream=stream)
     for gap, seconds in ((1e-3, 1000.0), (1e-3, 2.0), (1e-7, 3.0)):  # a long line, then shorter ones
         clock[0] = seconds
         line._written = 0.0
@@ -81,7 +84,7 @@ def test_a_terminal_has_one_line_rewritten_in_place(clock):
 
 def test_a_path_ends_its_line_at_its_last_alpha(clock):
     stream = Terminal()
-    line = ProgressLine(1, goal=1e-6, stream=stream, n_alphas=2)
+    line = Watch(verbose=1, goal=1e-6, stream=stream, n_alphas=2)
     for alpha_index in (0, 1):
         clock[0] += 1.0
         line(certificate(gap=1e-7, alpha_index=alpha_index))

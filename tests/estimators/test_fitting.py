@@ -424,14 +424,10 @@ def test_an_interrupt_from_the_progress_line_changes_nothing(monkeypatch):
     model = GroupOWLRegressor().fit(X, Y).set_params(verbose=1)
     before = fitted_state(model)
 
-    class Impatient:
-        def __call__(self, progress):
-            raise KeyboardInterrupt
+    def interrupt(line):
+        raise KeyboardInterrupt
 
-        def close(self):
-            pass
-
-    monkeypatch.setattr("groupowl.path.follower.ProgressLine", lambda *args, **kwargs: Impatient())
+    monkeypatch.setattr("groupowl.path.follower.Watch.close", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :7], Y)
     assert same_state(before, fitted_state(model))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_classifier
+from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _checks as checks
@@ -33,8 +33,6 @@ from .fit_summary import ReportMethods
 from .verification import FitCheck, Verification
 
 _MATRIX_CHECKS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
-# Fitted attributes that say what features and targets are called.
-_LABELS = {"feature_names_in_": "names", "target_names_": "target_names", "classes_": "classes"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +55,8 @@ class FitData:
         Whether y was one-dimensional.
     dtype : dtype
         Precision of the fitted coefficients, whatever a design keeps its entries in.
-    names : ndarray of str or None
-        Names of the features, where they have names.
-    target_names : ndarray of str or None
-        Names of the columns of y, where it was a frame.
+    labels : dict
+        Fitted attributes that say how many features there are, and what features, targets and classes are called.
     classes : ndarray or None
         Labels that the columns of Y stand for.
     is_summarized, is_distributed : bool
@@ -76,19 +72,10 @@ class FitData:
     unpenalized: IndexArray
     is_flat: bool
     dtype: Any
-    names: Any = None
-    target_names: Any = None
+    labels: dict[str, Any]
     classes: Any = None
     is_summarized: bool = False
     is_distributed: bool = False
-
-    def labels(self) -> dict[str, Any]:
-        """Fitted attributes that say how many features there are, and what features and targets are called."""
-        labels = {"n_features_in_": self.n_features}
-        for name, field in _LABELS.items():
-            if getattr(self, field) is not None:
-                labels[name] = getattr(self, field)
-        return labels
 
 
 class GroupOWLBase(ReportMethods):
@@ -107,6 +94,7 @@ class GroupOWLBase(ReportMethods):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.multi_output = isinstance(self, RegressorMixin)
         return tags
 
     # Fitting ----------------------------------------------------------------------------------------
@@ -158,6 +146,13 @@ class GroupOWLBase(ReportMethods):
         if not reset and n_targets != self.solve_result_.B.shape[1]:
             raise ValueError(f"y has {n_targets} targets, but {kind} was fitted with {self.solve_result_.B.shape[1]}.")
         known = names if reset else getattr(self, "feature_names_in_", None)
+        labels = {"n_features_in_": n_features}
+        if names is not None:
+            labels["feature_names_in_"] = names
+        if classes is not None:
+            labels["classes_"] = classes
+        elif named is not None:
+            labels["target_names_"] = np.asarray(named, dtype=object)
         return FitData(
             checked,
             Y,
@@ -168,8 +163,7 @@ class GroupOWLBase(ReportMethods):
             unpenalized=resolve_columns("unpenalized", self.unpenalized, n_features, known),
             is_flat=is_flat,
             dtype=np.dtype(np.float32 if getattr(checked, "dtype", None) == np.float32 else np.float64),
-            names=names,
-            target_names=None if named is None or classes is not None else np.asarray(named, dtype=object),
+            labels=labels,
             classes=classes,
             is_summarized=is_summarized,
             is_distributed=getattr(checked, "is_distributed", False),
@@ -223,7 +217,7 @@ class GroupOWLBase(ReportMethods):
                 stacklevel=3,
             )
         kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
-        self.__dict__ = kept | data.labels() | fitted | more
+        self.__dict__ = kept | data.labels | fitted | more
         return self
 
     # What was fitted --------------------------------------------------------------------------------
@@ -337,7 +331,7 @@ class SingleFit(GroupOWLBase):
         model, solves = self._solves
         del self._solves, self._keeps_solves
         path = path_through_fit(model, solves, self.alpha_, self.solve_result_, alphas_of(model.alpha_max), callback)
-        return path.labeled(*(getattr(self, name, None) for name in _LABELS))
+        return path.labeled(vars(self))
 
 
 # Data as users give them ----------------------------------------------------------------------------------

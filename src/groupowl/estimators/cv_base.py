@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import check_sample_weight, refuse_mask
+from .._checks import check_sample_weight, lookup, refuse_mask
 from .._frames import column_names
 from ..designs import SufficientStatistics
 from ..inputs import plain_labels
@@ -100,9 +100,10 @@ class CrossValidatedFit(GroupOWLBase):
         result = self._final_fit(model, alpha, settings)
         short, prefix = short_of_tolerance(path.points, len(path.points), "alphas")
         warn_unless_converged(short if prefix else result, model.problem.goal(settings.tol), settings, prefix=prefix)
-        fitted = {f"{name}_": value for name, value in report.items()}
-        fitted["path_"] = path.labeled(data.names, data.target_names, data.classes)
-        return self._store(data, model, result, alpha, **fitted, search_results_=reports)
+        fitted = {"path_": path.labeled(data.labels), "search_results_": reports}
+        for name, value in report.items():
+            fitted[f"{name}_"] = value
+        return self._store(data, model, result, alpha, **fitted)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Which metadata go where: sample weights to this estimator, others to splitter and scorer.
@@ -162,9 +163,7 @@ class CrossValidatedFit(GroupOWLBase):
 
     def _search(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any], *, reset: bool = True) -> Search:
         """Everything that a search works with; with ``reset=False`` data must be like those of the fit."""
-        if self.selection not in (*FOLD_RULES, *CRITERIA):
-            known = ", ".join(repr(name) for name in (*FOLD_RULES, *CRITERIA))
-            raise ValueError(f"selection must be one of {known}; got {self.selection!r}.")
+        lookup("selection", self.selection, dict.fromkeys((*FOLD_RULES, *CRITERIA)))
         n_jobs: Any = self.n_jobs  # which joblib would round, or fail on after hours
         is_whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
         if n_jobs is not None and not (is_whole and n_jobs != 0 and abs(n_jobs) < 2**31):

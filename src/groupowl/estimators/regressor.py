@@ -21,11 +21,6 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
     _loss: ClassVar[str] = "squared"
     _own_score: ClassVar[str] = "neg_mean_squared_error"
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
     def _encode_targets(self, y: Any, names: Any, weight: Any) -> tuple[Any, Any, bool, Any]:
         """Targets as a matrix; neither classes nor other sample weights come of it."""
         if not isinstance(y, np.ndarray):  # on a cluster, where entries are checked later

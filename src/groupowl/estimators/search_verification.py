@@ -120,8 +120,7 @@ class SearchCheck:
         fit, path, model, d = self.fit, self.fit.path_, self.model, self.search.data.n_features
         # The last ratio is compared with its own below.
         is_cut = real_number(path.points[-1].deviance_ratio) >= MAX_DEVIANCE and isinstance(fit.alphas, Integral)
-        labels = (getattr(fit, name, None) for name in ("feature_names_in_", "target_names_", "classes_"))
-        empty = PathResult.of(model, (), "deviance" if is_cut else "end").labeled(*labels)
+        empty = PathResult.of(model, (), "deviance" if is_cut else "end").labeled(vars(fit))
         allowances: dict[str, Any] = {
             "weights": RTOL * model.weights,
             "alpha_max": alpha_allowance(model, model.alpha_max),

@@ -150,7 +150,9 @@ class Claim:
         at = tuple(wrong[0]) if claimed.ndim else ()
         place = f"[{', '.join(map(str, at))}]" if at else ""
         more = f" ({len(wrong)} entries differ)" if len(wrong) > 1 else ""
-        return f"{self.name}{place} is {_shown(claimed[at])}, but {_shown(found[at])} from the data{more}"
+        values = [np.asarray(value[at]).item() for value in (claimed, found)]
+        shown = [f"{value:.10g}" if isinstance(value, Real) else repr(value) for value in values]
+        return f"{self.name}{place} is {shown[0]}, but {shown[1]} from the data{more}"
 
 
 def findings(claims: Iterable[Claim], what: str = "as computed again") -> list[Finding]:
@@ -159,10 +161,6 @@ def findings(claims: Iterable[Claim], what: str = "as computed again") -> list[F
     wrong = [Finding(False, text) for _, text in checked if text is not None]
     right = dict.fromkeys(name.partition(".")[0] for name, text in checked if text is None)
     return [*wrong, *([Finding(True, f"{what}: {', '.join(right)}")] if right else [])]
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.10g}" if isinstance(value, Real) else repr(value.item() if hasattr(value, "item") else value)
 
 
 def real_number(value: Any) -> float:
@@ -190,17 +188,6 @@ class Terms:
             deviation = column_deviations(self.design, self.w, self.mean)
         is_scaled = kernels.exceeds_rounding(deviation, self.mean) & standardize
         self.scale = np.where(is_scaled, deviation, 1.0)[self.penalized]
-
-    def loss(self, B: FloatArray, intercept: FloatArray) -> float:
-        """Mean loss of the samples."""
-        if self.data.is_summarized:
-            return 0.5 * self.data.n_targets * mean_squared_error(self.data.X, Solution.of(B, intercept))
-        Z = self.design.matmul(B, intercept)
-        return float(self.design.reduce(self.model.problem.loss.value, Z, self.Y, self.w))
-
-    def penalty(self, alpha: float, B: FloatArray) -> float:
-        """The Group OWL norm, in the scale that is penalized."""
-        return alpha * kernels.owl_value(row_norms(B[self.penalized]) * self.scale, self.model.weights)
 
     def clusters(self, B: FloatArray, stated: Any) -> Any:
         """Numbers of the clusters of coefficients; where rounding decides what is equal, as they are stated."""
@@ -239,8 +226,14 @@ class SolutionCheck:
         self.certificate = self.problem.certify(self.coefficients)
         self.lower = self.certificate.primal - self.certificate.gap  # of the minimum, whatever the coefficients
         self.dtype = dtype
-        self.loss = terms.loss(B, intercept)
-        value = self.loss + terms.penalty(alpha, B)
+        if terms.data.is_summarized:
+            solution = Solution.of(B, intercept)
+            self.loss = 0.5 * terms.data.n_targets * mean_squared_error(terms.data.X, solution)
+        else:
+            Z = terms.design.matmul(B, intercept)
+            self.loss = float(terms.design.reduce(self.problem.loss.value, Z, terms.Y, terms.w))
+        norms = row_norms(B[terms.penalized]) * terms.scale
+        value = self.loss + alpha * kernels.owl_value(norms, self.model.weights)
         self.objective = value if np.isfinite(value) else np.inf
 
     @cached_property
@@ -385,36 +378,36 @@ class FitCheck:
             B, offset = np.zeros((d, q)), np.zeros(q)
         self.terms = Terms(data, model, bool(estimator.standardize))
         self.solution = SolutionCheck(self.terms, self.alpha, B, offset, np.asarray(coef).dtype)
-        self.objective = self.solution.objective if self.is_finite else np.inf
+        self.objective = self.solution.objective
         self.goal = model.problem.goal(float(estimator.tol))
 
     def verification(self) -> Verification:
         """All numbers, and what they mean."""
         solution, problem = self.solution, self.solution.problem
+        is_claimed_zero = self.stated.screened_at >= 0
+        is_claimed_zero[self.model.unpenalized] = False
+        known: dict[str, Any] = {
+            "claimed_objective": real_number(self.stated.primal),
+            "goal": self.goal,
+            "alpha": self.alpha,
+        }
+        known |= {"claimed_gap": real_number(self.estimator.dual_gap_), "n_claimed_zero": int(is_claimed_zero.sum())}
+        if not self.is_finite:
+            finding = Finding(False, "coef_ and intercept_ are not finite, and nothing is known of them")
+            return Verification(np.inf, gap=np.inf, kkt_residual=np.inf, n_proved_again=0, findings=(finding,), **known)
         lower, reached = solution.lower, self.goal + solution.allowance
-        if self.is_finite and not self.objective - lower <= reached:
+        if not self.objective - lower <= reached:
             lower = max(lower, solution.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1)))
             if not self.objective - lower <= reached:  # the fit's own steps may know a better dual point
                 lower = max(lower, self._solved_again.primal - self._solved_again.gap)
         gap = max(self.objective - lower, 0.0)
-        is_claimed_zero = self.stated.screened_at >= 0
-        is_claimed_zero[self.model.unpenalized] = False
         n_proved_again = 0
-        if self.is_finite and np.isfinite(solution.certificate.gap):
+        if np.isfinite(solution.certificate.gap):
             kept = safe_rows(problem, solution.certificate, np.arange(problem.n_rows), extended_rule)
             n_proved_again = int(is_claimed_zero.sum() - is_claimed_zero[kept].sum())
-        return Verification(
-            objective=self.objective,
-            claimed_objective=real_number(self.stated.primal),
-            gap=gap,
-            claimed_gap=real_number(self.estimator.dual_gap_),
-            goal=self.goal,
-            kkt_residual=solution.kkt_residual() if self.is_finite else np.inf,
-            alpha=self.alpha,
-            n_claimed_zero=int(is_claimed_zero.sum()),
-            n_proved_again=n_proved_again,
-            findings=(*self._findings(gap, is_claimed_zero), *findings(self._claims())),
-        )
+        found = (*self._findings(gap, is_claimed_zero), *findings(self._claims()))
+        proved: dict[str, Any] = {"gap": gap, "kkt_residual": solution.kkt_residual(), "n_proved_again": n_proved_again}
+        return Verification(self.objective, findings=found, **proved, **known)
 
     @cached_property
     def _solved_again(self) -> SolveResult:
@@ -456,24 +449,20 @@ class FitCheck:
     def _claims(self) -> list[Claim]:
         """All attributes of the fit, beside what a fit with its solve stores on these data."""
         fit, stated, solution = self.estimator, self.stated, self.solution
-        sure, room = replace(stated, active=np.flatnonzero(stated.screened_at < 0)), 0.0
-        claims = [Claim("relaxed", "penalized_coef_" in vars(fit), bool(fit.relaxed))]
-        left_out = {"alpha_", "solve_result_"}
-        if self.is_finite:
-            gap, room = solution.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again)
-            clusters = self.terms.clusters(stated.B, fit.clusters_)  # ties need all digits
-            sure = replace(sure, gap=gap, clusters=clusters)
-            # The dual value nearest to the stated one that gap and objective allow: gaps contain bounds on rounding.
-            stated_gap, primal, dual = map(real_number, (fit.dual_gap_, stated.primal, stated.dual))
-            nearest = min(max(dual, primal - stated_gap), primal) if np.isfinite(dual) else primal - stated_gap
-            claims += [
-                Claim("solve_result_.clusters", stated.clusters, clusters),
-                Claim("solve_result_.gap", stated.gap, stated_gap),
-                Claim("solve_result_.dual", stated.dual, nearest, solution.rounding),
-                Claim("status", stated.status, solution.status(stated, float(fit.tol))),
-            ]
-        else:  # nothing is known of coefficients that are not finite
-            left_out |= {"clusters_", "dual_gap_"}
+        gap, room = solution.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again)
+        clusters = self.terms.clusters(stated.B, fit.clusters_)  # ties need all digits
+        sure = replace(stated, gap=gap, clusters=clusters, active=np.flatnonzero(stated.screened_at < 0))
+        # The dual value nearest to the stated one that gap and objective allow: gaps contain bounds on rounding.
+        stated_gap, primal, dual = map(real_number, (fit.dual_gap_, stated.primal, stated.dual))
+        nearest = min(max(dual, primal - stated_gap), primal) if np.isfinite(dual) else primal - stated_gap
+        claims = [
+            Claim("relaxed", "penalized_coef_" in vars(fit), bool(fit.relaxed)),
+            Claim("solve_result_.active", stated.active, sure.active),
+            Claim("solve_result_.clusters", stated.clusters, clusters),
+            Claim("solve_result_.gap", stated.gap, stated_gap),
+            Claim("solve_result_.dual", stated.dual, nearest, solution.rounding),
+            Claim("status", stated.status, solution.status(stated, float(fit.tol))),
+        ]
         found, _ = fit._attributes(self.data, self.model, sure, self.alpha, judge=False)
         allowances = {"weights_": RTOL * self.model.weights, "dual_gap_": room}
         relaxed_rtol = _LEAST_SQUARES_RTOL if self.model.problem.loss.is_quadratic else _NEWTON_RTOL
@@ -486,6 +475,6 @@ class FitCheck:
                 allowances[f"{prefix}coef_"] = unit * np.abs(coef).max() * (coef != 0.0)  # what is zero must be so
                 allowances[f"{prefix}intercept_"] = unit * reach
         for name, value in found.items():
-            if name not in left_out:
+            if name not in ("alpha_", "solve_result_"):
                 claims.append(Claim(name, getattr(fit, name, None), value, allowances.get(name, 0.0)))
-        return [*claims, Claim("solve_result_.active", stated.active, sure.active)]
+        return claims

@@ -337,7 +337,7 @@ def scorer_scores(
     scores = []
     for solution, alpha in zip(solutions, alphas.tolist(), strict=True):
         fitted = copy(estimator).set_params(alpha=alpha, weights=weights)
-        vars(fitted).update(data.labels(), alpha_=alpha, weights_=weights, unpenalized_=data.unpenalized)
+        vars(fitted).update(data.labels, alpha_=alpha, weights_=weights, unpenalized_=data.unpenalized)
         B = solution.coef(data.n_features)
         fitted.coef_, fitted.intercept_ = fitted._public_coefficients(B, solution.intercept, data)
         try:

@@ -348,10 +348,11 @@ class Search:
         fitting = replace(self.fitting, settings=replace(settings, tol=max(settings.tol, FOLD_TOL)))
         work = []
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
+            alphas = self.grids[i][: len(path.points)]
             for f, task in enumerate(tasks):
                 what = self._what(i, f"fold {f + 1}/{len(tasks)}") if self.estimator.verbose else ""
                 seed = int(settings.rng.integers(_MOST_SEEDS))
-                work.append(delayed(run_fold)(task, fitting, model.weights, self.grids[i][: len(path)], seed, what))
+                work.append(delayed(run_fold)(task, fitting, model.weights, alphas, seed, what))
         results = Parallel(n_jobs=self.estimator.n_jobs)(work)
         if n_short := sum(map(attrgetter("n_short"), results)):
             n_fits = sum(len(result.scores) for result in results)
@@ -366,7 +367,7 @@ class Search:
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
             of_model = results[i * len(tasks) : (i + 1) * len(tasks)]
             scores = np.stack(list(map(attrgetter("scores"), of_model)), axis=1)
-            report = {"weights": model.weights, "alphas": self.grids[i][: len(path)]}
+            report = {"weights": model.weights, "alphas": self.grids[i][: len(path.points)]}
             report |= score_report(self.estimator.selection, scores, mean_scores(scores, fold_weights))
             frequency = np.zeros(model.problem.n_rows, dtype=np.intp)
             for result in of_model:
@@ -421,19 +422,21 @@ class Search:
         """What each fold trains on and what scores it, its weight, and the statistics of all samples if they serve."""
         data, folds = self.data, [] if self.parts else self.folds()
         statistics = chosen_statistics(self, folds)
-        scores: list[Score]
+        tasks = []
         if statistics is None:
             design = as_design(data.X)
-            fit_weight = self.weight if data.sample_weight is None else data.sample_weight  # with that of classes
-            trainings = [TrainingSet(design, data.Y, fit_weight, fold.train) for fold in folds]
-            scores = [LossScore(self.fitting.loss, design, data.Y, self.weight, fold.test) for fold in folds]
+            weight = self.weight if data.sample_weight is None else data.sample_weight  # with that of classes
+            for fold in folds:
+                score = LossScore(self.fitting.loss, design, data.Y, self.weight, fold.test)
+                tasks.append(FoldTask(TrainingSet(design, data.Y, weight, fold.train), score))
         else:
-            trainings = [TrainingSet(training) for training in statistics.trainings or []]
-            scores = [StatisticsScore(part) for part in statistics.parts]
+            for training, part in zip(statistics.trainings or [], statistics.parts, strict=True):
+                tasks.append(FoldTask(TrainingSet(training), StatisticsScore(part)))
         if self.score is not None:
-            scores = [partial(self.score, fold.test) for fold in folds]
+            for i, fold in enumerate(folds):
+                tasks[i] = tasks[i]._replace(score=partial(self.score, fold.test))
         total = None if statistics is None else statistics.total
-        return list(map(FoldTask, trainings, scores)), self.fold_weights(folds), total
+        return tasks, self.fold_weights(folds), total
 
     def _what(self, sequence: int, part: str) -> str:
         """The beginning of a line of progress: estimator, weight sequence if there are several, part of the work."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numbers
+import sys
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -16,7 +18,6 @@ from .._typing import FloatArray
 from ..model import Model
 from ..norm.kernels import nonzero_rows
 from ..problem import Certificate, Problem
-from ..progress import ProgressLine
 from ..solvers import Callback, Continuation, Progress, SolveResult, SolverSettings
 from ..solvers.continuation import scale_of
 from .path_result import PathPoint, PathResult, Solution
@@ -28,6 +29,9 @@ MOST_ALPHAS = 1_000_000
 # Alphas from one solve to the next where solutions in between are interpolated, at first and at most.
 _FIRST_STRIDE = 4
 _LONGEST_STRIDE = 16
+# Seconds between two updates: of a line that is rewritten in place, and of lines that stay.
+_REWRITE_EVERY = 0.2
+_WRITE_EVERY = 1.0
 
 
 def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
@@ -53,27 +57,84 @@ def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
 
 
 class Watch:
-    """The callback of solves: prints certificates if that is wanted, passes them on, and remembers a wish to stop.
+    """The callback of solves: prints how far they have come, passes certificates on, and remembers a wish to stop.
 
     A solve may end by itself at the certificate at which the user's callback asks to stop.
+
+    Parameters
+    ----------
+    callback : callable, default=None
+        The user's.
+    verbose : int, default=0
+        0 is silent. 1 rewrites one line on a terminal, and elsewhere prints a line now and then. 2 and more print a
+        line for every certificate.
+    goal : float
+        Gap at which each solve ends.
+    what : str, default=""
+        What is being fitted, the beginning of every line.
+    n_alphas : int, default=1
+        Solves to come.
+    stream : text stream, default=None
+        Where to print; standard error by default.
     """
 
-    def __init__(self, callback: Callback | None = None, *, verbose: int = 0, **about: Any) -> None:
+    def __init__(
+        self,
+        callback: Callback | None = None,
+        *,
+        verbose: int = 0,
+        goal: float = 0.0,
+        what: str = "",
+        n_alphas: int = 1,
+        stream: TextIO | None = None,
+    ) -> None:
+        self.level = int(verbose) if isinstance(verbose, bool) else positive_integer("verbose", verbose, minimum=0)
         self.callback = callback
-        self.line = None if verbose == 0 else ProgressLine(verbose, **about)
+        self.goal = goal
+        self.what = f"{what}: " if what else ""
+        self.n_alphas = n_alphas
+        self.stream = sys.stderr if stream is None else stream
+        self.is_terminal = self.level == 1 and bool(getattr(self.stream, "isatty", bool)())
+        self.pause = 0.0
+        if self.level == 1:
+            self.pause = _REWRITE_EVERY if self.is_terminal else _WRITE_EVERY
         self.wants_stop = False
+        self._started = self._written = time.perf_counter()
+        self._pending = ""
+        self._width = 0  # of the line on the terminal that the next one overwrites
 
     def __call__(self, progress: Progress) -> bool:
-        """Take a certificate; True ends the solve."""
-        if self.line is not None:
-            self.line(progress)
+        """Take a certificate, print it unless the last line is too recent; True ends the solve."""
+        if self.level:
+            where = f"alpha {progress.alpha_index + 1} of {self.n_alphas}, " if self.n_alphas > 1 else ""
+            self._pending = (
+                f"{self.what}{where}{progress.n_nonzero} selected, gap {progress.gap:.1e} (goal {self.goal:.1e}), "
+                f"{time.perf_counter() - self._started:.1f} s"
+            )
+            if time.perf_counter() - self._written >= self.pause:
+                self._write()
+            is_last = progress.alpha_index >= self.n_alphas - 1
+            if is_last and progress.iteration > 0 and progress.gap <= self.goal:
+                self.close()
         self.wants_stop = self.callback is not None and bool(self.callback(progress))
         return self.wants_stop
 
     def close(self) -> None:
-        """End the line, however the work has ended."""
-        if self.line is not None:
-            self.line.close()
+        """Print what is still to be printed and end the line, however the work has ended."""
+        if self._pending:
+            self._write()
+        if self._width:
+            self._width = 0
+            print(file=self.stream, flush=True)
+
+    def _write(self) -> None:
+        if self.is_terminal:
+            print("\r" + self._pending.ljust(self._width), end="", file=self.stream, flush=True)
+            self._width = len(self._pending)
+        else:
+            print(self._pending, file=self.stream, flush=True)
+        self._pending = ""
+        self._written = time.perf_counter()
 
 
 def fit_path(

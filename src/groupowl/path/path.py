@@ -137,11 +137,17 @@ def group_owl_path(
     )
     warn_unless_bounded(model)
     grid = resolve_alphas(alphas, eps, model)
+    start = None
+    if coef_init is not None:
+        coef = checks.as_float_array("coef_init", coef_init, ndim=(1, 2))
+        if classes is not None and len(np.atleast_2d(coef)) + 1 == len(classes) == 2:  # the difference of both
+            coef = np.concatenate([-0.5 * np.atleast_2d(coef), 0.5 * np.atleast_2d(coef)])
+        start = model.start(coef)
     path = fit_path(
         model,
         grid,
         settings,
-        start=None if coef_init is None else model.start(_all_columns(coef_init, classes)),
+        start=start,
         max_features=limit,
         max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
         dtype=model.dtype,
@@ -150,7 +156,8 @@ def group_owl_path(
     )
     short, prefix = short_of_tolerance(path.points, len(path), "alphas")
     warn_unless_converged(short, model.problem.goal(settings.tol), settings, prefix=prefix)
-    return path.labeled(names, feature_names(y) if classes is None else None, classes)
+    target_names = feature_names(y) if classes is None else None
+    return path.labeled({"feature_names_in_": names, "target_names_": target_names, "classes_": classes})
 
 
 def solve_path(
@@ -199,33 +206,30 @@ def solve_path(
 
 def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any, Any]:
     """Numeric targets and, for classes, their labels."""
-    resolved = resolve_loss(loss)
-    if design.is_distributed:
+    resolved, is_here = resolve_loss(loss), not design.is_distributed
+    if is_here:
+        if y is None or hasattr(y, "toarray"):
+            checks.numeric_array("y", y)  # which refuses it, with the remedy
+        values, names = checks.rectangular_array("y", y), feature_names(y)
+    else:
         values, names = row_chunks("y", y)
-        if not resolved.has_classes:
-            return values, None
-        if values.ndim == 2 and values.shape[1] > 1:  # class probabilities
-            return values, np.arange(values.shape[1]) if names is None else np.asarray(names)
-        classes, Y = encode_labels_of_blocks(values, sample_weight)
-        return Y, classes
-    if y is None or hasattr(y, "toarray"):
-        checks.numeric_array("y", y)  # which refuses it, with the remedy
-    values = checks.rectangular_array("y", y)
     if not resolved.has_classes:
-        if values.dtype.kind in "OUS":
+        if is_here and values.dtype.kind in "OUS":
             raise TypeError(
                 f"y holds labels (dtype {values.dtype}), but loss={loss!r} needs numbers. "
                 "Use loss='multinomial' for classes, or y.astype(float) for numbers stored as text."
             )
-        return checks.check_targets(y, design.n_samples, argument="y"), None
-    if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fiub":
-        names = feature_names(y)
-        Y = checks.check_targets(y, design.n_samples, argument="y")
-        try:
-            resolved.check_targets(Y)
-        except ValueError as error:
-            raise ValueError(f"y: {error}") from error
-        return Y, np.arange(values.shape[1]) if names is None else np.asarray(names)
+        return checks.check_targets(y, design.n_samples, argument="y") if is_here else values, None
+    if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fiub":  # class probabilities
+        if is_here:
+            values = checks.check_targets(y, design.n_samples, argument="y")
+            try:
+                resolved.check_targets(values)
+            except ValueError as error:
+                raise ValueError(f"y: {error}") from error
+        return values, np.arange(values.shape[1]) if names is None else np.asarray(names)
+    if not is_here:
+        return encode_labels_of_blocks(values, sample_weight)[::-1]
     if values.dtype.kind == "f" and np.any(np.isfinite(values) & (values != np.round(values))):
         raise ValueError(
             "y holds fractions, but loss='multinomial' needs labels, or class probabilities of shape "
@@ -234,14 +238,4 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
     if len(values) != design.n_samples:
         raise ValueError(f"X and y must have one row per sample: X has {design.n_samples} rows, y has {len(values)}.")
     weight = None if sample_weight is None else checks.check_sample_weight(sample_weight, design.n_samples)
-    classes, Y = encode_labels(y, weight)
-    return Y, classes
-
-
-def _all_columns(coef_init: Any, classes: Any) -> Any:
-    """Coefficients with a row for every class; two classes are given as the difference."""
-    if classes is None or len(classes) != 2:
-        return coef_init
-    coef = checks.as_float_array("coef_init", coef_init, ndim=(1, 2))
-    difference = coef if coef.ndim == 2 else coef[None]
-    return coef if len(difference) == 2 else np.concatenate([-0.5 * difference, 0.5 * difference])
+    return encode_labels(y, weight)[::-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, overload
@@ -206,13 +206,14 @@ class PathResult:
             unpenalized=model.unpenalized,
         )
 
-    def labeled(self, feature_names: Any, target_names: Any, classes: Any) -> PathResult:
-        """The same path with names of its features and targets, or classes; None where there are none."""
+    def labeled(self, labels: Mapping[str, Any]) -> PathResult:
+        """The same path with names of its features and targets, or classes, where an estimator would have them."""
+        features, targets = labels.get("feature_names_in_"), labels.get("target_names_")
         return replace(
             self,
-            feature_names=None if feature_names is None else np.asarray(feature_names, dtype=str),
-            target_names=None if target_names is None else np.asarray(target_names, dtype=str),
-            classes=classes,
+            feature_names=None if features is None else np.asarray(features, dtype=str),
+            target_names=None if targets is None else np.asarray(targets, dtype=str),
+            classes=labels.get("classes_"),
         )
 
     # Points -----------------------------------------------------------------------------------------
