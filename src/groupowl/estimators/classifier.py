@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .._checks import check_weight_range, finite_number, positive_sample_weight, refuse_mask
+from .._checks import check_weight_range, finite_number, positive_sample_weight
 from .._typing import FloatArray
 from ..designs import encode_labels_of_blocks, row_wise
 from ..inputs import check_labels, encode_labels, plain_labels
@@ -141,7 +141,6 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         float
             Between 0 and 1.
         """
-        refuse_mask("sample_weight", sample_weight)
         predicted = np.asarray(self.predict(X))
         labels = check_labels(target_array(y, len(predicted)))
         weight = None if sample_weight is None else positive_sample_weight(sample_weight, len(predicted))

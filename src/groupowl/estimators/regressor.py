@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from .._checks import finite_matrix, positive_sample_weight, refuse_mask
+from .._checks import finite_matrix, positive_sample_weight
 from .._typing import FloatArray
 from ..inputs import feature_names
 from .base import FitData, SingleFit, target_array
@@ -84,8 +84,6 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         float
             At most 1.
         """
-        refuse_mask("y", y)
-        refuse_mask("sample_weight", sample_weight)
         predicted = np.asarray(self.predict(X))
         values = target_array(y, len(predicted))
         weight = None if sample_weight is None else positive_sample_weight(sample_weight, len(predicted))

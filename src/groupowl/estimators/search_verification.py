@@ -81,7 +81,7 @@ class SearchCheck:
         if self.by_criteria:
             return reason
         if self.search.parts:
-            self.fold_weights = self.search.fold_weights([])
+            self.fold_weights = np.array([part.total_weight for part in self.search.parts])
             return reason
         if self.search.data.is_summarized:
             return "statistics of all samples have no folds; give those of each fold"
@@ -99,7 +99,7 @@ class SearchCheck:
         parts = ([part for fold in made for part in (fold.train, fold.test)] for made in (folds, others))
         if len(folds) != len(others) or not all(map(np.array_equal, *parts)):
             return "cv makes other folds each time; give it a random_state"
-        self.fold_weights = self.search.fold_weights(folds)
+        self.fold_weights = np.array([self.search.weight[fold.test].sum() for fold in folds])
         return reason
 
     @cached_property

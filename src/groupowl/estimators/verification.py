@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,8 +39,7 @@ _LEAST_SQUARES_RTOL = 1e-6
 _NEWTON_RTOL = 1e-4
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing that was checked, in words."""
 
     holds: bool
@@ -111,8 +110,7 @@ class Verification:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, eq=False)
-class Claim:
+class Claim(NamedTuple):
     """A number or an array of the fit, and the same from the data.
 
     Attributes

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import accumulate
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn import get_config
@@ -36,8 +36,7 @@ _DEFAULT_FOLDS = 5
 _TARGET_NAMES = ("y_true", "y", "labels_true")
 
 
-@dataclass(frozen=True, eq=False)
-class Fold:
+class Fold(NamedTuple):
     """Indices of the samples of positive weight that a model is fitted to, and of those it is scored on."""
 
     train: IndexArray

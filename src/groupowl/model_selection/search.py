@@ -67,8 +67,7 @@ class Fitting:
 # One fold -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingSet:
+class TrainingSet(NamedTuple):
     """What a fold trains on: all samples of a design or some rows of it, or their sufficient statistics alone."""
 
     X: Any
@@ -123,6 +122,7 @@ class FoldTask(NamedTuple):
 
     training: TrainingSet
     score: Score
+    weight: float  # of the samples that are scored
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +215,7 @@ def score_report(selection: str, scores: FloatArray, means: FloatArray) -> dict[
 EBIC_GAMMA = 0.5
 
 
-@dataclass(frozen=True)
-class Likelihood:
+class Likelihood(NamedTuple):
     """What all fits of a data set share.
 
     Attributes
@@ -340,7 +339,7 @@ class Search:
         models = self.models
         if self.estimator.selection in CRITERIA:
             return [Choice(*item, self.criterion_report(*item)) for item in zip(models, self.paths(), strict=True)]
-        tasks, fold_weights, total = self._fold_tasks()
+        tasks, total = self._fold_tasks()
         if total is not None:
             models = [with_statistics(model, total, self.fitting.standardize) for model in models]
         paths = replace(self, models=models).paths()
@@ -363,7 +362,7 @@ class Search:
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        choices = []
+        choices, fold_weights = [], np.array(list(map(attrgetter("weight"), tasks)))
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
             of_model = results[i * len(tasks) : (i + 1) * len(tasks)]
             scores = np.stack(list(map(attrgetter("scores"), of_model)), axis=1)
@@ -380,10 +379,6 @@ class Search:
         data = self.data
         split = np.zeros((data.n_samples, 1)) if isinstance(data.X, Design) else data.X
         return make_folds(self.estimator.cv, split, self.y, data.classes, self.weight, self.splitter_params)
-
-    def fold_weights(self, folds: list[Fold]) -> FloatArray:
-        """Weights of the samples that folds test; these may be known by their statistics only."""
-        return np.array([part.total_weight for part in self.parts] or [self.weight[fold.test].sum() for fold in folds])
 
     def paths(self) -> list[PathResult]:
         """The path of each model on all data; a grid of our own ends where the deviance is explained."""
@@ -418,8 +413,8 @@ class Search:
         best = int(np.argmin(values))
         return {"weights": model.weights, "alphas": path.alphas, "best_index": best, "criterion_path": values}
 
-    def _fold_tasks(self) -> tuple[list[FoldTask], FloatArray, SufficientStatistics | None]:
-        """What each fold trains on and what scores it, its weight, and the statistics of all samples if they serve."""
+    def _fold_tasks(self) -> tuple[list[FoldTask], SufficientStatistics | None]:
+        """What each fold trains on and what scores it, and the statistics of all samples if they serve."""
         data, folds = self.data, [] if self.parts else self.folds()
         statistics = chosen_statistics(self, folds)
         tasks = []
@@ -428,15 +423,16 @@ class Search:
             weight = self.weight if data.sample_weight is None else data.sample_weight  # with that of classes
             for fold in folds:
                 score = LossScore(self.fitting.loss, design, data.Y, self.weight, fold.test)
-                tasks.append(FoldTask(TrainingSet(design, data.Y, weight, fold.train), score))
+                training = TrainingSet(design, data.Y, weight, fold.train)
+                tasks.append(FoldTask(training, score, self.weight[fold.test].sum()))
         else:
-            for training, part in zip(statistics.trainings or [], statistics.parts, strict=True):
-                tasks.append(FoldTask(TrainingSet(training), StatisticsScore(part)))
+            for left, part in zip(statistics.trainings or [], statistics.parts, strict=True):
+                tasks.append(FoldTask(TrainingSet(left), StatisticsScore(part), part.total_weight))
         if self.score is not None:
             for i, fold in enumerate(folds):
                 tasks[i] = tasks[i]._replace(score=partial(self.score, fold.test))
         total = None if statistics is None else statistics.total
-        return tasks, self.fold_weights(folds), total
+        return tasks, total
 
     def _what(self, sequence: int, part: str) -> str:
         """The beginning of a line of progress: estimator, weight sequence if there are several, part of the work."""
