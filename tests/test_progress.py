@@ -1,6 +1,7 @@
 """What verbose prints: readable, not too often, and complete when the work ends."""
 
 import io
+from contextlib import redirect_stderr
 
 import pytest
 
@@ -22,6 +23,11 @@ def clock(monkeypatch):
     return now
 
 
+def watch_on(stream, callback=None, **about):
+    with redirect_stderr(stream):
+        return Watch(callback, **about)
+
+
 def certificate(iteration=1, gap=1e-3, alpha_index=0):
     return Progress(iteration, 0.0, 1.0, 2.0, 1.0, gap, 30, 7, alpha_index, lambda: None)
 
@@ -29,7 +35,7 @@ def certificate(iteration=1, gap=1e-3, alpha_index=0):
 @pytest.mark.parametrize("verbose", [0, False])
 def test_silence(verbose):
     stream = io.StringIO()
-    line = Watch(verbose=verbose, goal=1e-6, stream=stream)
+    line = watch_on(stream, verbose=verbose, goal=1e-6)
     line(certificate(gap=1e-7))
     line.close()
     assert stream.getvalue() == ""
@@ -37,7 +43,7 @@ def test_silence(verbose):
 
 def test_a_line_says_what_where_and_how_far(clock):
     stream = io.StringIO()
-    line = Watch(verbose=2, goal=1e-6, what="a fit", stream=stream, n_alphas=5)
+    line = watch_on(stream, verbose=2, goal=1e-6, what="a fit", n_alphas=5)
     clock[0] = 2.5
     assert not line(certificate(alpha_index=2))
     assert stream.getvalue() == "a fit: alpha 3 of 5, 7 selected, gap 1.0e-03 (goal 1.0e-06), 2.5 s\n"
@@ -46,7 +52,7 @@ def test_a_line_says_what_where_and_how_far(clock):
 def test_lines_that_stay_are_rare_at_level_one_and_all_there_at_level_two(clock):
     for level, expected in [(1, 3), (2, 50)]:
         stream, clock[0] = io.StringIO(), 0.0
-        line = Watch(verbose=level, goal=1e-6, stream=stream)
+        line = watch_on(stream, verbose=level, goal=1e-6)
         for i in range(50):
             clock[0] += 0.05
             line(certificate(iteration=i))
@@ -57,7 +63,7 @@ def test_lines_that_stay_are_rare_at_level_one_and_all_there_at_level_two(clock)
 
 def test_the_last_certificate_is_always_printed(clock):
     stream = io.StringIO()
-    line = Watch(verbose=1, goal=1e-6, stream=stream)
+    line = watch_on(stream, verbose=1, goal=1e-6)
     line(certificate(iteration=0, gap=0.0))  # before the first step nothing has ended
     assert stream.getvalue() == ""
     line(certificate(gap=1e-7))
@@ -67,7 +73,7 @@ def test_the_last_certificate_is_always_printed(clock):
 
 def test_a_terminal_has_one_line_rewritten_in_place(clock):
     stream = Terminal()
-    line = Watch(verbose=1, goal=1e-6, what="a fit", stream=stream)
+    line = watch_on(stream, verbose=1, goal=1e-6, what="a fit")
     for gap, seconds in ((1e-3, 1000.0), (1e-3, 2.0), (1e-7, 3.0)):  # a long line, then shorter ones
         clock[0] = seconds
         line._written = 0.0
@@ -84,7 +90,7 @@ def test_a_terminal_has_one_line_rewritten_in_place(clock):
 
 def test_a_path_ends_its_line_at_its_last_alpha(clock):
     stream = Terminal()
-    line = Watch(verbose=1, goal=1e-6, stream=stream, n_alphas=2)
+    line = watch_on(stream, verbose=1, goal=1e-6, n_alphas=2)
     for alpha_index in (0, 1):
         clock[0] += 1.0
         line(certificate(gap=1e-7, alpha_index=alpha_index))
@@ -98,7 +104,7 @@ def test_a_watch_prints_passes_on_and_remembers_a_wish_to_stop():
         return lambda progress: seen.append(answer) or answer
 
     for answer, stops in [(None, False), (False, False), (True, True)]:
-        watch = Watch(noting(answer), verbose=2, goal=1e-6, stream=stream)
+        watch = watch_on(stream, noting(answer), verbose=2, goal=1e-6)
         assert watch(certificate()) is stops
         assert watch.wants_stop is stops
         watch.close()

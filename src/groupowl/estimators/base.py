@@ -104,14 +104,9 @@ class GroupOWLBase(ReportMethods):
         for name in ("fit_intercept", "standardize", "relaxed", "warm_start"):
             checks.truth_value(name, getattr(self, name, False))
         settings = check_settings(self.solver, self.screening, self.tol, self.max_iter, None, self.random_state)
-        return Fitting(
-            loss=self._loss,
-            fit_intercept=bool(self.fit_intercept),
-            standardize=bool(self.standardize),
-            unpenalized=np.zeros(0, dtype=np.intp) if unpenalized is None else unpenalized,
-            settings=settings,
-            relaxed=bool(self.relaxed),
-        )
+        columns = np.zeros(0, dtype=np.intp) if unpenalized is None else unpenalized
+        flags = (bool(self.fit_intercept), bool(self.standardize))
+        return Fitting(self._loss, *flags, columns, settings, relaxed=bool(self.relaxed))
 
     def _validate_fit(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True) -> FitData:
         """Check the data of a fit and change nothing; with ``reset=False`` they must be like those of the fit."""
@@ -146,7 +141,10 @@ class GroupOWLBase(ReportMethods):
         if not reset and n_targets != self.solve_result_.B.shape[1]:
             raise ValueError(f"y has {n_targets} targets, but {kind} was fitted with {self.solve_result_.B.shape[1]}.")
         known = names if reset else getattr(self, "feature_names_in_", None)
-        labels = {"n_features_in_": n_features}
+        columns = resolve_columns("unpenalized", self.unpenalized, n_features, known)
+        dtype = np.dtype(np.float32 if getattr(checked, "dtype", None) == np.float32 else np.float64)
+        sizes, is_distributed = (n_samples, n_features, n_targets), getattr(checked, "is_distributed", False)
+        labels: dict[str, Any] = {"n_features_in_": n_features}
         if names is not None:
             labels["feature_names_in_"] = names
         if classes is not None:
@@ -154,19 +152,7 @@ class GroupOWLBase(ReportMethods):
         elif named is not None:
             labels["target_names_"] = np.asarray(named, dtype=object)
         return FitData(
-            checked,
-            Y,
-            n_samples,
-            n_features,
-            n_targets,
-            sample_weight=weight,
-            unpenalized=resolve_columns("unpenalized", self.unpenalized, n_features, known),
-            is_flat=is_flat,
-            dtype=np.dtype(np.float32 if getattr(checked, "dtype", None) == np.float32 else np.float64),
-            labels=labels,
-            classes=classes,
-            is_summarized=is_summarized,
-            is_distributed=getattr(checked, "is_distributed", False),
+            checked, Y, *sizes, weight, columns, is_flat, dtype, labels, classes, is_summarized, is_distributed
         )
 
     def _solve(

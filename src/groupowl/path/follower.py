@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -74,26 +74,19 @@ class Watch:
         What is being fitted, the beginning of every line.
     n_alphas : int, default=1
         Solves to come.
-    stream : text stream, default=None
-        Where to print; standard error by default.
+
+    Lines go to standard error.
     """
 
     def __init__(
-        self,
-        callback: Callback | None = None,
-        *,
-        verbose: int = 0,
-        goal: float = 0.0,
-        what: str = "",
-        n_alphas: int = 1,
-        stream: TextIO | None = None,
+        self, callback: Callback | None = None, *, verbose: int = 0, goal: float = 0, what: str = "", n_alphas: int = 1
     ) -> None:
         self.level = int(verbose) if isinstance(verbose, bool) else positive_integer("verbose", verbose, minimum=0)
         self.callback = callback
         self.goal = goal
         self.what = f"{what}: " if what else ""
         self.n_alphas = n_alphas
-        self.stream = sys.stderr if stream is None else stream
+        self.stream = sys.stderr
         self.is_terminal = self.level == 1 and bool(getattr(self.stream, "isatty", bool)())
         self.pause = 0.0
         if self.level == 1:

@@ -193,18 +193,9 @@ class PathResult:
     @classmethod
     def of(cls, model: Model, points: Iterable[PathPoint], stopped_because: str) -> PathResult:
         """Solutions of a model; names follow by :meth:`labeled`."""
-        problem = model.problem
-        return cls(
-            points=tuple(points),
-            weights=model.weights,
-            n_features=problem.n_rows,
-            loss=problem.loss.name,
-            fit_intercept=bool(problem.fit_intercept),
-            alpha_max=model.alpha_max,
-            null_loss=model.null_loss,
-            stopped_because=stopped_because,
-            unpenalized=model.unpenalized,
-        )
+        kind = (model.problem.loss.name, bool(model.problem.fit_intercept))
+        known = (model.weights, model.problem.n_rows, *kind, model.alpha_max, model.null_loss)
+        return cls(tuple(points), *known, stopped_because, model.unpenalized)
 
     def labeled(self, labels: Mapping[str, Any]) -> PathResult:
         """The same path with names of its features and targets, or classes, where an estimator would have them."""
