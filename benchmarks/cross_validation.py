@@ -121,7 +121,7 @@ def passes_of(call: Callable[[], Any]) -> tuple[Any, float]:
 def compare_folds(case: Case, repeats: int, seed: int) -> None:
     """Folds by subtraction against folds that are compressed one by one, and against folds that use products."""
     X, Y = case.data(seed)
-    plain = "groupowl.model_selection.search.statistics_pay"
+    plain = "groupowl.model_selection.folds.statistics_pay"
 
     def fit(solver: Any, by_subtraction: bool) -> GroupOWLRegressorCV:
         model = GroupOWLRegressorCV(alphas=N_ALPHAS, solver=solver)

@@ -89,14 +89,14 @@ def test_other_losses_have_no_bend():
 
 
 def test_whole_lines_are_taken_without_certificates(monkeypatch):
-    taken, original = [], Follower._take_line
+    taken, original = [], Follower._proves_line
 
     def noted(self, first, last):
         found = original(self, first, last)
         taken.append(last - first - 1 if found else 0)
         return found
 
-    monkeypatch.setattr(Follower, "_take_line", noted)
+    monkeypatch.setattr(Follower, "_proves_line", noted)
     follower_of(make_model()).follow()
     assert sum(taken) > 30
 

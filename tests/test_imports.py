@@ -24,7 +24,7 @@ LAYERS = {
     "problem": ["problem"],
     "screening": ["screening"],
     "solvers": ["solvers"],
-    "paths": ["model", "progress", "path"],
+    "paths": ["model", "path"],
     "models": ["model_selection", "selection", "estimators"],
     "public names": ["storage", "groupowl"],
     "programs": ["tables", "plotting", "report", "cli", "__main__"],

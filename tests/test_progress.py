@@ -1,11 +1,12 @@
 """What verbose prints: readable, not too often, and complete when the work ends."""
 
 import io
+from contextlib import redirect_stderr
 
 import pytest
 
-from groupowl import progress as module
-from groupowl.progress import combined, progress_callback
+from groupowl.path import follower as module
+from groupowl.path.follower import Watch
 from groupowl.solvers import Progress
 
 
@@ -22,18 +23,27 @@ def clock(monkeypatch):
     return now
 
 
+def watch_on(stream, callback=None, **about):
+    with redirect_stderr(stream):
+        return Watch(callback, **about)
+
+
 def certificate(iteration=1, gap=1e-3, alpha_index=0):
     return Progress(iteration, 0.0, 1.0, 2.0, 1.0, gap, 30, 7, alpha_index, lambda: None)
 
 
-def test_silence():
-    assert progress_callback(0, goal=1e-6) is None
-    assert progress_callback(False, goal=1e-6) is None
+@pytest.mark.parametrize("verbose", [0, False])
+def test_silence(verbose):
+    stream = io.StringIO()
+    line = watch_on(stream, verbose=verbose, goal=1e-6)
+    line(certificate(gap=1e-7))
+    line.close()
+    assert stream.getvalue() == ""
 
 
 def test_a_line_says_what_where_and_how_far(clock):
     stream = io.StringIO()
-    line = progress_callback(2, goal=1e-6, what="a fit", stream=stream, n_alphas=5)
+    line = watch_on(stream, verbose=2, goal=1e-6, what="a fit", n_alphas=5)
     clock[0] = 2.5
     assert not line(certificate(alpha_index=2))
     assert stream.getvalue() == "a fit: alpha 3 of 5, 7 selected, gap 1.0e-03 (goal 1.0e-06), 2.5 s\n"
@@ -42,7 +52,7 @@ def test_a_line_says_what_where_and_how_far(clock):
 def test_lines_that_stay_are_rare_at_level_one_and_all_there_at_level_two(clock):
     for level, expected in [(1, 3), (2, 50)]:
         stream, clock[0] = io.StringIO(), 0.0
-        line = progress_callback(level, goal=1e-6, stream=stream)
+        line = watch_on(stream, verbose=level, goal=1e-6)
         for i in range(50):
             clock[0] += 0.05
             line(certificate(iteration=i))
@@ -53,7 +63,7 @@ def test_lines_that_stay_are_rare_at_level_one_and_all_there_at_level_two(clock)
 
 def test_the_last_certificate_is_always_printed(clock):
     stream = io.StringIO()
-    line = progress_callback(1, goal=1e-6, stream=stream)
+    line = watch_on(stream, verbose=1, goal=1e-6)
     line(certificate(iteration=0, gap=0.0))  # before the first step nothing has ended
     assert stream.getvalue() == ""
     line(certificate(gap=1e-7))
@@ -63,7 +73,7 @@ def test_the_last_certificate_is_always_printed(clock):
 
 def test_a_terminal_has_one_line_rewritten_in_place(clock):
     stream = Terminal()
-    line = progress_callback(1, goal=1e-6, what="a fit", stream=stream)
+    line = watch_on(stream, verbose=1, goal=1e-6, what="a fit")
     for gap, seconds in ((1e-3, 1000.0), (1e-3, 2.0), (1e-7, 3.0)):  # a long line, then shorter ones
         clock[0] = seconds
         line._written = 0.0
@@ -80,23 +90,24 @@ def test_a_terminal_has_one_line_rewritten_in_place(clock):
 
 def test_a_path_ends_its_line_at_its_last_alpha(clock):
     stream = Terminal()
-    line = progress_callback(1, goal=1e-6, stream=stream, n_alphas=2)
+    line = watch_on(stream, verbose=1, goal=1e-6, n_alphas=2)
     for alpha_index in (0, 1):
         clock[0] += 1.0
         line(certificate(gap=1e-7, alpha_index=alpha_index))
     assert stream.getvalue().count("\n") == 1
 
 
-def test_combined_callbacks_are_all_called_and_any_stops():
-    seen = []
+def test_a_watch_prints_passes_on_and_remembers_a_wish_to_stop():
+    seen, stream = [], io.StringIO()
 
     def noting(answer):
         return lambda progress: seen.append(answer) or answer
 
-    assert combined(None, None) is None
-    only = noting(False)
-    assert combined(None, only) is only
-    assert combined(noting(True), None, noting(False))(certificate()) is True
-    assert seen == [True, False]
-    assert combined(noting(False), noting(True))(certificate()) is True
-    assert combined(noting(False), noting(None))(certificate()) is False
+    for answer, stops in [(None, False), (False, False), (True, True)]:
+        watch = watch_on(stream, noting(answer), verbose=2, goal=1e-6)
+        assert watch(certificate()) is stops
+        assert watch.wants_stop is stops
+        watch.close()
+    assert seen == [None, False, True]
+    assert len(stream.getvalue().splitlines()) == 3
+    assert Watch()(certificate()) is False

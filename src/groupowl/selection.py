@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import NamedTuple
 
-from .model_selection.criteria import *  # noqa: F403
 from .model_selection.folds import *  # noqa: F403
 from .model_selection.search import *  # noqa: F403
 from .model_selection.search import TrainingSet, relaxed_solutions

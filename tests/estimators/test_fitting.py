@@ -421,17 +421,13 @@ def test_a_failed_fit_leaves_the_earlier_one(cls, case):
 
 def test_an_interrupt_from_the_progress_line_changes_nothing(monkeypatch):
     X, Y = regression_data()
-    model = GroupOWLRegressor().fit(X, Y)
+    model = GroupOWLRegressor().fit(X, Y).set_params(verbose=1)
     before = fitted_state(model)
 
-    class Impatient:
-        def __call__(self, progress):
-            raise KeyboardInterrupt
+    def interrupt(line):
+        raise KeyboardInterrupt
 
-        def close(self):
-            pass
-
-    monkeypatch.setattr("groupowl.progress.progress_callback", lambda *args, **kwargs: Impatient())
+    monkeypatch.setattr("groupowl.path.follower.Watch.close", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :7], Y)
     assert same_state(before, fitted_state(model))

@@ -7,7 +7,7 @@ from math import comb, log, pi
 import numpy as np
 import pytest
 
-from groupowl.model_selection.criteria import Likelihood, criterion_path
+from groupowl.model_selection.search import Likelihood, criterion_path
 
 
 def squared(n=20.0, q=3, d=10):

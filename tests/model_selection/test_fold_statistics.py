@@ -9,10 +9,16 @@ import scipy.sparse as sp
 import groupowl as go
 from groupowl.designs import as_design
 from groupowl.model import build_model
-from groupowl.model_selection.criteria import LossScore, StatisticsScore
-from groupowl.model_selection.folds import check_folds, fold_statistics, statistics_pay, with_statistics
+from groupowl.model_selection.folds import (
+    LossScore,
+    StatisticsScore,
+    check_folds,
+    fold_statistics,
+    statistics_pay,
+    with_statistics,
+)
 from groupowl.model_selection.search import Fitting, TrainingSet
-from groupowl.path import Solution
+from groupowl.path import Solution, fit_path
 from groupowl.solvers import WorkingSet, check_settings
 
 N, D, Q = 120, 6, 2
@@ -118,7 +124,7 @@ def test_a_model_with_statistics_gives_the_path_of_the_data_without_passes():
     total = fold_statistics(X, Y, weight, folds).total
     known = with_statistics(build_model(X, Y, sample_weight=weight), total, False)
     alphas = model.alpha_grid(20, 1e-2)
-    wanted, found = (fitting.path(item, alphas, seed=0).points for item in (model, known))
+    wanted, found = (fit_path(item, alphas, fitting.settings, max_deviance=None).points for item in (model, known))
     for one, other in zip(wanted, found, strict=True):
         assert one.n_selected == other.n_selected
         assert other.primal == pytest.approx(one.primal, abs=2e-7 * model.null_loss)

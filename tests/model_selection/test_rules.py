@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from groupowl.model_selection.criteria import choose, mean_scores, standard_errors
+from groupowl.model_selection.search import choose, mean_scores, standard_errors
 
 
 def test_means_are_weighted_by_the_test_weight_of_the_folds():

@@ -7,9 +7,9 @@ import pytest
 from sklearn.metrics import log_loss
 
 from groupowl.designs import as_design
-from groupowl.model_selection.criteria import LossScore
+from groupowl.model_selection.folds import LossScore
 from groupowl.model_selection.search import Fitting, TrainingSet
-from groupowl.path import Solution
+from groupowl.path import Solution, fit_path
 from groupowl.solvers import WorkingSet, check_settings
 
 FITTING = Fitting(
@@ -45,7 +45,7 @@ def test_the_fit_of_the_other_classes_is_theirs_alone():
     rows, weights, alphas = np.flatnonzero(labels != 1), np.ones(X.shape[1]), np.array([0.1])
     (found,), _ = TrainingSet(as_design(X), Y, np.ones(len(X)), rows).fit(FITTING, weights, alphas, 0)
     model = FITTING.model(X[rows], Y[np.ix_(rows, [0, 2])], weights, np.ones(len(rows)))
-    (alone,) = FITTING.path(model, alphas, seed=0).points
+    (alone,) = fit_path(model, alphas, FITTING.settings, max_deviance=None).points
     np.testing.assert_array_equal(found.rows[:, [0, 2]], alone.rows)
     assert not found.rows[:, 1].any()
 

@@ -8,38 +8,77 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, is_classifier
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import RegressorMixin, is_classifier
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._checks import positive_sample_weight, truth_value
-from .._typing import BoolArray, FloatArray, IndexArray
-from ..designs import Design, SufficientStatistics, row_chunks
+from .. import _checks as checks
+from .._frames import column_names, complain_of_dates, complain_of_entries, list_columns, repeated_name
+from .._text import printable
+from .._typing import FloatArray, IndexArray
+from ..designs import Design, SufficientStatistics, far_design, row_chunks
 from ..inputs import feature_names, resolve_columns
 from ..model import Model, relaxed_coefficients, warn_unless_bounded
 from ..model_selection import Fitting
-from ..norm.kernels import nonzero_rows
 from ..path import PathResult, path_through_fit
-from ..progress import shown_progress
-from ..solvers import (
-    Callback,
-    Continuation,
-    SolveResult,
-    SolverSettings,
-    check_settings,
-    warn_unless_converged,
-)
-from .fit_data import FitData, checked_matrix, summarized_data, target_array
-from .fit_summary import FitCertificate, coefficient_frame, summary_text
+from ..path.follower import Watch
+from ..solvers import Callback, Continuation, SolveResult, SolverSettings, check_settings, warn_unless_converged
+from .fit_summary import ReportMethods
 from .verification import FitCheck, Verification
 
+_MATRIX_CHECKS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
 
-class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """Data of a fit after all checks.
+
+    Attributes
+    ----------
+    X : ndarray, sparse matrix or Design of shape (n_samples, n_features), or SufficientStatistics
+        float32 or float64.
+    Y : ndarray or dask.array of shape (n_samples, n_targets), or None
+        Targets; one-hot rows for classes. Statistics have theirs.
+    n_samples, n_features, n_targets : int
+        Sizes of X and Y, or of the data behind statistics.
+    sample_weight : ndarray or dask.array of shape (n_samples,), or None
+        With the weights of classes multiplied in.
+    unpenalized : ndarray of int
+        Columns that are not penalized.
+    is_flat : bool
+        Whether y was one-dimensional.
+    dtype : dtype
+        Precision of the fitted coefficients, whatever a design keeps its entries in.
+    labels : dict
+        Fitted attributes that say how many features there are, and what features, targets and classes are called.
+    classes : ndarray or None
+        Labels that the columns of Y stand for.
+    is_summarized, is_distributed : bool
+        Whether the samples are known by their statistics only, or are on a cluster.
+    """
+
+    X: Any
+    Y: Any
+    n_samples: int
+    n_features: int
+    n_targets: int
+    sample_weight: Any
+    unpenalized: IndexArray
+    is_flat: bool
+    dtype: Any
+    labels: dict[str, Any]
+    classes: Any = None
+    is_summarized: bool = False
+    is_distributed: bool = False
+
+
+class GroupOWLBase(ReportMethods):
     """Base of the estimators; a subclass adds what a kind of target needs, and a ``fit``.
 
     A subclass has ``_loss`` and the methods ``_encode_targets``, ``_public_coefficients`` and
@@ -55,89 +94,83 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.multi_output = isinstance(self, RegressorMixin)
         return tags
 
     # Fitting ----------------------------------------------------------------------------------------
 
-    def _fitting(self) -> Fitting:
-        """How to fit, after a check of the parameters that do not depend on data."""
+    def _fitting(self, unpenalized: IndexArray | None = None) -> Fitting:
+        """How to fit, after a check of the parameters; unpenalized columns count where a model is made."""
         for name in ("fit_intercept", "standardize", "relaxed", "warm_start"):
-            truth_value(name, getattr(self, name, False))
-        return Fitting(
-            loss=self._loss,
-            fit_intercept=bool(self.fit_intercept),
-            standardize=bool(self.standardize),
-            unpenalized=np.zeros(0, dtype=np.intp),  # until the columns are known
-            settings=check_settings(
-                self.solver, self.screening, self.tol, self.max_iter, random_state=self.random_state
-            ),
-            relaxed=bool(self.relaxed),
-        )
+            checks.truth_value(name, getattr(self, name, False))
+        settings = check_settings(self.solver, self.screening, self.tol, self.max_iter, None, self.random_state)
+        columns = np.zeros(0, dtype=np.intp) if unpenalized is None else unpenalized
+        flags = (bool(self.fit_intercept), bool(self.standardize))
+        return Fitting(self._loss, *flags, columns, settings, relaxed=bool(self.relaxed))
 
     def _validate_fit(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True) -> FitData:
         """Check the data of a fit and change nothing; with ``reset=False`` they must be like those of the fit."""
-        if isinstance(X, SufficientStatistics):
+        kind, classes = type(self).__name__, None
+        is_summarized = isinstance(X, SufficientStatistics)
+        if is_summarized:
             if is_classifier(self):
-                raise ValueError(f"X: {type(self).__name__} needs the samples themselves, not SufficientStatistics.")
-            return summarized_data(self, X, y, sample_weight, reset=reset)
-        checked, names = checked_matrix(self, X, reset=reset)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None. Use fit(X, y).")
-        n_samples, n_features = checked.shape
-        is_distributed = getattr(checked, "is_distributed", False)  # of a design; arrays are here
-        weight = sample_weight
-        if is_distributed:  # whose entries are checked there, block by block
-            array, named = row_chunks("y", y)
-            if weight is not None:
-                weight = row_chunks("sample_weight", weight)[0]
-            Y, classes, is_flat, weight = self._encode_distributed_targets(array, weight)
+                raise ValueError(f"X: {kind} needs the samples themselves, not SufficientStatistics.")
+            for name, value in (("y", y), ("sample_weight", sample_weight)):
+                if value is not None:
+                    raise ValueError(f"SufficientStatistics know targets and weights already: leave {name} out.")
+            if not reset:
+                check_same_features(self, X.n_features, None)
+            checked, names, Y, named, weight = X, None, None, None, None
+            (n_samples, n_features), n_targets, is_flat = (X.n_samples, X.n_features), X.n_tasks, X.n_tasks == 1
         else:
-            named = feature_names(y)
-            if weight is not None:
-                weight = positive_sample_weight(weight, n_samples)
-            Y, classes, is_flat, weight = self._encode_targets(target_array(y, n_samples), named, weight)
-        columns = resolve_columns("unpenalized", self.unpenalized, n_features, names) if reset else self.unpenalized_
+            checked, names = checked_matrix(self, X, reset=reset)
+            if y is None:
+                raise ValueError(f"{kind} requires y to be passed, but the target y is None. Use fit(X, y).")
+            (n_samples, n_features), named, weight = checked.shape, feature_names(y), sample_weight
+            if getattr(checked, "is_distributed", False):  # entries are checked there, block by block
+                values, named = row_chunks("y", y)
+                weight = None if weight is None else row_chunks("sample_weight", weight)[0]
+            else:
+                values = target_array(y, n_samples)
+                weight = None if weight is None else checks.positive_sample_weight(weight, n_samples)
+            Y, classes, is_flat, weight = self._encode_targets(values, named, weight)
+            n_targets = Y.shape[1]
+        if not reset and classes is not None and not np.array_equal(classes, self.classes_):
+            given, fitted = classes.tolist(), self.classes_.tolist()
+            raise ValueError(f"y has the classes {given}, but {kind} was fitted with {fitted}.")
+        if not reset and n_targets != self.solve_result_.B.shape[1]:
+            raise ValueError(f"y has {n_targets} targets, but {kind} was fitted with {self.solve_result_.B.shape[1]}.")
+        known = names if reset else getattr(self, "feature_names_in_", None)
+        columns = resolve_columns("unpenalized", self.unpenalized, n_features, known)
+        dtype = np.dtype(np.float32 if getattr(checked, "dtype", None) == np.float32 else np.float64)
+        sizes, is_distributed = (n_samples, n_features, n_targets), getattr(checked, "is_distributed", False)
+        labels: dict[str, Any] = {"n_features_in_": n_features}
+        if names is not None:
+            labels["feature_names_in_"] = names
+        if classes is not None:
+            labels["classes_"] = classes
+        elif named is not None:
+            labels["target_names_"] = np.asarray(named, dtype=object)
         return FitData(
-            checked,
-            Y,
-            n_samples,
-            n_features,
-            n_targets=Y.shape[1],
-            sample_weight=weight,
-            unpenalized=columns,
-            is_flat=is_flat,
-            dtype=np.dtype(np.float32 if checked.dtype == np.float32 else np.float64),
-            names=names,
-            target_names=None if named is None or classes is not None else np.asarray(named, dtype=object),
-            classes=classes,
-            is_distributed=is_distributed,
+            checked, Y, *sizes, weight, columns, is_flat, dtype, labels, classes, is_summarized, is_distributed
         )
 
-    def _build_model(self, data: FitData) -> Model:
-        """Everything of the fit but alpha."""
-        fitting = replace(self._fitting(), unpenalized=data.unpenalized)
-        return fitting.model(data.X, data.Y, self.weights, data.sample_weight)
-
     def _solve(
-        self,
-        model: Model,
-        alpha: float,
-        settings: SolverSettings,
-        start: FloatArray | None = None,
-        *,
-        what: str = "",
+        self, model: Model, alpha: float, settings: SolverSettings, start: FloatArray | None = None, *, what: str = ""
     ) -> SolveResult:
         """One solve, with a line of progress, about ``what``, if the user asked for it."""
-        goal = model.problem.goal(settings.tol)
-        with shown_progress(self.verbose, goal=goal, what=what or type(self).__name__) as line:
-            solves = model.continuation(replace(settings, callback=line), start=start)
+        about: dict[str, Any] = {"goal": model.problem.goal(settings.tol), "what": what or type(self).__name__}
+        with closing(Watch(verbose=self.verbose, **about)) as watch:
+            solves = model.continuation(replace(settings, callback=watch), start=start)
             result = solves.solve(model.sequence_weights, alpha, dtype=model.dtype)
         if self._keeps_solves:
             self._solves = model, solves
         return result
 
-    def _store(self, data: FitData, model: Model, result: SolveResult, alpha: float, **more: Any) -> Self:
-        """Replace all fitted attributes at once; ``more`` are those that only some estimators have."""
+    def _attributes(
+        self, data: FitData, model: Model, result: SolveResult, alpha: float, *, judge: bool
+    ) -> tuple[dict[str, Any], bool]:
+        """Fitted attributes, and whether a ridge decides the relaxed coefficients, if that is to be judged."""
         coef, intercept = self._public_coefficients(result.B, result.intercept, data)
         fitted: dict[str, Any] = {
             "alpha_": alpha,
@@ -151,29 +184,29 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             "screened_fraction_": 1.0 - len(result.active) / data.n_features,
             "solve_result_": replace(result, _theta=None),  # which would keep the data in memory
         }
-        if self.relaxed:
-            B, offset, ridge_decides = relaxed_coefficients(model, result.support)
-            if ridge_decides:
-                warnings.warn(
-                    f"relaxed=True: without penalty the {len(result.support)} selected features fit the classes "
-                    "(almost) perfectly, and the size of the coefficients is decided by a ridge of 1e-6 of the mean "
-                    "curvature. Raise alpha, or use relaxed=False.",
-                    UserWarning,
-                    stacklevel=3,
-                )
-            fitted |= {"penalized_coef_": coef, "penalized_intercept_": intercept}
-            fitted["coef_"], fitted["intercept_"] = self._public_coefficients(B, offset, data)
+        if not self.relaxed:
+            return fitted, False
+        B, offset, ridge_decides = relaxed_coefficients(model, result.support, judge=judge)
+        fitted |= {"penalized_coef_": coef, "penalized_intercept_": intercept}
+        fitted["coef_"], fitted["intercept_"] = self._public_coefficients(B, offset, data)
+        return fitted, ridge_decides
+
+    def _store(self, data: FitData, model: Model, result: SolveResult, alpha: float, **more: Any) -> Self:
+        """Replace all fitted attributes at once; ``more`` are those that only some estimators have."""
+        fitted, ridge_decides = self._attributes(data, model, result, alpha, judge=True)
+        if ridge_decides:
+            warnings.warn(
+                f"relaxed=True: without penalty the {len(result.support)} selected features fit the classes (almost) "
+                "perfectly, and the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature. "
+                "Raise alpha, or use relaxed=False.",
+                UserWarning,
+                stacklevel=3,
+            )
         kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
-        self.__dict__ = kept | data.labels() | fitted | more
+        self.__dict__ = kept | data.labels | fitted | more
         return self
 
     # What was fitted --------------------------------------------------------------------------------
-
-    def _penalized_coefficients(self) -> tuple[Any, Any]:
-        """Public coefficients and intercept that the certificates are about."""
-        if "penalized_coef_" in vars(self):
-            return self.penalized_coef_, self.penalized_intercept_
-        return self.coef_, self.intercept_
 
     def _decision(self, X: Any) -> Any:
         """``X B + b0`` with the public coefficients; a Dask array for data on a cluster."""
@@ -185,73 +218,6 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         Z = checked.matmul(coef.T.astype(np.float64), intercept.astype(np.float64))
         scores = checked.exported(Z, len(coef)).astype(self.coef_.dtype)
         return scores[:, 0] if self.coef_.ndim == 1 else scores
-
-    def _feature_labels(self) -> Any:
-        """Names of the features, or their indices."""
-        return getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-
-    @property
-    def sparse_coef_(self) -> Any:
-        """``coef_`` as a sparse array of shape (n_targets, n_features)."""
-        check_is_fitted(self)
-        return sp.csr_array(np.atleast_2d(self.coef_))
-
-    @property
-    def selected_features_(self) -> Any:
-        """Features with a coefficient that is not zero, ascending: names where there are names, else indices."""
-        check_is_fitted(self)
-        return self._feature_labels()[self.get_support(indices=True)]
-
-    def get_support(self, indices: bool = False) -> BoolArray | IndexArray:
-        """Features with a coefficient that is not zero, unpenalized ones included.
-
-        ``sklearn.feature_selection.SelectFromModel(estimator, threshold=1e-12)`` keeps the same features; its default
-        threshold, the mean of the coefficients' norms, drops small ones.
-
-        Parameters
-        ----------
-        indices : bool, default=False
-            Whether to return indices in place of a mask.
-
-        Returns
-        -------
-        ndarray
-            Mask of shape (n_features,), or ascending indices.
-        """
-        check_is_fitted(self)
-        mask = nonzero_rows(np.atleast_2d(self.coef_).T)
-        return np.flatnonzero(mask) if truth_value("indices", indices) else mask
-
-    def coef_frame(self, *, sort: bool = False) -> Any:
-        """Coefficients as a pandas data frame, one row per feature.
-
-        Parameters
-        ----------
-        sort : bool, default=False
-            Whether to list the strongest first in place of the order of the columns of X: by cluster, which is by
-            falling norm in the scale that the penalty sees, then unpenalized features, then those that are zero; equals
-            in the order of the columns.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``feature``, ``cluster`` (0: not selected, or unpenalized), ``norm`` of the coefficients shown, ``state``
-            as in :meth:`certificate`, and the coefficients: ``coef``, or a column ``coef_<target or class>`` for
-            each where there are more.
-        """
-        check_is_fitted(self)
-        return coefficient_frame(self, sort=truth_value("sort", sort))
-
-    def certificate(self) -> FitCertificate:
-        """What is proved about each feature: selected, proved zero (and at which gap), or zero but not proved.
-
-        Returns
-        -------
-        FitCertificate
-            Prints a table; iterates over features; ``to_frame()`` makes a data frame.
-        """
-        check_is_fitted(self)
-        return FitCertificate.of(self)
 
     def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
         """Check the fit from scratch on the data it was made from.
@@ -279,33 +245,30 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             True exactly when the fit holds; printed, it says why.
         """
         check_is_fitted(self)
-        data = self._data_again(X, y, sample_weight)
-        with np.errstate(all="ignore"):
-            return FitCheck(copy(self).set_params(verbose=0), data, self._build_model(data)).verification()
-
-    def _data_again(self, X: Any, y: Any, sample_weight: Any) -> FitData:
-        """Data that can be those of the fit."""
         data = self._validate_fit(X, y, sample_weight, reset=False)
-        if data.classes is not None and not np.array_equal(data.classes, self.classes_):
-            raise ValueError(
-                f"y has the classes {data.classes.tolist()}, but {type(self).__name__} was fitted with "
-                f"{self.classes_.tolist()}."
-            )
-        if data.n_targets != self.solve_result_.B.shape[1]:
-            raise ValueError(
-                f"y has {data.n_targets} targets, but {type(self).__name__} was fitted with "
-                f"{self.solve_result_.B.shape[1]}."
-            )
-        return data
-
-    def summary(self) -> None:
-        """Print one page about the fit: objective, proof, selected features and their clusters."""
-        check_is_fitted(self)
-        print(summary_text(self))
+        model = self._fitting(data.unpenalized).model(data.X, data.Y, self.weights, data.sample_weight)
+        with np.errstate(all="ignore"):
+            return FitCheck(copy(self).set_params(verbose=0), data, model).verification()
 
 
+@dataclass(eq=False, repr=False)
 class SingleFit(GroupOWLBase):
-    """``fit`` of the estimators that take one alpha."""
+    """Parameters and ``fit`` of the estimators that take one alpha."""
+
+    alpha: Any = "auto"
+    _: KW_ONLY
+    weights: Any = "oscar"
+    fit_intercept: bool = True
+    standardize: bool = False
+    unpenalized: Any = None
+    solver: Any = "auto"
+    screening: str = "safe"
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    warm_start: bool = False
+    relaxed: bool = False
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
@@ -335,10 +298,14 @@ class SingleFit(GroupOWLBase):
         """
         settings = self._fitting().settings
         data = self._validate_fit(X, y, sample_weight)
-        model = self._build_model(data)
+        model = self._fitting(data.unpenalized).model(data.X, data.Y, self.weights, data.sample_weight)
         warn_unless_bounded(model)
-        alpha = model.resolve_alpha(self.alpha)
-        result = self._solve(model, alpha, settings, self._start(data, model))
+        alpha, start = model.resolve_alpha(self.alpha), None
+        last: Any = getattr(self, "solve_result_", None)
+        is_like_last = last is not None and last.B.shape == (data.n_features, data.n_targets)
+        if self.warm_start and is_like_last and (data.classes is None or np.array_equal(data.classes, self.classes_)):
+            start = model.start(last.B.T, last.intercept)
+        result = self._solve(model, alpha, settings, start)
         warn_unless_converged(result, model.problem.goal(settings.tol), settings)
         return self._store(data, model, result, alpha)
 
@@ -349,17 +316,79 @@ class SingleFit(GroupOWLBase):
         """
         model, solves = self._solves
         del self._solves, self._keeps_solves
-        solves.settings = replace(solves.settings, callback=callback)
-        alphas = alphas_of(model.alpha_max)
-        path = path_through_fit(model, solves, self.alpha_, self.solve_result_, alphas, model.dtype)
-        names = (getattr(self, name, None) for name in ("feature_names_in_", "target_names_", "classes_"))
-        return path.labeled(*names)
+        path = path_through_fit(model, solves, self.alpha_, self.solve_result_, alphas_of(model.alpha_max), callback)
+        return path.labeled(vars(self))
 
-    def _start(self, data: FitData, model: Model) -> FloatArray | None:
-        """Coefficients of the last fit, if the user wants them and they belong to data like these."""
-        last = getattr(self, "solve_result_", None)
-        if not self.warm_start or last is None or last.B.shape != (data.n_features, data.n_targets):
-            return None
-        if data.classes is not None and not np.array_equal(data.classes, self.classes_):
-            return None
-        return model.start(last.B.T, last.intercept)
+
+# Data as users give them ----------------------------------------------------------------------------------
+
+
+def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
+    """X as an array or sparse matrix of finite floats, and its names; the estimator stays as it is.
+
+    Data on disk or on a cluster become designs. With ``reset=False`` features must be those of the fit.
+    """
+    if (design := far_design(X)) is not None:
+        names = None if design.feature_names is None else np.asarray(design.feature_names, dtype=object)
+        if not reset:
+            check_same_features(estimator, design.n_features, names)
+        return design, names
+    # What scikit-learn converts to something else, or refuses without saying what to do.
+    if X is None:
+        raise TypeError("X is None. Give the data as an array of shape (n_samples, n_features).")
+    checks.refuse_mask("X", X)
+    dtype = getattr(checks.rectangular_array("X", X) if isinstance(X, list | tuple) else X, "dtype", None)
+    if getattr(dtype, "kind", "") == "c":
+        raise ValueError(f"X must hold real numbers, got dtype {dtype}. Complex data not supported.")
+    if dates := complain_of_dates("X", X):
+        raise TypeError(dates)
+    given_names = column_names(X)
+    if given_names is not None and (repeated := repeated_name(given_names)) is not None:
+        name, columns = repeated
+        raise ValueError(
+            f"X has {len(columns)} columns of the name {name!r}, {list_columns(columns, None)}, and names must be "
+            "unique. Rename them, or give the data without names, for example X.to_numpy()."
+        )
+    X = checks.checked_sparse("X", X) if sp.issparse(X) else X  # before scikit-learn converts it
+    scratch = copy(estimator)  # validation writes n_features_in_ and feature_names_in_ before all checks are done
+    try:
+        checked: Any = validate_data(scratch, X, reset=reset, ensure_all_finite=False, **_MATRIX_CHECKS)
+    except (TypeError, ValueError) as error:
+        complaint = complain_of_entries("X", X if given_names is not None else np.asarray(X))
+        reason = printable(error, keep="\n")  # scikit-learn lists names as they are
+        if isinstance(error, TypeError):
+            raise TypeError(f"X: {reason}" if complaint is None else f"{complaint} ({reason})") from None
+        raise ValueError(complaint or f"X: {reason}") from None
+    names = getattr(scratch, "feature_names_in_", None)
+    with np.errstate(all="ignore"):
+        total = np.sum(checked.data if hasattr(checked, "tocsr") else checked, dtype=np.float64)
+    if not np.isfinite(total):
+        checks.check_finite("X", checked, remedy=checks.IMPUTE, names=names)
+    return checked, names
+
+
+def check_same_features(estimator: Any, n_features: int, names: Any) -> None:
+    """Refuse features that are not those of the fit, as scikit-learn does for arrays and frames."""
+    kind = type(estimator).__name__
+    if n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {n_features} features, but {kind} is expecting {estimator.n_features_in_} features as input."
+        )
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if names is None or fitted is None or np.array_equal(names, fitted):
+        return
+    unseen = [repr(name) for name in names if name not in set(fitted)]
+    what = f"it has {', '.join(unseen[:5])}, which the fit did not see" if unseen else "they are in another order"
+    raise ValueError(f"The feature names of X should match those that {kind} was fitted with, but {what}.")
+
+
+def target_array(y: Any, n_samples: int) -> Any:
+    """Targets or labels as an array with one row per sample."""
+    if sp.issparse(y):
+        raise TypeError("y must be a dense array, got a sparse matrix; use y.toarray().")
+    values = checks.rectangular_array("y", y)
+    if values.ndim == 0:
+        raise ValueError(f"y must have one entry per sample, got {y!r}.")
+    if len(values) != n_samples:
+        raise ValueError(f"X and y must have one row per sample: X has {n_samples} rows, y has {len(values)}.")
+    return values

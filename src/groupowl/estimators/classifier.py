@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,12 +14,11 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .._checks import check_weight_range, finite_number, positive_sample_weight, refuse_mask
+from .._checks import check_weight_range, finite_number, positive_sample_weight
 from .._typing import FloatArray
 from ..designs import encode_labels_of_blocks, row_wise
 from ..inputs import check_labels, encode_labels, plain_labels
-from .base import SingleFit
-from .fit_data import FitData, target_array
+from .base import FitData, SingleFit, target_array
 
 
 class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no types
@@ -27,29 +27,24 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
     _loss: ClassVar[str] = "multinomial"
     _own_score: ClassVar[str] = "neg_log_loss"
 
-    def _encode_targets(
-        self, y: Any, names: Any, weight: FloatArray | None
-    ) -> tuple[FloatArray, Any, bool, FloatArray | None]:
+    def _encode_targets(self, y: Any, names: Any, weight: Any) -> tuple[Any, Any, bool, Any]:
         """One-hot targets, the classes, and sample weights with those of the classes multiplied in."""
-        labels = plain_labels(column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y)
-        classes, Y = encode_labels(labels, weight)
-        try:
-            check_classification_targets(labels)
-        except ValueError as error:
-            raise ValueError(f"y must hold labels of classes: {error}") from error
+        is_here = isinstance(y, np.ndarray)  # and not on a cluster
+        if is_here:
+            labels = plain_labels(column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y)
+            classes, Y = encode_labels(labels, weight)
+            try:
+                check_classification_targets(labels)
+            except ValueError as error:
+                raise ValueError(f"y must hold labels of classes: {error}") from error
+        else:
+            classes, Y = encode_labels_of_blocks(y, weight)
         factors = class_factors(self.class_weight, classes, Y, weight)
         if factors is not None:
             with np.errstate(over="ignore"):
                 weight = (Y @ factors) * (1.0 if weight is None else weight)
-            check_weight_range("sample_weight times class_weight", weight)
-        return Y, classes, True, weight
-
-    def _encode_distributed_targets(self, y: Any, weight: Any) -> tuple[Any, Any, bool, Any]:
-        """The same on a cluster."""
-        classes, Y = encode_labels_of_blocks(y, weight)
-        factors = class_factors(self.class_weight, classes, Y, weight)
-        if factors is not None:
-            weight = (Y @ factors) * (1.0 if weight is None else weight)
+            if is_here:
+                check_weight_range("sample_weight times class_weight", weight)
         return Y, classes, True, weight
 
     def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:
@@ -146,7 +141,6 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         float
             Between 0 and 1.
         """
-        refuse_mask("sample_weight", sample_weight)
         predicted = np.asarray(self.predict(X))
         labels = check_labels(target_array(y, len(predicted)))
         weight = None if sample_weight is None else positive_sample_weight(sample_weight, len(predicted))
@@ -184,6 +178,7 @@ def class_factors(class_weight: Any, classes: Any, Y: FloatArray, weight: FloatA
     return np.array(factors)
 
 
+@dataclass(eq=False, repr=False)
 class GroupOWLClassifier(ClassifierMethods, SingleFit):
     """Multinomial logistic regression that selects features for all classes together.
 
@@ -286,35 +281,5 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     ((3, 200), True)
     """
 
-    def __init__(
-        self,
-        alpha: Any = "auto",
-        *,
-        weights: Any = "oscar",
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        unpenalized: Any = None,
-        solver: Any = "auto",
-        screening: str = "safe",
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        relaxed: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        class_weight: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.weights = weights
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.unpenalized = unpenalized
-        self.solver = solver
-        self.screening = screening
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.relaxed = relaxed
-        self.random_state = random_state
-        self.verbose = verbose
-        self.class_weight = class_weight
+    _: KW_ONLY
+    class_weight: Any = None

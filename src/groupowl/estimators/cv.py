@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from .classifier import ClassifierMethods, GroupOWLClassifier
@@ -156,46 +157,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
 
     _single = GroupOWLRegressor
 
-    def __init__(
-        self,
-        *,
-        weights: Any = "oscar",
-        alphas: Any = 100,
-        eps: float = 1e-3,
-        cv: Any = None,
-        selection: str = "min",
-        scoring: Any = None,
-        n_jobs: int | None = None,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        unpenalized: Any = None,
-        solver: Any = "auto",
-        screening: str = "safe",
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        relaxed: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.weights = weights
-        self.alphas = alphas
-        self.eps = eps
-        self.cv = cv
-        self.selection = selection
-        self.scoring = scoring
-        self.n_jobs = n_jobs
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.unpenalized = unpenalized
-        self.solver = solver
-        self.screening = screening
-        self.tol = tol
-        self.max_iter = max_iter
-        self.relaxed = relaxed
-        self.random_state = random_state
-        self.verbose = verbose
 
-
+@dataclass(eq=False, repr=False)
 class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     """Multinomial classification whose alpha is chosen by cross-validation or an information criterion.
 
@@ -347,44 +310,5 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     """
 
     _single = GroupOWLClassifier
-
-    def __init__(
-        self,
-        *,
-        weights: Any = "oscar",
-        alphas: Any = 100,
-        eps: float = 1e-3,
-        cv: Any = None,
-        selection: str = "min",
-        scoring: Any = None,
-        n_jobs: int | None = None,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        unpenalized: Any = None,
-        solver: Any = "auto",
-        screening: str = "safe",
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        relaxed: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        class_weight: Any = None,
-    ) -> None:
-        self.weights = weights
-        self.alphas = alphas
-        self.eps = eps
-        self.cv = cv
-        self.selection = selection
-        self.scoring = scoring
-        self.n_jobs = n_jobs
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.unpenalized = unpenalized
-        self.solver = solver
-        self.screening = screening
-        self.tol = tol
-        self.max_iter = max_iter
-        self.relaxed = relaxed
-        self.random_state = random_state
-        self.verbose = verbose
-        self.class_weight = class_weight
+    _: KW_ONLY
+    class_weight: Any = None

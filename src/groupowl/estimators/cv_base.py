@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial, reduce
 from operator import add, attrgetter
 from typing import Any, ClassVar, Self
@@ -16,19 +16,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import check_sample_weight, refuse_mask
+from .._checks import check_sample_weight, lookup, refuse_mask
 from .._frames import column_names
 from ..designs import SufficientStatistics
 from ..inputs import plain_labels
 from ..model import Model, warn_unless_bounded
 from ..model_selection import CRITERIA, FOLD_RULES, Search
-from ..model_selection.criteria import ScorerScore, resolve_scorer, takes_sample_weight
+from ..model_selection.folds import resolve_scorer, scorer_scores, takes_sample_weight
+from ..model_selection.search import merit
 from ..path import resolve_alphas
 from ..path.follower import short_of_tolerance
 from ..solvers import History, SolveResult, SolverSettings, warn_unless_converged
 from ..weights import is_list_of_sequences, resolve_weights
-from .base import GroupOWLBase
-from .fit_data import FitData
+from .base import FitData, GroupOWLBase
 from .search_verification import SearchCheck
 from .verification import FitCheck, Verification
 
@@ -37,11 +37,30 @@ _POLISH_FACTOR = 1e-3
 _POLISH_STEPS = 500
 
 
+@dataclass(eq=False, repr=False)
 class CrossValidatedFit(GroupOWLBase):
-    """``fit`` of the estimators that choose alpha; a subclass names the estimator of one alpha."""
+    """Parameters and ``fit`` of the estimators that choose alpha; a subclass names the estimator of one alpha."""
 
     _single: ClassVar[Any]
     _own_score: ClassVar[str]
+    _: KW_ONLY
+    weights: Any = "oscar"
+    alphas: Any = 100
+    eps: float = 1e-3
+    cv: Any = None
+    selection: str = "min"
+    scoring: Any = None
+    n_jobs: int | None = None
+    fit_intercept: bool = True
+    standardize: bool = False
+    unpenalized: Any = None
+    solver: Any = "auto"
+    screening: str = "safe"
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    relaxed: bool = False
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
         """Choose alpha and fit the model to all data.
@@ -72,23 +91,19 @@ class CrossValidatedFit(GroupOWLBase):
             When fits on all data, or fits of folds, fall short of their tolerance, or the coefficients of unpenalized
             columns have no finite optimum because these tell classes apart.
         """
-        self._check_choice()
         search = self._search(X, y, sample_weight, params)
-        models = self._models(search)
-        warn_unless_bounded(models[0])
-        grids = [resolve_alphas(self.alphas, self.eps, model) for model in models]
-        choices = search.run(models, grids)
-        best = max(choices, key=attrgetter("merit"))
-        point, settings = best.path.points[best.best_index], search.fitting.settings
-        result = self._final_fit(best.model, point.alpha, settings)
-        points, data = best.path.points, search.data
-        short, prefix = short_of_tolerance(points, len(points), "alphas") or (result, "")
-        goal = best.model.problem.goal(settings.tol)
-        warn_unless_converged(short, goal, settings, prefix=prefix)
-        fitted = {f"{name}_": value for name, value in best.report.items()}
-        fitted["path_"] = best.path.labeled(data.names, data.target_names, data.classes)
-        fitted["search_results_"] = list(map(attrgetter("report"), choices))
-        return self._store(data, best.model, result, point.alpha, **fitted)
+        warn_unless_bounded(search.models[0])
+        choices = search.run()
+        reports = list(map(attrgetter("report"), choices))
+        model, path, report = choices[int(np.argmax(list(map(merit, reports))))]
+        settings, data, alpha = search.fitting.settings, search.data, path.points[report["best_index"]].alpha
+        result = self._final_fit(model, alpha, settings)
+        short, prefix = short_of_tolerance(path.points, len(path.points), "alphas")
+        warn_unless_converged(short if prefix else result, model.problem.goal(settings.tol), settings, prefix=prefix)
+        fitted = {"path_": path.labeled(data.labels), "search_results_": reports}
+        for name, value in report.items():
+            fitted[f"{name}_"] = value
+        return self._store(data, model, result, alpha, **fitted)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Which metadata go where: sample weights to this estimator, others to splitter and scorer.
@@ -135,33 +150,27 @@ class CrossValidatedFit(GroupOWLBase):
             True exactly when the fit holds; printed, it says why.
         """
         check_is_fitted(self)
-        self._check_choice()
         quiet = copy(self).set_params(verbose=0)
         search = quiet._search(X, y, sample_weight, params, reset=False)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit has said what fell short
-            check = SearchCheck(search, quiet._models(search))
+            check = SearchCheck(search)
             chosen = FitCheck(quiet, search.data, check.model).verification()
             found = check.findings(scores, chosen_holds=bool(chosen))
         return replace(chosen, findings=(*chosen.findings, *found))
 
     # What a fit needs -------------------------------------------------------------------------------
 
-    def _check_choice(self) -> None:
-        """Refuse rules that nobody knows, and what joblib would round to a number of jobs, or fail on after hours."""
-        if self.selection not in (*FOLD_RULES, *CRITERIA):
-            known = ", ".join(repr(name) for name in (*FOLD_RULES, *CRITERIA))
-            raise ValueError(f"selection must be one of {known}; got {self.selection!r}.")
-        n_jobs = self.n_jobs
+    def _search(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any], *, reset: bool = True) -> Search:
+        """Everything that a search works with; with ``reset=False`` data must be like those of the fit."""
+        lookup("selection", self.selection, dict.fromkeys((*FOLD_RULES, *CRITERIA)))
+        n_jobs: Any = self.n_jobs  # which joblib would round, or fail on after hours
         is_whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
         if n_jobs is not None and not (is_whole and n_jobs != 0 and abs(n_jobs) < 2**31):
             kind = ValueError if is_whole else TypeError
             raise kind(f"n_jobs must be None or an integer, -1 for all processors and never 0, got {n_jobs!r}.")
-
-    def _search(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any], *, reset: bool = True) -> Search:
-        """Everything that a search works with; with ``reset=False`` data must be like those of the fit."""
-        fitting = self._fitting()
-        scorer = resolve_scorer(self.scoring, self._own_score)
+        self._fitting()
+        scorer = None if self.scoring is None else resolve_scorer(self.scoring, self._own_score)
         splitter_params, scorer_params = self._routed_params(scorer, sample_weight, params)
         parts = []
         if isinstance(X, list | tuple) and X and all(isinstance(part, SufficientStatistics) for part in X):
@@ -170,32 +179,35 @@ class CrossValidatedFit(GroupOWLBase):
                     "X is a list with the statistics of one fold: cross-validation needs at least two folds."
                 )
             parts, X = list(X), reduce(add, X)
-        data = self._validate_fit(X, y, sample_weight) if reset else self._data_again(X, y, sample_weight)
+        data = self._validate_fit(X, y, sample_weight, reset=reset)
         if reset and self.selection not in CRITERIA and (data.is_distributed or data.is_summarized):
             _check_folds_possible(data, scorer, parts, relaxed=self.relaxed)
+        targets = None  # as scorers and splitters of scikit-learn expect them
         if data.is_summarized:
             weight = np.array([data.X.total_weight])
         else:  # those on a cluster are brought here for the folds
             weight = check_sample_weight(None if sample_weight is None else np.asarray(sample_weight), data.n_samples)
-        targets = None  # as scorers and splitters of scikit-learn expect them
-        if data.classes is not None and not data.is_distributed:
-            targets = plain_labels(y)
-        elif not (data.is_distributed or data.is_summarized):
-            targets = data.Y[:, 0] if data.is_flat else data.Y
+            if not data.is_distributed:
+                targets = data.Y[:, 0] if data.is_flat else data.Y
+                targets = targets if data.classes is None else plain_labels(y)
         score = None
         if scorer is not None:
-            given_X = data.X if column_names(X) is None else X
-            score = partial(ScorerScore, scorer, self._of_one_alpha(), data, given_X, targets, scorer_params)
-        return Search(
-            estimator=self,
-            data=data,
-            weight=weight,
-            y=targets,
-            fitting=replace(fitting, unpenalized=data.unpenalized),
-            score=score,
-            splitter_params=splitter_params,
-            parts=parts,
-        )
+            given_X, wanted = data.X if column_names(X) is None else X, self._single().get_params()
+            single = self._single(**{name: value for name, value in self.get_params().items() if name in wanted})
+            score = partial(scorer_scores, scorer, single, data, given_X, targets, scorer_params)
+        fitting = self._fitting(data.unpenalized)
+        sequences = self.weights if is_list_of_sequences(self.weights) else [self.weights]
+        if len(sequences) == 0:
+            raise ValueError("weights is an empty list: give one weight sequence, or a list of at least one.")
+        model = fitting.model(data.X, data.Y, sequences[0], data.sample_weight)
+        models, (n_samples, n_features) = [model], (model.problem.design.n_samples, len(model.weights))
+        for other in sequences[1:]:
+            weights = resolve_weights(other, n_features=n_features, n_tasks=data.n_targets, n_samples=n_samples)
+            models.append(replace(model, weights=weights))
+        grids = []
+        for model in models:
+            grids.append(resolve_alphas(self.alphas, self.eps, model))
+        return Search(self, data, weight, targets, fitting, models, grids, score, splitter_params, parts)
 
     def _routed_params(
         self, scorer: Any, sample_weight: Any, params: dict[str, Any]
@@ -213,31 +225,6 @@ class CrossValidatedFit(GroupOWLBase):
             )
         has_weight = sample_weight is not None and scorer is not None and takes_sample_weight(scorer)
         return params, {"sample_weight": sample_weight} if has_weight else {}
-
-    def _models(self, search: Search) -> list[Model]:
-        """The model of all data for each weight sequence: those of a list of names, arrays and functions, or one."""
-        data, sequences = search.data, self.weights
-        if not is_list_of_sequences(sequences):
-            sequences = [sequences]
-        if len(sequences) == 0:
-            raise ValueError("weights is an empty list: give one weight sequence, or a list of at least one.")
-        model = search.fitting.model(data.X, data.Y, sequences[0], data.sample_weight)
-        models = [model]
-        for other in sequences[1:]:
-            weights = resolve_weights(
-                other,
-                n_features=len(model.weights),
-                n_tasks=model.problem.samples.n_tasks,
-                n_samples=model.problem.design.n_samples,
-            )
-            models.append(replace(model, weights=weights))
-        return models
-
-    def _of_one_alpha(self) -> GroupOWLBase:
-        """The estimator that has all parameters of this one but those of the search."""
-        wanted = self._single().get_params()
-        single: GroupOWLBase = self._single(**{k: value for k, value in self.get_params().items() if k in wanted})
-        return single
 
     def _final_fit(self, model: Model, alpha: float, settings: SolverSettings) -> SolveResult:
         """The fit that the chosen alpha alone would give, and then some more digits where they are to be had."""

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from .._checks import position_in
+from .._checks import position_in, truth_value
 from .._text import printable
-from .._typing import FloatArray, IndexArray
+from .._typing import BoolArray, FloatArray, IndexArray
 from ..inputs import coefficient_columns, import_pandas
 from ..norm.kernels import nonzero_rows
 from ..solvers import solve_result as results
@@ -30,26 +33,12 @@ LEFT_OUT = (AS_CONSTANT, AS_EXPLAINED)
 #: All that a feature can be.
 STATES = (SELECTED, PROVED_ZERO, NOT_PROVED, UNPENALIZED, *LEFT_OUT)
 
+_IN_WORDS = {NOT_PROVED: "zero but not proved"}
+
 # Features in a table of certificates, and in the summary.
 _SHOWN = 20
 _SHOWN_IN_SUMMARY = 25
 _LONGEST_NAME = 40
-
-
-def feature_states(estimator: Any) -> tuple[Any, FloatArray]:
-    """State of each feature in the penalized fit, and the gap of the certificate that proved it zero (else NaN)."""
-    result = estimator.solve_result_
-    coef = np.atleast_2d(estimator._penalized_coefficients()[0])
-    states = np.full(estimator.n_features_in_, NOT_PROVED, dtype=object)
-    states[result.screened_at >= 0] = PROVED_ZERO
-    states[nonzero_rows(coef.T)] = SELECTED
-    states[estimator.unpenalized_] = UNPENALIZED
-    states[result.screened_at == results.AS_CONSTANT] = AS_CONSTANT
-    states[result.screened_at == results.AS_EXPLAINED] = AS_EXPLAINED
-    gaps = np.full(len(states), np.nan)
-    proved = np.flatnonzero(states == PROVED_ZERO)
-    gaps[proved] = result.history.gap[result.screened_at[proved]]
-    return states, gaps
 
 
 @dataclass(frozen=True)
@@ -125,20 +114,6 @@ class FitCertificate:
     states: Any
     gaps: FloatArray
 
-    @classmethod
-    def of(cls, estimator: Any) -> FitCertificate:
-        """The certificate of a fitted estimator."""
-        result = estimator.solve_result_
-        return cls(
-            type(estimator).__name__,
-            estimator.alpha_,
-            result.primal,
-            result.gap,
-            result.converged,
-            estimator._feature_labels(),
-            *feature_states(estimator),
-        )
-
     def __len__(self) -> int:
         return len(self.states)
 
@@ -162,56 +137,131 @@ class FitCertificate:
         pandas = import_pandas("FitCertificate.to_frame()")
         return pandas.DataFrame({"feature": self.features, "state": self.states, "gap": self.gaps})
 
-    def __repr__(self) -> str:
-        lines = [
-            f"{self.estimator} at alpha {self.alpha:.6g}: {len(self)} features",
-            f"  objective {self.objective:.10g}, proved within {self.gap:.3g} of the minimum"
-            + ("" if self.converged else " (not converged)"),
-            "  " + counts_text(self.counts),
-            *self._table(),
-        ]
-        return "\n".join(lines)
+    def counts_text(self) -> str:
+        """Numbers of features by state, in words; states that do not occur are left out, but for the first two."""
+        shown = {state: count for state, count in self.counts.items() if count or state in (SELECTED, PROVED_ZERO)}
+        return ", ".join(f"{count} {_IN_WORDS.get(state, state)}" for state, count in shown.items())
 
-    def _table(self) -> list[str]:
+    def __repr__(self) -> str:
         shown = [self[j] for j in np.argsort([STATES.index(state) for state in self.states], kind="stable")[:_SHOWN]]
         names = [printable(item.feature) for item in shown]
         width = max(map(len, names), default=0)
         lines = [
-            f"    {name:<{width}}  {item.state}" + (f" (gap {item.gap:.2g})" if item.gap is not None else "")
-            for name, item in zip(names, shown, strict=True)
+            f"{self.estimator} at alpha {self.alpha:.6g}: {len(self)} features",
+            f"  objective {self.objective:.10g}, proved within {self.gap:.3g} of the minimum"
+            + ("" if self.converged else " (not converged)"),
+            f"  {self.counts_text()}",
         ]
+        for name, item in zip(names, shown, strict=True):
+            proof = f" (gap {item.gap:.2g})" if item.gap is not None else ""
+            lines.append(f"    {name:<{width}}  {item.state}{proof}")
         if (more := len(self) - len(shown)) > 0:
             lines.append(f"    ... {more} more: iterate over it, or to_frame()")
-        return lines
+        return "\n".join(lines)
 
 
-def counts_text(counts: dict[str, int]) -> str:
-    """Numbers of features by state, in words; states that do not occur are left out, but for the first two."""
-    parts = [f"{counts[SELECTED]} selected", f"{counts[PROVED_ZERO]} proved zero"]
-    if counts[NOT_PROVED]:
-        parts.append(f"{counts[NOT_PROVED]} zero but not proved")
-    parts += [f"{counts[state]} {state}" for state in (UNPENALIZED, *LEFT_OUT) if counts.get(state)]
-    return ", ".join(parts)
+class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What a fitted estimator says of its features."""
 
+    def _penalized_coefficients(self) -> tuple[Any, Any]:
+        """Public coefficients and intercept that the certificates are about."""
+        if "penalized_coef_" in vars(self):
+            return self.penalized_coef_, self.penalized_intercept_
+        return self.coef_, self.intercept_
 
-def coefficient_frame(estimator: Any, *, sort: bool) -> Any:
-    """Data frame with a row for each feature of a fitted estimator."""
-    pandas = import_pandas("coef_frame()")
-    coef = np.atleast_2d(estimator.coef_)
-    named = getattr(estimator, "classes_", getattr(estimator, "target_names_", None))
-    columns = dict(zip(coefficient_columns(len(coef), named), coef, strict=True))
-    frame = pandas.DataFrame(
-        {
-            "feature": estimator._feature_labels(),
-            "cluster": estimator.clusters_,
+    def _feature_labels(self) -> Any:
+        """Names of the features, or their indices."""
+        return getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+
+    @property
+    def sparse_coef_(self) -> Any:
+        """``coef_`` as a sparse array of shape (n_targets, n_features)."""
+        check_is_fitted(self)
+        return sp.csr_array(np.atleast_2d(self.coef_))
+
+    @property
+    def selected_features_(self) -> Any:
+        """Features with a coefficient that is not zero, ascending: names where there are names, else indices."""
+        check_is_fitted(self)
+        return self._feature_labels()[self.get_support(indices=True)]
+
+    def get_support(self, indices: bool = False) -> BoolArray | IndexArray:
+        """Features with a coefficient that is not zero, unpenalized ones included.
+
+        ``sklearn.feature_selection.SelectFromModel(estimator, threshold=1e-12)`` keeps the same features; its default
+        threshold, the mean of the coefficients' norms, drops small ones.
+
+        Parameters
+        ----------
+        indices : bool, default=False
+            Whether to return indices in place of a mask.
+
+        Returns
+        -------
+        ndarray
+            Mask of shape (n_features,), or ascending indices.
+        """
+        check_is_fitted(self)
+        mask = nonzero_rows(np.atleast_2d(self.coef_).T)
+        return np.flatnonzero(mask) if truth_value("indices", indices) else mask
+
+    def coef_frame(self, *, sort: bool = False) -> Any:
+        """Coefficients as a pandas data frame, one row per feature.
+
+        Parameters
+        ----------
+        sort : bool, default=False
+            Whether to list the strongest first in place of the order of the columns of X: by cluster, which is by
+            falling norm in the scale that the penalty sees, then unpenalized features, then those that are zero; equals
+            in the order of the columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``feature``, ``cluster`` (0: not selected, or unpenalized), ``norm`` of the coefficients shown, ``state``
+            as in :meth:`certificate`, and the coefficients: ``coef``, or a column ``coef_<target or class>`` for
+            each where there are more.
+        """
+        check_is_fitted(self)
+        pandas = import_pandas("coef_frame()")
+        coef = np.atleast_2d(self.coef_)
+        named = getattr(self, "classes_", getattr(self, "target_names_", None))
+        columns = {
+            "feature": self._feature_labels(),
+            "cluster": self.clusters_,
             "norm": coefficient_norms(coef),
-            "state": feature_states(estimator)[0],
-            **columns,
+            "state": self.certificate().states,
         }
-    )
-    if not sort:
-        return frame
-    return frame.iloc[strongest_first(estimator)].reset_index(drop=True)
+        columns |= dict(zip(coefficient_columns(len(coef), named), coef, strict=True))
+        frame = pandas.DataFrame(columns)
+        return frame.iloc[strongest_first(self)].reset_index(drop=True) if truth_value("sort", sort) else frame
+
+    def certificate(self) -> FitCertificate:
+        """What is proved about each feature: selected, proved zero (and at which gap), or zero but not proved.
+
+        Returns
+        -------
+        FitCertificate
+            Prints a table; iterates over features; ``to_frame()`` makes a data frame.
+        """
+        check_is_fitted(self)
+        result = self.solve_result_
+        states = np.full(self.n_features_in_, NOT_PROVED, dtype=object)
+        states[result.screened_at >= 0] = PROVED_ZERO
+        states[nonzero_rows(np.atleast_2d(self._penalized_coefficients()[0]).T)] = SELECTED
+        states[self.unpenalized_] = UNPENALIZED
+        states[result.screened_at == results.AS_CONSTANT] = AS_CONSTANT
+        states[result.screened_at == results.AS_EXPLAINED] = AS_EXPLAINED
+        gaps = np.full(len(states), np.nan)
+        proved = np.flatnonzero(states == PROVED_ZERO)
+        gaps[proved] = result.history.gap[result.screened_at[proved]]
+        known = (self.alpha_, result.primal, result.gap, result.converged)
+        return FitCertificate(type(self).__name__, *known, self._feature_labels(), states, gaps)
+
+    def summary(self) -> None:
+        """Print one page about the fit: objective, proof, selected features and their clusters."""
+        check_is_fitted(self)
+        print(summary_text(self))
 
 
 def coefficient_norms(coef: Any) -> FloatArray:
@@ -232,55 +282,41 @@ def strongest_first(estimator: Any) -> IndexArray:
 
 
 def summary_text(estimator: Any) -> str:
-    """The text that ``summary()`` prints."""
-    return "\n".join([type(estimator).__name__, *_head(estimator), "", *_table(estimator), *_notes(estimator)])
-
-
-def _head(estimator: Any) -> list[str]:
-    result = estimator.solve_result_
-    coef = np.atleast_2d(estimator.coef_)
-    classes = getattr(estimator, "classes_", None)
+    """The text that ``summary()`` prints: numbers of the fit, its strongest features, as many as fit a page, notes."""
+    result, certificate = estimator.solve_result_, estimator.certificate()
+    coef, classes = np.atleast_2d(estimator.coef_), getattr(estimator, "classes_", None)
     kind = f"{len(coef)} target{'s' if len(coef) > 1 else ''}" if classes is None else f"{len(classes)} classes"
-    options = [
-        "with intercept" if estimator.fit_intercept else "without intercept",
-        *(["standardized"] if estimator.standardize else []),
-        *(["relaxed"] if estimator.relaxed else []),
-    ]
+    options = "".join(f", {word}" for word in ("standardize", "relaxed") if getattr(estimator, word))
+    options = options.replace("standardize", "standardized")
     weights = f"from {estimator.weights_[0]:.4g} down to {estimator.weights_[-1]:.4g}"
     if isinstance(estimator.weights, str):
         weights = repr(estimator.weights)
-    return [
-        f"  data       {estimator.n_features_in_} features, {kind}, {', '.join(options)}",
+    lines = [
+        type(estimator).__name__,
+        f"  data       {estimator.n_features_in_} features, {kind}, "
+        f"{'with' if estimator.fit_intercept else 'without'} intercept{options}",
         f"  penalty    alpha {estimator.alpha_:.6g}, weights {weights}",
         f"  objective  {result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
         f"  solve      {results.ending_text(result)}",
-        f"  features   {counts_text(FitCertificate.of(estimator).counts)}",
+        f"  features   {certificate.counts_text()}",
         f"  clusters   {estimator.clusters_.max(initial=0)}",
+        "",
     ]
-
-
-def _table(estimator: Any) -> list[str]:
-    """Features in the model, strongest first, as many as fit a page."""
-    support = estimator.get_support(indices=True)
-    if len(support) == 0:
-        return ["  No feature is selected. A smaller alpha selects some."]
-    norms = coefficient_norms(np.atleast_2d(estimator.coef_))
-    states, labels = feature_states(estimator)[0], estimator._feature_labels()
-    shown = strongest_first(estimator)[: min(len(support), _SHOWN_IN_SUMMARY)].tolist()
-    names = [printable(labels[j])[:_LONGEST_NAME] for j in shown]
-    width = max(len("feature"), *(len(name) for name in names))
-    lines = [f"  {'feature':<{width}}  {'cluster':>7}  {'norm':>10}"]
+    n_selected, norms = len(estimator.get_support(indices=True)), coefficient_norms(coef)
+    shown = strongest_first(estimator)[: min(n_selected, _SHOWN_IN_SUMMARY)].tolist()
+    names = [printable(certificate.features[j])[:_LONGEST_NAME] for j in shown]
+    width = max(map(len, ["feature", *names]))
+    if shown:
+        lines.append(f"  {'feature':<{width}}  {'cluster':>7}  {'norm':>10}")
+    else:
+        lines.append("  No feature is selected. A smaller alpha selects some.")
     for j, name in zip(shown, names, strict=True):
-        cluster = "-" if states[j] == UNPENALIZED else str(estimator.clusters_[j])
+        cluster = "-" if certificate.states[j] == UNPENALIZED else str(estimator.clusters_[j])
         lines.append(f"  {name:<{width}}  {cluster:>7}  {norms[j]:>10.4g}")
-    if (more := len(support) - len(shown)) > 0:
+    if (more := n_selected - len(shown)) > 0:
         lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
-    return lines
-
-
-def _notes(estimator: Any) -> list[str]:
     notes = [f"  {text}" for text in (unequal_norms_text(estimator), edge_of_grid_text(estimator)) if text]
-    return ["", *notes] if notes else []
+    return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
 def unequal_norms_text(estimator: Any) -> str:

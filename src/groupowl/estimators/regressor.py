@@ -9,11 +9,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from .._checks import finite_matrix, positive_sample_weight, refuse_mask
+from .._checks import finite_matrix, positive_sample_weight
 from .._typing import FloatArray
 from ..inputs import feature_names
-from .base import SingleFit
-from .fit_data import FitData, target_array
+from .base import FitData, SingleFit, target_array
 
 
 class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no types
@@ -22,15 +21,10 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
     _loss: ClassVar[str] = "squared"
     _own_score: ClassVar[str] = "neg_mean_squared_error"
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def _encode_targets(
-        self, y: Any, names: Any, weight: FloatArray | None
-    ) -> tuple[FloatArray, Any, bool, FloatArray | None]:
+    def _encode_targets(self, y: Any, names: Any, weight: Any) -> tuple[Any, Any, bool, Any]:
         """Targets as a matrix; neither classes nor other sample weights come of it."""
+        if not isinstance(y, np.ndarray):  # on a cluster, where entries are checked later
+            return (y[:, None] if y.ndim == 1 else y), None, y.ndim == 1, weight
         values = y
         if y.dtype.kind == "O":
             with suppress(TypeError, ValueError):  # what holds no numbers is refused below
@@ -38,14 +32,12 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         try:
             Y = finite_matrix("y", values, remedy="Remove the samples without a target.", names=names)
         except TypeError as error:
-            raise TypeError(f"{error}{_advice_on_labels(values)}") from error
+            has_text = any(isinstance(entry, str | bytes) for entry in values.flat)  # most often the label of a class
+            advice = " Labels of classes are for GroupOWLClassifier and GroupOWLClassifierCV." if has_text else ""
+            raise TypeError(f"{error}{advice}") from error
         if Y.shape[1] == 0:
             raise ValueError(f"y is empty: its shape is {Y.shape}; at least one column is needed.")
         return Y, None, np.ndim(values) == 1, weight
-
-    def _encode_distributed_targets(self, y: Any, weight: Any) -> tuple[Any, Any, bool, Any]:
-        """The same on a cluster, where entries are checked later."""
-        return (y[:, None] if y.ndim == 1 else y), None, y.ndim == 1, weight
 
     def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` in the shape and precision that users see."""
@@ -92,8 +84,6 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         float
             At most 1.
         """
-        refuse_mask("y", y)
-        refuse_mask("sample_weight", sample_weight)
         predicted = np.asarray(self.predict(X))
         values = target_array(y, len(predicted))
         weight = None if sample_weight is None else positive_sample_weight(sample_weight, len(predicted))
@@ -102,12 +92,6 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         if Y.shape != P.shape:
             raise ValueError(f"y has {Y.shape[1]} targets, but {type(self).__name__} was fitted with {P.shape[1]}.")
         return float(r2_score(Y, P, sample_weight=weight))
-
-
-def _advice_on_labels(values: Any) -> str:
-    """What to add to an error about targets of this kind: text is most often the label of a class."""
-    has_text = any(isinstance(entry, str | bytes) for entry in values.flat)
-    return " Labels of classes are for GroupOWLClassifier and GroupOWLClassifierCV." if has_text else ""
 
 
 class GroupOWLRegressor(RegressorMethods, SingleFit):
@@ -205,34 +189,3 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
     >>> model.coef_.shape, bool(model.verify(data.X, data.Y))
     ((3, 200), True)
     """
-
-    def __init__(
-        self,
-        alpha: Any = "auto",
-        *,
-        weights: Any = "oscar",
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        unpenalized: Any = None,
-        solver: Any = "auto",
-        screening: str = "safe",
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        relaxed: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.weights = weights
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.unpenalized = unpenalized
-        self.solver = solver
-        self.screening = screening
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.relaxed = relaxed
-        self.random_state = random_state
-        self.verbose = verbose

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from numbers import Integral
 from typing import Any
@@ -10,54 +11,44 @@ from typing import Any
 import numpy as np
 
 from .._typing import FloatArray
-from ..model import Model
-from ..model_selection import CRITERIA, Choice, Fold, Search
-from ..model_selection.criteria import choose, mean_scores, standard_errors
-from ..model_selection.search import FOLD_TOL
-from ..path import PathPoint, PathResult, resolve_alphas
+from ..model_selection import CRITERIA, Choice, Search
+from ..model_selection.search import FOLD_TOL, mean_scores, merit, score_report
+from ..path import PathPoint, PathResult
 from ..path.follower import MAX_DEVIANCE
-from .verification import (
-    GOAL_RTOL,
-    RTOL,
-    Claim,
-    Finding,
-    ObjectiveOfData,
-    SolutionCheck,
-    alpha_allowance,
-    cluster_numbers,
-    findings,
-    real_number,
-)
+from .verification import GOAL_RTOL, RTOL, Claim, Finding, SolutionCheck, Terms, alpha_allowance, findings, real_number
 
 # Scores of fold fits, relative to the root of their tolerance: by the same steps, and by others.
 _SAME_STEPS = 0.1
 _OTHER_STEPS = 8.0
 # The same for information criteria, relative to their range.
 _CRITERION_RTOL = {True: 1e-6, False: 0.02}
-
-_COMMON = {"weights", "alphas", "best_index"}
-_OF_FOLDS = {"score_path", "mean_score_path", "best_score", "std_error_path", "selection_frequency"}
-_OF_CRITERIA = {"criterion_path"}
+# What the scores of folds say of each weight sequence.
+_OF_FOLDS = ("score_path", "mean_score_path", "best_score", "std_error_path", "selection_frequency")
+# Numbers of the points of a path, by their names in the path.
+_OF_POINTS = {
+    "primal": "primal",
+    "dual_gaps": "gap",
+    "losses": "loss",
+    "deviance_ratio": "deviance_ratio",
+    "n_selected": "n_selected",
+    "clusters": "clusters",
+    "statuses": "status",
+}
 
 
 class SearchCheck:
     """Path, scores and choice of an estimator that has chosen alpha.
 
-    Parameters
-    ----------
-    search : Search
-        The fit as its parameters ask for it, on the data given; its estimator is the one whose claims are checked.
-    models : list of Model
-        One for each weight sequence.
+    ``search`` is the fit as its parameters ask for it, on the data given; its estimator is the one whose claims are
+    checked.
     """
 
-    def __init__(self, search: Search, models: list[Model]) -> None:
+    def __init__(self, search: Search) -> None:
         self.search = search
         self.fit = search.estimator
-        self.models = models
-        self.chosen = int(np.argmin([_distance(self.fit.weights_, model.weights) for model in models]))
-        self.model = models[self.chosen]
-        self.grids = [resolve_alphas(self.fit.alphas, self.fit.eps, model) for model in models]
+        distances = [_distance(self.fit.weights_, model.weights) for model in search.models]
+        self.chosen = int(np.argmin(distances))
+        self.model = search.models[self.chosen]
         self.by_criteria = self.fit.selection in CRITERIA
         self.fold_weights: FloatArray | None = None
         self.again: list[Choice] | None = None  # the same search once more
@@ -68,18 +59,19 @@ class SearchCheck:
         if not chosen_holds:
             reason = reason or "the chosen fit does not hold"
         if not reason:
-            self.again = self.search.run(self.models, self.grids)
+            self.again = self.search.run()
         found = [
             *findings(self._path_claims(), f"each of {len(self.fit.path_)} alphas certified again"),
             *findings(self._choice_claims(), "the choice and what it follows from"),
         ]
-        if self.by_criteria and len(self.models) == 1:
+        if self.by_criteria and len(self.search.models) == 1:
             return found
         what = "the criteria of other weight sequences" if self.by_criteria else "the held-out scores"
-        if self.again is None:
-            return [*found, Finding(True, f"{what} are NOT computed again: {reason}")]
-        how = "by the same steps" if self._is_same_way else "by other steps, so that they agree roughly only"
-        return [*found, Finding(True, f"{what} are computed again, {how}")]
+        how = f"NOT computed again: {reason}"
+        if self.again is not None:
+            steps = "the same steps" if self._is_same_way else "other steps, so that they agree roughly only"
+            how = f"computed again, by {steps}"
+        return [*found, Finding(True, f"{what} are {how}")]
 
     # What can be computed again -----------------------------------------------------------------------
 
@@ -90,33 +82,31 @@ class SearchCheck:
             return reason
         if self.search.parts:
             self.fold_weights = np.array([part.total_weight for part in self.search.parts])
-        elif self.search.data.is_summarized:
+            return reason
+        if self.search.data.is_summarized:
             return "statistics of all samples have no folds; give those of each fold"
-        elif isinstance(self.fit.cv, Iterator):
+        if isinstance(self.fit.cv, Iterator):
             return "cv is an iterator, which is used up"
-        else:
-            try:
-                folds, others = self.search.folds(), self.search.folds()
-            except ValueError as error:
-                if not required:
-                    return reason
-                raise ValueError(
-                    f"the samples cannot be split again by cv={self.fit.cv!r}: {error} Give verify what fit had, for "
-                    "example groups, or scores=False."
-                ) from error
-            if not _are_equal(folds, others):
-                return "cv makes other folds each time; give it a random_state"
-            self.fold_weights = np.array([self.search.weight[fold.test].sum() for fold in folds])
+        try:
+            folds, others = self.search.folds(), self.search.folds()
+        except ValueError as error:
+            if not required:
+                return reason
+            raise ValueError(
+                f"the samples cannot be split again by cv={self.fit.cv!r}: {error} Give verify what fit had, for "
+                "example groups, or scores=False."
+            ) from error
+        parts = ([part for fold in made for part in (fold.train, fold.test)] for made in (folds, others))
+        if len(folds) != len(others) or not all(map(np.array_equal, *parts)):
+            return "cv makes other folds each time; give it a random_state"
+        self.fold_weights = np.array([self.search.weight[fold.test].sum() for fold in folds])
         return reason
 
     @cached_property
     def _path_again(self) -> PathResult:
         if self.again is not None:
             return self.again[self.chosen].path
-        return self.search.paths([self.model], [self.grids[self.chosen]])[0]
-
-    def _point_again(self, i: int) -> PathPoint:
-        return self._path_again.points[min(i, len(self._path_again) - 1)]
+        return replace(self.search, models=[self.model], grids=[self.search.grids[self.chosen]]).paths()[0]
 
     @cached_property
     def _is_same_way(self) -> bool:
@@ -126,24 +116,55 @@ class SearchCheck:
     # The path -----------------------------------------------------------------------------------------
 
     def _path_claims(self) -> list[Claim]:
-        fit, path, model = self.fit, self.fit.path_, self.model
-        claims = [
-            Claim("path_.alphas", path.alphas, np.asarray(fit.alphas_)),
-            Claim("path_.weights", path.weights, model.weights, RTOL * model.weights),
-            Claim("path_.alpha_max", path.alpha_max, model.alpha_max, alpha_allowance(model, model.alpha_max)),
-            Claim("path_.null_loss", path.null_loss, model.null_loss, GOAL_RTOL * model.null_loss),
-            Claim("path_.unpenalized", path.unpenalized, model.unpenalized),
-            Claim("path_.n_features", path.n_features, self.search.data.n_features),
-            Claim("path_.loss", path.loss, model.problem.loss.name),
-            Claim("path_.fit_intercept", path.fit_intercept, bool(fit.fit_intercept)),
-            Claim("path_.feature_names", path.feature_names, getattr(fit, "feature_names_in_", None)),
-            Claim("path_.target_names", path.target_names, getattr(fit, "target_names_", None)),
-            Claim("path_.classes", path.classes, getattr(fit, "classes_", None)),
-        ]
-        if damaged := [i for i, point in enumerate(path.points) if not self._is_readable(point)]:
+        """The path, beside one whose points are what their coefficients and the data make of them."""
+        fit, path, model, d = self.fit, self.fit.path_, self.model, self.search.data.n_features
+        # The last ratio is compared with its own below.
+        is_cut = real_number(path.points[-1].deviance_ratio) >= MAX_DEVIANCE and isinstance(fit.alphas, Integral)
+        empty = PathResult.of(model, (), "deviance" if is_cut else "end").labeled(vars(fit))
+        allowances: dict[str, Any] = {
+            "weights": RTOL * model.weights,
+            "alpha_max": alpha_allowance(model, model.alpha_max),
+            "null_loss": GOAL_RTOL * model.null_loss,
+        }
+        claims = [Claim("path_.alphas", path.alphas, np.asarray(fit.alphas_))]
+        for name in (field.name for field in fields(PathResult) if field.name != "points"):
+            claims.append(Claim(f"path_.{name}", getattr(path, name), getattr(empty, name), allowances.get(name, 0.0)))
+        damaged = [i for i, point in enumerate(path.points) if not self._is_readable(point)]
+        if damaged:
             what = "coefficients of these features and targets"
             return [*claims, *(Claim(f"path_[{i}]", "damaged", what) for i in damaged)]
-        return claims + self._point_claims()
+        terms = Terms(self.search.data, model, bool(fit.standardize))
+        points, rooms, gap_rooms = [], [], []
+        for i, point in enumerate(path.points):
+            B, offset = point.coef(d).astype(np.float64), np.asarray(point.intercept, dtype=np.float64)
+            check = SolutionCheck(terms, float(point.alpha), B, offset, point.rows.dtype)
+            gap, gap_room = check.gap(point, partial(self._point_again, i))
+            stated = np.zeros(d, dtype=np.intp)
+            stated[point.support] = point.clusters
+            certified = replace(
+                point,
+                primal=check.objective,
+                gap=gap,
+                loss=check.loss,
+                deviance_ratio=model.problem.explained(check.loss),
+                n_selected=int(np.count_nonzero(~np.isin(point.support, model.unpenalized))),
+                clusters=terms.clusters(B, stated)[point.support],
+                status=check.status(point, float(fit.tol)),
+            )
+            points.append(certified)
+            rooms.append(check.allowance)
+            gap_rooms.append(gap_room)
+        room = np.array(rooms)
+        allowances = {"primal": room, "losses": room, "dual_gaps": np.array(gap_rooms)}
+        allowances["deviance_ratio"] = room / (model.problem.loss_scale or np.inf)
+        for name, field in _OF_POINTS.items():
+            stated, found = (np.hstack([getattr(point, field) for point in group]) for group in (path.points, points))
+            claims.append(Claim(f"path_.{name}", stated, found, allowances.get(name, 0.0)))
+        n_alphas = len(path) if is_cut else len(self.search.grids[self.chosen])
+        return [*claims, Claim("path_.n_alphas", len(path), n_alphas)]
+
+    def _point_again(self, i: int) -> PathPoint:
+        return self._path_again.points[min(i, len(self._path_again) - 1)]
 
     def _is_readable(self, point: PathPoint) -> bool:
         d, q = self.search.data.n_features, self.search.data.n_targets
@@ -160,116 +181,65 @@ class SearchCheck:
             and 0.0 < real_number(point.alpha) < np.inf
         )
 
-    def _point_claims(self) -> list[Claim]:
-        """Objective, gap, loss and clusters of each point, from its coefficients and the data."""
-        path, d = self.fit.path_, self.search.data.n_features
-        terms = ObjectiveOfData(self.search.data, self.model, bool(self.fit.standardize))
-        checks, gaps, clusters = [], [], []
-        for i, point in enumerate(path.points):
-            B = point.coef(d).astype(np.float64)
-            offset = np.asarray(point.intercept, dtype=np.float64)
-            check = SolutionCheck(terms, float(point.alpha), B, offset, point.rows.dtype)
-            checks.append(check)
-            gaps.append(check.gap(point, partial(self._point_again, i)))
-            stated = np.zeros(d, dtype=np.intp)
-            stated[point.support] = point.clusters
-            clusters.append(cluster_numbers(self.model, B, stated)[point.support])
-        losses, scale = np.array([check.loss for check in checks]), self.model.problem.loss_scale
-        ratios = np.array([self.model.problem.explained(loss) for loss in losses])
-        statuses = [check.status(point, float(self.fit.tol)) for check, point in zip(checks, path.points, strict=True)]
-        n_selected = [np.count_nonzero(~np.isin(point.support, self.model.unpenalized)) for point in path.points]
-        allowance = np.array([check.allowance for check in checks])
-        # The last ratio is compared with its own above.
-        is_cut = real_number(path.points[-1].deviance_ratio) >= MAX_DEVIANCE and isinstance(self.fit.alphas, Integral)
-        primals = np.array([point.primal for point in path.points])
-        found_clusters = np.concatenate(clusters)
-        return [
-            Claim("path_.primal", primals, [check.objective for check in checks], allowance),
-            Claim("path_.dual_gaps", path.dual_gaps, [gap for gap, _ in gaps], np.array([room for _, room in gaps])),
-            Claim("path_.losses", path.losses, losses, allowance),
-            Claim("path_.deviance_ratio", path.deviance_ratio, ratios, allowance / (scale or np.inf)),
-            Claim("path_.n_selected", path.n_selected, n_selected),
-            Claim("path_.clusters", np.concatenate([point.clusters for point in path.points]), found_clusters),
-            Claim("path_.statuses", path.statuses, statuses),
-            Claim("path_.stopped_because", path.stopped_because, "deviance" if is_cut else "end"),
-            *([] if is_cut else [Claim("path_.n_alphas", len(path), len(self.grids[self.chosen]))]),
-        ]
-
     # The choice ---------------------------------------------------------------------------------------
 
     def _choice_claims(self) -> list[Claim]:
         """Each weight sequence, the choice among them, and the attributes that repeat what was chosen."""
-        fit, reports = self.fit, self.fit.search_results_
-        expected = sorted(_COMMON | (_OF_CRITERIA if self.by_criteria else _OF_FOLDS))
-        described = Claim("search_results_", [sorted(report) for report in reports], [expected] * len(self.models))
+        fit, reports, models = self.fit, self.fit.search_results_, self.search.models
+        expected = sorted({"weights", "alphas", "best_index", *(["criterion_path"] if self.by_criteria else _OF_FOLDS)})
+        described = Claim("search_results_", [sorted(report) for report in reports], [expected] * len(models))
         if described.complaint() is not None:
             return [described]
         claims = [described]
-        for k, report in enumerate(reports):
+        for k, (report, model, grid) in enumerate(zip(reports, models, self.search.grids, strict=True)):
+            found, allowances = (self._criterion if self.by_criteria else self._scores)(k, report)
+            found |= {"weights": model.weights, "alphas": grid[: len(report["alphas"])]}
+            allowances |= {"weights": RTOL * model.weights, "alphas": alpha_allowance(model, float(grid[0]))}
             prefix = f"search_results_[{k}]." if len(reports) > 1 else "search_results_."
-            model, grid = self.models[k], self.grids[k]
-            alphas = np.asarray(report["alphas"])
-            claims += [
-                Claim(f"{prefix}weights", report["weights"], model.weights, RTOL * model.weights),
-                Claim(f"{prefix}alphas", alphas, grid[: len(alphas)], alpha_allowance(model, float(grid[0]))),
-                *(self._criterion_claims if self.by_criteria else self._score_claims)(k, report, prefix),
-            ]
-        name, sign = ("criterion_path", -1.0) if self.by_criteria else ("mean_score_path", 1.0)
-        winner = int(np.argmax([np.nanmax(sign * np.asarray(report[name])) for report in reports]))
+            for name, value in found.items():
+                claims.append(Claim(f"{prefix}{name}", report[name], value, allowances.get(name, 0.0)))
         report, alphas = reports[self.chosen], np.asarray(fit.alphas_)
         alpha = alphas[report["best_index"]] if report["best_index"] in range(len(alphas)) else np.nan
         return [
             *claims,
-            Claim("the chosen weight sequence", self.chosen, winner),
+            Claim("the chosen weight sequence", self.chosen, int(np.argmax(list(map(merit, reports))))),
             *(Claim(f"{name}_", getattr(fit, f"{name}_", None), report[name]) for name in expected),
             Claim("alpha_", fit.alpha_, alpha),
         ]
 
-    def _criterion_claims(self, k: int, report: dict[str, Any], prefix: str) -> list[Claim]:
-        values = np.asarray(report["criterion_path"])
-        claims = [Claim(f"{prefix}best_index", report["best_index"], int(np.argmin(values)))]
-        if k == self.chosen:
-            if not all(self._is_readable(point) for point in self.fit.path_.points):
-                return claims
-            again, is_same = self.search.choose_by_criterion(self.model, self.fit.path_), True
-        elif self.again is not None:
-            again, is_same = self.again[k], self._is_same_way
+    def _criterion(self, k: int, report: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the criterion of a weight sequence must be, and how exactly."""
+        found = {"best_index": int(np.argmin(report["criterion_path"]))}
+        if k == self.chosen and all(map(self._is_readable, self.fit.path_.points)):
+            again, is_same = self.search.criterion_report(self.model, self.fit.path_), True
+        elif k != self.chosen and self.again is not None:
+            again, is_same = self.again[k].report, self._is_same_way
         else:
-            return claims
-        found = again.report["criterion_path"]
-        allowance = _CRITERION_RTOL[is_same] * max(float(np.ptp(found)), 1.0)
-        return [*claims, Claim(f"{prefix}criterion_path", values, found, allowance)]
+            return found, {}
+        values = again["criterion_path"]
+        room = _CRITERION_RTOL[is_same] * max(float(np.ptp(values)), 1.0)
+        return found | {"criterion_path": values}, {"criterion_path": room}
 
-    def _score_claims(self, k: int, report: dict[str, Any], prefix: str) -> list[Claim]:
+    def _scores(self, k: int, report: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the scores of a weight sequence, and what follows from them, must be, and how exactly."""
         scores, means = np.asarray(report["score_path"]), np.asarray(report["mean_score_path"])
-        n_folds = scores.shape[-1] if self.fold_weights is None else len(self.fold_weights)
-        shape = Claim(f"{prefix}score_path", np.shape(scores), (len(report["alphas"]), n_folds))
-        if shape.complaint() is not None or np.isnan(means).all() or means.shape != scores.shape[:1]:
-            return [shape, Claim(f"{prefix}mean_score_path", means, np.nanmean(scores, axis=-1))]
-        errors = standard_errors(scores)
-        size = np.abs(scores).max(axis=1)
-        best = choose(self.fit.selection, means, errors)
-        claims = [
-            Claim(f"{prefix}std_error_path", report["std_error_path"], errors, RTOL * size),
-            Claim(f"{prefix}best_index", report["best_index"], best),
-            Claim(f"{prefix}best_score", report["best_score"], means[best]),
-        ]
+        shape = (len(report["alphas"]), scores.shape[-1] if self.fold_weights is None else len(self.fold_weights))
+        if scores.shape != shape or np.isnan(means).all() or means.shape != shape[:1]:
+            return {"score_path": np.full(shape, np.nan), "mean_score_path": np.full(shape[0], np.nan)}, {}
+        found = score_report(self.fit.selection, scores, means)
+        room = RTOL * np.abs(scores).max(axis=1)
+        allowances: dict[str, Any] = {"std_error_path": room, "mean_score_path": room}
         if self.fold_weights is not None:
-            found = mean_scores(scores, self.fold_weights)
-            claims.append(Claim(f"{prefix}mean_score_path", means, found, RTOL * size))
-        if self.again is None:
-            return claims
-        # Folds that were fitted again are as uncertain as their tolerance says.
-        again = self.again[k].report
-        count = min(len(scores), len(again["score_path"]))  # paths end where the deviance is explained
-        found = again["score_path"][:count]
-        share = (_SAME_STEPS if self._is_same_way else _OTHER_STEPS) * np.sqrt(max(float(self.fit.tol), FOLD_TOL))
-        size = np.maximum(np.abs(found), np.abs(found[:1]))
-        claims.append(Claim(f"{prefix}score_path", scores[:count], found, share * size))
-        if self._is_same_way:
-            frequency = np.asarray(report["selection_frequency"])
-            claims.append(Claim(f"{prefix}selection_frequency", frequency, again["selection_frequency"]))
-        return claims
+            found["mean_score_path"] = mean_scores(scores, self.fold_weights)
+        if self.again is not None:  # folds that were fitted again are as uncertain as their tolerance says
+            again = self.again[k].report
+            count = min(len(scores), len(again["score_path"]))  # paths end where the deviance is explained
+            known = found["score_path"] = np.concatenate([again["score_path"][:count], scores[count:]])
+            share = (_SAME_STEPS if self._is_same_way else _OTHER_STEPS) * np.sqrt(max(float(self.fit.tol), FOLD_TOL))
+            allowances["score_path"] = share * np.maximum(np.abs(known), np.abs(known[:1]))
+            if self._is_same_way:
+                found["selection_frequency"] = again["selection_frequency"]
+        return found, allowances
 
 
 def _distance(weights: Any, others: FloatArray) -> float:
@@ -279,10 +249,3 @@ def _distance(weights: Any, others: FloatArray) -> float:
         return np.inf
     distance = float(np.abs(given - others).max())
     return distance if np.isfinite(distance) else np.inf
-
-
-def _are_equal(folds: list[Fold], others: list[Fold]) -> bool:
-    return len(folds) == len(others) and all(
-        np.array_equal(one.train, other.train) and np.array_equal(one.test, other.test)
-        for one, other in zip(folds, others, strict=True)
-    )

@@ -6,32 +6,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._text import printable
 from .._typing import FloatArray
 from ..designs import as_design, column_deviations
-from ..inputs import resolve_columns
-from ..model import Model, relaxed_coefficients
-from ..model_selection.criteria import mean_squared_error
-from ..norm.kernels import (
-    CLUSTER_RTOL,
-    CONSTANT_RTOL,
-    EPS,
-    cluster_labels,
-    exceeds_rounding,
-    nonzero_rows,
-    owl_gauge,
-    owl_value,
-    row_norms,
-)
+from ..model import Model
+from ..model_selection.folds import mean_squared_error
+from ..norm import kernels
+from ..norm.kernels import EPS, row_norms
 from ..path import Solution
 from ..problem import published
 from ..screening import extended_rule, safe_rows
 from ..solvers import SolveResult, WorkingSet, check_settings
-from .fit_data import FitData
 
 #: Relative difference of two computations of the same number that does not depend on a solve.
 RTOL = 1e-9
@@ -50,8 +39,7 @@ _LEAST_SQUARES_RTOL = 1e-6
 _NEWTON_RTOL = 1e-4
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing that was checked, in words."""
 
     holds: bool
@@ -122,8 +110,7 @@ class Verification:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, eq=False)
-class Claim:
+class Claim(NamedTuple):
     """A number or an array of the fit, and the same from the data.
 
     Attributes
@@ -161,7 +148,9 @@ class Claim:
         at = tuple(wrong[0]) if claimed.ndim else ()
         place = f"[{', '.join(map(str, at))}]" if at else ""
         more = f" ({len(wrong)} entries differ)" if len(wrong) > 1 else ""
-        return f"{self.name}{place} is {_shown(claimed[at])}, but {_shown(found[at])} from the data{more}"
+        values = [np.asarray(value[at]).item() for value in (claimed, found)]
+        shown = [f"{value:.10g}" if isinstance(value, Real) else repr(value) for value in values]
+        return f"{self.name}{place} is {shown[0]}, but {shown[1]} from the data{more}"
 
 
 def findings(claims: Iterable[Claim], what: str = "as computed again") -> list[Finding]:
@@ -172,22 +161,18 @@ def findings(claims: Iterable[Claim], what: str = "as computed again") -> list[F
     return [*wrong, *([Finding(True, f"{what}: {', '.join(right)}")] if right else [])]
 
 
-def _shown(value: Any) -> str:
-    return f"{value:.10g}" if isinstance(value, Real) else repr(value.item() if hasattr(value, "item") else value)
-
-
 def real_number(value: Any) -> float:
     """A number as a float; NaN for anything else that a changed file may hold."""
     return float(value) if isinstance(value, Real) else np.nan
 
 
-class ObjectiveOfData:
+class Terms:
     """The documented objective, term by term, from the data as they were given.
 
     ``standardize`` says whether the penalty sees columns divided by their standard deviation.
     """
 
-    def __init__(self, data: FitData, model: Model, standardize: bool) -> None:
+    def __init__(self, data: Any, model: Model, standardize: bool) -> None:
         self.data = data
         self.model = model
         self.penalized = np.delete(np.arange(data.n_features), model.unpenalized)
@@ -199,19 +184,28 @@ class ObjectiveOfData:
             self.design, self.Y, self.w = as_design(data.X).adopt(data.Y, data.sample_weight, check, 1.0)
             self.mean = self.design.column_means(self.w)
             deviation = column_deviations(self.design, self.w, self.mean)
-        is_scaled = exceeds_rounding(deviation, self.mean) & standardize
+        is_scaled = kernels.exceeds_rounding(deviation, self.mean) & standardize
         self.scale = np.where(is_scaled, deviation, 1.0)[self.penalized]
 
-    def loss(self, B: FloatArray, intercept: FloatArray) -> float:
-        """Mean loss of the samples."""
-        if self.data.is_summarized:
-            return 0.5 * self.data.n_targets * mean_squared_error(self.data.X, Solution.of(B, intercept))
-        Z = self.design.matmul(B, intercept)
-        return float(self.design.reduce(self.model.problem.loss.value, Z, self.Y, self.w))
-
-    def penalty(self, alpha: float, B: FloatArray) -> float:
-        """The Group OWL norm, in the scale that is penalized."""
-        return alpha * owl_value(row_norms(B[self.penalized]) * self.scale, self.model.weights)
+    def clusters(self, B: FloatArray, stated: Any) -> Any:
+        """Numbers of the clusters of coefficients; where rounding decides what is equal, as they are stated."""
+        problem = self.model.problem
+        norms, labels = row_norms(problem.from_input(B.astype(np.float64), None)[: problem.n_rows]), np.asarray(stated)
+        is_like = labels.shape == norms.shape and labels.dtype.kind in "iu"
+        if B.dtype != np.float64 and is_like and np.array_equal(labels > 0, norms > 0.0):
+            # Norms that fall from cluster to cluster and are equal within, up to their rounding.
+            members = [norms[labels == number] for number in range(1, int(labels.max(initial=0)) + 1)]
+            largest = np.array([part.max(initial=0.0) for part in members])
+            smallest = (1.0 + 8.0 * float(np.finfo(B.dtype).eps)) * np.array(
+                [part.min(initial=np.inf) for part in members]
+            )
+            if all(map(len, members)) and np.all(largest <= smallest) and np.all(largest[1:] <= smallest[:-1]):
+                return stated
+        for change in (1e-5, -1e-5):
+            found = kernels.cluster_labels(norms, kernels.CLUSTER_RTOL * (1.0 + change))
+            if np.array_equal(found, stated):
+                return found
+        return kernels.cluster_labels(norms)
 
 
 class SolutionCheck:
@@ -220,7 +214,7 @@ class SolutionCheck:
     ``dtype`` is the precision that they were rounded to.
     """
 
-    def __init__(self, terms: ObjectiveOfData, alpha: float, B: FloatArray, intercept: FloatArray, dtype: Any) -> None:
+    def __init__(self, terms: Terms, alpha: float, B: FloatArray, intercept: FloatArray, dtype: Any) -> None:
         self.model = terms.model
         self.alpha = alpha
         offset = np.abs(terms.mean) @ np.abs(B)  # of the columns, which the unpenalized ones have no other norm for
@@ -230,8 +224,14 @@ class SolutionCheck:
         self.certificate = self.problem.certify(self.coefficients)
         self.lower = self.certificate.primal - self.certificate.gap  # of the minimum, whatever the coefficients
         self.dtype = dtype
-        self.loss = terms.loss(B, intercept)
-        value = self.loss + terms.penalty(alpha, B)
+        if terms.data.is_summarized:
+            solution = Solution.of(B, intercept)
+            self.loss = 0.5 * terms.data.n_targets * mean_squared_error(terms.data.X, solution)
+        else:
+            Z = terms.design.matmul(B, intercept)
+            self.loss = float(terms.design.reduce(self.problem.loss.value, Z, terms.Y, terms.w))
+        norms = row_norms(B[terms.penalized]) * terms.scale
+        value = self.loss + alpha * kernels.owl_value(norms, self.model.weights)
         self.objective = value if np.isfinite(value) else np.inf
 
     @cached_property
@@ -247,7 +247,7 @@ class SolutionCheck:
         unit = _ROUNDINGS * float(np.finfo(self.dtype).eps)
         targets = problem.samples
         varies = problem.design.reduce(_squares, targets.Y) > 0.0  # the problem has zeros for targets that do not
-        taken_as_constant = CONSTANT_RTOL * float(np.linalg.norm(np.where(varies, 0.0, targets.center)))
+        taken_as_constant = kernels.CONSTANT_RTOL * float(np.linalg.norm(np.where(varies, 0.0, targets.center)))
         moved = unit * (residual.reach + self.shift) + taken_as_constant
         # The loss changes with the predictor as fast as the norm of its gradient says, and a little more by curvature.
         penalty = unit * problem.penalty_value(self.coefficients)
@@ -309,6 +309,16 @@ class SolutionCheck:
         result = self.model.continuation(settings, start=start).solve(self.model.sequence_weights, self.alpha)
         return result.primal - result.gap
 
+    def kkt_residual(self) -> float:
+        """Length of a proximal gradient step, divided by its step size and by the first weight."""
+        problem, B = self.problem, self.coefficients
+        curvature = problem.lipschitz()
+        if curvature == 0.0:
+            return 0.0
+        descent = problem.descent(problem.predictor(B))
+        step = B - problem.prox(B + descent / curvature, 1.0 / curvature)
+        return float(row_norms(curvature * step).max(initial=0.0) / problem.lam[0])
+
     def status(self, stated: Any, tol: float) -> str:
         """The status that the stated gap allows."""
         goal = self.problem.goal(tol)
@@ -319,36 +329,11 @@ class SolutionCheck:
         return str(stated.status) if known and not gap < goal * (1.0 - GOAL_RTOL) else "converged"
 
 
-def cluster_numbers(model: Model, B: FloatArray, stated: Any) -> Any:
-    """Numbers of the clusters of coefficients; where rounding decides what is equal, as they are stated."""
-    norms = row_norms(model.problem.from_input(B.astype(np.float64), None)[: model.problem.n_rows])
-    if B.dtype != np.float64 and _could_be_clusters(norms, np.asarray(stated), 8.0 * float(np.finfo(B.dtype).eps)):
-        return stated
-    for change in (1e-5, -1e-5):
-        labels = cluster_labels(norms, CLUSTER_RTOL * (1.0 + change))
-        if np.array_equal(labels, stated):
-            return labels
-    return cluster_labels(norms)
-
-
-def _could_be_clusters(norms: FloatArray, labels: Any, rtol: float) -> bool:
-    """Whether labels are those of falling norms which are equal within a cluster, up to a rounding of the norms."""
-    if labels.shape != norms.shape or labels.dtype.kind not in "iu" or not np.array_equal(labels > 0, norms > 0.0):
-        return False
-    clusters = [norms[labels == number] for number in range(1, int(labels.max(initial=0)) + 1)]
-    if any(len(members) == 0 for members in clusters):
-        return False
-    largest = np.array([members.max() for members in clusters])
-    smallest = np.array([members.min() for members in clusters])
-    are_equal = np.all(largest <= (1.0 + rtol) * smallest)
-    return bool(are_equal and np.all(largest[1:] <= (1.0 + rtol) * smallest[:-1]))
-
-
 def alpha_allowance(model: Model, alpha: float) -> float:
     """Difference of two computations of an alpha that may be a share of the smallest one that selects nothing."""
     problem = model.problem
     rounding = 16 * EPS * np.sqrt(problem.design.n_samples) * model.null_residual.norm * problem.rounding_norms
-    return RTOL * abs(alpha) + owl_gauge(rounding, model.sequence_weights)
+    return RTOL * abs(alpha) + kernels.owl_gauge(rounding, model.sequence_weights)
 
 
 def _squares(Y: FloatArray) -> FloatArray:
@@ -361,7 +346,7 @@ class FitCheck:
     ``model`` is what the parameters of the fitted estimator ask for on the data.
     """
 
-    def __init__(self, estimator: Any, data: FitData, model: Model) -> None:
+    def __init__(self, estimator: Any, data: Any, model: Model) -> None:
         self.estimator = estimator
         self.data = data
         self.model = model
@@ -372,51 +357,55 @@ class FitCheck:
         coef, intercept = estimator._penalized_coefficients()
         B, offset = estimator._inner_coefficients(coef, intercept)
         d, q = data.n_features, data.n_targets
-        advice = f"which do not belong to {d} features and {q} targets. Fit again."
-        if B.shape != (d, q) or offset.shape != (q,):
-            raise ValueError(f"coef_ has shape {np.shape(coef)} and intercept_ {np.shape(intercept)}, {advice}")
-        shapes = [np.shape(value) for value in (self.stated.B, self.stated.intercept, self.stated.screened_at)]
-        if shapes != [(d, q), (q,), (d,)]:
-            raise ValueError(f"solve_result_ has B, intercept and screened_at of the shapes {shapes}, {advice}")
-        self.is_nonzero = nonzero_rows(B)
+        shapes = {
+            "coef_": (B.T, (q, d)),
+            "intercept_": (offset, (q,)),
+            "solve_result_.B": (self.stated.B, (d, q)),
+            "solve_result_.intercept": (self.stated.intercept, (q,)),
+            "solve_result_.screened_at": (self.stated.screened_at, (d,)),
+        }
+        for name, (value, shape) in shapes.items():
+            if np.shape(value) != shape:
+                raise ValueError(
+                    f"{name} has shape {np.shape(value)}, which does not belong to {d} features and {q} targets. "
+                    "Fit again."
+                )
+        self.is_nonzero = kernels.nonzero_rows(B)
         self.is_finite = bool(np.isfinite(B).all() and np.isfinite(offset).all())
         if not self.is_finite:  # nothing is known of them
             B, offset = np.zeros((d, q)), np.zeros(q)
-        self.terms = ObjectiveOfData(data, model, bool(estimator.standardize))
+        self.terms = Terms(data, model, bool(estimator.standardize))
         self.solution = SolutionCheck(self.terms, self.alpha, B, offset, np.asarray(coef).dtype)
-        self.objective = self.solution.objective if self.is_finite else np.inf
+        self.objective = self.solution.objective
         self.goal = model.problem.goal(float(estimator.tol))
 
     def verification(self) -> Verification:
         """All numbers, and what they mean."""
-        solution = self.solution
+        solution, problem = self.solution, self.solution.problem
+        is_claimed_zero = self.stated.screened_at >= 0
+        is_claimed_zero[self.model.unpenalized] = False
+        known: dict[str, Any] = {
+            "claimed_objective": real_number(self.stated.primal),
+            "goal": self.goal,
+            "alpha": self.alpha,
+        }
+        known |= {"claimed_gap": real_number(self.estimator.dual_gap_), "n_claimed_zero": int(is_claimed_zero.sum())}
+        if not self.is_finite:
+            finding = Finding(False, "coef_ and intercept_ are not finite, and nothing is known of them")
+            return Verification(np.inf, gap=np.inf, kkt_residual=np.inf, n_proved_again=0, findings=(finding,), **known)
         lower, reached = solution.lower, self.goal + solution.allowance
-        if self.is_finite and not self.objective - lower <= reached:
-            bound = solution.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1))
-            lower = max(lower, bound)
+        if not self.objective - lower <= reached:
+            lower = max(lower, solution.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1)))
             if not self.objective - lower <= reached:  # the fit's own steps may know a better dual point
                 lower = max(lower, self._solved_again.primal - self._solved_again.gap)
         gap = max(self.objective - lower, 0.0)
-        is_claimed_zero = self.stated.screened_at >= 0
-        is_claimed_zero[self.model.unpenalized] = False
-        return Verification(
-            objective=self.objective,
-            claimed_objective=real_number(self.stated.primal),
-            gap=gap,
-            claimed_gap=real_number(self.estimator.dual_gap_),
-            goal=self.goal,
-            kkt_residual=self._kkt_residual(),
-            alpha=self.alpha,
-            n_claimed_zero=int(is_claimed_zero.sum()),
-            n_proved_again=int(np.sum(is_claimed_zero & self._proved_zero())),
-            findings=(
-                self._alpha_finding(),
-                self._objective_finding(),
-                self._gap_finding(gap),
-                self._zeros_finding(is_claimed_zero),
-                *findings([*self._coefficient_claims(), *self._solution_claims()]),
-            ),
-        )
+        n_proved_again = 0
+        if np.isfinite(solution.certificate.gap):
+            kept = safe_rows(problem, solution.certificate, np.arange(problem.n_rows), extended_rule)
+            n_proved_again = int(is_claimed_zero.sum() - is_claimed_zero[kept].sum())
+        found = (*self._findings(gap, is_claimed_zero), *findings(self._claims()))
+        proved: dict[str, Any] = {"gap": gap, "kkt_residual": solution.kkt_residual(), "n_proved_again": n_proved_again}
+        return Verification(self.objective, findings=found, **proved, **known)
 
     @cached_property
     def _solved_again(self) -> SolveResult:
@@ -425,116 +414,65 @@ class FitCheck:
         result: SolveResult = solve(self.model, self.alpha, self.estimator._fitting().settings)
         return result
 
-    def _kkt_residual(self) -> float:
-        problem, B = self.solution.problem, self.solution.coefficients
-        if not self.is_finite:
-            return np.inf
-        curvature = problem.lipschitz()
-        if curvature == 0.0:
-            return 0.0
-        descent = problem.descent(problem.predictor(B))
-        step = B - problem.prox(B + descent / curvature, 1.0 / curvature)
-        return float(row_norms(curvature * step).max(initial=0.0) / problem.lam[0])
-
-    def _proved_zero(self) -> Any:
-        problem, certificate = self.solution.problem, self.solution.certificate
-        is_known = self.is_finite and np.isfinite(certificate.gap)
-        proved = np.full(problem.n_rows, is_known)
-        if is_known:
-            proved[safe_rows(problem, certificate, np.arange(problem.n_rows), extended_rule)] = False
-        return proved
-
-    # Findings ---------------------------------------------------------------------------------------
-
-    def _alpha_finding(self) -> Finding:
-        if not hasattr(self.estimator, "alpha"):
-            return Finding(True, f"alpha_ = {self.alpha:.6g}, as it was chosen")
-        asked = self.model.resolve_alpha(self.estimator.alpha)
-        allowance = alpha_allowance(self.model, asked) if isinstance(self.estimator.alpha, str) else RTOL * asked
-        if abs(asked - self.alpha) <= allowance:
-            return Finding(True, f"alpha_ = {self.alpha:.6g} is what the parameters ask for on these data")
-        return Finding(False, f"alpha_ = {self.alpha:.6g}, but on these data the parameters ask for {asked:.6g}")
-
-    def _objective_finding(self) -> Finding:
-        claimed = real_number(self.stated.primal)
+    def _findings(self, gap: float, is_claimed_zero: Any) -> list[Finding]:
+        """Strength, objective, gap and proved zeros, in words."""
+        fit, model, claimed = self.estimator, self.model, real_number(self.stated.primal)
+        found = []
+        if hasattr(fit, "alpha"):  # others have chosen theirs
+            asked = model.resolve_alpha(fit.alpha)
+            room = alpha_allowance(model, asked) if isinstance(fit.alpha, str) else RTOL * asked
+            text = f"alpha_ = {self.alpha:.6g}; on these data the parameters ask for {asked:.6g}"
+            found.append(Finding(abs(asked - self.alpha) <= room, text))
+        room = self.solution.allowance + self.solution.certificate.rounding
         distance = abs(self.objective - claimed)
-        holds = bool(distance <= self.solution.allowance + self.solution.certificate.rounding)
+        holds = bool(distance <= room)
         if not holds and distance <= real_number(self.stated.gap):
             # Before coefficients are rounded, or from a Gram matrix, the objective is another one, as the gap allows.
             holds = bool(abs(self._solved_again.primal - claimed) <= RTOL * abs(claimed))
-        relation = "as the fit says" if holds else f"but the fit says {claimed:.10g}"
-        return Finding(holds, f"objective {self.objective:.10g} from the data, {relation}")
-
-    def _gap_finding(self, gap: float) -> Finding:
-        allowance = self.solution.allowance + self.solution.certificate.rounding
+        found.append(Finding(holds, f"objective {self.objective:.10g} from the data; the fit says {claimed:.10g}"))
         bound = f"tol * null loss = {self.goal:.3g}"
         if gap > self.goal:
-            bound += f" and {allowance:.3g} for rounding"
-        if gap <= self.goal + allowance:
-            return Finding(True, f"duality gap {gap:.3g}, at most {bound}: nothing is better by more than this")
-        return Finding(False, f"duality gap {gap:.3g}, above {bound}: these coefficients are not proved optimal")
-
-    def _zeros_finding(self, is_claimed_zero: Any) -> Finding:
+            bound += f" and {room:.3g} for rounding"
+        text = f"above {bound}: these coefficients are not proved optimal"
+        if gap <= self.goal + room:
+            text = f"at most {bound}: nothing is better by more than this"
+        found.append(Finding(gap <= self.goal + room, f"duality gap {gap:.3g}, {text}"))
         wrong = np.flatnonzero(is_claimed_zero & self.is_nonzero)
-        if len(wrong) == 0:
-            n_claimed = int(is_claimed_zero.sum())
-            return Finding(True, f"the {n_claimed} features claimed proved zero have zero coefficients")
-        listed = ", ".join(printable(label) for label in self.estimator._feature_labels()[wrong[:5]])
-        return Finding(False, f"{len(wrong)} features claimed proved zero have coefficients that are not: {listed}")
+        text = f"the {int(is_claimed_zero.sum())} features claimed proved zero have zero coefficients"
+        if len(wrong):
+            listed = ", ".join(printable(label) for label in fit._feature_labels()[wrong[:5]])
+            text = f"{len(wrong)} features claimed proved zero have coefficients that are not: {listed}"
+        return [*found, Finding(len(wrong) == 0, text)]
 
-    def _solution_claims(self) -> list[Claim]:
-        """What else the fit says; nothing is known of coefficients that are not finite."""
+    def _claims(self) -> list[Claim]:
+        """All attributes of the fit, beside what a fit with its solve stores on these data."""
         fit, stated, solution = self.estimator, self.stated, self.solution
-        claims = [
-            Claim("n_iter_", fit.n_iter_, stated.n_iter),
-            Claim("solve_result_.active", stated.active, np.flatnonzero(stated.screened_at < 0)),
-            Claim("screened_fraction_", fit.screened_fraction_, 1.0 - len(stated.active) / self.data.n_features),
-        ]
-        if not self.is_finite:
-            return claims
-        gap, primal, dual = (real_number(value) for value in (fit.dual_gap_, stated.primal, stated.dual))
+        gap, room = solution.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again)
+        clusters = self.terms.clusters(stated.B, fit.clusters_)  # ties need all digits
+        sure = replace(stated, gap=gap, clusters=clusters, active=np.flatnonzero(stated.screened_at < 0))
         # The dual value nearest to the stated one that gap and objective allow: gaps contain bounds on rounding.
-        nearest = min(max(dual, primal - gap), primal) if np.isfinite(dual) else primal - gap
-        clusters = cluster_numbers(self.model, stated.B, fit.clusters_)  # ties need all digits
-        stated_gap = solution.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again)
-        return [
-            *claims,
-            Claim("clusters_", fit.clusters_, clusters),
+        stated_gap, primal, dual = map(real_number, (fit.dual_gap_, stated.primal, stated.dual))
+        nearest = min(max(dual, primal - stated_gap), primal) if np.isfinite(dual) else primal - stated_gap
+        claims = [
+            Claim("relaxed", "penalized_coef_" in vars(fit), bool(fit.relaxed)),
+            Claim("solve_result_.active", stated.active, sure.active),
             Claim("solve_result_.clusters", stated.clusters, clusters),
-            Claim("dual_gap_", fit.dual_gap_, *stated_gap),
-            Claim("solve_result_.gap", stated.gap, gap),
+            Claim("solve_result_.gap", stated.gap, stated_gap),
             Claim("solve_result_.dual", stated.dual, nearest, solution.rounding),
             Claim("status", stated.status, solution.status(stated, float(fit.tol))),
         ]
-
-    def _coefficient_claims(self) -> list[Claim]:
-        """The penalized coefficients are those of the solve; a relaxed fit has others, without penalty, beside them."""
-        fit, stated, names = self.estimator, self.stated, getattr(self.estimator, "feature_names_in_", None)
-        unpenalized = resolve_columns("unpenalized", fit.unpenalized, self.data.n_features, names)
-        is_relaxed = "penalized_coef_" in vars(fit)
-        claims = [
-            Claim("weights_", fit.weights_, self.model.weights, RTOL * self.model.weights),
-            Claim("unpenalized_", fit.unpenalized_, unpenalized),
-            *self._compared("penalized_" if is_relaxed else "", stated.B, stated.intercept, 4.0 * EPS),
-        ]
-        if bool(fit.relaxed) != is_relaxed:
-            claims.append(Claim("relaxed", bool(fit.relaxed), is_relaxed))
-        elif is_relaxed:
-            B, intercept, _ = relaxed_coefficients(self.model, stated.support, judge=False)
-            rtol = _LEAST_SQUARES_RTOL if self.model.problem.loss.is_quadratic else _NEWTON_RTOL
-            claims += self._compared("", B, intercept, rtol)
+        found, _ = fit._attributes(self.data, self.model, sure, self.alpha, judge=False)
+        allowances = {"weights_": RTOL * self.model.weights, "dual_gap_": room}
+        relaxed_rtol = _LEAST_SQUARES_RTOL if self.model.problem.loss.is_quadratic else _NEWTON_RTOL
+        for prefix, rtol in {"": relaxed_rtol if fit.relaxed else 4.0 * EPS, "penalized_": 4.0 * EPS}.items():
+            if f"{prefix}coef_" in found:
+                coef, intercept = found[f"{prefix}coef_"], found[f"{prefix}intercept_"]
+                unit = rtol + 4.0 * float(np.finfo(solution.dtype).eps)
+                shift = np.atleast_2d(np.abs(coef)) @ np.abs(self.terms.mean)  # the intercept takes it up
+                reach = np.abs(intercept).max() + np.abs(self.model.problem.samples.center).max() + shift.max()
+                allowances[f"{prefix}coef_"] = unit * np.abs(coef).max() * (coef != 0.0)  # what is zero must be so
+                allowances[f"{prefix}intercept_"] = unit * reach
+        for name, value in found.items():
+            if name not in ("alpha_", "solve_result_"):
+                claims.append(Claim(name, getattr(fit, name, None), value, allowances.get(name, 0.0)))
         return claims
-
-    def _compared(self, prefix: str, B: FloatArray, intercept: FloatArray, rtol: float) -> list[Claim]:
-        """Coefficients and intercept as users see them, beside others; what is zero must be so."""
-        found, offset = self.estimator._public_coefficients(B, intercept, self.data)
-        names = f"{prefix}coef_", f"{prefix}intercept_"
-        coef, stated = (getattr(self.estimator, name) for name in names)
-        unit = rtol + 4.0 * float(np.finfo(self.solution.dtype).eps)
-        shift = np.abs(self.terms.mean) @ np.abs(B)  # the intercept takes it up
-        reach = np.abs(intercept).max() + np.abs(self.model.problem.samples.center).max() + shift.max()
-        sizes = np.abs(B).max() * (np.atleast_2d(found) != 0.0)
-        return [
-            Claim(names[0], np.atleast_2d(coef), np.atleast_2d(found), unit * sizes),
-            Claim(names[1], np.atleast_1d(stated), np.atleast_1d(offset), unit * reach),
-        ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .criteria import CRITERIA, FOLD_RULES
 from .folds import Fold, check_folds
-from .search import Choice, Fitting, Search
+from .search import CRITERIA, FOLD_RULES, Choice, Fitting, Search
 
 __all__ = ["CRITERIA", "FOLD_RULES", "Choice", "Fitting", "Fold", "Search", "check_folds"]

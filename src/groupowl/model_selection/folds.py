@@ -1,34 +1,42 @@
-"""Which samples train and which test, and the sufficient statistics of both where these make folds cheaper."""
+"""Which samples train and which test, the sufficient statistics of both where these make folds cheaper, and scores."""
 
 from __future__ import annotations
 
+import inspect
 import numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import accumulate
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import get_config
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from .._checks import rectangular_array
+from .._frames import take_rows
 from .._typing import FloatArray, IndexArray
-from ..designs import SufficientStatistics, as_design
+from ..designs import Design, SufficientStatistics, as_design
 from ..losses import resolve_loss
 from ..model import Model
 from ..norm.kernels import EPS
+from ..path import Solution
 from ..problem import problem_of_statistics
 from ..solvers import Solver
 from ..solvers.continuation import compression_pays
 
 # Folds by default, where there are so many samples (of each class).
 _DEFAULT_FOLDS = 5
+# How the first argument of a metric is called.
+_TARGET_NAMES = ("y_true", "y", "labels_true")
 
 
-@dataclass(frozen=True, eq=False)
-class Fold:
+class Fold(NamedTuple):
     """Indices of the samples of positive weight that a model is fitted to, and of those it is scored on."""
 
     train: IndexArray
@@ -45,10 +53,27 @@ def make_folds(cv: Any, X: Any, y: Any, classes: Any, sample_weight: FloatArray,
     if cv is None or isinstance(cv, numbers.Integral):
         present = np.flatnonzero(sample_weight)  # so that weight zero is the same as no sample
         labels = None if classes is None else y[present]
-        n_folds = _check_count(cv, len(present), classes, labels)
+        if cv is not None and int(cv) < 2:  # True is 1
+            raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
+        whose, least = f"X (n_samples = {len(present)})", len(present)
+        remedy = "choose by an information criterion, for example selection='bic', which needs none"
+        if classes is not None:
+            counts = np.array([np.count_nonzero(labels == label) for label in classes])
+            rarest = int(np.argmin(counts))
+            whose, least = f"y: class {classes[rarest : rarest + 1].tolist()[0]!r}", int(counts[rarest])
+            remedy = "merge or remove the class, or leave classes apart, for example by cv=KFold(5, shuffle=True)"
+        needed = 2 if cv is None else int(cv)
+        if least < needed:
+            raise ValueError(
+                f"{whose} has {least} sample{'s' if least != 1 else ''} of positive weight, but {needed} folds need at "
+                f"least {needed}. Use fewer folds, or {remedy}."
+            )
+        n_folds = min(_DEFAULT_FOLDS if cv is None else int(cv), least)
         splitter = KFold(n_folds) if classes is None else StratifiedKFold(n_folds)
-        splits = splitter.split(np.zeros((len(present), 1)), labels)
-        return check_folds(((present[train], present[test]) for train, test in splits), sample_weight)
+        splits = list(splitter.split(np.zeros((len(present), 1)), labels))
+        for i, (train, test) in enumerate(splits):
+            splits[i] = (present[train], present[test])
+        return check_folds(splits, sample_weight)
     if hasattr(cv, "split") and not isinstance(cv, str | bytes | type):
         return check_folds(cv.split(X, y, **params), sample_weight)
     if isinstance(cv, Iterable) and not isinstance(cv, str | bytes):
@@ -59,76 +84,44 @@ def make_folds(cv: Any, X: Any, y: Any, classes: Any, sample_weight: FloatArray,
     )
 
 
-def _check_count(cv: Any, n_samples: int, classes: Any, labels: Any) -> int:
-    """The number of folds asked for, if every fold can test a sample (of each class)."""
-    if cv is not None and (isinstance(cv, bool) or cv < 2):
-        raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
-    if n_samples < 2:
-        raise ValueError(
-            f"X: cross-validation needs at least 2 samples of positive weight, got n_samples = {n_samples}. "
-            "An information criterion, for example selection='bic', needs no folds."
-        )
-    wanted = _DEFAULT_FOLDS if cv is None else int(cv)
-    if classes is None:
-        if cv is not None and wanted > n_samples:
-            raise ValueError(
-                f"cv={cv} folds need at least as many samples of positive weight, got {n_samples}. Use fewer folds."
-            )
-        return min(wanted, n_samples)
-    counts = np.array([np.count_nonzero(labels == label) for label in classes])
-    rarest = int(np.argmin(counts))
-    least, most = int(counts[rarest]), wanted if cv is not None else 2
-    if least < most:
-        name = classes[rarest : rarest + 1].tolist()[0]
-        raise ValueError(
-            f"y: class {name!r} has {least} sample{'s' if least != 1 else ''} of positive weight, but {most} folds "
-            f"need at least {most} of every class. Use fewer folds, merge or remove the class, or give a splitter that "
-            "leaves classes apart, for example cv=KFold(5, shuffle=True)."
-        )
-    return min(wanted, least)
-
-
 def check_folds(splits: Iterable[Any], sample_weight: FloatArray) -> list[Fold]:
     """Folds from pairs of indices or masks; samples of weight zero, and folds that test no others, are not there."""
-    folds = []
+    folds, n_samples = [], len(sample_weight)
     for i, split in enumerate(splits):
         try:
             train, test = split
         except (TypeError, ValueError) as error:
             raise ValueError(f"cv must yield pairs (train, test) of indices, but split {i} is {split!r}.") from error
-        fold = Fold(_check_indices(i, "train", train, sample_weight), _check_indices(i, "test", test, sample_weight))
-        if len(fold.train) == 0:
+        parts = []
+        for name, part in (("train", train), ("test", test)):
+            what = f"the {name} samples of split {i} of cv"
+            indices = rectangular_array(f"the {name} part of split {i} of cv", part)
+            if indices.dtype == bool and indices.shape == (n_samples,):
+                indices = np.flatnonzero(indices)
+            if indices.size == 0:
+                indices = np.zeros(0, dtype=np.intp)
+            if indices.ndim != 1 or indices.dtype.kind not in "iu":
+                found = f"an array of shape {indices.shape} and dtype {indices.dtype}"
+                raise ValueError(f"{what} must be indices or a mask, got {found}.")
+            if len(indices) and (indices.min() < -n_samples or indices.max() >= n_samples):
+                raise ValueError(
+                    f"{what} run from {indices.min()} to {indices.max()}, but there are {n_samples} samples. The "
+                    "splits must have been made for the X and y of this fit."
+                )
+            parts.append(np.asarray(indices[sample_weight[indices] > 0.0] % n_samples, dtype=np.intp))
+        if len(parts[0]) == 0:
             raise ValueError(
                 f"split {i} of cv has no training samples of positive weight. Use fewer folds, or a splitter that "
                 "keeps samples of positive weight in every training set."
             )
-        if len(fold.test):
-            folds.append(fold)
+        if len(parts[1]):
+            folds.append(Fold(*parts))
     if not folds:
         raise ValueError(
             "cv yields no samples to score: at least one split needs a test sample of positive weight. "
             "If cv is a generator, it may be used up; give a list of splits instead."
         )
     return folds
-
-
-def _check_indices(i: int, name: str, part: Any, sample_weight: FloatArray) -> IndexArray:
-    n_samples, indices = len(sample_weight), rectangular_array(f"the {name} part of split {i} of cv", part)
-    if indices.dtype == bool and indices.shape == (n_samples,):
-        indices = np.flatnonzero(indices)
-    if indices.size == 0:
-        return np.zeros(0, dtype=np.intp)
-    if indices.ndim != 1 or indices.dtype.kind not in "iu":
-        raise ValueError(
-            f"the {name} samples of split {i} of cv must be indices or a mask, got an array of shape {indices.shape} "
-            f"and dtype {indices.dtype}."
-        )
-    if indices.min() < -n_samples or indices.max() >= n_samples:
-        raise ValueError(
-            f"the {name} samples of split {i} of cv run from {indices.min()} to {indices.max()}, but there are "
-            f"{n_samples} samples. The splits must have been made for the X and y of this fit."
-        )
-    return np.asarray(indices[sample_weight[indices] > 0.0] % n_samples, dtype=np.intp)
 
 
 def are_complements(folds: Iterable[Fold], n_samples: int) -> bool:
@@ -218,8 +211,186 @@ def fold_statistics(X: Any, Y: FloatArray, sample_weight: FloatArray, folds: lis
     return FoldStatistics(total, parts, is_partition=False)
 
 
+def chosen_statistics(search: Any, folds: list[Fold]) -> FoldStatistics | None:
+    """Statistics of all folds, or None where they do not pay or are not reliable; on a cluster they must do."""
+    data, fitting, weight = search.data, search.fitting, search.weight
+    if search.parts:
+        return FoldStatistics(data.X, search.parts)
+    if data.is_distributed:
+        if not are_complements(folds, int(np.count_nonzero(weight))):
+            raise ValueError(
+                "cv must train each fold on all samples that it does not test, as KFold does: on a Dask cluster the "
+                "statistics of what is left are those of all samples less those of the fold."
+            )
+    elif fitting.relaxed or not statistics_pay(search.models[0], fitting.settings.solver, folds, len(search.grids[0])):
+        return None  # a relaxed fit needs columns that rounding has not touched
+    # Only ratios of weights count, and products of the largest may overflow.
+    statistics = fold_statistics(data.X, data.Y, weight / weight.max(), folds)
+    if statistics.are_reliable():
+        return statistics
+    if data.is_distributed:
+        raise ValueError(
+            "the statistics of some folds are lost in the rounding of those of all samples: the sizes of the samples "
+            "are too different. Rescale X and y, shuffle the samples, or use data in memory."
+        )
+    return None
+
+
 def with_statistics(model: Model, total: SufficientStatistics, standardize: bool) -> Model:
     """The same model with its statistics."""
     small = problem_of_statistics(total, fit_intercept=model.problem.fit_intercept, standardized=standardize)
     small.design.passes = model.problem.design.passes  # one count for both
     return model.with_statistics(small)
+
+
+# Scores of the samples that a fold tests -------------------------------------------------------------------
+
+#: Scores for solutions, at these alphas, with this weight sequence, on some test samples; higher is better.
+Score = Callable[[list[Solution], FloatArray, FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class LossScore:
+    """The score of the loss itself on some samples; the design is that of all samples.
+
+    The metrics of scikit-learn give the same numbers, but need the samples in memory and take 2 to 100 times as long.
+    """
+
+    loss: Any
+    design: Design
+    Y: FloatArray
+    sample_weight: FloatArray
+    rows: IndexArray
+
+    @np.errstate(all="ignore")  # a score that overflows is infinite
+    def __call__(self, solutions: list[Solution], alphas: FloatArray, weights: FloatArray) -> FloatArray:
+        """Score by one product with the test samples for each solution."""
+        loss = resolve_loss(self.loss)
+        design = self.design.rows(self.rows)
+        weight = self.sample_weight[self.rows]
+        Y, w = design.samples(self.Y[self.rows]), design.samples((weight / weight.sum())[:, None])
+        scores = np.empty(len(solutions))
+        for i, solution in enumerate(solutions):
+            Z = design.matmul(solution.coef(design.n_features), solution.intercept)
+            scores[i] = design.reduce(loss.score, Z, Y, w)
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsScore:
+    """Minus the mean squared error of samples that are known by their statistics."""
+
+    part: SufficientStatistics
+
+    @np.errstate(all="ignore")  # a score that overflows is infinite
+    def __call__(self, solutions: list[Solution], alphas: FloatArray, weights: FloatArray) -> FloatArray:
+        """Score without a look at the data."""
+        return -np.array([mean_squared_error(self.part, solution) for solution in solutions])
+
+
+def mean_squared_error(part: SufficientStatistics, solution: Solution) -> float:
+    """``sum_i w_i ||y_i - b0 - x_i B||^2 / (W q)``: a part about the means, and one for the distance of the means."""
+    chosen, B = solution.support, solution.rows
+    explained = 2.0 * part.xy[chosen] - part.gram[np.ix_(chosen, chosen)] @ B
+    about_means = np.maximum(part.yy - np.einsum("jk,jk->k", explained, B), 0.0) / part.total_weight
+    shift = part.y_mean - solution.intercept - part.x_mean[chosen] @ B
+    return float(np.mean(about_means + shift**2))
+
+
+def scorer_scores(
+    scorer: Any,
+    estimator: Any,
+    data: Any,
+    X: Any,
+    y: Any,
+    params: dict[str, Any],
+    rows: IndexArray,
+    solutions: list[Solution],
+    alphas: FloatArray,
+    weights: FloatArray,
+) -> FloatArray:
+    """What a scorer of scikit-learn, or of users, says of each solution.
+
+    Parameters
+    ----------
+    scorer : callable
+        ``scorer(estimator, X, y, **params)``.
+    estimator : GroupOWLBase
+        Of one alpha; each solution is given to the scorer as a fitted copy of it, without certificates.
+    data : FitData
+        All samples.
+    X : array, sparse matrix, data frame or Design
+        The same samples as scorers get them, with names where there are names.
+    y : ndarray
+        Targets or labels of all samples.
+    params : dict
+        Of the scorer, for all samples; those with one entry per sample are cut to the test samples.
+    rows : ndarray of int
+        The test samples.
+    solutions, alphas, weights : list and ndarray
+        Solutions, fitted at these alphas with this weight sequence.
+    """
+    X, y, n = X.rows(rows) if isinstance(X, Design) else take_rows(X, rows), y[rows], data.n_samples
+    own = {name: np.ndim(value) >= 1 and len(value) == n for name, value in params.items()}
+    params = {name: np.asarray(value)[rows] if own[name] else value for name, value in params.items()}
+    scores = []
+    for solution, alpha in zip(solutions, alphas.tolist(), strict=True):
+        fitted = copy(estimator).set_params(alpha=alpha, weights=weights)
+        vars(fitted).update(data.labels, alpha_=alpha, weights_=weights, unpenalized_=data.unpenalized)
+        B = solution.coef(data.n_features)
+        fitted.coef_, fitted.intercept_ = fitted._public_coefficients(B, solution.intercept, data)
+        try:
+            value = scorer(fitted, X, y, **params)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(
+                f"scoring={scorer!r} failed on a fold with {len(rows)} test samples: {str(error).rstrip('.')}. "
+                "Choose another scoring, a scorer(estimator, X, y), or folds that have all classes."
+            ) from error
+        if hasattr(value, "item"):  # arrays of one number
+            with suppress(ValueError):
+                value = value.item()
+        if not isinstance(value, numbers.Real):
+            raise ValueError(f"scoring must return a number, got {value!r} of type {type(value).__name__}.")
+        scores.append(float(value))
+    return np.array(scores)
+
+
+def resolve_scorer(scoring: Any, own: str = "") -> Any:
+    """A scorer from its name or itself; None for the score of the loss, whose name is ``own``.
+
+    The loss of a model also knows what to do with classes that a fold does not have.
+    """
+    is_own = isinstance(scoring, str) and scoring == own
+    if scoring is None or (is_own and not get_config()["enable_metadata_routing"]):
+        return None
+    if isinstance(scoring, str):
+        try:
+            return get_scorer(scoring)
+        except ValueError as error:
+            raise ValueError(f"scoring={scoring!r}: {error}") from error
+    if not callable(scoring):
+        raise TypeError(
+            "scoring must be None, the name of a scorer or a callable scorer(estimator, X, y), "
+            f"got {scoring!r} of type {type(scoring).__name__}."
+        )
+    parameters = _parameters(scoring)
+    if parameters and parameters[0].name in _TARGET_NAMES:
+        name = getattr(scoring, "__name__", repr(scoring))
+        raise ValueError(
+            f"scoring={name} is a function of targets and predictions, but scoring must be callable as "
+            f"scorer(estimator, X, y). Use sklearn.metrics.make_scorer({name}), or the name of a scorer."
+        )
+    return scoring
+
+
+def takes_sample_weight(scorer: Any) -> bool:
+    """Whether a scorer can be called with sample weights."""
+    return any(item.name == "sample_weight" or item.kind is item.VAR_KEYWORD for item in _parameters(scorer))
+
+
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # built-in functions may have no signature
+        return []

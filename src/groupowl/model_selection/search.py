@@ -6,36 +6,31 @@ import numbers
 import sys
 import time
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._checks import lookup
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, SufficientStatistics, as_design
 from ..losses import resolve_loss
 from ..model import Model, build_model, relaxed_coefficients
+from ..norm.kernels import EPS
 from ..path import PathResult, Solution, fit_path
 from ..path.follower import MAX_DEVIANCE, Follower
-from ..progress import shown_progress
 from ..solvers import SolverSettings
 from ..weights import is_list_of_sequences
-from .criteria import (
-    CRITERIA,
-    Likelihood,
-    LossScore,
-    Score,
-    StatisticsScore,
-    choose,
-    criterion_path,
-    mean_scores,
-    standard_errors,
-)
-from .folds import Fold, FoldStatistics, are_complements, fold_statistics, make_folds, statistics_pay, with_statistics
+from .folds import Fold, LossScore, Score, StatisticsScore, chosen_statistics, make_folds, with_statistics
 
+#: Rules that choose from the scores of folds.
+FOLD_RULES = ("min", "1se")
 #: Fold scores do not need more digits than this; a looser tol is kept.
 FOLD_TOL = 1e-4
 # Work has seeds of its own, so that the answer does not depend on the number of jobs.
@@ -68,25 +63,11 @@ class Fitting:
             unpenalized=self.unpenalized,
         )
 
-    def path(
-        self,
-        model: Model,
-        alphas: FloatArray,
-        *,
-        seed: int,
-        max_deviance: float | None = None,
-        verbose: int = 0,
-        what: str = "",
-    ) -> PathResult:
-        """The path of a model, every alpha solved; all alphas unless a deviance ends it."""
-        goal = model.problem.goal(self.settings.tol)
-        with shown_progress(verbose, goal=goal, what=what, n_alphas=len(alphas)) as line:
-            settings = replace(self.settings, callback=line, rng=np.random.default_rng(seed))
-            return fit_path(model, alphas, settings, max_deviance=max_deviance)
+
+# One fold -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingSet:
+class TrainingSet(NamedTuple):
     """What a fold trains on: all samples of a design or some rows of it, or their sufficient statistics alone."""
 
     X: Any
@@ -99,27 +80,29 @@ class TrainingSet:
         X, Y, weight = self.X, self.Y, self.sample_weight
         if self.rows is not None:
             X, Y, weight = X.rows(self.rows), Y[self.rows], weight[self.rows]
+        is_present = None
         if resolve_loss(fitting.loss).has_classes and not Y.any(axis=0).all():
-            present, n_classes = np.flatnonzero(Y.any(axis=0)), Y.shape[1]
-            nothing = Solution(np.zeros(0, dtype=np.intp), np.zeros((0, 1)), np.zeros(1))
-            solutions, n_short = [nothing] * len(alphas), 0
-            if len(present) > 1:
-                solutions, n_short = TrainingSet(X, Y[:, present], weight).fit(fitting, weights, alphas, seed)
-            return [_with_classes(solution, present, n_classes) for solution in solutions], n_short
+            is_present = Y.any(axis=0)
+            Y = Y[:, is_present]
+            if Y.shape[1] == 1:
+                nothing = Solution(np.zeros(0, dtype=np.intp), np.zeros((0, 1)), np.zeros(1))
+                return [_with_classes(nothing, is_present)] * len(alphas), 0
         model = fitting.model(X, Y, weights, weight)
         follower = Follower(model, alphas, replace(fitting.settings, rng=np.random.default_rng(seed)))
         solutions = follower.follow()
         if fitting.relaxed:
             solutions = relaxed_solutions(model, solutions)
+        if is_present is not None:
+            solutions = [_with_classes(solution, is_present) for solution in solutions]
         return solutions, follower.n_short
 
 
-def _with_classes(solution: Solution, present: IndexArray, n_classes: int) -> Solution:
-    """The same among more classes; those that are not ``present`` have probability zero."""
-    rows = np.zeros((len(solution.support), n_classes))
-    intercept = np.full(n_classes, _ABSENT)
-    rows[:, present] = solution.rows
-    intercept[present] = solution.intercept
+def _with_classes(solution: Solution, is_present: Any) -> Solution:
+    """The same among all classes; those that are not there have probability zero."""
+    rows = np.zeros((len(solution.support), len(is_present)))
+    rows[:, is_present] = solution.rows
+    intercept = np.full(len(is_present), _ABSENT)
+    intercept[is_present] = solution.intercept
     return Solution(solution.support, rows, intercept)
 
 
@@ -134,12 +117,12 @@ def relaxed_solutions(model: Model, solutions: Any) -> list[Solution]:
     return [known[solution.support.tobytes()] for solution in solutions]
 
 
-@dataclass(frozen=True, eq=False)
-class FoldTask:
+class FoldTask(NamedTuple):
     """One training set, one weight sequence: the unit of work of cross-validation."""
 
     training: TrainingSet
     score: Score
+    weight: float  # of the samples that are scored
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,18 +152,149 @@ def run_fold(
     scores = task.score(solutions, alphas, weights)
     if what:
         print(f"{what}: {len(alphas)} alphas, {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
-    return FoldResult(scores, [solution.support for solution in solutions], n_short)
+    return FoldResult(scores, list(map(attrgetter("support"), solutions)), n_short)
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
+# From the scores of folds to one alpha ------------------------------------------------------------------
+
+
+@np.errstate(all="ignore")  # scores that are not finite have means that are not
+def mean_scores(scores: FloatArray, fold_weights: FloatArray) -> FloatArray:
+    """Mean over folds for each alpha, weighted by the weight of the test samples."""
+    shares = fold_weights / fold_weights.max()
+    return scores @ (shares / shares.sum())
+
+
+@np.errstate(all="ignore")
+def standard_errors(scores: FloatArray) -> FloatArray:
+    """Standard deviation over folds (ddof 1) divided by the root of their number; NaN for a single fold."""
+    n_alphas, n_folds = scores.shape
+    if n_folds < 2:
+        return np.full(n_alphas, np.nan)
+    size = np.abs(scores).max(axis=1, keepdims=True)
+    size[(size == 0.0) | ~np.isfinite(size)] = 1.0
+    deviations = size[:, 0] * np.std(scores / size, axis=1, ddof=1)  # squares of large scores would overflow
+    return deviations / np.sqrt(n_folds)
+
+
+@np.errstate(all="ignore")
+def choose(selection: str, means: FloatArray, errors: FloatArray) -> int:
+    """Index of the chosen alpha; alphas fall, and of equal scores the largest alpha counts.
+
+    "min" takes the best mean score, "1se" the largest alpha whose mean score is within one standard error of it.
+    """
+    if np.isnan(means).all():
+        raise ValueError(
+            "every mean score is NaN: scoring is not defined on the test samples of some fold. Choose another scoring, "
+            "or folds that have all classes."
+        )
+    best = int(np.nanargmax(means))
+    if selection == "min":
+        return best
+    if np.isnan(errors[best]):
+        raise ValueError("selection='1se' needs at least two folds with test samples of positive weight.")
+    return int(np.flatnonzero(means >= means[best] - errors[best])[0])
+
+
+def score_report(selection: str, scores: FloatArray, means: FloatArray) -> dict[str, Any]:
+    """Scores of folds, of shape (n_alphas, n_folds), their means and errors, and the alpha that they choose."""
+    errors = standard_errors(scores)
+    best = choose(selection, means, errors)
+    return {
+        "best_index": best,
+        "score_path": scores,
+        "mean_score_path": means,
+        "best_score": float(means[best]),
+        "std_error_path": errors,
+    }
+
+
+# Information criteria: the likelihood of a fit against its degrees of freedom, without folds ---------------
+
+#: Weight of the number of supports of a size in the extended criterion.
+EBIC_GAMMA = 0.5
+
+
+class Likelihood(NamedTuple):
+    """What all fits of a data set share.
+
+    Attributes
+    ----------
+    loss : str or Loss
+        Which knows its ``minus_twice_log_likelihood`` and its ``parameters_per_feature``.
+    n_samples : float
+        Total sample weight: a weight of 2 counts as two samples.
+    n_columns : int
+        Targets or classes.
+    n_penalized : int
+        Features to choose from.
+    null_loss : float
+        Loss without features, per unit of sample weight.
+    """
+
+    loss: Any
+    n_samples: float
+    n_columns: int
+    n_penalized: int
+    null_loss: float
+
+    @property
+    def _loss(self) -> Any:
+        return resolve_loss(self.loss)
+
+    def deviance(self, loss: float) -> float:
+        """Minus twice the logarithm of the likelihood, of a fit with this loss per unit of sample weight."""
+        return float(self._loss.minus_twice_log_likelihood(loss, EPS * self.null_loss, self.n_samples, self.n_columns))
+
+    def shrunken_freedom(self, clusters: IndexArray, n_free: int, fit_intercept: bool) -> int:
+        """Degrees of freedom of a penalized fit: the rows of a cluster share their norm.
+
+        A cluster of m rows has ``m (q - 1) + 1``; intercepts and unpenalized features are free. ``n_free`` is the rank
+        of the latter, beside the intercept: collinear columns have as many parameters as directions.
+        """
+        q = self._loss.parameters_per_feature(self.n_columns)
+        sizes = np.bincount(clusters[clusters > 0])[1:]
+        return int(np.sum(sizes[sizes > 0] * (q - 1) + 1)) + q * (n_free + fit_intercept)
+
+    def relaxed_freedom(self, n_selected: int, n_free: int, fit_intercept: bool) -> int:
+        """Degrees of freedom of a fit that is free on its support."""
+        return int(self._loss.parameters_per_feature(self.n_columns)) * (n_selected + n_free + fit_intercept)
+
+
+# By name: the price of a degree of freedom, given the number of samples, and the weight of the number of supports.
+_PRICES: dict[str, Any] = {"aic": (lambda n_samples: 2.0, 0.0), "bic": (np.log, 0.0), "ebic": (np.log, EBIC_GAMMA)}
+#: Names of the criteria.
+CRITERIA = tuple(_PRICES)
+
+
+def criterion_path(name: str, likelihood: Likelihood, fits: Iterable[tuple[float, float, int]]) -> FloatArray:
+    """The criterion of each fit, from its loss, degrees of freedom and number of selected features; lower is better."""
+    price, gamma = lookup("selection", name, _PRICES)
+    d = likelihood.n_penalized
+    values = []
+    for loss, freedom, k in fits:
+        n_supports = gammaln(d + 1) - gammaln(k + 1) - gammaln(d - k + 1)  # logarithm of d choose k
+        penalty = price(likelihood.n_samples) * freedom + 2.0 * gamma * n_supports
+        values.append(likelihood.deviance(loss) + penalty)
+    return np.array(values)
+
+
+# The search -------------------------------------------------------------------------------------------
+
+
+class Choice(NamedTuple):
     """What was found for one weight sequence: the path on all data, and what the choice is made from."""
 
     model: Model
     path: PathResult
-    best_index: int
-    merit: float  # of the best alpha; sequences are compared by it
     report: dict[str, Any]  # fitted attributes, without the underscore
+
+
+def merit(report: dict[str, Any]) -> float:
+    """What weight sequences are compared by."""
+    if "criterion_path" in report:
+        return -float(np.min(report["criterion_path"]))
+    return float(np.nanmax(report["mean_score_path"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +313,10 @@ class Search:
         Targets or labels, for splitters.
     fitting : Fitting
         Of the fits on all data.
+    models, grids : list
+        The model of all data for each weight sequence, and its alphas.
     score : callable or None
-        Makes the score of some test samples; None is the score of the loss.
+        Gives test samples and solutions scores; None is the score of the loss.
     splitter_params : dict
         Arguments of the splitter.
     parts : list of SufficientStatistics
@@ -212,42 +328,51 @@ class Search:
     weight: FloatArray
     y: Any
     fitting: Fitting
+    models: list[Model]
+    grids: list[FloatArray]
     score: Any
     splitter_params: dict[str, Any]
     parts: list[SufficientStatistics]
 
-    def run(self, models: list[Model], grids: list[FloatArray]) -> list[Choice]:
+    def run(self) -> list[Choice]:
         """Fit the path of each weight sequence on all data, and choose an alpha for each."""
+        models = self.models
         if self.estimator.selection in CRITERIA:
-            paths = self.paths(models, grids)
-            return [self.choose_by_criterion(*item) for item in zip(models, paths, strict=True)]
-        tasks, fold_weights, total = self._fold_tasks(models[0], len(grids[0]))
+            return [Choice(*item, self.criterion_report(*item)) for item in zip(models, self.paths(), strict=True)]
+        tasks, total = self._fold_tasks()
         if total is not None:
             models = [with_statistics(model, total, self.fitting.standardize) for model in models]
-        paths = self.paths(models, grids)
+        paths = replace(self, models=models).paths()
         settings = self.fitting.settings
         fitting = replace(self.fitting, settings=replace(settings, tol=max(settings.tol, FOLD_TOL)))
         work = []
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
+            alphas = self.grids[i][: len(path.points)]
             for f, task in enumerate(tasks):
                 what = self._what(i, f"fold {f + 1}/{len(tasks)}") if self.estimator.verbose else ""
-                seed = int(fitting.settings.rng.integers(_MOST_SEEDS))
-                work.append(delayed(run_fold)(task, fitting, model.weights, path.alphas, seed, what))
+                seed = int(settings.rng.integers(_MOST_SEEDS))
+                work.append(delayed(run_fold)(task, fitting, model.weights, alphas, seed, what))
         results = Parallel(n_jobs=self.estimator.n_jobs)(work)
         if n_short := sum(map(attrgetter("n_short"), results)):
             n_fits = sum(len(result.scores) for result in results)
             warnings.warn(
                 f"{n_short} of {n_fits} fits of the folds stopped short of their tolerance, "
                 f"{fitting.settings.tol:g} of the null model's loss: their scores may be off. "
-                f"Raise max_iter={fitting.settings.max_iter}, or rescale the columns of X.",
+                f"Raise max_iter={settings.max_iter}, or rescale the columns of X.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        found = []
+        choices, fold_weights = [], np.array(list(map(attrgetter("weight"), tasks)))
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
             of_model = results[i * len(tasks) : (i + 1) * len(tasks)]
-            found.append(self._choose_by_scores(model, path, of_model, fold_weights))
-        return found
+            scores = np.stack(list(map(attrgetter("scores"), of_model)), axis=1)
+            report = {"weights": model.weights, "alphas": self.grids[i][: len(path.points)]}
+            report |= score_report(self.estimator.selection, scores, mean_scores(scores, fold_weights))
+            frequency = np.zeros(model.problem.n_rows, dtype=np.intp)
+            for result in of_model:
+                frequency[result.supports[report["best_index"]]] += 1
+            choices.append(Choice(model, path, report | {"selection_frequency": frequency}))
+        return choices
 
     def folds(self) -> list[Fold]:
         """The folds of the samples."""
@@ -255,113 +380,59 @@ class Search:
         split = np.zeros((data.n_samples, 1)) if isinstance(data.X, Design) else data.X
         return make_folds(self.estimator.cv, split, self.y, data.classes, self.weight, self.splitter_params)
 
-    def paths(self, models: list[Model], grids: list[FloatArray]) -> list[PathResult]:
+    def paths(self) -> list[PathResult]:
         """The path of each model on all data; a grid of our own ends where the deviance is explained."""
-        estimator = self.estimator
+        estimator, settings = self.estimator, self.fitting.settings
         max_deviance = MAX_DEVIANCE if isinstance(estimator.alphas, numbers.Integral) else None
         shared = {"max_deviance": max_deviance, "verbose": estimator.verbose}
         work = []
-        for i, (model, grid) in enumerate(zip(models, grids, strict=True)):
-            seed = int(self.fitting.settings.rng.integers(_MOST_SEEDS))
+        for i, (model, grid) in enumerate(zip(self.models, self.grids, strict=True)):
+            own = replace(settings, rng=np.random.default_rng(int(settings.rng.integers(_MOST_SEEDS))))
             what = self._what(i, "all data") if estimator.verbose else ""
-            work.append(delayed(self.fitting.path)(model, grid, seed=seed, what=what, **shared))
-        return list(Parallel(n_jobs=estimator.n_jobs if len(models) > 1 else 1)(work))
+            work.append(delayed(fit_path)(model, grid, own, what=what, **shared))
+        return list(Parallel(n_jobs=estimator.n_jobs if len(self.models) > 1 else 1)(work))
 
-    def choose_by_criterion(self, model: Model, path: PathResult) -> Choice:
+    def criterion_report(self, model: Model, path: PathResult) -> dict[str, Any]:
         """The alpha of the smallest criterion; a relaxed fit is judged as it is, free on its support."""
-        likelihood = Likelihood(
-            loss=model.problem.loss,
-            n_samples=float(self.weight.sum()),
-            n_columns=self.data.n_targets,
-            n_penalized=len(model.weights),
-            null_loss=model.null_loss,
-        )
-        free = (model.problem.unpenalized.rank, self.fitting.fit_intercept)
-        points = path.points
-        if self.fitting.relaxed:
-            solutions = relaxed_solutions(model, points)
-            losses = {}
-            for key, solution in {id(solution): solution for solution in solutions}.items():  # each support once
-                B = model.problem.from_input(solution.coef(model.problem.n_rows), solution.intercept)
-                losses[key] = model.problem.loss_value(model.problem.predictor(B))
-            freedoms = [likelihood.relaxed_freedom(point.n_selected, *free) for point in points]
-            fits = zip([losses[id(solution)] for solution in solutions], freedoms, path.n_selected, strict=True)
-        else:
-            freedoms = [likelihood.shrunken_freedom(point.clusters, *free) for point in points]
-            fits = zip(path.losses, freedoms, path.n_selected, strict=True)
+        problem = model.problem
+        sizes = (float(self.weight.sum()), self.data.n_targets, len(model.weights))
+        likelihood = Likelihood(problem.loss, *sizes, model.null_loss)
+        free = (problem.unpenalized.rank, self.fitting.fit_intercept)
+        losses: dict[bytes, float] = {}  # of relaxed fits, each support once
+        fits = []
+        for point in path.points:
+            loss, freedom = point.loss, likelihood.shrunken_freedom(point.clusters, *free)
+            if self.fitting.relaxed:
+                key = point.support.tobytes()
+                if key not in losses:
+                    B = problem.from_input(*relaxed_coefficients(model, point.support, judge=False)[:2])
+                    losses[key] = problem.loss_value(problem.predictor(B))
+                loss, freedom = losses[key], likelihood.relaxed_freedom(point.n_selected, *free)
+            fits.append((loss, freedom, point.n_selected))
         values = criterion_path(self.estimator.selection, likelihood, fits)
         best = int(np.argmin(values))
-        report = {"weights": model.weights, "alphas": path.alphas, "best_index": best, "criterion_path": values}
-        return Choice(model, path, best, -float(values[best]), report)
+        return {"weights": model.weights, "alphas": path.alphas, "best_index": best, "criterion_path": values}
 
-    def _choose_by_scores(
-        self, model: Model, path: PathResult, results: list[FoldResult], fold_weights: FloatArray
-    ) -> Choice:
-        scores = np.stack([result.scores for result in results], axis=1)
-        means, errors = mean_scores(scores, fold_weights), standard_errors(scores)
-        best = choose(self.estimator.selection, means, errors)
-        selected = np.concatenate([result.supports[best] for result in results])
-        report = {
-            "weights": model.weights,
-            "alphas": path.alphas,
-            "best_index": best,
-            "score_path": scores,
-            "mean_score_path": means,
-            "best_score": float(means[best]),
-            "std_error_path": errors,
-            "selection_frequency": np.bincount(selected, minlength=model.problem.n_rows),
-        }
-        return Choice(model, path, best, float(np.nanmax(means)), report)
-
-    def _fold_tasks(
-        self, model: Model, n_alphas: int
-    ) -> tuple[list[FoldTask], FloatArray, SufficientStatistics | None]:
-        """What each fold trains on and what scores it, its weight, and the statistics of all samples if they serve."""
-        data = self.data
-        folds = [] if self.parts else self.folds()
-        statistics = None
-        if self.parts:
-            statistics = FoldStatistics(data.X, self.parts)
-        elif data.is_distributed or (  # a relaxed fit needs columns that rounding has not touched
-            not self.fitting.relaxed and statistics_pay(model, self.fitting.settings.solver, folds, n_alphas)
-        ):
-            statistics = self._statistics(folds)
-        scores: list[Score]
+    def _fold_tasks(self) -> tuple[list[FoldTask], SufficientStatistics | None]:
+        """What each fold trains on and what scores it, and the statistics of all samples if they serve."""
+        data, folds = self.data, [] if self.parts else self.folds()
+        statistics = chosen_statistics(self, folds)
+        tasks = []
         if statistics is None:
             design = as_design(data.X)
-            fit_weight = self.weight if data.sample_weight is None else data.sample_weight  # with that of classes
-            trainings = [TrainingSet(design, data.Y, fit_weight, fold.train) for fold in folds]
-            scores = [LossScore(self.fitting.loss, design, data.Y, self.weight, fold.test) for fold in folds]
+            weight = self.weight if data.sample_weight is None else data.sample_weight  # with that of classes
+            for fold in folds:
+                score = LossScore(self.fitting.loss, design, data.Y, self.weight, fold.test)
+                training = TrainingSet(design, data.Y, weight, fold.train)
+                tasks.append(FoldTask(training, score, self.weight[fold.test].sum()))
         else:
-            trainings = [TrainingSet(training) for training in statistics.trainings or []]
-            scores = [StatisticsScore(part) for part in statistics.parts]
+            for left, part in zip(statistics.trainings or [], statistics.parts, strict=True):
+                tasks.append(FoldTask(TrainingSet(left), StatisticsScore(part), part.total_weight))
         if self.score is not None:
-            scores = [self.score(fold.test) for fold in folds]
-        if self.parts:
-            fold_weights = np.array([part.total_weight for part in self.parts])
-        else:
-            fold_weights = np.array([self.weight[fold.test].sum() for fold in folds])
+            for i, fold in enumerate(folds):
+                tasks[i] = tasks[i]._replace(score=partial(self.score, fold.test))
         total = None if statistics is None else statistics.total
-        return list(map(FoldTask, trainings, scores)), fold_weights, total
-
-    def _statistics(self, folds: list[Fold]) -> FoldStatistics | None:
-        """Statistics of all folds, or None where they are not reliable; on a cluster nothing else will do."""
-        data = self.data
-        if data.is_distributed and not are_complements(folds, int(np.count_nonzero(self.weight))):
-            raise ValueError(
-                "cv must train each fold on all samples that it does not test, as KFold does: on a Dask cluster the "
-                "statistics of what is left are those of all samples less those of the fold."
-            )
-        weight = self.weight / self.weight.max()  # only ratios count, and products of the largest weights may overflow
-        statistics = fold_statistics(data.X, data.Y, weight, folds)
-        if statistics.are_reliable():
-            return statistics
-        if data.is_distributed:
-            raise ValueError(
-                "the statistics of some folds are lost in the rounding of those of all samples: the sizes of the "
-                "samples are too different. Rescale X and y, shuffle the samples, or use data in memory."
-            )
-        return None
+        return tasks, total
 
     def _what(self, sequence: int, part: str) -> str:
         """The beginning of a line of progress: estimator, weight sequence if there are several, part of the work."""

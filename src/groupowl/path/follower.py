@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numbers
+import sys
+import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -25,6 +29,9 @@ MOST_ALPHAS = 1_000_000
 # Alphas from one solve to the next where solutions in between are interpolated, at first and at most.
 _FIRST_STRIDE = 4
 _LONGEST_STRIDE = 16
+# Seconds between two updates: of a line that is rewritten in place, and of lines that stay.
+_REWRITE_EVERY = 0.2
+_WRITE_EVERY = 1.0
 
 
 def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
@@ -49,15 +56,92 @@ def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
     return np.unique(values)[::-1]
 
 
+class Watch:
+    """The callback of solves: prints how far they have come, passes certificates on, and remembers a wish to stop.
+
+    A solve may end by itself at the certificate at which the user's callback asks to stop.
+
+    Parameters
+    ----------
+    callback : callable, default=None
+        The user's.
+    verbose : int, default=0
+        0 is silent. 1 rewrites one line on a terminal, and elsewhere prints a line now and then. 2 and more print a
+        line for every certificate.
+    goal : float
+        Gap at which each solve ends.
+    what : str, default=""
+        What is being fitted, the beginning of every line.
+    n_alphas : int, default=1
+        Solves to come.
+
+    Lines go to standard error.
+    """
+
+    def __init__(
+        self, callback: Callback | None = None, *, verbose: int = 0, goal: float = 0, what: str = "", n_alphas: int = 1
+    ) -> None:
+        self.level = int(verbose) if isinstance(verbose, bool) else positive_integer("verbose", verbose, minimum=0)
+        self.callback = callback
+        self.goal = goal
+        self.what = f"{what}: " if what else ""
+        self.n_alphas = n_alphas
+        self.stream = sys.stderr
+        self.is_terminal = self.level == 1 and bool(getattr(self.stream, "isatty", bool)())
+        self.pause = 0.0
+        if self.level == 1:
+            self.pause = _REWRITE_EVERY if self.is_terminal else _WRITE_EVERY
+        self.wants_stop = False
+        self._started = self._written = time.perf_counter()
+        self._pending = ""
+        self._width = 0  # of the line on the terminal that the next one overwrites
+
+    def __call__(self, progress: Progress) -> bool:
+        """Take a certificate, print it unless the last line is too recent; True ends the solve."""
+        if self.level:
+            where = f"alpha {progress.alpha_index + 1} of {self.n_alphas}, " if self.n_alphas > 1 else ""
+            self._pending = (
+                f"{self.what}{where}{progress.n_nonzero} selected, gap {progress.gap:.1e} (goal {self.goal:.1e}), "
+                f"{time.perf_counter() - self._started:.1f} s"
+            )
+            if time.perf_counter() - self._written >= self.pause:
+                self._write()
+            is_last = progress.alpha_index >= self.n_alphas - 1
+            if is_last and progress.iteration > 0 and progress.gap <= self.goal:
+                self.close()
+        self.wants_stop = self.callback is not None and bool(self.callback(progress))
+        return self.wants_stop
+
+    def close(self) -> None:
+        """Print what is still to be printed and end the line, however the work has ended."""
+        if self._pending:
+            self._write()
+        if self._width:
+            self._width = 0
+            print(file=self.stream, flush=True)
+
+    def _write(self) -> None:
+        if self.is_terminal:
+            print("\r" + self._pending.ljust(self._width), end="", file=self.stream, flush=True)
+            self._width = len(self._pending)
+        else:
+            print(self._pending, file=self.stream, flush=True)
+        self._pending = ""
+        self._written = time.perf_counter()
+
+
 def fit_path(
     model: Model,
     alphas: Any,
     settings: SolverSettings,
     *,
     start: FloatArray | None = None,
-    max_features: int | None = None,
+    max_features: float | None = None,
     max_deviance: float | None = MAX_DEVIANCE,
     dtype: Any = np.float64,
+    verbose: int = 0,
+    what: str = "",
+    solves: Continuation | None = None,
 ) -> PathResult:
     """Solve for each alpha, from the first to the last, each from the solution before it.
 
@@ -77,38 +161,43 @@ def fit_path(
         The path ends with the first alpha that explains at least this share of the deviance; None follows all alphas.
     dtype : dtype, default=float64
         Of rows and intercepts.
+    verbose, what : int and str
+        What to print of the progress, and what each line begins with.
+    solves : Continuation, default=None
+        What the path goes on from, in place of ``start``.
 
     Returns
     -------
     PathResult
     """
-    stop = StopRequest(settings.callback)
-    solves = model.continuation(replace(settings, callback=stop), n_solves=len(alphas), start=start)
     points: list[PathPoint] = []
-    reason = "end"
-    for i, alpha in enumerate(np.asarray(alphas).tolist()):
-        result = solves.solve(model.sequence_weights, alpha, alpha_index=i, dtype=dtype)
-        point = _point(model, alpha, result, solves)
-        if max_features is not None and point.n_selected > max_features:
-            if not points:
-                raise ValueError(
-                    f"max_features={max_features}, but the first alpha, {alpha:g}, selects {point.n_selected} "
-                    "features already. Begin with a larger alpha, or raise max_features."
-                )
-            reason = "max_features"
-            break
-        points.append(point)
-        if max_deviance is not None and point.deviance_ratio >= max_deviance:
-            reason = "deviance"
-            break
-        if stop.wanted:
-            reason = "callback"
-            break
+    goal, reason = model.problem.goal(settings.tol), "end"
+    with closing(Watch(settings.callback, verbose=verbose, goal=goal, what=what, n_alphas=len(alphas))) as watch:
+        solves = solves or model.continuation(settings, n_solves=len(alphas), start=start)
+        solves.settings = replace(settings, callback=watch)
+        for i, alpha in enumerate(np.asarray(alphas).tolist()):
+            result = solves.solve(model.sequence_weights, alpha, alpha_index=i, dtype=dtype)
+            point = _point(model, alpha, result, solves)
+            if max_features is not None and point.n_selected > max_features:
+                if not points:
+                    raise ValueError(
+                        f"max_features={max_features}, but the first alpha, {alpha:g}, selects {point.n_selected} "
+                        "features already. Begin with a larger alpha, or raise max_features."
+                    )
+                reason = "max_features"
+                break
+            points.append(point)
+            if max_deviance is not None and point.deviance_ratio >= max_deviance:
+                reason = "deviance"
+                break
+            if watch.wants_stop:
+                reason = "callback"
+                break
     return PathResult.of(model, points, reason)
 
 
 def path_through_fit(
-    model: Model, solves: Continuation, alpha: float, result: SolveResult, alphas: FloatArray, dtype: Any
+    model: Model, solves: Continuation, alpha: float, result: SolveResult, alphas: FloatArray, callback: Callback
 ) -> PathResult:
     """The path at falling ``alphas`` around a fit, which ``solves`` has just ended with and which becomes a point.
 
@@ -116,22 +205,15 @@ def path_through_fit(
     """
     fitted = _point(model, alpha, result, solves)
     solves.expect(len(alphas))
-    stop = StopRequest(solves.settings.callback)
-    solves.settings = replace(solves.settings, callback=stop)
-
-    def solved(part: FloatArray) -> list[PathPoint]:
-        points = []
-        for i, other in enumerate(part.tolist()):
-            found = solves.solve(model.sequence_weights, other, alpha_index=i, dtype=dtype)
-            points.append(_point(model, other, found, solves))
-            if stop.wanted:
-                break
-        return points
-
+    settings = replace(solves.settings, callback=callback)
+    go_on: dict[str, Any] = {"max_deviance": None, "dtype": model.dtype, "solves": solves}
     with solves.aside(model.problem.null_coefficients()):
-        larger = solved(alphas[alphas > alpha])
-    smaller = [] if stop.wanted else solved(alphas[alphas < alpha])
-    return PathResult.of(model, [*larger, fitted, *smaller], "callback" if stop.wanted else "end")
+        path = fit_path(model, alphas[alphas > alpha], settings, **go_on)
+    path = replace(path, points=(*path.points, fitted))
+    if path.stopped_because == "callback":
+        return path
+    smaller = fit_path(model, alphas[alphas < alpha], settings, **go_on)
+    return replace(smaller, points=path.points + smaller.points)
 
 
 def _point(model: Model, alpha: float, result: SolveResult, solves: Continuation) -> PathPoint:
@@ -159,26 +241,13 @@ def _point(model: Model, alpha: float, result: SolveResult, solves: Continuation
     )
 
 
-class StopRequest:
-    """A callback that remembers that the user's asked to stop: the solve may end by itself at the same certificate."""
-
-    def __init__(self, callback: Callback | None) -> None:
-        self.callback = callback
-        self.wanted = False
-
-    def __call__(self, progress: Progress) -> bool:
-        """Pass the certificate on."""
-        self.wanted = self.callback is not None and bool(self.callback(progress))
-        return self.wanted
-
-
-def short_of_tolerance(outcomes: Sequence[Any], n_wanted: int, what: str) -> tuple[Any, str] | None:
-    """The first outcome that falls short of the tolerance, and how a warning about all of them begins."""
-    short = [i for i, outcome in enumerate(outcomes) if outcome.status not in ("converged", "callback")]
-    if not short:
-        return None
-    prefix = f"{len(short)} of {n_wanted} {what} fell short of tol, the first at index {short[0]}. "
-    return outcomes[short[0]], prefix
+def short_of_tolerance(outcomes: Sequence[Any], n_wanted: int, what: str) -> tuple[Any, str]:
+    """The first outcome that falls short of the tolerance, or the last one, and how a warning about all begins."""
+    statuses = np.array(list(map(attrgetter("status"), outcomes)))
+    short = np.flatnonzero((statuses != "converged") & (statuses != "callback"))
+    if len(short) == 0:
+        return outcomes[-1], ""
+    return outcomes[short[0]], f"{len(short)} of {n_wanted} {what} fell short of tol, the first at index {short[0]}. "
 
 
 class Follower:
@@ -198,12 +267,7 @@ class Follower:
         How many of these fell short of the tolerance.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        alphas: FloatArray,
-        settings: SolverSettings,
-    ) -> None:
+    def __init__(self, model: Model, alphas: FloatArray, settings: SolverSettings) -> None:
         self.model = model
         self.alphas = alphas.tolist()
         self.solves = model.continuation(settings, n_solves=len(alphas))
@@ -239,19 +303,30 @@ class Follower:
 
     def _fill(self, first: int, last: int) -> bool:
         """Solutions between two that are there, the middle one first; whether all of them lie on the line."""
-        if last - first < 2 or self._take_line(first, last):
+        if last - first < 2:
+            return True
+        if self._proves_line(first, last):
+            for i in range(first + 1, last):
+                self.solutions[i] = Solution.of(*self.model.problem.to_input(self._between(first, i, last)))
             return True
         middle = (first + last) // 2
-        is_on_line = self._take_point(first, middle, last)
-        if not is_on_line:
-            with self.solves.aside(self.coefficients[middle]):
+        B = self.coefficients[middle] = self._between(first, middle, last)
+        problem = self.solves.small.with_lam(self.alphas[middle] * self.model.sequence_weights)
+        with np.errstate(all="ignore"):  # what is not finite is no proof
+            certificate = problem.certify(B)
+        is_on_line = bool(certificate.gap <= self.goal)
+        if is_on_line:
+            self.proofs[middle] = problem, certificate
+            self.solutions[middle] = Solution.of(*self.model.problem.to_input(B))
+        else:
+            with self.solves.aside(B):
                 self._solve(middle)
         halves = [self._fill(first, middle), self._fill(middle, last)]
         return is_on_line and all(halves)
 
-    @np.errstate(all="ignore")  # what is not finite is no proof
-    def _take_line(self, first: int, last: int) -> bool:
-        """Take all coefficients on the line between two solutions if those alone prove that their gaps allow it."""
+    @np.errstate(all="ignore")
+    def _proves_line(self, first: int, last: int) -> bool:
+        """Whether two solutions alone prove that all coefficients on the line between them meet the goal."""
         (problem, start), (other, end) = self.proofs[first], self.proofs[last]
         if not self.is_straight or problem.design is not other.design:
             return False
@@ -259,25 +334,9 @@ class Follower:
         shares = (t[first + 1 : last] - t[first]) / (t[last] - t[first])
         bend = problem.interpolation_excess(start, end, self.alphas[last] / self.alphas[first])
         gaps = (1.0 - shares) * start.gap + shares * end.gap + shares * (1.0 - shares) * bend
-        if not np.all(gaps <= self.goal):
-            return False
-        for i in range(first + 1, last):
-            self.coefficients[i] = self._between(first, i, last)
-            self.solutions[i] = Solution.of(*self.model.problem.to_input(self.coefficients[i]))
-        return True
+        return bool(np.all(gaps <= self.goal))
 
     @np.errstate(all="ignore")
-    def _take_point(self, first: int, i: int, last: int) -> bool:
-        """Take the coefficients on the line between two solutions if their own gap allows it."""
-        B = self.coefficients[i] = self._between(first, i, last)
-        problem = self.solves.small.with_lam(self.alphas[i] * self.model.sequence_weights)
-        certificate = problem.certify(B)
-        if not certificate.gap <= self.goal:
-            return False
-        self.proofs[i] = problem, certificate
-        self.solutions[i] = Solution.of(*self.model.problem.to_input(B))
-        return True
-
     def _between(self, first: int, i: int, last: int) -> FloatArray:
         """Coefficients on the line between two solutions, or on a parabola through one before them as well."""
         t, (start, end) = self.positions, (self.coefficients[first], self.coefficients[last])

@@ -8,25 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import (
-    as_float_array,
-    check_sample_weight,
-    check_targets,
-    finite_vector,
-    numeric_array,
-    positive_integer,
-    rectangular_array,
-    truth_value,
-)
+from .. import _checks as checks
 from ..designs import Design, as_design, encode_labels_of_blocks, row_chunks
 from ..inputs import encode_labels, feature_names, resolve_columns
 from ..losses import resolve_loss
 from ..model import build_model, warn_unless_bounded
 from ..problem import LATER, build_problem
-from ..progress import combined, shown_progress
 from ..solvers import Callback, Continuation, SolveResult, check_settings, warn_unless_converged
 from ..weights import resolve_weights
-from .follower import MAX_DEVIANCE, StopRequest, fit_path, resolve_alphas, short_of_tolerance
+from .follower import MAX_DEVIANCE, Watch, fit_path, resolve_alphas, short_of_tolerance
 from .path_result import PathResult
 
 
@@ -129,7 +119,7 @@ def group_owl_path(
     (0, True)
     """
     settings = check_settings(solver, screening, tol, max_iter, callback, random_state)
-    limit = None if max_features is None else positive_integer("max_features", max_features)
+    limit = None if max_features is None else checks.positive_integer("max_features", max_features)
     design = as_design(X)
     names = feature_names(X) or design.feature_names
     Y, classes = (y, None)
@@ -141,26 +131,33 @@ def group_owl_path(
         loss=loss,
         weights=weights,
         fit_intercept=fit_intercept,
-        standardize=truth_value("standardize", standardize),
+        standardize=checks.truth_value("standardize", standardize),
         sample_weight=sample_weight,
         unpenalized=resolve_columns("unpenalized", unpenalized, design.n_features, names),
     )
     warn_unless_bounded(model)
     grid = resolve_alphas(alphas, eps, model)
-    goal = model.problem.goal(settings.tol)
-    with shown_progress(verbose, goal=goal, what="group_owl_path", n_alphas=len(grid)) as line:
-        path = fit_path(
-            model,
-            grid,
-            replace(settings, callback=combined(line, callback)),
-            start=None if coef_init is None else model.start(_all_columns(coef_init, classes)),
-            max_features=limit,
-            max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
-            dtype=model.dtype,
-        )
-    if short := short_of_tolerance(path.points, len(path), "alphas"):
-        warn_unless_converged(short[0], goal, settings, prefix=short[1])
-    return path.labeled(names, feature_names(y) if classes is None else None, classes)
+    start = None
+    if coef_init is not None:
+        coef = checks.as_float_array("coef_init", coef_init, ndim=(1, 2))
+        if classes is not None and len(np.atleast_2d(coef)) + 1 == len(classes) == 2:  # the difference of both
+            coef = np.concatenate([-0.5 * np.atleast_2d(coef), 0.5 * np.atleast_2d(coef)])
+        start = model.start(coef)
+    path = fit_path(
+        model,
+        grid,
+        settings,
+        start=start,
+        max_features=limit,
+        max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
+        dtype=model.dtype,
+        verbose=verbose,
+        what="group_owl_path",
+    )
+    short, prefix = short_of_tolerance(path.points, len(path), "alphas")
+    warn_unless_converged(short, model.problem.goal(settings.tol), settings, prefix=prefix)
+    target_names = feature_names(y) if classes is None else None
+    return path.labeled({"feature_names_in_": names, "target_names_": target_names, "classes_": classes})
 
 
 def solve_path(
@@ -186,56 +183,53 @@ def solve_path(
     statistics carry over from one strength to the next. A callback that returns True ends the path there; strengths
     that fall short of ``tol`` are named in one ConvergenceWarning.
     """
-    stop = StopRequest(callback)
-    settings = replace(check_settings(solver, screening, tol, max_iter, callback, random_state), callback=stop)
+    watch = Watch(callback)
+    settings = replace(check_settings(solver, screening, tol, max_iter, callback, random_state), callback=watch)
     problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     shape = resolve_weights(
         weights, n_features=problem.n_rows, n_tasks=problem.samples.n_tasks, n_samples=problem.samples.count
     )
     remedy = "Strengths are positive numbers, largest first, for example lam_max(...) * np.geomspace(1, 0.01, 100)."
-    factors = finite_vector("strengths", strengths, np.size(strengths), remedy=remedy)
+    factors = checks.finite_vector("strengths", strengths, np.size(strengths), remedy=remedy)
     if len(factors) == 0 or factors.min() <= 0.0 or np.any(np.diff(factors) > 0):
         raise ValueError(f"strengths must be positive and must not increase, got {strengths!r}. {remedy}")
     solves = Continuation(problem, settings, problem.null_coefficients(), n_solves=len(factors))
     results: list[SolveResult] = []
     for i, factor in enumerate(factors.tolist()):
         results.append(solves.solve(shape, factor, alpha_index=i))
-        if stop.wanted:
+        if watch.wants_stop:
             break
-    if short := short_of_tolerance(results, len(factors), "strengths"):
-        warn_unless_converged(short[0], problem.goal(settings.tol), settings, prefix=short[1])
+    short, prefix = short_of_tolerance(results, len(factors), "strengths")
+    warn_unless_converged(short, problem.goal(settings.tol), settings, prefix=prefix)
     return results
 
 
 def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any, Any]:
     """Numeric targets and, for classes, their labels."""
-    resolved = resolve_loss(loss)
-    if design.is_distributed:
+    resolved, is_here = resolve_loss(loss), not design.is_distributed
+    if is_here:
+        if y is None or hasattr(y, "toarray"):
+            checks.numeric_array("y", y)  # which refuses it, with the remedy
+        values, names = checks.rectangular_array("y", y), feature_names(y)
+    else:
         values, names = row_chunks("y", y)
-        if not resolved.has_classes:
-            return values, None
-        if values.ndim == 2 and values.shape[1] > 1:  # class probabilities
-            return values, np.arange(values.shape[1]) if names is None else np.asarray(names)
-        classes, Y = encode_labels_of_blocks(values, sample_weight)
-        return Y, classes
-    if y is None or hasattr(y, "toarray"):
-        numeric_array("y", y)  # which refuses it, with the remedy
-    values = rectangular_array("y", y)
     if not resolved.has_classes:
-        if values.dtype.kind in "OUS":
+        if is_here and values.dtype.kind in "OUS":
             raise TypeError(
                 f"y holds labels (dtype {values.dtype}), but loss={loss!r} needs numbers. "
                 "Use loss='multinomial' for classes, or y.astype(float) for numbers stored as text."
             )
-        return check_targets(y, design.n_samples, argument="y"), None
-    if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fiub":
-        names = feature_names(y)
-        Y = check_targets(y, design.n_samples, argument="y")
-        try:
-            resolved.check_targets(Y)
-        except ValueError as error:
-            raise ValueError(f"y: {error}") from error
-        return Y, np.arange(values.shape[1]) if names is None else np.asarray(names)
+        return checks.check_targets(y, design.n_samples, argument="y") if is_here else values, None
+    if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fiub":  # class probabilities
+        if is_here:
+            values = checks.check_targets(y, design.n_samples, argument="y")
+            try:
+                resolved.check_targets(values)
+            except ValueError as error:
+                raise ValueError(f"y: {error}") from error
+        return values, np.arange(values.shape[1]) if names is None else np.asarray(names)
+    if not is_here:
+        return encode_labels_of_blocks(values, sample_weight)[::-1]
     if values.dtype.kind == "f" and np.any(np.isfinite(values) & (values != np.round(values))):
         raise ValueError(
             "y holds fractions, but loss='multinomial' needs labels, or class probabilities of shape "
@@ -243,15 +237,5 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
         )
     if len(values) != design.n_samples:
         raise ValueError(f"X and y must have one row per sample: X has {design.n_samples} rows, y has {len(values)}.")
-    weight = None if sample_weight is None else check_sample_weight(sample_weight, design.n_samples)
-    classes, Y = encode_labels(y, weight)
-    return Y, classes
-
-
-def _all_columns(coef_init: Any, classes: Any) -> Any:
-    """Coefficients with a row for every class; two classes are given as the difference."""
-    if classes is None or len(classes) != 2:
-        return coef_init
-    coef = as_float_array("coef_init", coef_init, ndim=(1, 2))
-    difference = coef if coef.ndim == 2 else coef[None]
-    return coef if len(difference) == 2 else np.concatenate([-0.5 * difference, 0.5 * difference])
+    weight = None if sample_weight is None else checks.check_sample_weight(sample_weight, design.n_samples)
+    return encode_labels(y, weight)[::-1]

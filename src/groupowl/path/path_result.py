@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, overload
@@ -193,26 +193,18 @@ class PathResult:
     @classmethod
     def of(cls, model: Model, points: Iterable[PathPoint], stopped_because: str) -> PathResult:
         """Solutions of a model; names follow by :meth:`labeled`."""
-        problem = model.problem
-        return cls(
-            points=tuple(points),
-            weights=model.weights,
-            n_features=problem.n_rows,
-            loss=problem.loss.name,
-            fit_intercept=bool(problem.fit_intercept),
-            alpha_max=model.alpha_max,
-            null_loss=model.null_loss,
-            stopped_because=stopped_because,
-            unpenalized=model.unpenalized,
-        )
+        kind = (model.problem.loss.name, bool(model.problem.fit_intercept))
+        known = (model.weights, model.problem.n_rows, *kind, model.alpha_max, model.null_loss)
+        return cls(tuple(points), *known, stopped_because, model.unpenalized)
 
-    def labeled(self, feature_names: Any, target_names: Any, classes: Any) -> PathResult:
-        """The same path with names of its features and targets, or classes; None where there are none."""
+    def labeled(self, labels: Mapping[str, Any]) -> PathResult:
+        """The same path with names of its features and targets, or classes, where an estimator would have them."""
+        features, targets = labels.get("feature_names_in_"), labels.get("target_names_")
         return replace(
             self,
-            feature_names=None if feature_names is None else np.asarray(feature_names, dtype=str),
-            target_names=None if target_names is None else np.asarray(target_names, dtype=str),
-            classes=classes,
+            feature_names=None if features is None else np.asarray(features, dtype=str),
+            target_names=None if targets is None else np.asarray(targets, dtype=str),
+            classes=labels.get("classes_"),
         )
 
     # Points -----------------------------------------------------------------------------------------
