@@ -10,15 +10,22 @@ import scipy.sparse as sp
 from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
 from .._dask import is_dask
 from .._lazy import attributes
-from .base import Design, LocalDesign, PassCounter, Sum, WrappedDesign, check_overflow, check_underflow
-from .columns import Columns, DenseColumns, GramCache, SparseColumns
-from .dense import CompressedDesign, DenseDesign, StatisticsDesign, dense_storage
+from .base import ColumnMoments, Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow
+from .dense import CompressedDesign, DenseColumns, DenseDesign, GramCache, dense_storage
 from .factors import CompressedData, Moments, compress_qr
-from .moments import ColumnMoments, block_moments
-from .projected import Basis, ProjectedDesign, largest_square, products, project_out
-from .sparse import SparseDesign
-from .standardized import StandardizedDesign, column_deviations, standardize
+from .sparse import Columns, SparseColumns, SparseDesign
 from .statistics import SufficientStatistics
+from .wrapped import (
+    Basis,
+    ProjectedDesign,
+    StandardizedDesign,
+    WrappedDesign,
+    column_deviations,
+    largest_square,
+    products,
+    project_out,
+    standardize,
+)
 
 if TYPE_CHECKING:
     from .dask import DaskDesign, encode_labels_of_blocks, row_chunks, row_wise
@@ -44,12 +51,10 @@ __all__ = [
     "SparseColumns",
     "SparseDesign",
     "StandardizedDesign",
-    "StatisticsDesign",
     "SufficientStatistics",
     "Sum",
     "WrappedDesign",
     "as_design",
-    "block_moments",
     "check_overflow",
     "check_underflow",
     "column_deviations",
@@ -108,7 +113,10 @@ def far_design(X: Any) -> Design | None:
     if isinstance(X, Design):
         return X
     if isinstance(X, SufficientStatistics):
-        return StatisticsDesign(X)
+        design = DenseDesign(np.zeros((0, X.n_features)), unit=0.0)
+        design.shape = (X.n_samples, X.n_features)
+        design.known_statistics = X
+        return design
     from .disk import default_max_memory, is_stored, why_not_flat
     from .disk.memmap_design import MemmapDesign
 

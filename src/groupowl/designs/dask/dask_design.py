@@ -25,10 +25,9 @@ from ..._checks import (
 from ..._dask import as_row_chunks, is_dask
 from ..._typing import FloatArray, Handle, IndexArray
 from ...norm.kernels import nonzero_rows
-from ..base import Design, LocalDesign, PassCounter, Sum
+from ..base import ColumnMoments, Design, LocalDesign, PassCounter, Sum
 from ..dense import DenseDesign, dense_storage
 from ..factors import NO_SAMPLES, CompressedData
-from ..moments import ColumnMoments, block_moments
 from ..sparse import SparseDesign
 from ..statistics import SufficientStatistics
 from .blocks import Blocks, Total, blocks_of, exported, fetched, summed
@@ -102,7 +101,6 @@ class DaskDesign(Design):
         self.unit = 1.0 / self.n_features
         self.feature_names = names
         self._moments: tuple[Blocks, ColumnMoments] | None = None
-        self._density = 1.0
 
     def _like(self, X: Blocks, places: list[Place], n_features: int) -> DaskDesign:
         """The same with other blocks."""
@@ -113,11 +111,6 @@ class DaskDesign(Design):
         other.feature_names = None
         other._moments = None
         return other
-
-    @property
-    def density(self) -> float:
-        """Work of a product relative to one with a dense matrix, known once column norms are."""
-        return self._density
 
     # Between the spaces -----------------------------------------------------------------------------
 
@@ -250,7 +243,7 @@ class DaskDesign(Design):
             self.charge(self.n_features)
             moments = partial(checked_moments, n_features=self.n_features)
             found, work = summed((moments, self.X, w, self._numbered))[0]
-            self._density = min(1.0, work / max(1, self.n_samples * self.n_features))
+            self.density = min(1.0, work / max(1, self.n_samples * self.n_features))
             self._moments = w, found
         return self._moments[1]
 
@@ -401,7 +394,7 @@ def checked_moments(block: Any, w: FloatArray, place: Place, n_features: int) ->
             "them."
         )
     design = local_design(block)
-    moments = block_moments(design, w)
+    moments = design.moments(w)
     if not np.isfinite(moments.squares.sum()):
         check_finite(f"X in block {place.number}", design.X, remedy=IMPUTE)
     return moments, design.density * design.n_samples * design.n_features

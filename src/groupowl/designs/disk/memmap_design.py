@@ -10,10 +10,10 @@ import numpy as np
 
 from ..._typing import FloatArray, Handle, IndexArray
 from ...norm.kernels import nonzero_rows
-from ..base import LocalDesign
-from ..columns import SPARSE_SLOWDOWN, Columns, DenseColumns
+from ..base import ColumnMoments, LocalDesign
+from ..dense import DenseColumns
 from ..factors import CompressedData, compress_blocks
-from ..moments import ColumnMoments
+from ..sparse import SPARSE_SLOWDOWN, Columns
 from ..statistics import SufficientStatistics, statistics_of_parts
 from . import ChosenRows, Storage, open_storage, parse_memory
 from .store import Store, as_local
@@ -94,10 +94,13 @@ class MemmapDesign(LocalDesign):
     """
 
     X: Storage
+    keeps_columns = True
 
     def __init__(self, source: Any, max_memory: Any = None) -> None:
         storage = open_storage(source)
         super().__init__(storage)
+        if storage.is_sparse:
+            self.density = min(1.0, SPARSE_SLOWDOWN * storage.density)
         self.feature_names = storage.feature_names
         self._store = Store(storage, parse_memory(max_memory))
         self._chosen: IndexArray | None = None  # columns of the storage, where these are not all
@@ -128,11 +131,6 @@ class MemmapDesign(LocalDesign):
     def file_passes(self) -> float:
         """Bytes of X read so far, relative to all of X."""
         return self.X.bytes_read / max(self.X.nbytes, 1)
-
-    @property
-    def density(self) -> float:
-        """Stored entries, each of which takes longer than one of a dense matrix."""
-        return min(1.0, SPARSE_SLOWDOWN * self.X.density) if self.X.is_sparse else 1.0
 
     def samples(self, values: Any) -> Handle:
         """Adopt an array, if sample space of this width fits in memory."""
@@ -212,11 +210,6 @@ class MemmapDesign(LocalDesign):
         columns = np.arange(self.X.shape[1]) if self._chosen is None else self._chosen
         values = self.X.read_columns(columns, self._store.buffer)
         return np.asarray(values.toarray() if self.X.is_sparse else values, dtype=np.float64)
-
-    @property
-    def keeps_columns(self) -> bool:
-        """Copies of columns are the design's business."""
-        return True
 
     def columns(self, columns: IndexArray) -> Columns | None:
         """Copies of the columns, or None where those that inner solves make do not fit."""

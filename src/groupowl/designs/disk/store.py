@@ -12,9 +12,8 @@ import scipy.sparse as sp
 from ..._checks import IMPUTE, count_message
 from ..._typing import FloatArray, IndexArray
 from ...norm.kernels import EPS
-from ..base import LocalDesign, PassCounter
+from ..base import ColumnMoments, LocalDesign, PassCounter
 from ..dense import DenseDesign
-from ..moments import ColumnMoments, block_moments
 from ..sparse import SparseDesign
 from .base import Block, Storage, merged_cuts
 from .memory import format_bytes
@@ -147,7 +146,7 @@ class Store:
         parts: dict[int, ColumnMoments] = {}
         with np.errstate(all="ignore"):  # what overflows is refused by whoever uses it
             for rows, columns, block in self.blocks(None, kept=False):
-                found = block_moments(block, w[rows])
+                found = block.moments(w[rows])
                 if not np.isfinite(found.squares.sum()):  # or so large that squares overflow
                     self._check_finite(rows, columns, block.X)
                 known = parts.get(columns.start)
