@@ -550,10 +550,9 @@ def test_large_matrices_stay_on_disk(kind, monkeypatch):
     monkeypatch.setattr("groupowl.designs.disk.store.Store.reserve", lambda *args: None)
     source = STORAGES[kind](make_table())
     if "npz" in kind or "parquet" in kind or "zarr" in kind or "hdf5" in kind:  # pieces of these are larger than that
-        monkeypatch.setattr("groupowl.designs.disk.base.Storage.least_bytes", 1)
-        monkeypatch.setattr("groupowl.designs.disk.NpzFile.least_bytes", 1)
-        monkeypatch.setattr("groupowl.designs.disk.ParquetTable.least_bytes", 1)
-        monkeypatch.setattr("groupowl.designs.disk.RowBlocks.least_bytes", 1)
+        storage = open_storage(source)
+        storage.least_bytes = 1
+        monkeypatch.setattr("groupowl.designs.disk.open_storage", lambda _: storage)
     assert isinstance(as_design(source), MemmapDesign)
     assert not isinstance(open_matrix(source, max_memory="1MB"), MemmapDesign)
 

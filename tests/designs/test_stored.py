@@ -265,19 +265,19 @@ def test_columns_that_do_not_fit_are_streamed(kind, monkeypatch):
     np.testing.assert_allclose(part.matmul(np.eye(11)), X[:, many], rtol=0, atol=1e-12 * size)
     squares = part.row_squares(np.ones(11), np.full(11, 2.0))
     np.testing.assert_allclose(squares, (4.0 * (X[:, many] - 1.0) ** 2).sum(axis=1), rtol=1e-12)
-    assert design._store.cache.nbytes == 0
+    assert design._store.kept_bytes == 0
 
 
 def test_columns_that_were_kept_make_room(monkeypatch):
     X, _ = make_data()
     small_memory(monkeypatch, 4)
     design = MemmapDesign(write_npy(X))
-    cache = design._store.cache
+    cache = design._store
     for columns, kept in (([0, 1], [0, 1]), ([5, 1, 2], [0, 1, 2, 5]), ([7, 1], [1, 7]), ([2, 3, 4, 5], [2, 3, 4, 5])):
         part = design.restrict(np.array(columns))
         np.testing.assert_array_equal(part.matmul(np.eye(len(columns))), X[:, columns])
         np.testing.assert_array_equal(np.flatnonzero(cache.owner >= 0), kept)
-        assert cache.nbytes <= 4 * N * 8
+        assert cache.kept_bytes <= 4 * N * 8
 
 
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
@@ -297,7 +297,7 @@ def test_fits_in_little_memory(loss, columns, copies, monkeypatch):
 def test_sparse_columns_are_kept_sparse():
     design = MemmapDesign(sparse_folder(make_data(sparse=True)[0]))
     design.restrict(np.arange(5)).rmatmul(np.ones((N, 1)))
-    assert [sp.issparse(matrix) for matrix in design._store.cache.matrices] == [True]
+    assert [sp.issparse(matrix) for matrix in design._store.matrices] == [True]
 
 
 def test_statistics_that_do_not_fit_are_not_made(monkeypatch):

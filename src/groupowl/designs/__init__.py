@@ -8,9 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
-from .._dask import is_dask
 from .._lazy import attributes
-from .base import ColumnMoments, Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow
+from .base import ColumnMoments, Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow, is_dask
 from .dense import CompressedDesign, DenseColumns, DenseDesign, GramCache, dense_storage
 from .factors import CompressedData, Moments, compress_qr
 from .sparse import Columns, SparseColumns, SparseDesign

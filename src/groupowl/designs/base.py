@@ -194,8 +194,8 @@ class Design(ABC):
         """A sample-space array in this process; only for designs that :meth:`brought_near` brings there."""
         raise NotImplementedError(f"{type(self).__name__} does not gather sample-space arrays")
 
-    def exported(self, samples: Handle, width: int | None = None) -> Any:
-        """A sample-space array, of so many columns if that is known, as users get it."""
+    def exported(self, samples: Handle, width: int) -> Any:
+        """A sample-space array, of so many columns, as users get it."""
         return samples
 
     def orthonormal(self, U: Handle, w: Handle) -> tuple[Handle, FloatArray]:
@@ -262,7 +262,7 @@ class Design(ABC):
         """
         return None
 
-    def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
+    def statistics_of_parts(self, Y: Handle, w: Handle, parts: Any, n_parts: int) -> list[SufficientStatistics]:
         """Sufficient statistics of disjoint parts of the samples, in one pass; samples of a negative part have none."""
         raise NotImplementedError(f"{type(self).__name__} has no statistics of its own")
 
@@ -353,6 +353,11 @@ class LocalDesign(Design):
         mixing = np.zeros((len(size), rank))
         mixing[order[:rank]] = solve_triangular(R[:rank, :rank], np.eye(rank)) / size[order[:rank], None]
         return Q[:, :rank] / root, mixing
+
+
+def is_dask(values: Any) -> bool:
+    """Whether this is a collection of Dask."""
+    return hasattr(values, "__dask_graph__") and type(values).__module__.startswith(("dask.", "dask_expr."))
 
 
 def check_overflow(norms: FloatArray) -> None:

@@ -307,4 +307,4 @@ class Run:
 
     def _exported_theta(self, B: FloatArray, certificate: Certificate) -> Any:
         theta = certificate.theta if self.origin is self.full else self.origin.certify(B).theta
-        return self.origin.design.exported(theta)
+        return self.origin.design.exported(theta, self.origin.samples.n_tasks)

@@ -8,20 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._checks import rectangular_array
-from ..._dask import as_row_chunks, computed, is_dask
 from ...inputs import check_labels, classes_of, distinct_labels, one_hot
+from ..base import is_dask
+from .blocks import computed, row_chunks
 from .dask_design import DaskDesign
 
 __all__ = ["DaskDesign", "encode_labels_of_blocks", "row_chunks", "row_wise"]
-
-
-def row_chunks(name: str, values: Any) -> tuple[Any, list[str] | None]:
-    """A Dask array of one or two dimensions, of numbers or text, and the names of its columns, if it has any."""
-    array, names = as_row_chunks(name, values, rectangular_array)
-    if array.ndim not in (1, 2):
-        raise ValueError(f"{name} must have one or two dimensions, got an array of shape {array.shape}.")
-    return array, names
 
 
 def row_wise(function: Callable[..., Any], array: Any, dtype: Any, width: int | None) -> Any:

@@ -22,15 +22,15 @@ from ..._checks import (
     numeric_array,
     sparse_array,
 )
-from ..._dask import as_row_chunks, is_dask
+from ..._text import listed
 from ..._typing import FloatArray, Handle, IndexArray
 from ...norm.kernels import nonzero_rows
-from ..base import ColumnMoments, Design, LocalDesign, PassCounter, Sum
+from ..base import ColumnMoments, Design, LocalDesign, PassCounter, Sum, is_dask
 from ..dense import DenseDesign, dense_storage
 from ..factors import NO_SAMPLES, CompressedData
 from ..sparse import SparseDesign
-from ..statistics import SufficientStatistics
-from .blocks import Blocks, Total, blocks_of, exported, fetched, summed
+from ..statistics import PairwiseSum, SufficientStatistics, statistics_of_samples
+from .blocks import Blocks, Total, blocks_of, exported, fetched, row_chunks, summed
 
 # A task graph takes as long as so many floating-point operations, and as moving so many bytes.
 _JOURNEY = 1e8
@@ -39,7 +39,7 @@ _JOURNEY_BYTES = 1 << 18
 _EXPECTED_STEPS = 100
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True)  # no tuple, which Dask would look into
 class Place:
     """Where a block is among the chunks of X, and how many rows it has."""
 
@@ -86,10 +86,17 @@ class DaskDesign(Design):
     is_distributed = True
 
     def __init__(self, X: Any) -> None:
-        array, names = as_row_chunks("X", X)
+        array, names = row_chunks("X", X, numeric_array)
         check_data_shape(array.shape)
         if array.dtype.kind not in REAL_KINDS:
-            raise TypeError(f"X must hold real numbers, {_what_else(X, array)}. Convert it first.")
+            what = f"got a Dask array of dtype {array.dtype}"
+            kinds = dict(getattr(X, "dtypes", {}))
+            others = [name for name, dtype in kinds.items() if getattr(dtype, "kind", "O") not in REAL_KINDS]
+            if others:
+                what = (
+                    f"but its columns {listed((f'{name!r} ({kinds[name]})' for name in others), quoted=False)} do not"
+                )
+            raise TypeError(f"X must hold real numbers, {what}. Convert it first.")
         blocks = blocks_of(array)
         if not blocks.is_fleeting:  # local arrays would travel to the workers in every pass
             blocks = blocks_of(array.persist())
@@ -124,10 +131,6 @@ class DaskDesign(Design):
         constants = {"support": support, "rows": B[support], "offset": shift}
         return Blocks(function=block_product, samples=(self.X,), constants=constants, reads_X=True)
 
-    def rmatmul(self, T: Handle) -> FloatArray:
-        """``X^T T``, added up on the workers."""
-        return self.evaluate(T)[0]
-
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
         """``X^T T`` and sums over samples in one task graph."""
         self.charge(self.n_features)
@@ -144,7 +147,7 @@ class DaskDesign(Design):
 
     def _row_blocks(self, name: str, values: Any, ndim: tuple[int, ...] = (2,)) -> Blocks:
         """An array as users give it, in the blocks of X."""
-        array: Any = as_row_chunks(name, values)[0] if is_dask(values) else numeric_array(name, values)
+        array: Any = row_chunks(name, values, numeric_array)[0] if is_dask(values) else numeric_array(name, values)
         if array.dtype.kind not in REAL_KINDS:
             raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}. Convert it first.")
         if array.ndim not in ndim:
@@ -165,11 +168,10 @@ class DaskDesign(Design):
         return Blocks(function=function, samples=samples, constants=totals)
 
     def reduce(self, function: Callable[..., Any], *samples: Handle) -> Any:
-        """Sum over blocks, added up on the workers."""
         return summed((function, *samples))[0]
 
     def reduce_all(self, *sums: Sum) -> list[Any]:
-        """Sums over blocks in one task graph."""
+        """All in one task graph, added up on the workers."""
         return summed(*sums)
 
     def total(self, function: Callable[..., Any], *samples: Handle) -> Total:
@@ -184,37 +186,28 @@ class DaskDesign(Design):
         """Not here: single samples are not taken out of blocks."""
         raise ValueError(_NO_SINGLE_SAMPLES)
 
-    def adopt(
-        self,
-        Y: Any,
-        sample_weight: Any,
-        check: Callable[[FloatArray], FloatArray],
-        total_weight: float | None = None,
-    ) -> tuple[Design, Handle, Handle]:
+    def adopt(self, Y: Any, sample_weight: Any, check: Any, total_weight: float | None = None) -> tuple[Any, Any, Any]:
         """Targets and weights on the workers, checked block by block."""
         Y = self.map(partial(checked_targets, check=check), self._row_blocks("Y", Y, (1, 2)), self._numbered)
         if sample_weight is None:
             w = self.map(constant_rows, self._numbered, row=np.ones(1))
         else:
             w = self.map(checked_weights, self._row_blocks("sample_weight", sample_weight, (1,)), self._numbered)
-        total, counts, _ = summed((np.sum, w), (count_present, w), (widths, Y))
+        total, counts, _ = summed((np.sum, w), (count_present, w), (len, Y))
         if not total > 0.0:
             raise ValueError(NO_WEIGHT)
         design = self
-        if counts != [place.size for place in self.places]:
-            design, Y, w = self._without_absent(counts, Y, w)
+        if counts != [
+            place.size for place in self.places
+        ]:  # blocks without any sample of positive weight are not there
+            present = [i for i, count in enumerate(counts) if count]
+            X, Y, w = (handle.chosen(present) for handle in (self.X, Y, w))
+            X = Blocks(function=block_rows, samples=(X, w), is_fleeting=True)
+            design = self._like(X, [Place(self.places[i].number, counts[i]) for i in present], self.n_features)
+            design.unit = self.unit * design.n_samples / self.n_samples
+            Y, w = (self.map(block_rows, handle, w) for handle in (Y, w))
         if total_weight is not None:
             w = self.map(partial(np.multiply, total_weight / total), w)
-        return design, Y, w
-
-    def _without_absent(self, counts: list[int], Y: Blocks, w: Blocks) -> tuple[DaskDesign, Blocks, Blocks]:
-        """Samples of positive weight, so many in each block; blocks without any are not there."""
-        blocks = [i for i, count in enumerate(counts) if count]
-        X, Y, w = (handle.chosen(blocks) for handle in (self.X, Y, w))
-        X = Blocks(function=block_rows, samples=(X, w), is_fleeting=True)
-        design = self._like(X, [Place(self.places[i].number, counts[i]) for i in blocks], self.n_features)
-        design.unit = self.unit * design.n_samples / self.n_samples
-        Y, w = (self.map(block_rows, handle, w) for handle in (Y, w))
         return design, Y, w
 
     @property
@@ -228,10 +221,8 @@ class DaskDesign(Design):
             samples.local = np.concatenate(fetched(samples))
         return samples.local
 
-    def exported(self, samples: Handle, width: int | None = None) -> Any:
-        """A dask.array, which Dask computes when it is asked to if the width is known."""
-        if width is None:
-            width = summed((widths, samples))[0][0]
+    def exported(self, samples: Handle, width: int) -> Any:
+        """A dask.array, which Dask computes when it is asked to."""
         chunks = tuple(place.size for place in self.places), (width,)
         return exported(self.map(_in_double_precision, samples), chunks)
 
@@ -262,25 +253,19 @@ class DaskDesign(Design):
         X = Blocks(function=block_columns, samples=(self.X,), constants={"columns": columns}, reads_X=True)
         return self._like(X, self.places, len(columns))
 
-    def largest_row(
-        self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
-    ) -> float:
-        """Largest over the blocks."""
+    def largest_row(self, w: Handle, constant: float = 0.0, mean: Any = None, scale: Any = None) -> float:
+        """Largest over the blocks: sums of lists are lists of all blocks."""
         largest = partial(block_largest_row, constant=constant, mean=mean, scale=scale)
         return float(max(summed((largest, self.X, w))[0]))
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
-        """Products of columns, added up on the workers."""
         return self.gram_and_sums(left, right, w)[0]
 
-    def gram_and_sums(
-        self, left: IndexArray, right: IndexArray, w: Handle
-    ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    def gram_and_sums(self, left: IndexArray, right: IndexArray, w: Handle) -> tuple[Any, ...]:
         """All in one task graph."""
         self.charge(len(left) if right is left else len(left) + len(right))
         product = partial(block_gram, left=left, right=None if right is left else right)
-        products, left_sums, right_sums, total = summed((product, self.X, w))[0]
-        return products, left_sums, right_sums, float(total)
+        return summed((product, self.X, w))[0]
 
     def brought_near(self, columns: IndexArray, n_tasks: int) -> Design | None:
         """Columns here, where they and the targets have fewer bytes than the steps of an inner solve would move.
@@ -300,20 +285,17 @@ class DaskDesign(Design):
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
         """By sufficient statistics, added up on the workers; not exactly."""
-        if exact:
-            return None
-        self.charge(self.n_features)
-        statistics: SufficientStatistics = summed((block_statistics, self.X, Y, w))[0]
-        return statistics.compress(center)
+        return None if exact else self.statistics_of_parts(Y, w, None, 1)[0].compress(center)
 
-    def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
+    def statistics_of_parts(self, Y: Handle, w: Handle, parts: Any, n_parts: int) -> list[SufficientStatistics]:
         """All parts in one task graph; of each block the workers make statistics of every part that it has."""
         self.charge(self.n_features)
-        kind = np.int8 if n_parts < 128 else np.int32  # one byte per sample travels to the workers
-        labels = self._row_blocks("the parts", np.asarray(parts, dtype=kind)[:, None])
-        of_parts = partial(statistics_of_parts, n_parts=n_parts)
-        found = summed((of_parts, self.X, Y, w, labels))[0].content
-        if any(part is None for part in found):
+        samples = [self.X, Y, w, self._numbered]
+        if parts is not None:
+            kind = np.int8 if n_parts < 128 else np.int32  # one byte per sample travels to the workers
+            samples.append(self._row_blocks("the parts", np.asarray(parts, dtype=kind)[:, None]))
+        (found,) = summed((partial(part_statistics, n_parts=n_parts), *samples))
+        if None in found:
             raise ValueError(NO_SAMPLES)
         return list(found)
 
@@ -325,16 +307,6 @@ _NO_SINGLE_SAMPLES = (
 
 
 _in_double_precision = partial(np.asarray, dtype=np.float64)
-
-
-def _what_else(X: Any, array: Any) -> str:
-    """What a collection has instead of numbers, for a message."""
-    kinds = dict(getattr(X, "dtypes", {}))
-    others = [f"{name!r} ({dtype})" for name, dtype in kinds.items() if getattr(dtype, "kind", "O") not in REAL_KINDS]
-    if not others:
-        return f"got a Dask array of dtype {array.dtype}"
-    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-    return f"but its columns {', '.join(others[:5])}{more} do not"
 
 
 # What workers do with a block of rows, each a function of local arrays -----------------------------------
@@ -400,29 +372,16 @@ def checked_moments(block: Any, w: FloatArray, place: Place, n_features: int) ->
     return moments, design.density * design.n_samples * design.n_features
 
 
-def block_statistics(block: Any, Y: FloatArray, w: FloatArray) -> SufficientStatistics:
-    """Sufficient statistics."""
-    return SufficientStatistics.from_arrays(local_design(block).X, Y, w[:, 0])
-
-
-@dataclass(frozen=True)
-class PartStatistics:
-    """Sufficient statistics of parts of the samples, None where a part has none so far."""
-
-    content: list[Any]
-
-    def __add__(self, other: PartStatistics) -> PartStatistics:
-        pairs = zip(self.content, other.content, strict=True)
-        return PartStatistics([b if a is None else a if b is None else a + b for a, b in pairs])
-
-
-def statistics_of_parts(block: Any, Y: FloatArray, w: FloatArray, labels: Any, n_parts: int) -> PartStatistics:
-    """Sufficient statistics of each part, by the labels of the samples."""
+def part_statistics(
+    block: Any, Y: FloatArray, w: FloatArray, place: Place, labels: Any = None, *, n_parts: int
+) -> tuple[SufficientStatistics | None, ...]:
+    """Sufficient statistics of each part, by the labels of the samples; None where it has no samples."""
     X, found = local_design(block).X, []
     for part in range(n_parts):
-        rows = np.flatnonzero(labels[:, 0] == part)
-        found.append(block_statistics(X[rows], Y[rows], w[rows]) if len(rows) else None)
-    return PartStatistics(found)
+        rows = slice(None) if labels is None else np.flatnonzero(labels[:, 0] == part)
+        own = list(statistics_of_samples(f" in block {place.number}", X[rows], Y[rows], w[rows, 0]))
+        found.append(PairwiseSum(own).total() if own else None)
+    return tuple(found)
 
 
 def checked_targets(block: Any, place: Place, check: Callable[[FloatArray], FloatArray]) -> FloatArray:
@@ -443,8 +402,3 @@ def checked_weights(block: Any, place: Place) -> FloatArray:
 def count_present(w: FloatArray) -> list[int]:
     """Samples of positive weight, in a list."""
     return [int(np.count_nonzero(w))]
-
-
-def widths(values: FloatArray) -> list[int]:
-    """Number of columns, in a list."""
-    return [values.shape[1]]

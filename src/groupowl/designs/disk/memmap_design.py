@@ -146,18 +146,14 @@ class MemmapDesign(LocalDesign):
         Z = np.zeros((self.n_samples, B.shape[1]))
         if len(support):
             columns = self._columns(support)
-            kept = self._keeps(columns)
+            few = self._chosen is not None or len(support) <= _MOST_KEPT * self.n_features
+            kept = bool(np.all(self._store.owner[columns] >= 0)) or (few and self._store.keep(columns))
             only_support = kept or self.X.by_columns
             B = B[support] if only_support else B
             self.charge(len(B))
             for rows, part, block in self._store.blocks(columns if only_support else self._chosen, kept=kept):
                 Z[rows] += block.matmul(B[part])
         return Z if offset is None else Z + offset
-
-    def _keeps(self, columns: IndexArray) -> bool:
-        """Whether these columns are in memory, if need be after reading them."""
-        few = self._chosen is not None or len(columns) <= _MOST_KEPT * self.n_features
-        return bool(np.all(self._store.cache.owner[columns] >= 0)) or (few and self._store.keep(columns))
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T``, one pass; in memory where only some columns are left, and they fit."""
@@ -181,18 +177,16 @@ class MemmapDesign(LocalDesign):
 
     # Columns ----------------------------------------------------------------------------------------
 
-    def _moments(self, w: Handle) -> ColumnMoments:
-        """Of all columns from one pass, which is kept."""
+    def moments(self, w: Handle) -> ColumnMoments:
+        """Of all columns from one pass, which is kept; means and norms come from it."""
         moments = self._store.moments_for(w)
         return moments if self._chosen is None else moments.restrict(self._chosen)
 
     def column_means(self, w: Handle) -> FloatArray:
-        """Weighted means, from the first pass."""
-        return self._moments(w).mean
+        return self.moments(w).mean
 
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
-        """Weighted norms about ``center``, from the first pass."""
-        return self._moments(w).norms(center)
+        return self.moments(w).norms(center)
 
     def restrict(self, columns: IndexArray) -> MemmapDesign:
         """The same file with these columns; they are kept in memory where they fit."""
@@ -214,10 +208,10 @@ class MemmapDesign(LocalDesign):
     def columns(self, columns: IndexArray) -> Columns | None:
         """Copies of the columns, or None where those that inner solves make do not fit."""
         chosen = self._columns(columns)
-        copies = int(_COLUMN_COPIES * len(chosen) * self._store.storage.column_bytes * 8 / self.dtype.itemsize)
+        copies = int(_COLUMN_COPIES * len(chosen) * self.X.memory_bytes / self.X.shape[1] * 8 / self.dtype.itemsize)
         if not self._store.keep(chosen, copies):
             return None
-        whole = self._store.cache.gather(slice(0, self.n_samples), chosen)
+        whole = self._store.gather(slice(0, self.n_samples), chosen)
         if self.X.is_sparse:
             return as_local(whole, self.passes, self.unit).columns(np.arange(len(chosen)))
         return DenseColumns(np.ascontiguousarray(whole.T, dtype=np.float64), self.passes, self.unit)
@@ -260,20 +254,18 @@ class MemmapDesign(LocalDesign):
         copies = _QR_COPIES if exact else _GRAM_COPIES
         if copies * 8 * self.n_features**2 > self._store.available:
             return None
-        self._store.cache.clear()
+        self._store.clear()
 
         def blocks() -> Iterator[tuple[Any, FloatArray, FloatArray]]:
             self.charge(self.n_features)
             for rows, _, matrix in self.X.bands(self._store.buffer, self._chosen):
                 yield matrix, Y[rows], w[rows, 0]
 
-        if exact:
-            return compress_blocks(blocks, center=center)
-        return SufficientStatistics.from_blocks(blocks()).compress(center)
+        return compress_blocks(blocks, center) if exact else SufficientStatistics.from_blocks(blocks()).compress(center)
 
     def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
         """One pass, whatever the number of parts."""
-        self._store.cache.clear()
+        self._store.clear()
         self.charge(self.n_features)
         bands = self.X.bands(self._store.buffer, self._chosen)
         return statistics_of_parts(((X, Y[rows], w[rows, 0], parts[rows]) for rows, _, X in bands), n_parts)

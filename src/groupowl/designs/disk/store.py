@@ -15,7 +15,7 @@ from ...norm.kernels import EPS
 from ..base import ColumnMoments, LocalDesign, PassCounter
 from ..dense import DenseDesign
 from ..sparse import SparseDesign
-from .base import Block, Storage, merged_cuts
+from .base import Storage, merged_cuts
 from .memory import format_bytes
 
 # A pass reads pieces of this part of max_memory, at most so many bytes.
@@ -66,12 +66,18 @@ class Store:
 
     def forget(self) -> None:
         """Give up all that is kept."""
-        self.cache = ColumnCache(self.storage)
+        self.clear()
         self.moments: list[tuple[FloatArray, ColumnMoments]] = []
         self.held: tuple[int, Any] | None = None
 
+    def clear(self) -> None:
+        """Give up the columns that are kept, in arrays of all rows, one for each time that columns were read."""
+        self.matrices: list[Any] = []  # in the precision they have on disk
+        self.owner = np.full(self.storage.shape[1], -1, dtype=np.intp)  # which matrix has the column
+        self.position = np.zeros(self.storage.shape[1], dtype=np.intp)  # and where
+
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("cache", "moments", "held")
+        kept = ("matrices", "owner", "position", "moments", "held")
         return {name: value for name, value in self.__dict__.items() if name not in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -83,12 +89,11 @@ class Store:
     def reserve(self, n_tasks: int) -> None:
         """Set memory aside for sample space, or refuse where there is not enough of it."""
         self.n_tasks = max(self.n_tasks, n_tasks)
-        n = self.storage.shape[0]
         if self.sample_bytes > self.max_memory:
             raise ValueError(
                 f"max_memory={format_bytes(self.max_memory)} is too small: targets, predictors and dual points of "
-                f"{n} samples and {self.n_tasks} tasks take about {format_bytes(self.sample_bytes)}, whatever is left "
-                "of X on disk. Raise max_memory."
+                f"{self.storage.shape[0]} samples and {self.n_tasks} tasks take about "
+                f"{format_bytes(self.sample_bytes)}, whatever is left of X on disk. Raise max_memory."
             )
 
     @property
@@ -107,64 +112,101 @@ class Store:
         """Memory for a selection of rows."""
         return max(self.buffer, self.available // _BATCH_SHARE)
 
+    @property
+    def kept_bytes(self) -> int:
+        """Memory of the columns that are kept."""
+        arrays = [(m.data, m.indices, m.indptr) if self.storage.is_sparse else (m,) for m in self.matrices]
+        return sum(int(array.nbytes) for parts in arrays for array in parts)
+
+    # Columns ----------------------------------------------------------------------------------------
+
     def keep(self, columns: IndexArray, extra: int = 0) -> bool:
-        """Have these columns in memory, with ``extra`` bytes to spare; False where they do not fit."""
-        return self.cache.keep(columns, self.available - extra, self.buffer)
+        """Have these columns in memory, with ``extra`` bytes to spare; False where they do not fit.
+
+        Others go where there is no room for both.
+        """
+        wanted = np.unique(columns)
+        new = wanted[self.owner[wanted] < 0]
+        room, column_bytes = self.available - extra, self.storage.memory_bytes / self.storage.shape[1]
+        if self.kept_bytes + len(new) * column_bytes > room:
+            if len(wanted) * column_bytes > room:
+                return False
+            self.clear()
+            new = wanted
+        if len(new):
+            matrix = self.storage.read_columns(new, self.buffer)
+            self.owner[new] = len(self.matrices)
+            self.position[new] = np.arange(len(new))
+            self.matrices.append(matrix)
+        return True
+
+    def gather(self, rows: slice, columns: IndexArray) -> Any:
+        """Some rows of columns that are kept: an array stored by columns, or a CSR array."""
+        owners = self.owner[columns]
+        places = [np.flatnonzero(owners == number) for number in np.unique(owners)]
+        if self.storage.is_sparse:
+            pieces = [sp.csr_array((rows.stop - rows.start, 0), dtype=self.storage.dtype)]
+            for here in places:
+                pieces.append(self.matrices[owners[here[0]]][rows][:, self.position[columns[here]]])
+            whole = sp.hstack(pieces, format="csr")
+            return whole[:, np.argsort(np.concatenate(places))] if len(places) > 1 else whole
+        At = np.empty((len(columns), rows.stop - rows.start), dtype=self.storage.dtype)
+        for here in places:
+            At[here] = self.matrices[owners[here[0]]].T[self.position[columns[here]], rows]
+        return At.T
 
     # Reading ----------------------------------------------------------------------------------------
 
-    def bands(self, columns: IndexArray | None, *, kept: bool) -> Iterator[tuple[slice, LocalDesign]]:
-        """Bands of rows for Gram matrices, as designs of their own; from memory if the columns are kept there."""
-        source: Any = self.cache if kept else self.storage
-        for rows, _, matrix in source.bands(self.buffer // _GRAM_SHARE, columns):
-            yield rows, as_local(matrix)
-
     def blocks(self, columns: IndexArray | None, *, kept: bool) -> Iterator[tuple[slice, slice, LocalDesign]]:
-        """Pieces in the order of storage as designs of their own."""
-        source: Any = self.cache if kept else self.storage
-        for rows, part, matrix in source.blocks(self.buffer, columns):
-            yield rows, part, as_local(matrix)
+        """Pieces in the order of storage as designs of their own; some rows at a time if the columns are kept."""
+        if not kept or columns is None:
+            for rows, part, matrix in self.storage.blocks(self.buffer, columns):
+                yield rows, part, as_local(matrix)
+            return
+        n, width = self.storage.shape[0], len(columns) * self.storage.dtype.itemsize
+        step = max(1, min(self.buffer, _GATHER_BYTES) // max(width, 1))
+        for start in range(0, n, step):
+            rows = slice(start, min(start + step, n))
+            yield rows, slice(0, len(columns)), as_local(self.gather(rows, columns))
+
+    def bands(self, columns: IndexArray, *, kept: bool) -> Iterator[tuple[slice, LocalDesign]]:
+        """Bands of rows for Gram matrices, as designs of their own."""
+        if kept:
+            yield from ((rows, block) for rows, _, block in self.blocks(columns, kept=True))
+            return
+        for rows, _, matrix in self.storage.bands(self.buffer // _GRAM_SHARE, columns):
+            yield rows, as_local(matrix)
 
     def moments_for(self, w: FloatArray) -> ColumnMoments:
         """Means and squares of all columns, in one pass that also looks for what is not finite.
 
         The same weights, or multiples of them, take no second pass.
         """
-        for known, moments in self.moments:
-            if known is w:
-                return moments
-            with np.errstate(all="ignore"):
-                factor = float(w[0, 0] / known[0, 0])
-                is_multiple = np.all(np.abs(w - factor * known) <= 4 * EPS * w)
-            if is_multiple:
-                return moments.weighted(factor)
-        moments = self._read_moments(w)
-        self.moments = [*self.moments[1 - _KEPT_MOMENTS :], (w, moments)]
-        return moments
-
-    def _read_moments(self, w: FloatArray) -> ColumnMoments:
         parts: dict[int, ColumnMoments] = {}
         with np.errstate(all="ignore"):  # what overflows is refused by whoever uses it
+            for known, moments in self.moments:
+                factor = float(w[0, 0] / known[0, 0])
+                if known is w or np.all(np.abs(w - factor * known) <= 4 * EPS * w):
+                    return moments if known is w else moments.weighted(factor)
             for rows, columns, block in self.blocks(None, kept=False):
                 found = block.moments(w[rows])
                 if not np.isfinite(found.squares.sum()):  # or so large that squares overflow
                     self._check_finite(rows, columns, block.X)
-                known = parts.get(columns.start)
-                parts[columns.start] = found if known is None else known + found
-        return ColumnMoments.side_by_side([parts[start] for start in sorted(parts)])
+                parts[columns.start] = parts[columns.start] + found if columns.start in parts else found
+        moments = ColumnMoments.side_by_side([parts[start] for start in sorted(parts)])
+        self.moments = [*self.moments[1 - _KEPT_MOMENTS :], (w, moments)]
+        return moments
 
     def _check_finite(self, rows: slice, columns: slice, matrix: Any) -> None:
-        if self.storage.is_sparse:
-            counts = np.bincount(matrix.indices[~np.isfinite(matrix.data)], minlength=matrix.shape[1])
-        else:
-            counts = np.count_nonzero(~np.isfinite(matrix), axis=0)
         bad = np.zeros(self.storage.shape[1], dtype=np.intp)
-        bad[columns] = counts
+        if self.storage.is_sparse:
+            bad[columns] = np.bincount(matrix.indices[~np.isfinite(matrix.data)], minlength=matrix.shape[1])
+        else:
+            bad[columns] = np.count_nonzero(~np.isfinite(matrix), axis=0)
         if self.used is not None:
             bad[np.setdiff1d(np.arange(len(bad)), self.used)] = 0
         if bad.any():
-            where = f"X ({self.storage.place(rows)})"
-            raise ValueError(count_message(where, bad, IMPUTE, self.names))
+            raise ValueError(count_message(f"X ({self.storage.place(rows)})", bad, IMPUTE, self.names))
 
     @cached_property
     def runs(self) -> IndexArray:
@@ -181,85 +223,15 @@ class Store:
             return self.storage.take_rows(rows)
         known = -1 if self.held is None else self.held[0]
         pieces, places = [], []
-        for number in sorted(wanted, key=lambda number: number != known):  # the one that is there comes first
+        for number in sorted(wanted.tolist(), key=lambda number: number != known):  # the one that is there comes first
+            if self.held is None or self.held[0] != number:
+                self.held = None  # gone before the next one comes
+                self.held = (number, self.storage.read_rows(slice(int(cuts[number]), int(cuts[number + 1]))))
             here = np.flatnonzero(numbers == number)
-            pieces.append(self._run(int(number))[rows[here] - cuts[number]])
+            pieces.append(self.held[1][rows[here] - cuts[number]])
             places.append(here)
         whole = self.storage.stacked(pieces)
         return whole if len(pieces) == 1 else whole[np.argsort(np.concatenate(places))]
-
-    def _run(self, number: int) -> Any:
-        if self.held is None or self.held[0] != number:
-            self.held = None  # gone before the next one comes
-            start, stop = (int(cut) for cut in self.runs[number : number + 2])
-            self.held = (number, self.storage.read_rows(slice(start, stop)))
-        return self.held[1]
-
-
-class ColumnCache:
-    """Columns that were read and are kept in memory, in the precision they have on disk.
-
-    They are arrays of all rows, one for each time that columns were read.
-    """
-
-    def __init__(self, storage: Storage) -> None:
-        self.storage = storage
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self.matrices: list[Any] = []
-        self.owner = np.full(self.storage.shape[1], -1, dtype=np.intp)  # which matrix has the column
-        self.position = np.zeros(self.storage.shape[1], dtype=np.intp)  # and where
-
-    @property
-    def nbytes(self) -> int:
-        """Memory in use."""
-        if self.storage.is_sparse:
-            return sum(int(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes) for m in self.matrices)
-        return sum(int(matrix.nbytes) for matrix in self.matrices)
-
-    def keep(self, columns: IndexArray, max_bytes: int, buffer: int) -> bool:
-        """Have these columns, at most so many bytes in all; others go where there is no room for both."""
-        wanted = np.unique(columns)
-        new = wanted[self.owner[wanted] < 0]
-        if self.nbytes + len(new) * self.storage.column_bytes > max_bytes:
-            if len(wanted) * self.storage.column_bytes > max_bytes:
-                return False
-            self.clear()
-            new = wanted
-        if len(new):
-            matrix = self.storage.read_columns(new, buffer)
-            self.owner[new] = len(self.matrices)
-            self.position[new] = np.arange(len(new))
-            self.matrices.append(matrix)
-        return True
-
-    def gather(self, rows: slice, columns: IndexArray) -> Any:
-        """Some rows of these columns: an array stored by columns, or a CSR array."""
-        owners = self.owner[columns]
-        places = [np.flatnonzero(owners == number) for number in np.unique(owners)]
-        if self.storage.is_sparse:
-            pieces = [sp.csr_array((rows.stop - rows.start, 0), dtype=self.storage.dtype)]
-            for here in places:
-                pieces.append(self.matrices[owners[here[0]]][rows][:, self.position[columns[here]]])
-            whole = sp.hstack(pieces, format="csr")
-            return whole[:, np.argsort(np.concatenate(places))] if len(places) > 1 else whole
-        At = np.empty((len(columns), rows.stop - rows.start), dtype=self.storage.dtype)
-        for here in places:
-            At[here] = self.matrices[owners[here[0]]].T[self.position[columns[here]], rows]
-        return At.T
-
-    def bands(self, max_bytes: int, columns: IndexArray) -> Iterator[Block]:
-        """These columns, some rows at a time."""
-        width = len(columns) * self.storage.dtype.itemsize
-        step = max(1, min(max_bytes, _GATHER_BYTES) // max(width, 1))
-        for start in range(0, self.storage.shape[0], step):
-            rows = slice(start, min(start + step, self.storage.shape[0]))
-            yield Block(rows, slice(0, len(columns)), self.gather(rows, columns))
-
-    #: Kept columns have no order of their own.
-    blocks = bands
 
 
 def as_local(matrix: Any, passes: PassCounter | None = None, unit: float = 0.0) -> LocalDesign:
