@@ -547,7 +547,6 @@ def test_small_matrices_are_read_into_memory(kind):
 @pytest.mark.parametrize("kind", STORAGES)
 def test_large_matrices_stay_on_disk(kind, monkeypatch):
     monkeypatch.setattr("groupowl.designs.disk.memory.machine_memory", lambda: 8 * 4 * 1000)
-    monkeypatch.setattr("groupowl.designs.disk.store.Store.reserve", lambda *args: None)
     source = STORAGES[kind](make_table())
     if "npz" in kind or "parquet" in kind or "zarr" in kind or "hdf5" in kind:  # pieces of these are larger than that
         storage = open_storage(source)
