@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from groupowl.designs import ColumnMoments, as_design
+from groupowl.designs import as_design
+from groupowl.designs.base import ColumnMoments
 
 MAKERS = {
     "C": np.ascontiguousarray,

@@ -15,8 +15,10 @@ import zarr
 
 import groupowl as go
 from groupowl.designs import DenseDesign, MemmapDesign, SparseDesign, as_design, open_matrix
-from groupowl.designs.disk import ChosenRows, FlatFile, RowBlocks, format_bytes, open_storage, parse_memory
-from groupowl.designs.disk.memory import machine_memory
+from groupowl.designs.disk import open_storage
+from groupowl.designs.disk.base import ChosenRows, RowBlocks
+from groupowl.designs.disk.memory import format_bytes, machine_memory, parse_memory
+from groupowl.designs.disk.npy import FlatFile
 from storage_support import (
     STORAGES,
     column_names,
@@ -564,7 +566,7 @@ def test_maps_that_are_small_are_not_copied():
 
 
 def test_large_maps_that_are_not_contiguous_are_used_as_they_are(monkeypatch):
-    monkeypatch.setattr("groupowl.designs.disk.default_max_memory", lambda: 800)
+    monkeypatch.setattr("groupowl.designs.disk.memory.default_max_memory", lambda: 800)
     assert type(as_design(memory_map(make_table())[::2])) is DenseDesign
 
 

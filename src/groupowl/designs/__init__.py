@@ -9,9 +9,8 @@ import scipy.sparse as sp
 
 from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
 from .._lazy import attributes
-from .base import ColumnMoments, Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow, is_dask
-from .dense import CompressedDesign, DenseColumns, DenseDesign, GramCache, dense_storage
-from .factors import CompressedData, Moments, compress_qr
+from .base import Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow, is_dask
+from .dense import CompressedDesign, DenseColumns, DenseDesign, GramCache
 from .sparse import Columns, SparseColumns, SparseDesign
 from .statistics import SufficientStatistics
 from .wrapped import (
@@ -28,14 +27,11 @@ from .wrapped import (
 
 if TYPE_CHECKING:
     from .dask import DaskDesign, encode_labels_of_blocks, row_chunks, row_wise
-    from .disk import Storage, is_stored
     from .disk.memmap_design import MemmapDesign
 
 __all__ = [
     "Basis",
-    "ColumnMoments",
     "Columns",
-    "CompressedData",
     "CompressedDesign",
     "DaskDesign",
     "DenseColumns",
@@ -44,7 +40,6 @@ __all__ = [
     "GramCache",
     "LocalDesign",
     "MemmapDesign",
-    "Moments",
     "PassCounter",
     "ProjectedDesign",
     "SparseColumns",
@@ -57,11 +52,8 @@ __all__ = [
     "check_overflow",
     "check_underflow",
     "column_deviations",
-    "compress_qr",
     "encode_labels_of_blocks",
     "far_design",
-    "is_dask",
-    "is_stored",
     "largest_square",
     "open_matrix",
     "products",
@@ -75,7 +67,6 @@ __all__ = [
 # Data elsewhere than in memory have modules that are imported when such data come.
 _NAMES_OF = {
     "dask": ("DaskDesign", "encode_labels_of_blocks", "row_chunks", "row_wise"),
-    "disk": ("is_stored",),
     "disk.memmap_design": ("MemmapDesign",),
 }
 
@@ -97,7 +88,10 @@ def as_design(X: Any) -> Design:
     if type(X) is np.ndarray:
         return _dense_design(X)
     if sp.issparse(X):
-        return _sparse_design(X)
+        check_data_shape(X.shape)
+        storage = sparse_array("X", X)
+        check_finite("X", storage, remedy=IMPUTE)
+        return SparseDesign(storage)
     design = far_design(X)
     return _dense_design(X) if design is None else design
 
@@ -116,8 +110,10 @@ def far_design(X: Any) -> Design | None:
         design.shape = (X.n_samples, X.n_features)
         design.known_statistics = X
         return design
-    from .disk import default_max_memory, is_stored, why_not_flat
+    from .disk import is_stored
     from .disk.memmap_design import MemmapDesign
+    from .disk.memory import default_max_memory
+    from .disk.npy import why_not_flat
 
     if is_dask(X):
         from .dask import DaskDesign
@@ -134,19 +130,15 @@ def open_matrix(source: Any, max_memory: Any = None) -> Design:
 
     See :class:`MemmapDesign` for what the source may be. The design has ``feature_names`` where the source has names.
     """
-    from .disk import open_storage, parse_memory
+    from .disk import open_storage
     from .disk.memmap_design import MemmapDesign
+    from .disk.memory import parse_memory
 
     storage = open_storage(source)
     if storage.memory_bytes * _SMALL_SHARE > parse_memory(max_memory):
         return MemmapDesign(storage, max_memory)
-    return _in_memory(storage)
-
-
-def _in_memory(storage: Storage) -> Design:
-    matrix = storage.read_rows(slice(0, storage.shape[0]))
     try:
-        design = as_design(matrix)
+        design = as_design(storage.read_rows(slice(0, storage.shape[0])))
     except ValueError as error:
         raise ValueError(f"{storage.label}: {error}") from error
     design.feature_names = storage.feature_names
@@ -156,18 +148,12 @@ def _in_memory(storage: Storage) -> Design:
 def _dense_design(X: Any) -> DenseDesign:
     array = numeric_array("X", X)
     check_data_shape(array.shape)
-    design = DenseDesign(dense_storage(array))
+    design = DenseDesign(array)
     with np.errstate(all="ignore"):
         suspects = np.flatnonzero(~np.isfinite(design.column_squares()))  # or so large that their squares overflow
-    bad = np.zeros(array.shape[1], dtype=np.intp)
-    bad[suspects] = [np.count_nonzero(~np.isfinite(array[:, j])) for j in suspects]
-    if bad.any():
-        raise ValueError(count_message("X", bad, IMPUTE, getattr(X, "columns", None)))
+    if len(suspects):
+        bad = np.zeros(array.shape[1], dtype=np.intp)
+        bad[suspects] = [np.count_nonzero(~np.isfinite(array[:, j])) for j in suspects]
+        if bad.any():
+            raise ValueError(count_message("X", bad, IMPUTE, getattr(X, "columns", None)))
     return design
-
-
-def _sparse_design(X: Any) -> SparseDesign:
-    check_data_shape(X.shape)
-    storage = sparse_array("X", X)
-    check_finite("X", storage, remedy=IMPUTE)
-    return SparseDesign(storage)

@@ -38,7 +38,8 @@ class DenseDesign(LocalDesign):
     """
 
     def __init__(self, X: FloatArray, passes: PassCounter | None = None, unit: float | None = None) -> None:
-        super().__init__(X, passes, unit)
+        # Single and double precision as they are, other numbers in double precision.
+        super().__init__(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64), passes, unit)
         self._squares: FloatArray | None = None
         self._order = "F" if X.flags.f_contiguous and not X.flags.c_contiguous else "C"
 
@@ -156,16 +157,10 @@ class DenseColumns:
         self.passes = passes
         self.unit = unit
         self.n_columns = len(At)
-
-    @property
-    def work(self) -> float:
-        """Floating-point operations of a product with one vector, as long as those of a dense matrix take."""
-        return 2.0 * self.At.size
-
-    @property
-    def gram_work(self) -> float:
-        """The same for the Gram matrix of all columns: half of a product of two matrices."""
-        return float(self.n_columns) * self.At.size
+        #: Floating-point operations of a product with one vector, as long as those of a dense matrix take.
+        self.work = 2.0 * At.size
+        #: The same for the Gram matrix of all columns: half of a product of two matrices.
+        self.gram_work = float(len(At)) * At.size
 
     def predict(self, B: FloatArray) -> FloatArray:
         """``A B``, Fortran-ordered."""
@@ -292,8 +287,3 @@ class CompressedDesign(DenseDesign):
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """Known already; the samples have weight 1."""
         return self.data.gram[np.ix_(left, right)]
-
-
-def dense_storage(X: Any) -> FloatArray:
-    """An ndarray as a design keeps it: float32 and float64 as they are, other numbers as float64."""
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)

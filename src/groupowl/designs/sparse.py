@@ -165,36 +165,25 @@ class SparseColumns:
     See :class:`~groupowl.designs.DenseColumns` for what the methods do.
     """
 
+    At: Any
+    unit: float
+    mean: FloatArray
+    inverse_scale: FloatArray
+    constant: float
+
     def __init__(self, At: Any, passes: PassCounter, unit: float) -> None:
-        self.At = At
-        self._A = At.T  # the same entries
         self.passes = passes
-        self.unit = unit
-        self.mean = np.zeros(At.shape[0])
-        self.inverse_scale = np.ones(At.shape[0])
-        self.constant = 0.0
+        self._set(At=At, unit=unit, mean=np.zeros(At.shape[0]), inverse_scale=np.ones(At.shape[0]), constant=0.0)
 
-    def _with(self, **changes: Any) -> SparseColumns:
-        other = copy(self)
-        other.__dict__.update(changes)
-        other._A = other.At.T
-        return other
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns, the constant one included."""
-        return int(self.At.shape[0]) + (self.constant > 0.0)
-
-    @property
-    def work(self) -> float:
-        """Two operations per stored entry, slower than those of a dense matrix."""
-        return 2.0 * SPARSE_SLOWDOWN * self.At.nnz
-
-    @property
-    def gram_work(self) -> float:
-        """A product of two sparse matrices, and the centering of a dense one."""
-        size = self.At.shape[0]
-        return 2.0 * SPARSE_SLOWDOWN * self.At.nnz**2 / self.At.shape[1] + 4.0 * size**2
+    def _set(self, **values: Any) -> SparseColumns:
+        self.__dict__.update(values)
+        size, nnz = self.At.shape[0], self.At.nnz
+        self._A = self.At.T  # the same entries
+        self.n_columns = size + (self.constant > 0.0)
+        # Two operations per stored entry, slower than those of a dense matrix; the centering of a dense Gram matrix.
+        self.work = 2.0 * SPARSE_SLOWDOWN * nnz
+        self.gram_work = self.work * nnz / self.At.shape[1] + 4.0 * size**2
+        return self
 
     def _charge(self) -> None:
         self.passes.total += self.At.shape[0] * self.unit
@@ -239,14 +228,14 @@ class SparseColumns:
 
     def sampled(self, samples: IndexArray) -> SparseColumns:
         """A copy, with the means and scales of all samples."""
-        return self._with(At=self.At[:, samples], unit=self.unit * len(samples) / self.At.shape[1])
+        return copy(self)._set(At=self.At[:, samples], unit=self.unit * len(samples) / self.At.shape[1])
 
     def chosen(self, columns: IndexArray) -> SparseColumns:
         """A copy, with the constant column if that is chosen."""
         rows = columns[columns < self.At.shape[0]]
         constant = self.constant if len(rows) < len(columns) else 0.0
         scale = self.inverse_scale[rows]
-        return self._with(At=self.At[rows], mean=self.mean[rows], inverse_scale=scale, constant=constant)
+        return copy(self)._set(At=self.At[rows], mean=self.mean[rows], inverse_scale=scale, constant=constant)
 
     def norms(self, w: FloatArray) -> FloatArray:
         """Weighted norms, about the means."""
@@ -264,11 +253,11 @@ class SparseColumns:
 
     def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> SparseColumns:
         """Means and scales are remembered, not applied."""
-        return self._with(mean=mean, inverse_scale=inverse_scale)
+        return copy(self)._set(mean=mean, inverse_scale=inverse_scale)
 
     def with_constant(self, value: float) -> SparseColumns:
         """Remember the constant."""
-        return self._with(constant=value)
+        return copy(self)._set(constant=value)
 
     def with_columns(self, more: FloatArray) -> DenseColumns:
         """Made dense."""

@@ -17,7 +17,8 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from .._checks import IMPUTE, sparse_array
 from .._text import listed
 from ..designs import MemmapDesign, open_matrix
-from ..designs.disk import INSIDE, open_storage
+from ..designs.disk import open_storage
+from ..designs.disk.base import INSIDE
 from ..designs.disk.memory import check_fits, check_sparse_shape, most_columns, too_many_columns
 from ..designs.disk.npy import read_archive
 from .arff import read_arff

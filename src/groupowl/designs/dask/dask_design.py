@@ -26,7 +26,7 @@ from ..._text import listed
 from ..._typing import FloatArray, Handle, IndexArray
 from ...norm.kernels import nonzero_rows
 from ..base import ColumnMoments, Design, LocalDesign, PassCounter, Sum, is_dask
-from ..dense import DenseDesign, dense_storage
+from ..dense import DenseDesign
 from ..factors import NO_SAMPLES, CompressedData
 from ..sparse import SparseDesign
 from ..statistics import PairwiseSum, SufficientStatistics, statistics_of_samples
@@ -317,7 +317,7 @@ def local_design(block: Any) -> LocalDesign:
     block = block.to_scipy_sparse() if hasattr(block, "to_scipy_sparse") else block
     if sp.issparse(block):
         return SparseDesign(sparse_array("X", block), unit=0.0)
-    return DenseDesign(dense_storage(np.asarray(block)), unit=0.0)
+    return DenseDesign(np.asarray(block), unit=0.0)
 
 
 def block_rows(block: Any, weight: FloatArray) -> Any:

@@ -19,6 +19,8 @@ from ..._typing import IndexArray
 from ..base import PassCounter
 from .memory import too_many_columns
 
+#: Separates the path of a file from the name of an array inside.
+INSIDE = "::"
 # Gaps between wanted rows up to this size are read too: one long read beats two short ones.
 _GAP_BYTES = 1 << 14
 # Where rows are compressed together, up to so many bytes are read at once to find some of them.

@@ -13,10 +13,8 @@ import numpy as np
 
 from ..._text import listed
 from ..._typing import IndexArray
-from .base import FileState, Storage, merged_cuts
+from .base import INSIDE, FileState, Storage, merged_cuts
 
-#: Separates the path of a file from the name of an array inside.
-INSIDE = "::"
 # Bytes of a Parquet file that are decoded at a time.
 _READ_BYTES = 1 << 22
 # What pandas calls an index that it had to store.

@@ -19,8 +19,9 @@ from ..dense import DenseColumns, DenseDesign
 from ..factors import CompressedData, compress_blocks
 from ..sparse import SPARSE_SLOWDOWN, Columns, SparseDesign
 from ..statistics import SufficientStatistics, statistics_of_parts
-from . import ChosenRows, Storage, format_bytes, open_storage, parse_memory
-from .base import merged_cuts
+from . import open_storage
+from .base import ChosenRows, Storage, merged_cuts
+from .memory import format_bytes, parse_memory
 
 # A pass reads pieces of this part of max_memory, at most so many bytes.
 _BUFFER_SHARE = 16
