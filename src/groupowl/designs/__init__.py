@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
 from .._lazy import attributes
 from .base import Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow, is_dask
 from .dense import CompressedDesign, DenseColumns, DenseDesign, GramCache
+from .factors import is_sparse
 from .sparse import Columns, SparseColumns, SparseDesign
 from .statistics import SufficientStatistics
 from .wrapped import (
@@ -87,7 +87,7 @@ def as_design(X: Any) -> Design:
         return X
     if type(X) is np.ndarray:
         return _dense_design(X)
-    if sp.issparse(X):
+    if is_sparse(X):
         check_data_shape(X.shape)
         storage = sparse_array("X", X)
         check_finite("X", storage, remedy=IMPUTE)
@@ -101,7 +101,7 @@ def far_design(X: Any) -> Design | None:
 
     Matrices on disk that are small are read into memory, and small memory maps are as good as there.
     """
-    if type(X) is np.ndarray or sp.issparse(X):  # most data are: nothing is imported for them
+    if type(X) is np.ndarray or is_sparse(X):  # most data are: nothing is imported for them
         return None
     if isinstance(X, Design):
         return X

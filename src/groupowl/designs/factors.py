@@ -115,16 +115,8 @@ class CompressedData:
 
     def weighted(self, factor: float) -> CompressedData:
         """The same with all sample weights times a factor."""
-        root = math.sqrt(factor)
-        return replace(
-            self,
-            R=root * self.R,
-            T=root * self.T,
-            gram=factor * self.gram,
-            x_size=root * self.x_size,
-            y_size=root * self.y_size,
-            total_weight=factor * self.total_weight,
-        )
+        scaled = {name: math.sqrt(factor) * getattr(self, name) for name in ("R", "T", "x_size", "y_size")}
+        return replace(self, gram=factor * self.gram, total_weight=factor * self.total_weight, **scaled)
 
 
 # Cholesky ---------------------------------------------------------------------------------------------
@@ -136,7 +128,7 @@ def factorize(moments: Moments) -> tuple[FloatArray, FloatArray, float]:
     Columns are scaled by their sizes, so that the entries of the matrix have errors of at most ``error``, and a
     jitter of ``(n_features + 1) * error`` is always enough. Columns of size 0 stay exact zeros.
     """
-    d, q = moments.xy.shape
+    d = len(moments.gram)
     x_scale, y_scale = (np.where(size > 0, size, 1.0) for size in (moments.x_size, moments.y_size))
     A, C = moments.gram / x_scale / x_scale[:, None], moments.xy / x_scale[:, None] / y_scale
     yy = moments.yy / y_scale**2
@@ -151,8 +143,8 @@ def factorize(moments: Moments) -> tuple[FloatArray, FloatArray, float]:
         rest = yy - np.einsum("jk,jk->k", S, S)
         if rest.min() < -jitter:  # X explains more of Y than there is
             continue
-        R, T = np.zeros((d + 1, d)), np.zeros((d + 1, q))
-        R[:d], T[:d], T[d] = L.T * moments.x_size, S * y_scale, np.sqrt(np.maximum(rest, 0.0)) * y_scale
+        R = np.vstack([L.T * moments.x_size, np.zeros(d)])
+        T = np.vstack([S, np.sqrt(np.maximum(rest, 0.0))]) * y_scale
         return R, T, float(jitter)
     raise ValueError(
         "gram, xy and yy of the statistics are not those of any samples: their matrix has negative eigenvalues."

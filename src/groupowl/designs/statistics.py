@@ -231,29 +231,20 @@ class SufficientStatistics:
             raise IndexError(
                 f"columns must be indices below {self.n_features}, or a mask of this length, got {columns!r}: {error}."
             ) from error
-        return replace(
-            self,
-            x_mean=self.x_mean[chosen],
-            x_rest=self.x_rest[chosen],
-            gram=self.gram[np.ix_(chosen, chosen)],
-            xy=self.xy[chosen],
-            x_size=self.x_size[chosen],
-        )
+        parts = {name: getattr(self, name)[chosen] for name in ("x_mean", "x_rest", "xy", "x_size")}
+        return replace(self, gram=self.gram[np.ix_(chosen, chosen)], **parts)
 
     def varying(self) -> tuple[BoolArray, BoolArray]:
         """Columns of X and Y that vary by more than rounding, or of which rounding errors do not allow to tell."""
-        return self._varies(np.diagonal(self.gram), self.x_mean, self.x_size), self._varies(
-            self.yy, self.y_mean, self.y_size
-        )
-
-    def _varies(self, squares: FloatArray, mean: FloatArray, size: FloatArray) -> BoolArray:
-        known = exceeds_rounding(np.sqrt(squares / self.total_weight), mean)
-        return known | exceeds_rounding(np.sqrt(self.error / self.total_weight) * size, mean)
+        squares, means = np.append(np.diagonal(self.gram), self.yy), np.append(self.x_mean, self.y_mean)
+        errors = self.error * np.append(self.x_size, self.y_size) ** 2
+        varies = exceeds_rounding(np.sqrt(np.maximum(squares, errors) / self.total_weight), means)
+        return varies[: self.n_features], varies[self.n_features :]
 
     def is_reliable(self) -> bool:
         """Whether rounding errors are small beside the variance of every column."""
-        x_errors, y_errors = (self.error * size**2 for size in (self.x_size, self.y_size))
-        return bool(np.all(x_errors <= _RELIABLE * np.diagonal(self.gram)) and np.all(y_errors <= _RELIABLE * self.yy))
+        errors = self.error * np.append(self.x_size, self.y_size) ** 2
+        return bool(np.all(errors <= _RELIABLE * np.append(np.diagonal(self.gram), self.yy)))
 
     def check_magnitude(self, center: bool) -> None:
         """Refuse columns whose squares, about the means or about zero, leave the range of floating-point numbers."""
@@ -264,16 +255,12 @@ class SufficientStatistics:
         if x_size.max() > LARGEST_NORM or y_size.max() * max(float(x_size.max()), 1.0) > LARGEST_PRODUCT:
             raise ValueError(OVERFLOW)
         smallest = SMALLEST_NORM * max(1.0, 1.0 / root)  # with the weights, and without them
-        small = (x_size > 0.0) & (x_size < smallest)
-        if small.any():
+        small = np.flatnonzero((x_size > 0.0) & (x_size < smallest))
+        if len(small) or 0.0 < float(y_size.max()) < smallest:
+            what = f"X has columns so small, the first is column {small[0]}," if len(small) else "Y is so small"
             raise ValueError(
-                f"X has columns so small that their squares underflow in its SufficientStatistics, the first is column "
-                f"{int(np.argmax(small))}. Rescale them, or sample_weight, before the statistics are made."
-            )
-        if 0.0 < float(y_size.max()) < smallest:
-            raise ValueError(
-                "Y is so small that its squares underflow in its SufficientStatistics. Rescale it, or sample_weight, "
-                "before they are made."
+                f"{what} that squares underflow in the SufficientStatistics. Rescale X or Y, or sample_weight, before "
+                "the statistics are made."
             )
 
     def deviations(self) -> tuple[FloatArray, float]:
@@ -347,7 +334,13 @@ def _block_statistics(X: Any, Y: FloatArray, w: FloatArray) -> SufficientStatist
     """Statistics of few samples from products about a point near the means, corrected for its distance to them."""
     total, root = math.fsum(w), np.sqrt(w)
     V: Any
-    x_center, V = _about_zero(X, root) if is_sparse(X) else _about_mean(X, root, total)
+    if is_sparse(X):  # as it is, but constant columns about their value: exact zeros
+        high, low = (extreme.toarray().ravel() for extreme in (X.max(axis=0), X.min(axis=0)))
+        x_center = np.where(high == low, high, 0.0)
+        V = sp.diags_array(root) @ X @ sp.diags_array((high != low).astype(np.float64))
+        V.eliminate_zeros()
+    else:
+        x_center, V = _about_mean(X, root, total)
     y_center, U = _about_mean(Y, root, total)
     gram = (V.T @ V).toarray() if is_sparse(V) else V.T @ V
     tasks = np.ascontiguousarray(U.T)  # NumPy adds up pairwise along the last axis only
@@ -377,15 +370,6 @@ def _about_mean(X: FloatArray, root: FloatArray, total: float) -> tuple[FloatArr
     """Rounded means, and the weighted columns about them; a constant column becomes exact zeros."""
     mean = X[0] + root**2 @ (X - X[0]) / total
     return mean, root[:, None] * (X - mean)
-
-
-def _about_zero(X: Any, root: FloatArray) -> tuple[FloatArray, Any]:
-    """Weighted columns of a sparse matrix as they are, but constant ones about their value: exact zeros."""
-    high, low = (extreme.toarray().ravel() for extreme in (X.max(axis=0), X.min(axis=0)))
-    constant = high == low
-    V = sp.diags_array(root) @ X @ sp.diags_array((~constant).astype(np.float64))
-    V.eliminate_zeros()
-    return np.where(constant, high, 0.0), V
 
 
 class PairwiseSum:

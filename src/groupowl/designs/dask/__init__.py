@@ -10,7 +10,7 @@ import numpy as np
 
 from ...inputs import check_labels, classes_of, distinct_labels, one_hot
 from ..base import is_dask
-from .blocks import computed, row_chunks
+from .blocks import blocks_of, row_chunks, summed
 from .dask_design import DaskDesign
 
 __all__ = ["DaskDesign", "encode_labels_of_blocks", "row_chunks", "row_wise"]
@@ -33,8 +33,6 @@ def encode_labels_of_blocks(y: Any, sample_weight: Any = None) -> tuple[Any, Any
 
     A class whose samples all have weight zero is not there.
     """
-    import dask
-
     labels, _ = row_chunks("y", y)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.ndim != 1:
@@ -45,17 +43,13 @@ def encode_labels_of_blocks(y: Any, sample_weight: Any = None) -> tuple[Any, Any
         if weight.shape != labels.shape:
             raise ValueError(f"sample_weight must have shape {labels.shape}, got {weight.shape}.")
         arrays.append(weight.rechunk(labels.chunks))
-    find, merge = (dask.delayed(function, pure=False) for function in (_labels_of_block, _merged_labels))
-    blocks = zip(*(array.to_delayed() for array in arrays), strict=True)
-    classes = classes_of(computed(merge([find(*block) for block in blocks])))
+    (parts,) = summed((_labels_of_block, *map(blocks_of, arrays)))
+    classes = classes_of(distinct_labels(np.concatenate(parts)))
     encode, chunks = partial(one_hot, classes=classes), (labels.chunks[0], (len(classes),))
     return classes, labels.map_blocks(encode, dtype=np.float64, new_axis=1, chunks=chunks)
 
 
-def _labels_of_block(labels: Any, weight: Any = None) -> Any:
+def _labels_of_block(labels: Any, weight: Any = None) -> list[Any]:
+    """The different labels, in a list: sums of these are lists of all blocks."""
     labels = check_labels(labels)
-    return distinct_labels(labels if weight is None else labels[np.asarray(weight) > 0])
-
-
-def _merged_labels(parts: list[Any]) -> Any:
-    return distinct_labels(np.concatenate(parts))
+    return [distinct_labels(labels if weight is None else labels[np.asarray(weight) > 0])]

@@ -178,10 +178,6 @@ class DaskDesign(Design):
         """Sum over blocks that stays on the workers."""
         return Total(function, samples)
 
-    def select(self, samples: Handle, rows: IndexArray) -> Handle:
-        """Not here: single samples are not taken out of blocks."""
-        raise ValueError(_NO_SINGLE_SAMPLES)
-
     def rows(self, rows: IndexArray) -> Design:
         """Not here: single samples are not taken out of blocks."""
         raise ValueError(_NO_SINGLE_SAMPLES)
@@ -254,9 +250,8 @@ class DaskDesign(Design):
         return self._like(X, self.places, len(columns))
 
     def largest_row(self, w: Handle, constant: float = 0.0, mean: Any = None, scale: Any = None) -> float:
-        """Largest over the blocks: sums of lists are lists of all blocks."""
-        largest = partial(block_largest_row, constant=constant, mean=mean, scale=scale)
-        return float(max(summed((largest, self.X, w))[0]))
+        """Not here: of use only to those who take single samples out of blocks."""
+        raise ValueError(_NO_SINGLE_SAMPLES)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         return self.gram_and_sums(left, right, w)[0]
@@ -350,11 +345,6 @@ def block_correlations(block: Any, T: FloatArray) -> FloatArray:
 def block_gram(block: Any, w: FloatArray, left: IndexArray, right: IndexArray | None) -> tuple[Any, ...]:
     """Products of columns, and sums to center them with; ``right`` is ``left`` if None."""
     return local_design(block).gram_and_sums(left, left if right is None else right, w)
-
-
-def block_largest_row(block: Any, w: FloatArray, **arguments: Any) -> list[float]:
-    """Largest norm of a row, in a list: sums of these are lists of all blocks."""
-    return [local_design(block).largest_row(w, **arguments)]
 
 
 def checked_moments(block: Any, w: FloatArray, place: Place, n_features: int) -> tuple[ColumnMoments, float]:

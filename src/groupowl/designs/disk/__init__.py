@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .base import INSIDE, RowBlocks, Storage
-from .containers import ParquetTable, open_hdf5, open_hdf5_dataset, open_zarr, open_zarr_array
+from .containers import ParquetTable, open_hdf5_dataset, open_inside, open_zarr_array
 from .npy import NpzFile, open_memmap, open_npy
 
 #: Files that hold one matrix, alone or as a block of rows in a folder.
@@ -52,9 +52,9 @@ def _open_path(text: str) -> Storage:
         raise FileNotFoundError(f"{path} does not exist.")
     suffix = path.suffix.lower()
     if suffix in _HDF5:
-        return open_hdf5(path, inside)
+        return open_inside("h5py", path, inside)
     if suffix == ".zarr" or (path / "zarr.json").exists() or (path / ".zarray").exists():
-        return open_zarr(path, inside)
+        return open_inside("zarr", path, inside)
     if inside:
         raise ValueError(f"{text!r} names an array inside a file, which only HDF5 files and Zarr stores have.")
     if path.is_file():

@@ -124,22 +124,6 @@ def open_hdf5_dataset(dataset: Any) -> ChunkedArray:
     return ChunkedArray(label, opener, FileState(path) if is_read_only else None)
 
 
-def open_hdf5(path: Path, inside: str) -> ChunkedArray:
-    """A dataset of a file, opened for each pass; without a name the only matrix in the file."""
-    h5py = _import("h5py", path)
-    state = FileState(path)
-    found: dict[str, Any] = {}
-    try:
-        with h5py.File(path, "r") as file:
-            file.visititems(lambda name, item: found.update({f"/{name}": item}))
-            arrays = {name: item for name, item in found.items() if isinstance(item, h5py.Dataset)}
-            is_array = inside in file and isinstance(file[inside], h5py.Dataset)
-            name = inside if is_array else _only_matrix(path, inside, arrays)
-    except OSError as error:
-        raise ValueError(f"{path} is no HDF5 file that can be read: {error}. Write or copy it again.") from error
-    return ChunkedArray(f"{path}{INSIDE}{name}", partial(_opened_inside, path, name, "h5py"), state)
-
-
 def open_zarr_array(array: Any) -> ChunkedArray:
     """An array that is open already, in a folder, a zip archive, or a store whose changes cannot be noticed."""
     root, archive = (getattr(array.store, name, None) for name in ("root", "path"))
@@ -151,45 +135,51 @@ def open_zarr_array(array: Any) -> ChunkedArray:
     return ChunkedArray(f"Zarr array {array.store_path}", lambda: nullcontext(array), state)
 
 
-def open_zarr(path: Path, inside: str) -> ChunkedArray:
-    """An array in a folder; without a name the only matrix in it."""
-    zarr = _import("zarr", path)
+def open_inside(library: str, path: Path, name: str) -> ChunkedArray:
+    """An array in an HDF5 file or a Zarr folder, opened for each pass; without a name the only matrix there."""
+    module, state = _import(library, path), FileState(path)
+    found: dict[str, Any] = {}
     try:
-        node = zarr.open(str(path), mode="r")
+        if library == "h5py":
+            with module.File(path, "r") as file:
+                file.visititems(lambda name, item: found.update({f"/{name}": item}))
+                found |= {name: file[name]} if name and name in file else {}
+                shapes = {known: item.shape for known, item in found.items() if isinstance(item, module.Dataset)}
+        else:
+            name = name.strip("/")
+            node = module.open(str(path), mode="r")
+            found = {"": node} if isinstance(node, module.Array) else dict(sorted(node.members(max_depth=None)))
+            shapes = {known: item.shape for known, item in found.items() if isinstance(item, module.Array)}
     except Exception as error:  # of any kind: what codecs and file systems raise; the cause stays attached
-        raise ValueError(f"{path} is no Zarr store that can be read: {error}. Write or copy it again.") from error
-    found = {"": node} if isinstance(node, zarr.Array) else dict(node.members(max_depth=None))
-    arrays = {name: found[name] for name in sorted(found) if isinstance(found[name], zarr.Array)}
-    name = inside.strip("/")
-    if name not in arrays:
-        name = _only_matrix(path, name, arrays)
+        kind = "HDF5 file" if library == "h5py" else "Zarr store"
+        raise ValueError(f"{path} is no {kind} that can be read: {error}. Write or copy it again.") from error
+    if name not in shapes:
+        matrices = [known for known, shape in shapes.items() if known and len(shape) == 2]
+        there = listed(matrices) if matrices else "no two-dimensional array that could be named"
+        if name:
+            raise ValueError(f"{path} has no array {name!r}. It has {there}.")
+        if not matrices:
+            raise ValueError(f"{path} has no two-dimensional array.")
+        if len(matrices) > 1:
+            raise ValueError(
+                f"{path} has {len(matrices)} two-dimensional arrays: {there}. "
+                f"Name one of them, for example '{path}{INSIDE}{matrices[0]}'."
+            )
+        (name,) = matrices
     label = f"{path}{INSIDE}{name}" if name else str(path)
-    return ChunkedArray(label, partial(_opened_inside, path, name, "zarr"), FileState(path / name))
+    if library == "zarr":
+        state = FileState(path / name)
+    return ChunkedArray(label, partial(_opened_inside, library, path, name), state)
 
 
 @contextmanager
-def _opened_inside(path: Path, name: str, library: str) -> Iterator[Any]:
+def _opened_inside(library: str, path: Path, name: str) -> Iterator[Any]:
+    module = _import(library, path)
     if library == "zarr":
-        yield _import("zarr", path).open_array(str(path), mode="r", path=name or None)
+        yield module.open_array(str(path), mode="r", path=name or None)
     else:
-        with _import("h5py", path).File(path, "r") as file:
+        with module.File(path, "r") as file:
             yield file[name]
-
-
-def _only_matrix(path: Path, name: str, arrays: dict[str, Any]) -> str:
-    """The name of the only matrix in a file; an error where another one was named, or there are several."""
-    found = [known for known, array in arrays.items() if known and len(array.shape) == 2]
-    if name:
-        there = f"It has {listed(found)}" if found else "It has no two-dimensional array that could be named"
-        raise ValueError(f"{path} has no array {name!r}. {there}.")
-    if not found:
-        raise ValueError(f"{path} has no two-dimensional array.")
-    if len(found) > 1:
-        raise ValueError(
-            f"{path} has {len(found)} two-dimensional arrays: {listed(found)}. "
-            f"Name one of them, for example '{path}{INSIDE}{found[0]}'."
-        )
-    return found[0]
 
 
 # Parquet --------------------------------------------------------------------------------------------------
