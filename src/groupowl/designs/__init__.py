@@ -26,7 +26,8 @@ from .wrapped import (
 )
 
 if TYPE_CHECKING:
-    from .dask import DaskDesign, encode_labels_of_blocks, row_chunks, row_wise
+    from .dask.blocks import row_chunks
+    from .dask.dask_design import DaskDesign, encode_labels_of_blocks, row_wise
     from .disk.memmap_design import MemmapDesign
 
 __all__ = [
@@ -66,7 +67,8 @@ __all__ = [
 
 # Data elsewhere than in memory have modules that are imported when such data come.
 _NAMES_OF = {
-    "dask": ("DaskDesign", "encode_labels_of_blocks", "row_chunks", "row_wise"),
+    "dask.blocks": ("row_chunks",),
+    "dask.dask_design": ("DaskDesign", "encode_labels_of_blocks", "row_wise"),
     "disk.memmap_design": ("MemmapDesign",),
 }
 
@@ -116,7 +118,7 @@ def far_design(X: Any) -> Design | None:
     from .disk.npy import why_not_flat
 
     if is_dask(X):
-        from .dask import DaskDesign
+        from .dask.dask_design import DaskDesign
 
         return DaskDesign(X)
     if isinstance(X, np.memmap):  # which joblib hands to its workers: usually small

@@ -212,13 +212,21 @@ class Design(ABC):
 
     # Columns and rows -------------------------------------------------------------------------------
 
-    @abstractmethod
     def column_means(self, w: Handle) -> FloatArray:
         """Weighted mean of each column; exact for constant columns up to one rounding."""
+        return self.moments(w).mean
 
-    @abstractmethod
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
         """``sqrt(sum_i w_i (x_ij - center_j)^2)`` for each column."""
+        return self.moments(w).norms(center)
+
+    def moments(self, w: Handle) -> ColumnMoments:
+        """Moments of the columns. A design has this or the two methods before; each is made of the other."""
+        nothing = np.zeros(self.n_features)
+        if self.n_samples == 0:
+            return ColumnMoments(0.0, nothing, nothing, nothing)
+        mean = self.column_means(w)
+        return ColumnMoments(float(self.reduce(np.sum, w)), mean, nothing, self.column_norms(w, mean) ** 2)
 
     @abstractmethod
     def restrict(self, columns: IndexArray) -> Design:
@@ -321,14 +329,6 @@ class LocalDesign(Design):
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         chosen: Any = self.columns(left)
         return chosen.gram(chosen if right is left else self.columns(right), w)
-
-    def moments(self, w: FloatArray) -> ColumnMoments:
-        """Moments of the columns; exact for constant columns, as :meth:`column_means` are."""
-        nothing = np.zeros(self.n_features)
-        if self.n_samples == 0:
-            return ColumnMoments(0.0, nothing, nothing, nothing)
-        mean = self.column_means(w)
-        return ColumnMoments(float(w.sum()), mean, nothing, self.column_norms(w, mean) ** 2)
 
     @abstractmethod
     def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:

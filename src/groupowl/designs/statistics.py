@@ -112,7 +112,7 @@ class SufficientStatistics:
         -------
         SufficientStatistics
         """
-        from .dask import DaskDesign
+        from .dask.dask_design import DaskDesign
 
         design, Y, w = DaskDesign(X).adopt(Y, sample_weight, np.asarray)
         return design.statistics_of_parts(Y, w, None, 1)[0]

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from operator import getitem
 from typing import Any
 from uuid import uuid4
 
@@ -223,9 +224,9 @@ class _Journey:
         totals = list(self.totals.values())
         visits = self.tasks("visit", ((_visited, program_key, totals, *block) for block in zip(*leaves, strict=True)))
         for k, handle in enumerate(keep):
-            self.parts[handle] = self.tasks("keep", ((_taken, visit, k) for visit in visits))
+            self.parts[handle] = self.tasks("keep", ((getitem, visit, k) for visit in visits))
         # Sums are taken out of the results as well: what is kept must not travel with them.
-        parts = self.tasks("sum", ((_taken, visit, len(keep)) for visit in visits))
+        parts = self.tasks("sum", ((getitem, visit, len(keep)) for visit in visits))
         while len(parts) > 1:
             groups = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
             parts = self.tasks("add", ((_added_up, group) for group in groups))
@@ -328,10 +329,6 @@ def _visited(program: _Program, totals: list[Any], *given: Any) -> tuple[Any, ..
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _taken(result: tuple[Any, ...], k: int) -> Any:
-    return result[k]
 
 
 @np.errstate(all="ignore")

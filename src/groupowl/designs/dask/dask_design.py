@@ -24,6 +24,7 @@ from ..._checks import (
 )
 from ..._text import listed
 from ..._typing import FloatArray, Handle, IndexArray
+from ...inputs import check_labels, classes_of, distinct_labels, one_hot
 from ...norm.kernels import nonzero_rows
 from ..base import ColumnMoments, Design, LocalDesign, PassCounter, Sum, is_dask
 from ..dense import DenseDesign
@@ -93,9 +94,8 @@ class DaskDesign(Design):
             kinds = dict(getattr(X, "dtypes", {}))
             others = [name for name, dtype in kinds.items() if getattr(dtype, "kind", "O") not in REAL_KINDS]
             if others:
-                what = (
-                    f"but its columns {listed((f'{name!r} ({kinds[name]})' for name in others), quoted=False)} do not"
-                )
+                columns = listed((f"{name!r} ({kinds[name]})" for name in others), quoted=False)
+                what = f"but its columns {columns} do not"
             raise TypeError(f"X must hold real numbers, {what}. Convert it first.")
         blocks = blocks_of(array)
         if not blocks.is_fleeting:  # local arrays would travel to the workers in every pass
@@ -193,10 +193,8 @@ class DaskDesign(Design):
         if not total > 0.0:
             raise ValueError(NO_WEIGHT)
         design = self
-        if counts != [
-            place.size for place in self.places
-        ]:  # blocks without any sample of positive weight are not there
-            present = [i for i, count in enumerate(counts) if count]
+        if counts != [place.size for place in self.places]:
+            present = [i for i, count in enumerate(counts) if count]  # blocks without samples that count are not there
             X, Y, w = (handle.chosen(present) for handle in (self.X, Y, w))
             X = Blocks(function=block_rows, samples=(X, w), is_fleeting=True)
             design = self._like(X, [Place(self.places[i].number, counts[i]) for i in present], self.n_features)
@@ -224,8 +222,8 @@ class DaskDesign(Design):
 
     # Columns and rows -------------------------------------------------------------------------------
 
-    def _column_moments(self, w: Handle) -> ColumnMoments:
-        """Of all columns in one pass, which also looks for what is not finite."""
+    def moments(self, w: Handle) -> ColumnMoments:
+        """In one pass, which is kept, and also looks for what is not finite."""
         if self._moments is None or self._moments[0] is not w:
             self.charge(self.n_features)
             moments = partial(checked_moments, n_features=self.n_features)
@@ -233,14 +231,6 @@ class DaskDesign(Design):
             self.density = min(1.0, work / max(1, self.n_samples * self.n_features))
             self._moments = w, found
         return self._moments[1]
-
-    def column_means(self, w: Handle) -> FloatArray:
-        """Weighted means, from one pass that serves norms too."""
-        return self._column_moments(w).mean
-
-    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
-        """Weighted norms about ``center``, from one pass that serves means too."""
-        return self._column_moments(w).norms(center)
 
     def restrict(self, columns: IndexArray) -> DaskDesign:
         """Copies of some columns, kept on the workers; X itself if it is there already and all are asked for."""
@@ -302,6 +292,42 @@ _NO_SINGLE_SAMPLES = (
 
 
 _in_double_precision = partial(np.asarray, dtype=np.float64)
+
+
+# Predictions and labels ---------------------------------------------------------------------------------
+
+
+def row_wise(function: Callable[..., Any], array: Any, dtype: Any, width: int | None) -> Any:
+    """Apply a row-wise function to a local array, or to a Dask array when it is needed.
+
+    The result has so many columns; None means one dimension.
+    """
+    if not is_dask(array):
+        return function(array)
+    if width is None:
+        return array.map_blocks(function, dtype=dtype, drop_axis=1)
+    return array.map_blocks(function, dtype=dtype, chunks=(array.chunks[0], (width,)))
+
+
+def encode_labels_of_blocks(y: Any, sample_weight: Any = None) -> tuple[Any, Any]:
+    """Classes, sorted, and one-hot targets as a Dask array, for labels on a cluster: one pass over the labels.
+
+    A class whose samples all have weight zero is not there.
+    """
+    labels, _ = row_chunks("y", y)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.ndim != 1:
+        raise ValueError(f"y must be one label per sample, got an array of shape {labels.shape}.")
+    arrays = [labels]
+    if sample_weight is not None:
+        weight, _ = row_chunks("sample_weight", sample_weight)
+        if weight.shape != labels.shape:
+            raise ValueError(f"sample_weight must have shape {labels.shape}, got {weight.shape}.")
+        arrays.append(weight.rechunk(labels.chunks))
+    (parts,) = summed((block_labels, *map(blocks_of, arrays)))
+    classes = classes_of(distinct_labels(np.concatenate(parts)))
+    encode, chunks = partial(one_hot, classes=classes), (labels.chunks[0], (len(classes),))
+    return classes, labels.map_blocks(encode, dtype=np.float64, new_axis=1, chunks=chunks)
 
 
 # What workers do with a block of rows, each a function of local arrays -----------------------------------
@@ -392,3 +418,9 @@ def checked_weights(block: Any, place: Place) -> FloatArray:
 def count_present(w: FloatArray) -> list[int]:
     """Samples of positive weight, in a list."""
     return [int(np.count_nonzero(w))]
+
+
+def block_labels(labels: Any, weight: Any = None) -> list[Any]:
+    """The different labels, in a list: sums of these are lists of all blocks."""
+    labels = check_labels(labels)
+    return [distinct_labels(labels if weight is None else labels[np.asarray(weight) > 0])]

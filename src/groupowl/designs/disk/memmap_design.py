@@ -352,12 +352,6 @@ class MemmapDesign(LocalDesign):
         if bad.any():
             raise ValueError(count_message(f"X ({self.X.place(rows)})", bad, IMPUTE, self._names))
 
-    def column_means(self, w: Handle) -> FloatArray:
-        return self.moments(w).mean
-
-    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
-        return self.moments(w).norms(center)
-
     def restrict(self, columns: IndexArray) -> MemmapDesign:
         """The same file with these columns; they are kept in memory where they fit."""
         return self._view(self.X, self._columns(columns))
