@@ -55,6 +55,7 @@ __all__ = [
     "column_deviations",
     "encode_labels_of_blocks",
     "far_design",
+    "is_summary",
     "largest_square",
     "open_matrix",
     "products",
@@ -96,6 +97,11 @@ def as_design(X: Any) -> Design:
         return SparseDesign(storage)
     design = far_design(X)
     return _dense_design(X) if design is None else design
+
+
+def is_summary(X: Any) -> bool:
+    """Whether X is the statistics of samples, which know the targets too, in place of the samples."""
+    return isinstance(X, SufficientStatistics)
 
 
 def far_design(X: Any) -> Design | None:

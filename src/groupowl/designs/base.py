@@ -108,6 +108,8 @@ class Design(ABC):
     treated_as_constant: IndexArray = np.zeros(0, dtype=np.intp)
     #: Whether samples are on a cluster: targets come as collections of Dask.
     is_distributed: bool = False
+    #: Whether X is read from disk in every product.
+    is_on_disk: bool = False
     #: Sufficient statistics of the samples, which know the targets too, where there are no samples.
     known_statistics: SufficientStatistics | None = None
     #: Names of the columns, where their source has them.

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import positive_sample_weight, truth_value
 from .._typing import BoolArray, FloatArray, IndexArray
-from ..designs import Design, SufficientStatistics, row_chunks
+from ..designs import Design, is_summary, row_chunks
 from ..inputs import feature_names, resolve_columns
 from ..model import Model, relaxed_coefficients, warn_unless_bounded
 from ..model_selection import Fitting
@@ -76,7 +76,7 @@ class GroupOWLBase(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
     def _validate_fit(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True) -> FitData:
         """Check the data of a fit and change nothing; with ``reset=False`` they must be like those of the fit."""
-        if isinstance(X, SufficientStatistics):
+        if is_summary(X):
             if is_classifier(self):
                 raise ValueError(f"X: {type(self).__name__} needs the samples themselves, not SufficientStatistics.")
             return summarized_data(self, X, y, sample_weight, reset=reset)

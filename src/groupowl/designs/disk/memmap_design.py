@@ -117,6 +117,7 @@ class MemmapDesign(LocalDesign):
 
     X: Storage
     keeps_columns = True
+    is_on_disk = True
 
     def __init__(self, source: Any, max_memory: Any = None) -> None:
         super().__init__(open_storage(source))
