@@ -158,7 +158,9 @@ def _dense_design(X: Any) -> DenseDesign:
     check_data_shape(array.shape)
     design = DenseDesign(array)
     with np.errstate(all="ignore"):
-        suspects = np.flatnonzero(~np.isfinite(design.column_squares()))  # or so large that their squares overflow
+        suspects = np.flatnonzero(
+            ~np.isfinite(design.column_norms(np.ones((1, 1))))
+        )  # or so large that their squares overflow
     if len(suspects):
         bad = np.zeros(array.shape[1], dtype=np.intp)
         bad[suspects] = [np.count_nonzero(~np.isfinite(array[:, j])) for j in suspects]

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -166,7 +167,7 @@ class Design(ABC):
 
     def reduce_all(self, *sums: Sum) -> list[Any]:
         """Several such sums, at once where that saves a journey to the samples."""
-        return [self.reduce(function, *samples) for function, *samples in sums]
+        return list(starmap(self.reduce, sums))
 
     def total(self, function: Callable[..., Any], *samples: Handle) -> Any:
         """The same for use by :meth:`map` only: where samples live elsewhere, it stays there."""

@@ -95,23 +95,16 @@ class DenseDesign(LocalDesign):
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
         """Weighted norms about ``center``, from the differences themselves: no cancellation."""
         uniform = float(w[0, 0]) if w.min() == w.max() else None
-        if center is None and uniform is not None:
-            return np.sqrt(uniform * self.column_squares())
-        squares = np.zeros(self.n_features)
-        for rows, columns, block in self.blocks():
-            centered = block if center is None else block - center[columns]
-            weighted = centered if uniform is not None else w[rows] * centered
-            squares[columns] += np.einsum("ij,ij->j", weighted, centered)
-        return np.sqrt(squares if uniform is None else uniform * squares)
-
-    def column_squares(self) -> FloatArray:
-        """``sum_i x_ij^2``, read once; what is not finite in a column shows here."""
-        if self._squares is None:
+        is_plain = center is None and uniform is not None
+        squares = self._squares if is_plain else None  # read once; what is not finite in a column shows here
+        if squares is None:
             squares = np.zeros(self.n_features)
-            for _, columns, block in self.blocks():
-                squares[columns] += np.einsum("ij,ij->j", block, block)
-            self._squares = squares
-        return self._squares
+            for rows, columns, block in self.blocks():
+                centered = block if center is None else block - center[columns]
+                weighted = centered if uniform is not None else w[rows] * centered
+                squares[columns] += np.einsum("ij,ij->j", weighted, centered)
+            self._squares = squares if is_plain else self._squares
+        return np.sqrt(squares if uniform is None else uniform * squares)
 
     def restrict(self, columns: IndexArray) -> DenseDesign:
         """Copy columns, in the order of storage of X."""
@@ -235,29 +228,26 @@ class GramCache:
         if len(new):
             known = np.concatenate([self.known, new])
             old, size = len(self.known), len(known)
-            rows = self._products(new, known)
             if size > len(self.storage):
                 larger = np.empty((max(size, 2 * old),) * 2)
                 larger[:old, :old] = self.storage[:old, :old]
                 self.storage = larger
-            self.storage[old:size, :size] = rows
+            rows = self.storage[old:size, :size]
+            design = self.design
+            few = size <= max(_MOST_COPIES * design.n_features, _FEW_ENTRIES / design.n_samples)
+            # From copies as long as those are dense and few.
+            copy = design.columns(new) if self.copies is not None and few and not design.keeps_columns else None
+            if self.copies is not None and isinstance(copy, DenseColumns):
+                self.copies.append(copy)
+                np.concatenate([copy.gram(other, self.w) for other in self.copies], axis=1, out=rows)
+            else:
+                self.copies = None
+                rows[:] = design.gram(new, new if old == 0 else known, self.w)
             self.storage[:old, old:size] = rows[:, :old].T
             self.known = known
             self.position[new] = np.arange(old, size)
         positions = self.position[columns]
         return self.storage[np.ix_(positions, positions)]
-
-    def _products(self, new: IndexArray, known: IndexArray) -> FloatArray:
-        """Products of new columns with all known ones, from copies as long as those are dense and few."""
-        design = self.design
-        few = len(known) <= max(_MOST_COPIES * design.n_features, _FEW_ENTRIES / design.n_samples)
-        if self.copies is not None and few and not design.keeps_columns:
-            columns = design.columns(new)
-            if isinstance(columns, DenseColumns):
-                self.copies.append(columns)
-                return np.hstack([columns.gram(block, self.w) for block in self.copies])
-        self.copies = None
-        return design.gram(new, new if len(new) == len(known) else known, self.w)
 
 
 class CompressedDesign(DenseDesign):
