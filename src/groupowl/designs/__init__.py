@@ -8,7 +8,7 @@ import numpy as np
 
 from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
 from .._lazy import attributes
-from .base import Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow, is_dask
+from .base import Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow, is_dask, products
 from .dense import CompressedDesign, DenseColumns, DenseDesign, GramCache
 from .factors import is_sparse
 from .sparse import Columns, SparseColumns, SparseDesign
@@ -20,7 +20,6 @@ from .wrapped import (
     WrappedDesign,
     column_deviations,
     largest_square,
-    products,
     project_out,
     standardize,
 )

@@ -206,11 +206,11 @@ class Design(ABC):
 
         By their Gram matrix, which cannot see directions shorter than the root of the precision.
         """
-        mixing = np.eye(self.reduce(_weighted_products, U, w).shape[0])
         basis = U
+        mixing: Any = 1.0
         for _ in range(_ORTHONORMAL_ROUNDS):
-            mixing = mixing @ _whitening(self.reduce(_weighted_products, basis, w))
-            basis = self.map(partial(_product, coefficients=mixing), U)
+            mixing = np.dot(mixing, _whitening(self.reduce(products, basis, self.map(np.multiply, basis, w))))
+            basis = self.map(partial(np.dot, b=mixing), U)
         return basis, mixing
 
     # Columns and rows -------------------------------------------------------------------------------
@@ -423,9 +423,6 @@ def _whitening(G: FloatArray) -> FloatArray:
     return inverse[:, None] * vectors[:, kept] / np.sqrt(values[kept])
 
 
-def _weighted_products(U: FloatArray, w: FloatArray) -> FloatArray:
-    return U.T @ (w * U)
-
-
-def _product(Q: FloatArray, coefficients: FloatArray) -> FloatArray:
-    return Q @ coefficients
+def products(left: FloatArray, right: FloatArray) -> FloatArray:
+    """``left^T right``, a sum over samples."""
+    return left.T @ right

@@ -33,9 +33,7 @@ NO_SAMPLES = "there is no sample of positive weight (X is empty, or sample_weigh
 OVERFLOW = "X, Y or sample_weight is so large that sums of squares overflow. Rescale them."
 
 
-def sample_pieces(
-    where: str, block: Sequence[Any], height: Callable[[Any, FloatArray], int]
-) -> Iterator[tuple[Any, FloatArray, FloatArray]]:
+def sample_pieces(where: str, block: Sequence[Any], height: Callable[[Any, FloatArray], int]) -> Iterator[Any]:
     """Finite pieces, in double precision, of the samples of positive weight of a block ``(X, Y, sample_weight)``.
 
     There may be none. ``where`` names the samples in messages, ``height`` says how many may be in a piece.

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..norm.kernels import EPS, SMALLEST_NORM, column_sums, exceeds_rounding, row_norms
-from .base import Design, Sum, center_products, check_overflow, check_underflow, rounding_rtol
+from .base import Design, Sum, center_products, check_overflow, check_underflow, products, rounding_rtol
 from .dense import DenseColumns
 from .factors import CompressedData
 from .sparse import Columns
@@ -344,11 +344,6 @@ def project_out(design: Design, columns: IndexArray, w: Handle) -> ProjectedDesi
     # Unpenalized columns that are not part of the basis are explained by the others.
     explained = np.setdiff1d(explained, columns[mixing.any(axis=1)])
     return ProjectedDesign(design, replace(basis, explained=explained), loadings, vanishing)
-
-
-def products(left: FloatArray, right: FloatArray) -> FloatArray:
-    """``left^T right``, a sum over samples."""
-    return left.T @ right
 
 
 def _minus_product(Z: FloatArray, Q: FloatArray, coefficients: FloatArray) -> FloatArray:

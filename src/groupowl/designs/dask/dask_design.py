@@ -388,9 +388,7 @@ def checked_moments(block: Any, w: FloatArray, place: Place, n_features: int) ->
     return moments, design.density * design.n_samples * design.n_features
 
 
-def part_statistics(
-    block: Any, Y: FloatArray, w: FloatArray, place: Place, labels: Any = None, *, n_parts: int
-) -> tuple[SufficientStatistics | None, ...]:
+def part_statistics(block: Any, Y: Any, w: Any, place: Place, labels: Any = None, *, n_parts: int) -> tuple[Any, ...]:
     """Sufficient statistics of each part, by the labels of the samples; None where it has no samples."""
     X, found = local_design(block).X, []
     for part in range(n_parts):

@@ -100,12 +100,7 @@ class Storage(ABC):
     by_columns: bool = False
 
     def __init__(
-        self,
-        label: str,
-        shape: tuple[int, ...],
-        raw: Any,
-        feature_names: list[str] | None = None,
-        n_stored: int | None = None,
+        self, label: str, shape: Any, raw: Any, feature_names: Any = None, n_stored: int | None = None
     ) -> None:
         check_data_shape(shape, f" in {label}", needs_samples=False)
         if trouble := too_many_columns(int(shape[1])):
@@ -116,7 +111,7 @@ class Storage(ABC):
         if self.raw.kind not in "fiub":
             raise TypeError(f"{label} must hold real numbers, got dtype {self.raw}. Write it as float32 or float64.")
         self.dtype = np.dtype(np.float32 if self.raw == np.float32 else np.float64)
-        self.feature_names = feature_names
+        self.feature_names: list[str] | None = feature_names
         self.is_sparse = n_stored is not None
         self.n_stored = self.shape[0] * self.shape[1] if n_stored is None else n_stored
         self.density = self.n_stored / max(self.shape[0] * self.shape[1], 1)
