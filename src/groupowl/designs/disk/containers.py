@@ -137,7 +137,7 @@ def open_zarr_array(array: Any) -> ChunkedArray:
 
 def open_inside(library: str, path: Path, name: str) -> ChunkedArray:
     """An array in an HDF5 file or a Zarr folder, opened for each pass; without a name the only matrix there."""
-    module, state = _import(library, path), FileState(path)
+    module = _import(library, path)
     found: dict[str, Any] = {}
     try:
         if library == "h5py":
@@ -167,8 +167,7 @@ def open_inside(library: str, path: Path, name: str) -> ChunkedArray:
             )
         (name,) = matrices
     label = f"{path}{INSIDE}{name}" if name else str(path)
-    if library == "zarr":
-        state = FileState(path / name)
+    state = FileState(path / name if library == "zarr" else path)
     return ChunkedArray(label, partial(_opened_inside, library, path, name), state)
 
 
