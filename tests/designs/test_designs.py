@@ -187,7 +187,7 @@ def _small_blocks(request, monkeypatch):
         monkeypatch.setattr("groupowl.designs.sparse._BLOCK_ENTRIES", 40)
         monkeypatch.setattr("groupowl.designs.disk.memmap_design._LARGEST_BUFFER", 400)
         monkeypatch.setattr("groupowl.designs.disk.memmap_design._GATHER_BYTES", 200)
-        monkeypatch.setattr("groupowl.designs.disk.memmap_design.MemmapDesign.batch_bytes", 400)
+        monkeypatch.setattr("groupowl.designs.disk.memmap_design.MemmapDesign._batch_bytes", 400)
 
 
 @pytest.mark.parametrize(("kind", "wrapper"), CASES)

@@ -35,7 +35,7 @@ def _small_blocks(request, monkeypatch):
     if "real_sizes" not in request.keywords:
         monkeypatch.setattr("groupowl.designs.disk.memmap_design._LARGEST_BUFFER", 3000)
         monkeypatch.setattr("groupowl.designs.disk.memmap_design._GATHER_BYTES", 1000)
-        monkeypatch.setattr("groupowl.designs.disk.memmap_design.MemmapDesign.batch_bytes", 3000)
+        monkeypatch.setattr("groupowl.designs.disk.memmap_design.MemmapDesign._batch_bytes", 3000)
 
 
 def make_data(loss="squared", sparse=False):
@@ -246,7 +246,7 @@ def test_a_product_with_nothing_reads_nothing():
 def small_memory(monkeypatch, columns, copies=0):
     """Room for so many columns, and for copies in double precision."""
     room = columns * N * 8 + 4 * 8 * N * copies
-    monkeypatch.setattr("groupowl.designs.disk.memmap_design.MemmapDesign.available_bytes", room)
+    monkeypatch.setattr("groupowl.designs.disk.memmap_design.MemmapDesign._available_bytes", room)
 
 
 @pytest.mark.parametrize("kind", ["npy C float64", "npy F float64", "folder of npy", "hdf5"])
@@ -265,7 +265,7 @@ def test_columns_that_do_not_fit_are_streamed(kind, monkeypatch):
     np.testing.assert_allclose(part.matmul(np.eye(11)), X[:, many], rtol=0, atol=1e-12 * size)
     squares = part.row_squares(np.ones(11), np.full(11, 2.0))
     np.testing.assert_allclose(squares, (4.0 * (X[:, many] - 1.0) ** 2).sum(axis=1), rtol=1e-12)
-    assert design.kept_bytes == 0
+    assert design._kept_bytes == 0
 
 
 def test_columns_that_were_kept_make_room(monkeypatch):
@@ -276,7 +276,7 @@ def test_columns_that_were_kept_make_room(monkeypatch):
         part = design.restrict(np.array(columns))
         np.testing.assert_array_equal(part.matmul(np.eye(len(columns))), X[:, columns])
         np.testing.assert_array_equal(np.flatnonzero(design._kept.owner >= 0), kept)
-        assert design.kept_bytes <= 4 * N * 8
+        assert design._kept_bytes <= 4 * N * 8
 
 
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
@@ -330,7 +330,7 @@ def test_shuffled_rows_come_in_runs(kind):
     design = standardize(MemmapDesign(STORAGES[kind](X)), np.ones((N, 1)), center=True, scale=False)
     order = design.shuffled(np.random.default_rng(0))
     np.testing.assert_array_equal(np.sort(order), np.arange(N))
-    cuts = design.base.runs
+    cuts = design.base._runs
     numbers = np.searchsorted(cuts, order, side="right") - 1
     changes = np.count_nonzero(np.diff(numbers))
     assert len(cuts) > 2
@@ -465,7 +465,7 @@ def test_the_first_pass_is_not_disturbed_by_another():
     """Two passes at a time have a buffer each."""
     X, _ = make_data()
     design = MemmapDesign(write_npy(X))
-    for rows, _, block in design.blocks(None):
+    for rows, _, block in design._blocks(None):
         design.rmatmul(np.ones((N, 1)))
         np.testing.assert_array_equal(block.X, X[rows])
 

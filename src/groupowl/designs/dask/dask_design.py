@@ -168,6 +168,7 @@ class DaskDesign(Design):
         return Blocks(function=function, samples=samples, constants=totals)
 
     def reduce(self, function: Callable[..., Any], *samples: Handle) -> Any:
+        """Sum over blocks, added up on the workers."""
         return summed((function, *samples))[0]
 
     def reduce_all(self, *sums: Sum) -> list[Any]:
@@ -244,6 +245,7 @@ class DaskDesign(Design):
         raise ValueError(_NO_SINGLE_SAMPLES)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+        """Products of columns, added up on the workers."""
         return self.gram_and_sums(left, right, w)[0]
 
     def gram_and_sums(self, left: IndexArray, right: IndexArray, w: Handle) -> tuple[Any, ...]:

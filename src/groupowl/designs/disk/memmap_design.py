@@ -121,12 +121,12 @@ class MemmapDesign(LocalDesign):
 
     def __init__(self, source: Any, max_memory: Any = None) -> None:
         super().__init__(open_storage(source))
-        self.max_memory = parse_memory(max_memory)
-        self.buffer = max(1, min(self.max_memory // _BUFFER_SHARE, _LARGEST_BUFFER))
-        self.n_tasks = 1
-        if self.X.least_bytes > self.max_memory // 4:
+        self._max_memory = parse_memory(max_memory)
+        self._buffer = max(1, min(self._max_memory // _BUFFER_SHARE, _LARGEST_BUFFER))
+        self._n_tasks = 1
+        if self.X.least_bytes > self._max_memory // 4:
             raise ValueError(
-                f"max_memory={format_bytes(self.max_memory)} is too small for {self.X.label}: the smallest piece that "
+                f"max_memory={format_bytes(self._max_memory)} is too small for {self.X.label}: the smallest piece that "
                 f"can be read takes {format_bytes(self.X.least_bytes)}, and more than a quarter is not left for it. "
                 "Raise max_memory, or write the data in smaller pieces."
             )
@@ -188,33 +188,33 @@ class MemmapDesign(LocalDesign):
     def samples(self, values: Any) -> Handle:
         """Adopt an array, if sample space of this width fits in memory."""
         array = super().samples(values)
-        self.n_tasks = max(self.n_tasks, 1 if array.ndim < 2 else array.shape[1])
-        if self.sample_bytes > self.max_memory:
+        self._n_tasks = max(self._n_tasks, 1 if array.ndim < 2 else array.shape[1])
+        if self._sample_bytes > self._max_memory:
             raise ValueError(
-                f"max_memory={format_bytes(self.max_memory)} is too small: targets, predictors and dual points of "
-                f"{self.n_samples} samples and {self.n_tasks} tasks take about {format_bytes(self.sample_bytes)}, "
+                f"max_memory={format_bytes(self._max_memory)} is too small: targets, predictors and dual points of "
+                f"{self.n_samples} samples and {self._n_tasks} tasks take about {format_bytes(self._sample_bytes)}, "
                 "whatever is left of X on disk. Raise max_memory."
             )
         return array
 
     @property
-    def sample_bytes(self) -> int:
+    def _sample_bytes(self) -> int:
         """Memory for sample space."""
-        return _SAMPLE_ARRAYS * 8 * self.n_samples * self.n_tasks
+        return _SAMPLE_ARRAYS * 8 * self.n_samples * self._n_tasks
 
     @property
-    def available_bytes(self) -> int:
+    def _available_bytes(self) -> int:
         """Memory for columns or statistics."""
-        piece = max(self.buffer, self.X.least_bytes)
-        return max(self.max_memory - 2 * piece - self.sample_bytes - _OVERHEAD, 0)
+        piece = max(self._buffer, self.X.least_bytes)
+        return max(self._max_memory - 2 * piece - self._sample_bytes - _OVERHEAD, 0)
 
     @property
-    def batch_bytes(self) -> int:
+    def _batch_bytes(self) -> int:
         """Memory for a selection of rows."""
-        return max(self.buffer, self.available_bytes // _BATCH_SHARE)
+        return max(self._buffer, self._available_bytes // _BATCH_SHARE)
 
     @property
-    def kept_bytes(self) -> int:
+    def _kept_bytes(self) -> int:
         """Memory of the columns that are kept."""
         arrays = [(m.data, m.indices, m.indptr) if self.X.is_sparse else (m,) for m in self._kept.matrices]
         return sum(int(array.nbytes) for parts in arrays for array in parts)
@@ -226,14 +226,14 @@ class MemmapDesign(LocalDesign):
         """
         wanted = np.unique(columns)
         new = wanted[self._kept.owner[wanted] < 0]
-        room, column_bytes = self.available_bytes - extra, self.X.memory_bytes / self.X.shape[1]
-        if self.kept_bytes + len(new) * column_bytes > room:
+        room, column_bytes = self._available_bytes - extra, self.X.memory_bytes / self.X.shape[1]
+        if self._kept_bytes + len(new) * column_bytes > room:
             if len(wanted) * column_bytes > room:
                 return False
             self._clear()
             new = wanted
         if len(new):
-            matrix = self.X.read_columns(new, self.buffer)
+            matrix = self.X.read_columns(new, self._buffer)
             self._kept.owner[new] = len(self._kept.matrices)
             self._kept.position[new] = np.arange(len(new))
             self._kept.matrices.append(matrix)
@@ -254,20 +254,20 @@ class MemmapDesign(LocalDesign):
             At[here] = matrices[owners[here[0]]].T[position[here], rows]
         return At.T
 
-    def blocks(self, columns: IndexArray | None, *, kept: bool = False) -> Iterator[tuple[slice, slice, LocalDesign]]:
+    def _blocks(self, columns: IndexArray | None, *, kept: bool = False) -> Iterator[tuple[slice, slice, LocalDesign]]:
         """Pieces of columns of the storage, in its order, as designs; some rows at a time if the columns are kept."""
         if not kept or columns is None:
-            for rows, part, matrix in self.X.blocks(self.buffer, columns):
+            for rows, part, matrix in self.X.blocks(self._buffer, columns):
                 yield rows, part, as_local(matrix)
             return
-        step = max(1, min(self.buffer, _GATHER_BYTES) // max(len(columns) * self.dtype.itemsize, 1))
+        step = max(1, min(self._buffer, _GATHER_BYTES) // max(len(columns) * self.dtype.itemsize, 1))
         for start in range(0, self.n_samples, step):
             rows = slice(start, min(start + step, self.n_samples))
             yield rows, slice(0, len(columns)), as_local(self._gather(rows, columns))
 
     def _own_blocks(self) -> Iterator[tuple[slice, slice, LocalDesign]]:
         """Pieces of all columns of this design: in memory where these are some of the storage's, and they fit."""
-        return self.blocks(self._chosen, kept=self._chosen is not None and self._keep(self._chosen))
+        return self._blocks(self._chosen, kept=self._chosen is not None and self._keep(self._chosen))
 
     # Products ---------------------------------------------------------------------------------------
 
@@ -282,11 +282,12 @@ class MemmapDesign(LocalDesign):
             only_support = kept or self.X.by_columns
             B = B[support] if only_support else B
             self.charge(len(B))
-            for rows, part, block in self.blocks(columns if only_support else self._chosen, kept=kept):
+            for rows, part, block in self._blocks(columns if only_support else self._chosen, kept=kept):
                 Z[rows] += block.matmul(B[part])
         return Z if offset is None else Z + offset
 
     def rmatmul(self, T: Handle) -> FloatArray:
+        """``X^T T``, one pass; in memory where only some columns are left, and they fit."""
         self.charge(self.n_features)
         C = np.zeros((self.n_features, T.shape[1]))
         for rows, part, block in self._own_blocks():
@@ -294,6 +295,7 @@ class MemmapDesign(LocalDesign):
         return C
 
     def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
+        """Squared norms of the rows, after centering and scaling; one pass."""
         squares = np.zeros(self.n_samples)
         for rows, part, block in self._own_blocks():
             parts = (None if each is None else each[part] for each in (mean, scale))
@@ -309,9 +311,9 @@ class MemmapDesign(LocalDesign):
         columns = self._columns(both)
         G = np.zeros((len(left), len(right)))
         if G.size:
-            bands: Any = self.X.bands(self.buffer // _GRAM_SHARE, columns)
+            bands: Any = self.X.bands(self._buffer // _GRAM_SHARE, columns)
             if self._keep(columns):
-                bands = self.blocks(columns, kept=True)
+                bands = self._blocks(columns, kept=True)
             for rows, _, block in bands:
                 G += as_local(block).gram(own_left, own_right, w[rows])
         return G
@@ -333,7 +335,7 @@ class MemmapDesign(LocalDesign):
             if known is w or np.all(np.abs(w - factor * known) <= 4 * EPS * w):
                 return moments if known is w else moments.weighted(factor)
         parts: dict[int, ColumnMoments] = {}
-        for rows, columns, block in self.blocks(None):
+        for rows, columns, block in self._blocks(None):
             found = block.moments(w[rows])
             if not np.isfinite(found.squares.sum()):  # or so large that squares overflow
                 self._check_finite(rows, columns, block.X)
@@ -369,7 +371,7 @@ class MemmapDesign(LocalDesign):
     def in_memory(self) -> FloatArray:
         """All columns as an array, unchecked; for a few of them, after :meth:`restrict`."""
         columns = np.arange(self.X.shape[1]) if self._chosen is None else self._chosen
-        values = self.X.read_columns(columns, self.buffer)
+        values = self.X.read_columns(columns, self._buffer)
         return np.asarray(values.toarray() if self.X.is_sparse else values, dtype=np.float64)
 
     def columns(self, columns: IndexArray) -> Columns | None:
@@ -388,7 +390,7 @@ class MemmapDesign(LocalDesign):
     def rows(self, rows: IndexArray) -> LocalDesign:
         """These rows: in memory if they fit, else as a view of the file."""
         unit = self.unit * len(rows) / self.n_samples
-        if len(rows) * self.X.memory_bytes > self.n_samples * self.batch_bytes:
+        if len(rows) * self.X.memory_bytes > self.n_samples * self._batch_bytes:
             view = self._view(ChosenRows(self.X, rows), self._chosen)
             view.unit = unit
             view._forget()
@@ -397,20 +399,20 @@ class MemmapDesign(LocalDesign):
         return as_local(matrix if self._chosen is None else matrix[:, self._chosen], self.passes, unit)
 
     @property
-    def runs(self) -> IndexArray:
+    def _runs(self) -> IndexArray:
         """Where rows are cut into runs that are read together."""
         if self._kept.cuts is None:
-            self._kept.cuts = merged_cuts(self.X.runs(self.buffer), self.X.rows_within(self.buffer))
+            self._kept.cuts = merged_cuts(self.X.runs(self._buffer), self.X.rows_within(self._buffer))
         return self._kept.cuts
 
     def shuffled(self, rng: np.random.Generator) -> IndexArray:
         """Runs of rows in random order, the rows of each run shuffled: what follows each other is read together."""
-        runs = [np.arange(start, stop) for start, stop in pairwise(self.runs)]
+        runs = [np.arange(start, stop) for start, stop in pairwise(self._runs)]
         return np.concatenate([rng.permutation(runs[number]) for number in rng.permutation(len(runs))])
 
     def _take_rows(self, rows: IndexArray) -> Any:
         """Some rows; where they come from few runs of rows, these are read whole, and the last one is kept."""
-        cuts, kept = self.runs, self._kept
+        cuts, kept = self._runs, self._kept
         numbers = np.searchsorted(cuts, rows, side="right") - 1
         wanted = np.unique(numbers).tolist()
         if len(wanted) > _FEW_RUNS:
@@ -433,13 +435,13 @@ class MemmapDesign(LocalDesign):
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
         """Few samples with the same squared loss, by one pass, or two for a QR factorization; None if too large."""
         copies = _QR_COPIES if exact else _GRAM_COPIES
-        if copies * 8 * self.n_features**2 > self.available_bytes:
+        if copies * 8 * self.n_features**2 > self._available_bytes:
             return None
         self._clear()
 
         def blocks() -> Iterator[tuple[Any, FloatArray, FloatArray]]:
             self.charge(self.n_features)
-            for rows, _, matrix in self.X.bands(self.buffer, self._chosen):
+            for rows, _, matrix in self.X.bands(self._buffer, self._chosen):
                 yield matrix, Y[rows], w[rows, 0]
 
         return compress_blocks(blocks, center) if exact else SufficientStatistics.from_blocks(blocks()).compress(center)
@@ -448,7 +450,7 @@ class MemmapDesign(LocalDesign):
         """One pass, whatever the number of parts."""
         self._clear()
         self.charge(self.n_features)
-        bands = self.X.bands(self.buffer, self._chosen)
+        bands = self.X.bands(self._buffer, self._chosen)
         return statistics_of_parts(((X, Y[rows], w[rows, 0], parts[rows]) for rows, _, X in bands), n_parts)
 
 
