@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
+from .._checks import IMPUTE, check_data_shape, check_finite, numeric_array, sparse_array
 from .._lazy import attributes
 from .base import Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow, is_dask, products
 from .dense import CompressedDesign, DenseColumns, DenseDesign, GramCache
@@ -157,12 +157,7 @@ def _dense_design(X: Any) -> DenseDesign:
     check_data_shape(array.shape)
     design = DenseDesign(array)
     with np.errstate(all="ignore"):
-        suspects = np.flatnonzero(
-            ~np.isfinite(design.column_norms(np.ones((1, 1))))
-        )  # or so large that their squares overflow
-    if len(suspects):
-        bad = np.zeros(array.shape[1], dtype=np.intp)
-        bad[suspects] = [np.count_nonzero(~np.isfinite(array[:, j])) for j in suspects]
-        if bad.any():
-            raise ValueError(count_message("X", bad, IMPUTE, getattr(X, "columns", None)))
+        norms = design.column_norms(np.ones((1, 1)))  # for uniform weights; they serve later too
+    if not np.isfinite(norms).all():  # or so large that their squares overflow
+        check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
     return design

@@ -83,11 +83,6 @@ class SparseDesign(LocalDesign):
             C[columns] += block.T @ T[rows]
         return C
 
-    @property
-    def _values(self) -> FloatArray:
-        """Stored entries in double precision."""
-        return np.asarray(self.X.data, dtype=np.float64)
-
     def _spread(self, values: FloatArray) -> FloatArray:
         """A value per column, for each stored entry."""
         return np.repeat(values, np.diff(self.X.indptr)) if self._by_columns else values[self.X.indices]
@@ -110,14 +105,14 @@ class SparseDesign(LocalDesign):
 
     def column_means(self, w: Handle) -> FloatArray:
         """Weighted means, refined once so that they are exact up to one rounding."""
-        values, total = self._values, w.sum()
+        values, total = self.X.data.astype(np.float64, copy=False), w.sum()
         means = self._column_sums(values, w) / total
         correction = self._column_sums(values - self._spread(means), w) - self._missing_weight(w) * means
         return means + correction / total
 
     def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
         """Weighted norms about ``center``; entries that are not stored count as zeros."""
-        values = self._values
+        values = self.X.data.astype(np.float64, copy=False)
         if center is None:
             return np.sqrt(self._column_sums(values * values, w))
         differences = values - self._spread(center)
@@ -137,7 +132,7 @@ class SparseDesign(LocalDesign):
         mean = np.zeros(self.n_features) if mean is None else mean
         scale = np.ones(self.n_features) if scale is None else scale
         # A row of zeros has the norm of the mean; each stored entry changes one term of it.
-        values = self._values
+        values = self.X.data.astype(np.float64, copy=False)
         changes = self._spread(scale) ** 2 * values * (values - 2.0 * self._spread(mean))
         squares = float(np.sum((mean * scale) ** 2)) + self._like(changes) @ np.ones(self.n_features)
         return np.maximum(squares, 0.0)

@@ -117,12 +117,6 @@ class Recipe:
     graph: Mapping[Any, Any]
     key: Any
 
-    def make(self) -> Any:
-        """Compute the block."""
-        import dask
-
-        return dask.get(self.graph, self.key)
-
 
 @dataclass(frozen=True, eq=False)
 class Total:
@@ -313,12 +307,14 @@ def _visited(program: _Program, totals: list[Any], *given: Any) -> tuple[Any, ..
 
     A step is None for an array that is given. Totals are sums, each the only one of a list.
     """
+    import dask
+
     blocks = iter(given)
     values: list[Any] = []
     for step in program.steps:
         if step is None:
             block = next(blocks)
-            values.append(block.make() if isinstance(block, Recipe) else block)
+            values.append(dask.get(block.graph, block.key) if isinstance(block, Recipe) else block)
         else:
             function, inputs, constants, numbers = step
             known = {name: totals[number][0] for name, number in numbers.items()}
