@@ -185,9 +185,9 @@ def _small_blocks(request, monkeypatch):
     if request.cls is TestContract:
         monkeypatch.setattr("groupowl.designs.dense._BLOCK_ENTRIES", 60)
         monkeypatch.setattr("groupowl.designs.sparse._BLOCK_ENTRIES", 40)
-        monkeypatch.setattr("groupowl.designs.disk.store._LARGEST_BUFFER", 400)
-        monkeypatch.setattr("groupowl.designs.disk.store._GATHER_BYTES", 200)
-        monkeypatch.setattr("groupowl.designs.disk.store.Store.batch_bytes", 400)
+        monkeypatch.setattr("groupowl.designs.disk.memmap_design._LARGEST_BUFFER", 400)
+        monkeypatch.setattr("groupowl.designs.disk.memmap_design._GATHER_BYTES", 200)
+        monkeypatch.setattr("groupowl.designs.disk.memmap_design.MemmapDesign._batch_bytes", 400)
 
 
 @pytest.mark.parametrize(("kind", "wrapper"), CASES)

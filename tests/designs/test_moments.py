@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from groupowl.designs import as_design
-from groupowl.designs.moments import ColumnMoments, block_moments
+from groupowl.designs.base import ColumnMoments
 
 MAKERS = {
     "C": np.ascontiguousarray,
@@ -30,7 +30,7 @@ def make_table(n=400, seed=0):
 
 def moments_of_blocks(X, w, cuts):
     parts = np.split(np.arange(len(w)), cuts)
-    return reduce(add, (block_moments(as_design(X[rows]), w[rows]) for rows in parts))
+    return reduce(add, (as_design(X[rows]).moments(w[rows]) for rows in parts))
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -71,8 +71,8 @@ def test_many_blocks_keep_a_small_spread_on_a_large_offset():
 
 def test_blocks_without_samples_change_nothing():
     A, w = make_table()
-    empty = block_moments(as_design(np.ones((1, 6))).rows(np.zeros(0, dtype=np.intp)), w[:0])
-    whole = block_moments(as_design(A), w)
+    empty = as_design(np.ones((1, 6))).rows(np.zeros(0, dtype=np.intp)).moments(w[:0])
+    whole = as_design(A).moments(w)
     for found in (empty + whole, whole + empty):
         np.testing.assert_array_equal(found.mean, whole.mean)
         np.testing.assert_array_equal(found.squares, whole.squares)
@@ -81,8 +81,8 @@ def test_blocks_without_samples_change_nothing():
 
 def test_columns_side_by_side():
     A, w = make_table()
-    whole = block_moments(as_design(A), w)
-    parts = [block_moments(as_design(A[:, columns]), w) for columns in (slice(0, 2), slice(2, 6))]
+    whole = as_design(A).moments(w)
+    parts = [as_design(A[:, columns]).moments(w) for columns in (slice(0, 2), slice(2, 6))]
     found = ColumnMoments.side_by_side(parts)
     np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-14)
     np.testing.assert_allclose(found.norms(), whole.norms(), rtol=1e-14)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from groupowl.designs import Moments, SufficientStatistics, compress_qr
+from groupowl.designs import SufficientStatistics
+from groupowl.designs.factors import Moments, compress_qr
 from groupowl.norm.kernels import EPS
 
 of = SufficientStatistics.from_arrays

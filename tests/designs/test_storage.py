@@ -15,8 +15,10 @@ import zarr
 
 import groupowl as go
 from groupowl.designs import DenseDesign, MemmapDesign, SparseDesign, as_design, open_matrix
-from groupowl.designs.disk import ChosenRows, FlatFile, RowBlocks, format_bytes, open_storage, parse_memory
-from groupowl.designs.disk.memory import machine_memory
+from groupowl.designs.disk import open_storage
+from groupowl.designs.disk.base import ChosenRows, RowBlocks
+from groupowl.designs.disk.memory import format_bytes, machine_memory, parse_memory
+from groupowl.designs.disk.npy import FlatFile
 from storage_support import (
     STORAGES,
     column_names,
@@ -547,13 +549,11 @@ def test_small_matrices_are_read_into_memory(kind):
 @pytest.mark.parametrize("kind", STORAGES)
 def test_large_matrices_stay_on_disk(kind, monkeypatch):
     monkeypatch.setattr("groupowl.designs.disk.memory.machine_memory", lambda: 8 * 4 * 1000)
-    monkeypatch.setattr("groupowl.designs.disk.store.Store.reserve", lambda *args: None)
     source = STORAGES[kind](make_table())
     if "npz" in kind or "parquet" in kind or "zarr" in kind or "hdf5" in kind:  # pieces of these are larger than that
-        monkeypatch.setattr("groupowl.designs.disk.base.Storage.least_bytes", 1)
-        monkeypatch.setattr("groupowl.designs.disk.NpzFile.least_bytes", 1)
-        monkeypatch.setattr("groupowl.designs.disk.ParquetTable.least_bytes", 1)
-        monkeypatch.setattr("groupowl.designs.disk.RowBlocks.least_bytes", 1)
+        storage = open_storage(source)
+        storage.least_bytes = 1
+        monkeypatch.setattr("groupowl.designs.disk.open_storage", lambda _: storage)
     assert isinstance(as_design(source), MemmapDesign)
     assert not isinstance(open_matrix(source, max_memory="1MB"), MemmapDesign)
 
@@ -566,7 +566,7 @@ def test_maps_that_are_small_are_not_copied():
 
 
 def test_large_maps_that_are_not_contiguous_are_used_as_they_are(monkeypatch):
-    monkeypatch.setattr("groupowl.designs.disk.default_max_memory", lambda: 800)
+    monkeypatch.setattr("groupowl.designs.disk.memory.default_max_memory", lambda: 800)
     assert type(as_design(memory_map(make_table())[::2])) is DenseDesign
 
 

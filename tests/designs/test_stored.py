@@ -33,9 +33,9 @@ LARGE_FIT = Path(__file__).parents[1] / "long" / "large_file.py"
 def _small_blocks(request, monkeypatch):
     """Several pieces per pass, although the tables are small."""
     if "real_sizes" not in request.keywords:
-        monkeypatch.setattr("groupowl.designs.disk.store._LARGEST_BUFFER", 3000)
-        monkeypatch.setattr("groupowl.designs.disk.store._GATHER_BYTES", 1000)
-        monkeypatch.setattr("groupowl.designs.disk.store.Store.batch_bytes", 3000)
+        monkeypatch.setattr("groupowl.designs.disk.memmap_design._LARGEST_BUFFER", 3000)
+        monkeypatch.setattr("groupowl.designs.disk.memmap_design._GATHER_BYTES", 1000)
+        monkeypatch.setattr("groupowl.designs.disk.memmap_design.MemmapDesign._batch_bytes", 3000)
 
 
 def make_data(loss="squared", sparse=False):
@@ -246,7 +246,7 @@ def test_a_product_with_nothing_reads_nothing():
 def small_memory(monkeypatch, columns, copies=0):
     """Room for so many columns, and for copies in double precision."""
     room = columns * N * 8 + 4 * 8 * N * copies
-    monkeypatch.setattr("groupowl.designs.disk.store.Store.available", room)
+    monkeypatch.setattr("groupowl.designs.disk.memmap_design.MemmapDesign._available_bytes", room)
 
 
 @pytest.mark.parametrize("kind", ["npy C float64", "npy F float64", "folder of npy", "hdf5"])
@@ -265,19 +265,18 @@ def test_columns_that_do_not_fit_are_streamed(kind, monkeypatch):
     np.testing.assert_allclose(part.matmul(np.eye(11)), X[:, many], rtol=0, atol=1e-12 * size)
     squares = part.row_squares(np.ones(11), np.full(11, 2.0))
     np.testing.assert_allclose(squares, (4.0 * (X[:, many] - 1.0) ** 2).sum(axis=1), rtol=1e-12)
-    assert design._store.cache.nbytes == 0
+    assert design._kept_bytes == 0
 
 
 def test_columns_that_were_kept_make_room(monkeypatch):
     X, _ = make_data()
     small_memory(monkeypatch, 4)
     design = MemmapDesign(write_npy(X))
-    cache = design._store.cache
     for columns, kept in (([0, 1], [0, 1]), ([5, 1, 2], [0, 1, 2, 5]), ([7, 1], [1, 7]), ([2, 3, 4, 5], [2, 3, 4, 5])):
         part = design.restrict(np.array(columns))
         np.testing.assert_array_equal(part.matmul(np.eye(len(columns))), X[:, columns])
-        np.testing.assert_array_equal(np.flatnonzero(cache.owner >= 0), kept)
-        assert cache.nbytes <= 4 * N * 8
+        np.testing.assert_array_equal(np.flatnonzero(design._kept.owner >= 0), kept)
+        assert design._kept_bytes <= 4 * N * 8
 
 
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
@@ -297,7 +296,7 @@ def test_fits_in_little_memory(loss, columns, copies, monkeypatch):
 def test_sparse_columns_are_kept_sparse():
     design = MemmapDesign(sparse_folder(make_data(sparse=True)[0]))
     design.restrict(np.arange(5)).rmatmul(np.ones((N, 1)))
-    assert [sp.issparse(matrix) for matrix in design._store.cache.matrices] == [True]
+    assert [sp.issparse(matrix) for matrix in design._kept.matrices] == [True]
 
 
 def test_statistics_that_do_not_fit_are_not_made(monkeypatch):
@@ -331,7 +330,7 @@ def test_shuffled_rows_come_in_runs(kind):
     design = standardize(MemmapDesign(STORAGES[kind](X)), np.ones((N, 1)), center=True, scale=False)
     order = design.shuffled(np.random.default_rng(0))
     np.testing.assert_array_equal(np.sort(order), np.arange(N))
-    cuts = design.base._store.runs
+    cuts = design.base._runs
     numbers = np.searchsorted(cuts, order, side="right") - 1
     changes = np.count_nonzero(np.diff(numbers))
     assert len(cuts) > 2
@@ -466,7 +465,7 @@ def test_the_first_pass_is_not_disturbed_by_another():
     """Two passes at a time have a buffer each."""
     X, _ = make_data()
     design = MemmapDesign(write_npy(X))
-    for rows, _, block in design._store.blocks(None, kept=False):
+    for rows, _, block in design._blocks(None):
         design.rmatmul(np.ones((N, 1)))
         np.testing.assert_array_equal(block.X, X[rows])
 

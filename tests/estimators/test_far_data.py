@@ -303,13 +303,13 @@ def test_statistics_of_dask_collections(sparse):
     np.testing.assert_allclose(
         go.SufficientStatistics.from_dask(frame, Y).xy, go.SufficientStatistics.from_arrays(X, Y).xy
     )
-    with pytest.raises(ValueError, match="X has 240 rows, Y has shape"):
+    with pytest.raises(ValueError, match=r"X has 240 rows, Y has 50 \(shape"):
         go.SufficientStatistics.from_dask(there, Y[:50])
-    with pytest.raises(ValueError, match="no sample of positive weight"):
+    with pytest.raises(ValueError, match="at least one sample must have a positive weight"):
         go.SufficientStatistics.from_dask(there, Y, np.zeros(N))
     Y = Y.copy()
     Y[75] = np.nan
-    with pytest.raises(ValueError, match="Y of block 1"):
+    with pytest.raises(ValueError, match="Y in block 1"):
         go.SufficientStatistics.from_dask(there, Y)
 
 

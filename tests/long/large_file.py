@@ -60,7 +60,7 @@ def write(folder: Path, n_samples: int, order: str) -> None:
 def fit(folder: Path, loss: str, max_memory: str) -> dict[str, float | str]:
     """One fit, measured from the end of the imports on; the targets count as well."""
     import groupowl as go
-    from groupowl.designs.disk import parse_memory
+    from groupowl.designs.disk.memory import parse_memory
 
     _ = go.solve, go.lam_max, go.MemmapDesign, go.weights  # which are imported when they are first asked for
     before = resident_size("VmRSS")

@@ -47,7 +47,7 @@ def trusted_deviations():
 def unnoticed_underflow():
     """Squares that vanish make columns and targets constant."""
     with (
-        mock.patch("groupowl.designs.standardized.check_underflow"),
+        mock.patch("groupowl.designs.wrapped.check_underflow"),
         mock.patch("groupowl.problem.build.check_underflow"),
         mock.patch("groupowl.problem.build._check_products"),
         mock.patch("groupowl.problem.samples.check_underflow"),

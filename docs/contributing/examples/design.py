@@ -39,9 +39,6 @@ class ByteDesign(LocalDesign):
         self.charge(self.n_features)
         return sum(block.T @ T[rows] for rows, block in self._blocks())
 
-    def gram(self, left, right, w):
-        return self.columns(left).gram(self.columns(right), w)
-
     # Columns ----------------------------------------------------------------------------------------
 
     def column_means(self, w):

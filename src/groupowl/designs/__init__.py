@@ -5,31 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from .._checks import IMPUTE, check_data_shape, check_finite, count_message, numeric_array, sparse_array
-from .._dask import is_dask
+from .._checks import IMPUTE, check_data_shape, check_finite, numeric_array, sparse_array
 from .._lazy import attributes
-from .base import Design, LocalDesign, PassCounter, Sum, WrappedDesign, check_overflow, check_underflow
-from .columns import Columns, DenseColumns, GramCache, SparseColumns
-from .dense import CompressedDesign, DenseDesign, StatisticsDesign, dense_storage
-from .factors import CompressedData, Moments, compress_qr
-from .moments import ColumnMoments, block_moments
-from .projected import Basis, ProjectedDesign, largest_square, products, project_out
-from .sparse import SparseDesign
-from .standardized import StandardizedDesign, column_deviations, standardize
+from .base import Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow, is_dask, products
+from .dense import CompressedDesign, DenseColumns, DenseDesign, GramCache
+from .factors import is_sparse
+from .sparse import Columns, SparseColumns, SparseDesign
 from .statistics import SufficientStatistics
+from .wrapped import (
+    Basis,
+    ProjectedDesign,
+    StandardizedDesign,
+    WrappedDesign,
+    column_deviations,
+    largest_square,
+    project_out,
+    standardize,
+)
 
 if TYPE_CHECKING:
-    from .dask import DaskDesign, encode_labels_of_blocks, row_chunks, row_wise
-    from .disk import Storage, is_stored
+    from .dask.blocks import row_chunks
+    from .dask.dask_design import DaskDesign, encode_labels_of_blocks, row_wise
     from .disk.memmap_design import MemmapDesign
 
 __all__ = [
     "Basis",
-    "ColumnMoments",
     "Columns",
-    "CompressedData",
     "CompressedDesign",
     "DaskDesign",
     "DenseColumns",
@@ -38,26 +40,21 @@ __all__ = [
     "GramCache",
     "LocalDesign",
     "MemmapDesign",
-    "Moments",
     "PassCounter",
     "ProjectedDesign",
     "SparseColumns",
     "SparseDesign",
     "StandardizedDesign",
-    "StatisticsDesign",
     "SufficientStatistics",
     "Sum",
     "WrappedDesign",
     "as_design",
-    "block_moments",
     "check_overflow",
     "check_underflow",
     "column_deviations",
-    "compress_qr",
     "encode_labels_of_blocks",
     "far_design",
-    "is_dask",
-    "is_stored",
+    "is_summary",
     "largest_square",
     "open_matrix",
     "products",
@@ -70,8 +67,8 @@ __all__ = [
 
 # Data elsewhere than in memory have modules that are imported when such data come.
 _NAMES_OF = {
-    "dask": ("DaskDesign", "encode_labels_of_blocks", "row_chunks", "row_wise"),
-    "disk": ("is_stored",),
+    "dask.blocks": ("row_chunks",),
+    "dask.dask_design": ("DaskDesign", "encode_labels_of_blocks", "row_wise"),
     "disk.memmap_design": ("MemmapDesign",),
 }
 
@@ -92,10 +89,18 @@ def as_design(X: Any) -> Design:
         return X
     if type(X) is np.ndarray:
         return _dense_design(X)
-    if sp.issparse(X):
-        return _sparse_design(X)
+    if is_sparse(X):
+        check_data_shape(X.shape)
+        storage = sparse_array("X", X)
+        check_finite("X", storage, remedy=IMPUTE)
+        return SparseDesign(storage)
     design = far_design(X)
     return _dense_design(X) if design is None else design
+
+
+def is_summary(X: Any) -> bool:
+    """Whether X is the statistics of samples, which know the targets too, in place of the samples."""
+    return isinstance(X, SufficientStatistics)
 
 
 def far_design(X: Any) -> Design | None:
@@ -103,17 +108,22 @@ def far_design(X: Any) -> Design | None:
 
     Matrices on disk that are small are read into memory, and small memory maps are as good as there.
     """
-    if type(X) is np.ndarray or sp.issparse(X):  # most data are: nothing is imported for them
+    if type(X) is np.ndarray or is_sparse(X):  # most data are: nothing is imported for them
         return None
     if isinstance(X, Design):
         return X
     if isinstance(X, SufficientStatistics):
-        return StatisticsDesign(X)
-    from .disk import default_max_memory, is_stored, why_not_flat
+        design = DenseDesign(np.zeros((0, X.n_features)), unit=0.0)
+        design.shape = (X.n_samples, X.n_features)
+        design.known_statistics = X
+        return design
+    from .disk import is_stored
     from .disk.memmap_design import MemmapDesign
+    from .disk.memory import default_max_memory
+    from .disk.npy import why_not_flat
 
     if is_dask(X):
-        from .dask import DaskDesign
+        from .dask.dask_design import DaskDesign
 
         return DaskDesign(X)
     if isinstance(X, np.memmap):  # which joblib hands to its workers: usually small
@@ -127,19 +137,15 @@ def open_matrix(source: Any, max_memory: Any = None) -> Design:
 
     See :class:`MemmapDesign` for what the source may be. The design has ``feature_names`` where the source has names.
     """
-    from .disk import open_storage, parse_memory
+    from .disk import open_storage
     from .disk.memmap_design import MemmapDesign
+    from .disk.memory import parse_memory
 
     storage = open_storage(source)
     if storage.memory_bytes * _SMALL_SHARE > parse_memory(max_memory):
         return MemmapDesign(storage, max_memory)
-    return _in_memory(storage)
-
-
-def _in_memory(storage: Storage) -> Design:
-    matrix = storage.read_rows(slice(0, storage.shape[0]))
     try:
-        design = as_design(matrix)
+        design = as_design(storage.read_rows(slice(0, storage.shape[0])))
     except ValueError as error:
         raise ValueError(f"{storage.label}: {error}") from error
     design.feature_names = storage.feature_names
@@ -149,18 +155,9 @@ def _in_memory(storage: Storage) -> Design:
 def _dense_design(X: Any) -> DenseDesign:
     array = numeric_array("X", X)
     check_data_shape(array.shape)
-    design = DenseDesign(dense_storage(array))
+    design = DenseDesign(array)
     with np.errstate(all="ignore"):
-        suspects = np.flatnonzero(~np.isfinite(design.column_squares()))  # or so large that their squares overflow
-    bad = np.zeros(array.shape[1], dtype=np.intp)
-    bad[suspects] = [np.count_nonzero(~np.isfinite(array[:, j])) for j in suspects]
-    if bad.any():
-        raise ValueError(count_message("X", bad, IMPUTE, getattr(X, "columns", None)))
+        norms = design.column_norms(np.ones((1, 1)))  # for uniform weights; they serve later too
+    if not np.isfinite(norms).all():  # or so large that their squares overflow
+        check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
     return design
-
-
-def _sparse_design(X: Any) -> SparseDesign:
-    check_data_shape(X.shape)
-    storage = sparse_array("X", X)
-    check_finite("X", storage, remedy=IMPUTE)
-    return SparseDesign(storage)

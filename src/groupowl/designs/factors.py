@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import solve_triangular
 
 from .._checks import (
     IMPUTE,
@@ -22,6 +23,8 @@ from .._checks import (
 from .._typing import FloatArray
 from ..norm.kernels import EPS, exceeds_rounding
 
+is_sparse: Callable[[Any], bool] = sp.issparse
+
 # Entries of a block of [X, Y] that is factorized at a time.
 _QR_ENTRIES = 1 << 18
 
@@ -30,42 +33,28 @@ NO_SAMPLES = "there is no sample of positive weight (X is empty, or sample_weigh
 OVERFLOW = "X, Y or sample_weight is so large that sums of squares overflow. Rescale them."
 
 
-class SampleRows(NamedTuple):
-    """Checked samples, but for the entries of X, which are checked when they are read."""
+def sample_pieces(where: str, block: Sequence[Any], height: Callable[[Any, FloatArray], int]) -> Iterator[Any]:
+    """Finite pieces, in double precision, of the samples of positive weight of a block ``(X, Y, sample_weight)``.
 
-    X: Any  # ndarray of any real dtype, or CSR array
-    Y: FloatArray
-    w: FloatArray
-    where: str  # names the samples in messages
-
-    def pieces(self, n_rows: int) -> Iterator[tuple[Any, FloatArray, FloatArray]]:
-        """Finite blocks of at most so many samples of positive weight, in double precision."""
-        for start in range(0, len(self.w), n_rows):
-            rows = slice(start, start + n_rows)
-            X, Y, w = self.X[rows].astype(np.float64, copy=False), self.Y[rows], self.w[rows]
-            with np.errstate(all="ignore"):
-                is_suspect = not np.isfinite(X.sum())  # or so large that its sum overflows
-            if is_suspect:
-                check_finite(f"X{self.where}", X, remedy=IMPUTE)
-            present = np.flatnonzero(w)
-            if len(present) == len(w):
-                yield X, Y, w
-            elif len(present):
-                yield X[present], Y[present], w[present]
-
-
-def check_samples(where: str, X: Any, Y: Any, sample_weight: Any = None) -> SampleRows:
-    """Samples with one row of X, Y and weights each; there may be none, and all weights may be zero."""
-    X = sp.csr_array(sparse_array(f"X{where}", X)) if is_sparse(X) else numeric_array(f"X{where}", X)
+    There may be none. ``where`` names the samples in messages, ``height`` says how many may be in a piece.
+    """
+    X, given, weight = (*block, None)[:3]
+    X = sp.csr_array(sparse_array(f"X{where}", X)) if sp.issparse(X) else numeric_array(f"X{where}", X)
     check_data_shape(X.shape, where, needs_samples=False)
-    n_samples = X.shape[0]
-    Y, w = check_targets(Y, n_samples, where), check_sample_weight(sample_weight, n_samples, where)
-    return SampleRows(X, Y, w, where)
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether X is a sparse matrix or array of SciPy."""
-    return bool(sp.issparse(X))
+    Y, w = check_targets(given, X.shape[0], where), check_sample_weight(weight, X.shape[0], where)
+    n_rows = height(X, Y)
+    for start in range(0, len(w), n_rows):
+        rows = slice(start, start + n_rows)
+        piece = X[rows].astype(np.float64, copy=False)
+        with np.errstate(all="ignore"):
+            is_suspect = not np.isfinite(piece.sum())  # or so large that its sum overflows
+        if is_suspect:
+            check_finite(f"X{where}", piece, remedy=IMPUTE)
+        present = np.flatnonzero(w[rows])
+        if len(present) == len(w[rows]):
+            yield piece, Y[rows], w[rows]
+        elif len(present):
+            yield piece[present], Y[rows][present], w[rows][present]
 
 
 class Moments(NamedTuple):
@@ -124,16 +113,8 @@ class CompressedData:
 
     def weighted(self, factor: float) -> CompressedData:
         """The same with all sample weights times a factor."""
-        root = math.sqrt(factor)
-        return replace(
-            self,
-            R=root * self.R,
-            T=root * self.T,
-            gram=factor * self.gram,
-            x_size=root * self.x_size,
-            y_size=root * self.y_size,
-            total_weight=factor * self.total_weight,
-        )
+        scaled = {name: math.sqrt(factor) * getattr(self, name) for name in ("R", "T", "x_size", "y_size")}
+        return replace(self, gram=factor * self.gram, total_weight=factor * self.total_weight, **scaled)
 
 
 # Cholesky ---------------------------------------------------------------------------------------------
@@ -145,7 +126,7 @@ def factorize(moments: Moments) -> tuple[FloatArray, FloatArray, float]:
     Columns are scaled by their sizes, so that the entries of the matrix have errors of at most ``error``, and a
     jitter of ``(n_features + 1) * error`` is always enough. Columns of size 0 stay exact zeros.
     """
-    d, q = moments.xy.shape
+    d = len(moments.gram)
     x_scale, y_scale = (np.where(size > 0, size, 1.0) for size in (moments.x_size, moments.y_size))
     A, C = moments.gram / x_scale / x_scale[:, None], moments.xy / x_scale[:, None] / y_scale
     yy = moments.yy / y_scale**2
@@ -156,25 +137,16 @@ def factorize(moments: Moments) -> tuple[FloatArray, FloatArray, float]:
             L: FloatArray = np.asarray(np.linalg.cholesky(A), dtype=np.float64)
         except np.linalg.LinAlgError:
             continue
-        S = _forward_substitution(L, C)
+        S = solve_triangular(L, C, lower=True)
         rest = yy - np.einsum("jk,jk->k", S, S)
         if rest.min() < -jitter:  # X explains more of Y than there is
             continue
-        R, T = np.zeros((d + 1, d)), np.zeros((d + 1, q))
-        R[:d], T[:d], T[d] = L.T * moments.x_size, S * y_scale, np.sqrt(np.maximum(rest, 0.0)) * y_scale
+        R = np.vstack([L.T * moments.x_size, np.zeros(d)])
+        T = np.vstack([S, np.sqrt(np.maximum(rest, 0.0))]) * y_scale
         return R, T, float(jitter)
     raise ValueError(
         "gram, xy and yy of the statistics are not those of any samples: their matrix has negative eigenvalues."
     )
-
-
-def _forward_substitution(L: FloatArray, C: FloatArray, width: int = 64) -> FloatArray:
-    """``L^-1 C`` for lower triangular ``L``, block by block."""
-    S = np.empty_like(C)
-    for start in range(0, len(L), width):
-        rows = slice(start, start + width)
-        S[rows] = np.linalg.solve(L[rows, rows], C[rows] - L[rows, :start] @ S[:start])
-    return S
 
 
 # QR ---------------------------------------------------------------------------------------------------
@@ -207,66 +179,54 @@ def compress_qr(X: Any, Y: Any, sample_weight: Any = None, center: bool = True) 
 @np.errstate(all="ignore")  # what overflows is refused at the end
 def compress_blocks(blocks: Callable[[], Iterable[tuple[Any, ...]]], center: bool = True) -> CompressedData:
     """The same for samples that come in blocks ``(X, Y, sample_weight)``, read once, and once before if centered."""
-    means = _joint_means(_joint_pieces(blocks())) if center else None
-    factor, weights, n_features = _triangular_factor(_joint_pieces(blocks()), means)
-    total, sizes = math.fsum(weights), np.linalg.norm(factor, axis=0)
-    if not np.isfinite(total + np.sum(sizes**2)):
-        raise ValueError(OVERFLOW)
-    if means is None:
-        means = np.zeros(len(sizes))
-    else:
-        varies = exceeds_rounding(sizes / math.sqrt(total), means)
-        factor, sizes = factor * varies, sizes * varies
-    R, T = (np.ascontiguousarray(part) for part in np.split(factor, [n_features], axis=1))
-    x_size, y_size = np.split(sizes, [n_features])
-    x_mean, y_mean = np.split(means, [n_features])
-    return CompressedData(R, T, R.T @ R, x_size, y_size, x_mean, y_mean, total, len(weights), error=0.0)
-
-
-class _Piece(NamedTuple):
-    values: FloatArray  # [X, Y], dense
-    w: FloatArray
-    n_features: int
-
-
-def _joint_pieces(blocks: Iterable[tuple[Any, ...]]) -> Iterator[_Piece]:
-    """Dense pieces of [X, Y], tall enough for a QR factorization not to repeat much work."""
-    n_samples = 0
-    for block in blocks:
-        samples = check_samples("", *block)
-        n_features = samples.X.shape[1]
-        width = n_features + samples.Y.shape[1]
-        for X, Y, w in samples.pieces(max(4 * width, _QR_ENTRIES // width)):
-            n_samples += len(w)
-            yield _Piece(np.hstack([X.toarray() if is_sparse(X) else X, Y]), w, n_features)
-    if n_samples == 0:
-        raise ValueError(NO_SAMPLES)
-
-
-def _joint_means(pieces: Iterable[_Piece]) -> FloatArray:
-    """Means of [X, Y], summed about the first sample: exact for constant columns."""
-    first: Any = None
-    sums: Any = 0.0
-    totals: list[float] = []
-    for values, w, _ in pieces:
-        first = values[0] if first is None else first
-        sums = sums + w @ (values - first)
-        totals.append(math.fsum(w))
-    return first + sums / math.fsum(totals)
-
-
-def _triangular_factor(pieces: Iterable[_Piece], means: FloatArray | None) -> tuple[FloatArray, FloatArray, int]:
-    """Square R of the QR factorization of the weighted [X, Y], centered if there are means; weights; columns of X."""
+    means: Any = 0.0
+    if center:
+        first: Any = None
+        sums: Any = 0.0
+        totals = []
+        for values, w, _ in _joint_pieces(blocks()):
+            first = values[0] if first is None else first  # sums about it: exact for constant columns
+            sums = sums + w @ (values - first)
+            totals.append(math.fsum(w))
+        means = first + sums / math.fsum(totals)
     factor: Any = None
-    weights: list[FloatArray] = []
-    center, n_features = means is not None, 0
-    for values, w, width in pieces:
+    weights = []
+    for values, w, width in _joint_pieces(blocks()):
         weights.append(w)
         n_features = width
         root = np.sqrt(w)[:, None]
         # The constant comes first, and what follows is made orthogonal to it: centered, whatever the means round to.
-        rows = root * values if means is None else np.hstack([root, root * (values - means)])
+        rows = np.hstack([root, root * (values - means)]) if center else root * values
         factor = np.asarray(np.linalg.qr(rows if factor is None else np.vstack([factor, rows]), mode="r"))
     square = np.zeros((factor.shape[1] - center,) * 2)
     square[: len(factor) - center] = factor[center:, center:]
-    return square, np.concatenate(weights), n_features
+    w = np.concatenate(weights)
+    total, sizes = math.fsum(w), np.linalg.norm(square, axis=0)
+    if not np.isfinite(total + np.sum(sizes**2)):
+        raise ValueError(OVERFLOW)
+    if center:
+        varies = exceeds_rounding(sizes / math.sqrt(total), means)
+        square, sizes = square * varies, sizes * varies
+    R, T = (np.ascontiguousarray(part) for part in np.split(square, [n_features], axis=1))
+    x_size, y_size = np.split(sizes, [n_features])
+    x_mean, y_mean = np.split(means + np.zeros(len(sizes)), [n_features])
+    return CompressedData(R, T, R.T @ R, x_size, y_size, x_mean, y_mean, total, len(w), error=0.0)
+
+
+def _joint_pieces(blocks: Iterable[tuple[Any, ...]]) -> Iterator[tuple[FloatArray, FloatArray, int]]:
+    """Dense pieces of [X, Y] with their weights, and the columns of X.
+
+    They are tall enough for a QR factorization not to repeat much work.
+    """
+
+    def height(X: Any, Y: FloatArray) -> int:
+        width = X.shape[1] + Y.shape[1]
+        return max(4 * width, _QR_ENTRIES // width)
+
+    n_samples = 0
+    for block in blocks:
+        for X, Y, w in sample_pieces("", block, height):
+            n_samples += len(w)
+            yield np.hstack([X.toarray() if is_sparse(X) else X, Y]), w, X.shape[1]
+    if n_samples == 0:
+        raise ValueError(NO_SAMPLES)

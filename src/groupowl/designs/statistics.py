@@ -14,11 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._checks import checked_path
-from .._dask import as_row_chunks, computed
 from .._files import fresh_file
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..norm.kernels import EPS, LARGEST_NORM, LARGEST_PRODUCT, SMALLEST_NORM, exceeds_rounding, merged_means, two_sum
-from .factors import NO_SAMPLES, OVERFLOW, CompressedData, Moments, check_samples, factorize, is_sparse
+from .factors import NO_SAMPLES, OVERFLOW, CompressedData, Moments, factorize, is_sparse, sample_pieces
 
 # Rows of one product: few, because sums of equal terms lose digits in proportion to their length, but enough for the
 # product to cost more than merging its result. The columns of sparse data have shorter sums.
@@ -27,9 +26,6 @@ _DENSE_ROWS, _SPARSE_ROWS = 1 << 10, 1 << 15
 # Sums of as many parts are merged at a time: more of them in memory at once with a smaller number, more error with a
 # larger one.
 _MERGE_BASE = 8
-
-# Statistics of chunks are added up on the workers, so many at a time.
-_FAN_IN = 8
 
 _FORMAT = "groupowl sufficient statistics 1"
 
@@ -94,12 +90,12 @@ class SufficientStatistics:
     @classmethod
     def from_arrays(cls, X: Any, Y: Any, sample_weight: Any = None) -> SufficientStatistics:
         """Statistics of a dense or sparse X (n_samples, n_features) and Y (n_samples,) or (n_samples, n_tasks)."""
-        return _merge_pairwise(_statistics_of_samples("", X, Y, sample_weight))
+        return PairwiseSum(statistics_of_samples("", X, Y, sample_weight)).total()
 
     @classmethod
     def from_blocks(cls, blocks: Iterable[tuple[Any, ...]]) -> SufficientStatistics:
         """Statistics of samples that come in blocks ``(X, Y)`` or ``(X, Y, sample_weight)``, each read once."""
-        return _merge_pairwise(_statistics_of_blocks(blocks))
+        return PairwiseSum(_statistics_of_blocks(blocks)).total()
 
     @classmethod
     def from_dask(cls, X: Any, Y: Any, sample_weight: Any = None) -> SufficientStatistics:
@@ -116,21 +112,10 @@ class SufficientStatistics:
         -------
         SufficientStatistics
         """
-        import dask
+        from .dask.dask_design import DaskDesign
 
-        data, _ = as_row_chunks("X", X)
-        given = {"Y": Y} if sample_weight is None else {"Y": Y, "sample_weight": sample_weight}
-        arrays = [data, *(_in_chunks_of(data, name, values) for name, values in given.items())]
-        make = dask.delayed(_statistics_of_chunk, pure=False)
-        blocks = zip(*(array.to_delayed().ravel() for array in arrays), strict=True)
-        parts = [make(number, *block) for number, block in enumerate(blocks)]
-        merge = dask.delayed(_merge_present, pure=False)
-        while len(parts) > 1:
-            parts = [merge(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
-        total = computed(parts[0])
-        if total is None:
-            raise ValueError(NO_SAMPLES)
-        return total
+        design, Y, w = DaskDesign(X).adopt(Y, sample_weight, np.asarray)
+        return design.statistics_of_parts(Y, w, None, 1)[0]
 
     def save(self, path: Any) -> None:
         """Write to a file ``.npz``, which appears only when it is complete.
@@ -185,49 +170,45 @@ class SufficientStatistics:
     def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
         if not isinstance(other, SufficientStatistics):
             return NotImplemented
-        self._check_same_columns(other)
         large, small = (self, other) if self.total_weight >= other.total_weight else (other, self)
-        total = large.total_weight + small.total_weight
-        n_samples = large.n_samples + small.n_samples
-        return large._combine(small, 1, total, n_samples, max(large.error, small.error) + 4 * EPS)
+        return large._combine(small, 1)
 
     def __sub__(self, other: SufficientStatistics) -> SufficientStatistics:
-        if not isinstance(other, SufficientStatistics):
-            return NotImplemented
-        self._check_same_columns(other)
-        total = self.total_weight - other.total_weight
-        n_samples = self.n_samples - other.n_samples
+        return self._combine(other, -1) if isinstance(other, SufficientStatistics) else NotImplemented
+
+    @np.errstate(all="ignore")  # what overflows is refused at the end
+    def _combine(self, other: SufficientStatistics, sign: int) -> SufficientStatistics:
+        """Add (``sign`` 1) or take off (-1) other samples: the update of Chan, Golub and LeVeque, and its inverse."""
+        if self.xy.shape != other.xy.shape:
+            raise ValueError(
+                f"statistics must have the same columns: one has {self.n_features} features and {self.n_tasks} tasks, "
+                f"the other {other.n_features} and {other.n_tasks}."
+            )
+        total = self.total_weight + sign * other.total_weight
+        n_samples = self.n_samples + sign * other.n_samples
         if n_samples <= 0 or total <= 0:
             raise ValueError(
                 f"cannot take {other.n_samples} samples of weight {other.total_weight:g} off {self.n_samples} samples "
                 f"of weight {self.total_weight:g}: at least one sample and a positive weight must be left."
             )
-        # The means differ by little where almost nothing is left, and their errors are blown up.
-        growth = self.total_weight / total
-        error = (self.error + other.error) * (1 + 2 * math.sqrt(growth)) + 16 * EPS * growth
-        return self._combine(other, -1, total, n_samples, error)
-
-    @np.errstate(all="ignore")  # what overflows is refused at the end
-    def _combine(
-        self, other: SufficientStatistics, sign: int, total: float, n_samples: int, error: float
-    ) -> SufficientStatistics:
-        """Add (``sign`` 1) or take off (-1) other samples: the update of Chan, Golub and LeVeque, and its inverse."""
         share = sign * other.total_weight / total
         x_mean, x_rest, dx = merged_means(self.x_mean, self.x_rest, other.x_mean, other.x_rest, share)
         y_mean, y_rest, dy = merged_means(self.y_mean, self.y_rest, other.y_mean, other.y_rest, share)
         root = math.sqrt(abs(share) * self.total_weight)
         dx, dy = root * dx, root * dy
-        grow = sign > 0
-        combined = SufficientStatistics(
-            n_samples, total, x_mean, y_mean, x_rest, y_rest,
-            gram=self.gram + sign * (other.gram + np.outer(dx, dx)),
-            xy=self.xy + sign * (other.xy + np.outer(dx, dy)),
-            yy=self.yy + sign * (other.yy + dy * dy),
-            x_size=np.hypot(np.hypot(self.x_size, other.x_size), dx) if grow else self.x_size,
-            y_size=np.hypot(np.hypot(self.y_size, other.y_size), dy) if grow else self.y_size,
-            error=error,
-        )  # fmt: skip
-        return combined._clipped()
+        x_size, y_size = self.x_size, self.y_size
+        if sign > 0:
+            x_size, y_size = np.hypot(np.hypot(x_size, other.x_size), dx), np.hypot(np.hypot(y_size, other.y_size), dy)
+            error = max(self.error, other.error) + 4 * EPS
+        else:
+            # The means differ by little where almost nothing is left, and their errors are blown up.
+            growth = self.total_weight / total
+            error = (self.error + other.error) * (1 + 2 * math.sqrt(growth)) + 16 * EPS * growth
+        gram = self.gram + sign * (other.gram + np.outer(dx, dx))
+        xy = self.xy + sign * (other.xy + np.outer(dx, dy))
+        yy = self.yy + sign * (other.yy + dy * dy)
+        means = x_mean, y_mean, x_rest, y_rest
+        return SufficientStatistics(n_samples, total, *means, gram, xy, yy, x_size, y_size, error)._clipped()
 
     def _clipped(self) -> SufficientStatistics:
         """Sums of squares that rounding made negative become 0; larger negative ones are refused."""
@@ -239,54 +220,31 @@ class SufficientStatistics:
         np.fill_diagonal(self.gram, np.maximum(diagonal, 0.0))
         return replace(self, yy=np.maximum(self.yy, 0.0))
 
-    def _check_same_columns(self, other: SufficientStatistics) -> None:
-        if self.xy.shape != other.xy.shape:
-            raise ValueError(
-                f"statistics must have the same columns: one has {self.n_features} features and {self.n_tasks} tasks, "
-                f"the other {other.n_features} and {other.n_tasks}."
-            )
-
     def restrict(self, columns: Any) -> SufficientStatistics:
         """Statistics of some columns of X, given by indices or a mask."""
-        chosen = self._chosen(columns)
-        return replace(
-            self,
-            x_mean=self.x_mean[chosen],
-            x_rest=self.x_rest[chosen],
-            gram=self.gram[np.ix_(chosen, chosen)],
-            xy=self.xy[chosen],
-            x_size=self.x_size[chosen],
-        )
-
-    def _chosen(self, columns: Any) -> IndexArray:
         wanted = np.asarray(columns)
-        everything = np.arange(self.n_features)
-        if wanted.size == 0:
-            return everything[:0]
         try:
-            chosen: IndexArray = everything[wanted]
+            chosen = np.arange(self.n_features)[wanted if wanted.size else slice(0)]
+            if chosen.ndim != 1:
+                raise IndexError(f"they have shape {wanted.shape}, but must be 1-dimensional")
         except IndexError as error:
             raise IndexError(
                 f"columns must be indices below {self.n_features}, or a mask of this length, got {columns!r}: {error}."
             ) from error
-        if chosen.ndim != 1:
-            raise IndexError(f"columns must be 1-dimensional, got an array of shape {wanted.shape}.")
-        return chosen
+        parts = {name: getattr(self, name)[chosen] for name in ("x_mean", "x_rest", "xy", "x_size")}
+        return replace(self, gram=self.gram[np.ix_(chosen, chosen)], **parts)
 
     def varying(self) -> tuple[BoolArray, BoolArray]:
         """Columns of X and Y that vary by more than rounding, or of which rounding errors do not allow to tell."""
-        return self._varies(np.diagonal(self.gram), self.x_mean, self.x_size), self._varies(
-            self.yy, self.y_mean, self.y_size
-        )
-
-    def _varies(self, squares: FloatArray, mean: FloatArray, size: FloatArray) -> BoolArray:
-        known = exceeds_rounding(np.sqrt(squares / self.total_weight), mean)
-        return known | exceeds_rounding(np.sqrt(self.error / self.total_weight) * size, mean)
+        squares, means = np.append(np.diagonal(self.gram), self.yy), np.append(self.x_mean, self.y_mean)
+        errors = self.error * np.append(self.x_size, self.y_size) ** 2
+        varies = exceeds_rounding(np.sqrt(np.maximum(squares, errors) / self.total_weight), means)
+        return varies[: self.n_features], varies[self.n_features :]
 
     def is_reliable(self) -> bool:
         """Whether rounding errors are small beside the variance of every column."""
-        x_errors, y_errors = (self.error * size**2 for size in (self.x_size, self.y_size))
-        return bool(np.all(x_errors <= _RELIABLE * np.diagonal(self.gram)) and np.all(y_errors <= _RELIABLE * self.yy))
+        errors = self.error * np.append(self.x_size, self.y_size) ** 2
+        return bool(np.all(errors <= _RELIABLE * np.append(np.diagonal(self.gram), self.yy)))
 
     def check_magnitude(self, center: bool) -> None:
         """Refuse columns whose squares, about the means or about zero, leave the range of floating-point numbers."""
@@ -297,16 +255,12 @@ class SufficientStatistics:
         if x_size.max() > LARGEST_NORM or y_size.max() * max(float(x_size.max()), 1.0) > LARGEST_PRODUCT:
             raise ValueError(OVERFLOW)
         smallest = SMALLEST_NORM * max(1.0, 1.0 / root)  # with the weights, and without them
-        small = (x_size > 0.0) & (x_size < smallest)
-        if small.any():
+        small = np.flatnonzero((x_size > 0.0) & (x_size < smallest))
+        if len(small) or 0.0 < float(y_size.max()) < smallest:
+            what = f"X has columns so small, the first is column {small[0]}," if len(small) else "Y is so small"
             raise ValueError(
-                f"X has columns so small that their squares underflow in its SufficientStatistics, the first is column "
-                f"{int(np.argmax(small))}. Rescale them, or sample_weight, before the statistics are made."
-            )
-        if 0.0 < float(y_size.max()) < smallest:
-            raise ValueError(
-                "Y is so small that its squares underflow in its SufficientStatistics. Rescale it, or sample_weight, "
-                "before they are made."
+                f"{what} that squares underflow in the SufficientStatistics. Rescale X or Y, or sample_weight, before "
+                "the statistics are made."
             )
 
     def deviations(self) -> tuple[FloatArray, float]:
@@ -380,7 +334,13 @@ def _block_statistics(X: Any, Y: FloatArray, w: FloatArray) -> SufficientStatist
     """Statistics of few samples from products about a point near the means, corrected for its distance to them."""
     total, root = math.fsum(w), np.sqrt(w)
     V: Any
-    x_center, V = _about_zero(X, root) if is_sparse(X) else _about_mean(X, root, total)
+    if is_sparse(X):  # as it is, but constant columns about their value: exact zeros
+        high, low = (extreme.toarray().ravel() for extreme in (X.max(axis=0), X.min(axis=0)))
+        x_center = np.where(high == low, high, 0.0)
+        V = sp.diags_array(root) @ X @ sp.diags_array((high != low).astype(np.float64))
+        V.eliminate_zeros()
+    else:
+        x_center, V = _about_mean(X, root, total)
     y_center, U = _about_mean(Y, root, total)
     gram = (V.T @ V).toarray() if is_sparse(V) else V.T @ V
     tasks = np.ascontiguousarray(U.T)  # NumPy adds up pairwise along the last axis only
@@ -389,15 +349,11 @@ def _block_statistics(X: Any, Y: FloatArray, w: FloatArray) -> SufficientStatist
     n_terms = int(np.bincount(V.indices).max(initial=0)) if is_sparse(V) else len(w)
     x_mean, x_rest = two_sum(x_center, dx / math.sqrt(total))
     y_mean, y_rest = two_sum(y_center, dy / math.sqrt(total))
-    return SufficientStatistics(
-        len(w), total, x_mean, y_mean, x_rest, y_rest,
-        gram=gram - np.outer(dx, dx),
-        xy=V.T @ U - np.outer(dx, dy),
-        yy=y_squares - dy * dy,
-        x_size=_sizes(x_squares, V),
-        y_size=_sizes(y_squares, U),
-        error=EPS * (16 + 0.5 * n_terms),  # half of EPS for each addition
-    )._clipped()  # fmt: skip
+    products = gram - np.outer(dx, dx), V.T @ U - np.outer(dx, dy), y_squares - dy * dy
+    sizes = _sizes(x_squares, V), _sizes(y_squares, U)
+    error = EPS * (16 + 0.5 * n_terms)  # half of EPS for each addition
+    means = x_mean, y_mean, x_rest, y_rest
+    return SufficientStatistics(len(w), total, *means, *products, *sizes, error)._clipped()
 
 
 def _sizes(squares: FloatArray, V: Any) -> FloatArray:
@@ -416,20 +372,13 @@ def _about_mean(X: FloatArray, root: FloatArray, total: float) -> tuple[FloatArr
     return mean, root[:, None] * (X - mean)
 
 
-def _about_zero(X: Any, root: FloatArray) -> tuple[FloatArray, Any]:
-    """Weighted columns of a sparse matrix as they are, but constant ones about their value: exact zeros."""
-    high, low = (extreme.toarray().ravel() for extreme in (X.max(axis=0), X.min(axis=0)))
-    constant = high == low
-    V = sp.diags_array(root) @ X @ sp.diags_array((~constant).astype(np.float64))
-    V.eliminate_zeros()
-    return np.where(constant, high, 0.0), V
-
-
-class _PairwiseSum:
+class PairwiseSum:
     """Sum of statistics, like a counter to a small base: errors and memory grow with the logarithm of their number."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: Iterable[SufficientStatistics] = ()) -> None:
         self.stack: list[tuple[int, int, SufficientStatistics]] = []  # rank, how many parts of that rank, their sum
+        for part in parts:
+            self.add(part)
 
     def add(self, part: SufficientStatistics) -> None:
         """Add one more."""
@@ -449,19 +398,12 @@ class _PairwiseSum:
         return reduce(SufficientStatistics.__add__, [part for _, _, part in reversed(self.stack)])
 
 
-def _merge_pairwise(parts: Iterable[SufficientStatistics]) -> SufficientStatistics:
-    found = _PairwiseSum()
-    for part in parts:
-        found.add(part)
-    return found.total()
-
-
 def statistics_of_parts(blocks: Iterable[tuple[Any, Any, Any, IndexArray]], n_parts: int) -> list[SufficientStatistics]:
     """Statistics of disjoint parts of the samples, in one pass over blocks ``(X, Y, w, part of each sample)``.
 
     Samples of a negative part belong to none.
     """
-    sums = [_PairwiseSum() for _ in range(n_parts)]
+    sums = [PairwiseSum() for _ in range(n_parts)]
     for X, Y, w, parts in blocks:
         for part in np.unique(parts[(parts >= 0) & (w > 0.0)]):
             rows = np.flatnonzero(parts == part)
@@ -469,9 +411,9 @@ def statistics_of_parts(blocks: Iterable[tuple[Any, Any, Any, IndexArray]], n_pa
     return [found.total() for found in sums]
 
 
-def _statistics_of_samples(where: str, *block: Any) -> Iterator[SufficientStatistics]:
-    samples = check_samples(where, *block)
-    for piece in samples.pieces(_SPARSE_ROWS if is_sparse(samples.X) else _DENSE_ROWS):
+def statistics_of_samples(where: str, *block: Any) -> Iterator[SufficientStatistics]:
+    """Statistics of a few samples at a time of a block ``(X, Y, sample_weight)``, which ``where`` names in messages."""
+    for piece in sample_pieces(where, block, lambda X, _: _SPARSE_ROWS if is_sparse(X) else _DENSE_ROWS):
         yield _block_statistics(*piece)
 
 
@@ -482,32 +424,9 @@ def _statistics_of_blocks(blocks: Iterable[tuple[Any, ...]]) -> Iterator[Suffici
     for number, block in enumerate(blocks):
         if not isinstance(block, tuple | list) or len(block) not in (2, 3):
             raise TypeError(f"blocks must hold {expected}, but block {number} is of type {type(block).__name__}.")
-        yield from _statistics_of_samples(f" of block {number}", *block)
+        yield from statistics_of_samples(f" of block {number}", *block)
 
 
 def _with_suffix(path: Any) -> Path:
     path = checked_path("path", path)
     return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
-
-
-# Chunks of a Dask collection ----------------------------------------------------------------------------
-
-
-def _in_chunks_of(data: Any, name: str, values: Any) -> Any:
-    array, _ = as_row_chunks(name, values)
-    if array.shape[:1] != data.shape[:1]:
-        raise ValueError(
-            f"X and {name} must have one row per sample: X has {data.shape[0]} rows, {name} has shape {array.shape}."
-        )
-    return array.rechunk({0: data.chunks[0]})
-
-
-def _statistics_of_chunk(number: int, *block: Any) -> SufficientStatistics | None:
-    """Of the samples of positive weight, or None."""
-    parts = list(_statistics_of_samples(f" of block {number}", *block))
-    return _merge_pairwise(parts) if parts else None
-
-
-def _merge_present(parts: list[SufficientStatistics | None]) -> SufficientStatistics | None:
-    present = [part for part in parts if part is not None]
-    return _merge_pairwise(present) if present else None

@@ -156,7 +156,7 @@ class Problem:
         data = self.design.compressed(*self.samples.handles, exact=exact)
         if data is None:
             return None
-        design = CompressedDesign.of(data, self.design.passes)
+        design = CompressedDesign(data, self.design.passes)
         w = np.ones((design.n_samples, 1))
         samples = replace(self.samples, Y=data.T, w=w)
         return replace(

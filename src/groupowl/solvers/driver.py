@@ -259,7 +259,9 @@ class Run:
             status=status.value,
             seconds=time.perf_counter() - self._started,
             history=lambda: History.from_rows(self.rows),
-            _theta=lambda: origin.design.exported(certificate.theta if origin is full else origin.certify(B).theta),
+            _theta=lambda: origin.design.exported(
+                certificate.theta if origin is full else origin.certify(B).theta, origin.samples.n_tasks
+            ),
         )
         return result
 

@@ -16,8 +16,9 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from .._checks import IMPUTE, sparse_array
 from .._text import listed
-from ..designs import MemmapDesign, open_matrix
-from ..designs.disk import INSIDE, open_storage
+from ..designs import open_matrix
+from ..designs.disk import open_storage
+from ..designs.disk.base import INSIDE
 from ..designs.disk.memory import check_fits, check_sparse_shape, most_columns, too_many_columns
 from ..designs.disk.npy import read_archive
 from .sheet import Sheet
@@ -285,7 +286,7 @@ def _read_large(path: Path, **unused: Any) -> Sheet:
     try:
         storage = open_storage(path)
         design: Any = open_matrix(storage)
-        X = design if isinstance(design, MemmapDesign) else design.X
+        X = design if design.is_on_disk else design.X
     except (OSError, TypeError, ValueError, ImportError) as error:
         if IMPUTE not in str(error):
             raise TableError(str(error)) from error

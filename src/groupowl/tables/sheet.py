@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
-from ..designs import Design, MemmapDesign
+from ..designs import Design
 from .table import NumberedNames, TableError, own_names
 
 Positions = Sequence[int] | IndexArray
@@ -119,7 +119,7 @@ class Sheet:
         is_inside = wanted < width
         inside, others = wanted[is_inside], wanted[~is_inside].tolist()
         part = self.X
-        if isinstance(part, MemmapDesign):
+        if getattr(part, "is_on_disk", False):
             part = part.selected(inside, self.names)
         elif part is not None and not np.array_equal(inside, np.arange(width)):
             part = part[:, inside]
@@ -142,7 +142,7 @@ class Sheet:
     def dense(self, columns: Positions) -> FloatArray:
         """The same as an array of doubles, for a few columns."""
         values = self.matrix(columns)
-        if isinstance(values, MemmapDesign):
+        if getattr(values, "is_on_disk", False):
             return values.in_memory()
         return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
 

@@ -1,4 +1,4 @@
-"""Sample-space arrays in blocks of rows on Dask, and the task graphs that sum over them.
+"""Collections of Dask as users give them, sample-space arrays in blocks of rows, and task graphs that sum over them.
 
 One task does for a block all that a journey asks of it: arrays that nothing keeps live only inside that task. A graph
 of ``dask.delayed`` functions, one task for each, takes more than twice as long.
@@ -6,23 +6,68 @@ of ``dask.delayed`` functions, one task for each, takes more than twice as long.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from operator import getitem
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
-from ..._dask import computed
+from ..._checks import rectangular_array, refuse_mask
 from ..._typing import FloatArray
-from ..base import Sum
+from ..base import Sum, is_dask
 
 # Partial sums are added up on the workers, so many at a time: the client receives one.
 _FAN_IN = 8
+# How long a cluster may be without workers, and where Dask's configuration says otherwise.
+_PATIENCE = "300 s"
+_PATIENCE_KEY = "groupowl.worker-timeout"
+# Seconds between two looks at the workers of a cluster that computes.
+_LOOK_EVERY = 1.0
+# Seconds for the way of a result to this process; its worker may be lost meanwhile.
+_FETCH_WITHIN = 600.0
 # Errors that Dask raises when it has lost a cluster, or gives up on one.
 _LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "KilledWorker", "ClosedClientError")
+
+
+def row_chunks(name: str, values: Any, convert: Any = rectangular_array) -> tuple[Any, list[str] | None]:
+    """A Dask array of one or two dimensions and known shape in chunks of rows, and the names of its columns, if any.
+
+    Local data are converted to an array first, of numbers or text.
+    """
+    import dask.array as da
+
+    is_frame = hasattr(type(values), "to_dask_array")
+    if is_dask(values) and not is_frame and not isinstance(values, da.Array):
+        kind = f"{type(values).__module__.partition('.')[0]} {type(values).__name__}"
+        raise TypeError(f"{name} must be a Dask array or data frame, got a {kind}. Convert it first.")
+    columns = list(getattr(values, "columns", []))
+    names = columns if columns and all(isinstance(column, str) for column in columns) else None
+    if not is_dask(values):
+        values = da.from_array(convert(name, values), chunks=-1)
+    elif is_frame:
+        await_workers()
+        values = values.to_dask_array(lengths=True)
+    refuse_mask(name, values._meta)
+    if convert is rectangular_array and values.ndim not in (1, 2):
+        raise ValueError(f"{name} must have one or two dimensions, got an array of shape {values.shape}.")
+    if any(np.isnan(length) for length in values.shape):
+        await_workers()
+        values = values.compute_chunk_sizes()
+    if any(len(chunks) > 1 for chunks in values.chunks[1:]):
+        warnings.warn(
+            f"{name} has {len(values.chunks[1])} chunks along its columns. They are joined, which moves its "
+            f"{values.nbytes / 1e6:.3g} MB between workers in every pass: rechunk it once, with "
+            f"{name} = {name}.rechunk({{0: 'auto', 1: -1}}).persist().",
+            UserWarning,
+            stacklevel=2,
+        )
+        values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
+    return values, names
 
 
 @dataclass(eq=False)
@@ -59,11 +104,6 @@ class Blocks:
     reads_X: bool = False
     local: FloatArray | None = None
 
-    def keep(self, graph: Mapping[Any, Any], parts: list[Any]) -> None:
-        """Take what the workers have, and let go of what it was made of."""
-        self.parts, self.graph = parts, graph
-        self.function, self.samples, self.constants = None, (), {}
-
     def chosen(self, blocks: Sequence[int]) -> Blocks:
         """Some of the blocks of an array that is not a function of others."""
         assert self.parts is not None
@@ -76,12 +116,6 @@ class Recipe:
 
     graph: Mapping[Any, Any]
     key: Any
-
-    def make(self) -> Any:
-        """Compute the block."""
-        import dask
-
-        return dask.get(self.graph, self.key)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,16 +147,20 @@ def blocks_of(array: Any) -> Blocks:
 def summed(*sums: Sum) -> list[Any]:
     """Sums over samples in one task graph, which also keeps the arrays that they are over.
 
-    Functions return what ``+`` adds up, block after block, or tuples of that. Where a sum needs a :class:`Total`, all
-    blocks are visited once for it and once more after it. Those that Dask computes at every use would wait in memory,
-    all of them, from the first visit to the second: instead each visit has a graph of its own.
+    Functions return what ``+`` adds up, block after block, or tuples of that; None adds nothing. Where a sum needs a
+    :class:`Total`, all blocks are visited once for it and once more after it. Those that Dask computes at every use
+    would wait in memory, all of them, from the first visit to the second: instead each visit has a graph of its own.
     """
     journey = _Journey()
     handles = [handle for _, *samples in sums for handle in samples]
     for total in _totals(handles):
-        journey.add_total(total)
+        # What a stage for a total reads of X on the way is kept for the stages to come.
+        made_of_X = [handle for handle in journey.order(total.samples) if handle.reads_X]
+        journey.totals[total] = journey.add([(total.function, *total.samples)], made_of_X)
         if journey.reads_fleeting:
-            journey.run_totals()
+            found = journey.run(list(journey.totals.values()))
+            journey.values |= {known: value for known, (value,) in zip(journey.totals, found, strict=True)}
+            journey.totals, journey.graph, journey.reads_fleeting = {}, {}, False
     return journey.run([journey.add(sums, handles)])[0]
 
 
@@ -151,11 +189,6 @@ class _Journey:
         self.values: dict[Total, Any] = {}  # of totals that are known
         self.reads_fleeting = False
 
-    def add_total(self, total: Total) -> None:
-        """A stage for a total, which keeps what it reads of X on the way for the stages to come."""
-        made_of_X = [handle for handle in self._order(total.samples) if handle.reads_X]
-        self.totals[total] = self.add([(total.function, *total.samples)], made_of_X)
-
     def copied(self, handle: Blocks) -> list[Any]:
         """A stage that computes an array and does not change what is known of it; the keys of its blocks."""
         copy = Blocks(function=_same, samples=(handle,))
@@ -165,23 +198,29 @@ class _Journey:
     def add(self, sums: Sequence[Sum], handles: Iterable[Blocks]) -> Any:
         """A stage that keeps arrays and computes sums; the key of the sums, which are one list."""
         keep = [handle for handle in dict.fromkeys(handles) if self._is_lazy(handle) and not handle.is_fleeting]
-        order = self._order([*keep, *(handle for _, *samples in sums for handle in samples)])
+        order = self.order([*keep, *(handle for _, *samples in sums for handle in samples)])
         self.reads_fleeting |= any(handle.is_fleeting for handle in order)
         position = {handle: i for i, handle in enumerate(order)}
-        program = _Program(
-            [self._step(handle, position) if self._is_lazy(handle) else None for handle in order],
-            [position[handle] for handle in keep],
-            [(function, [position[handle] for handle in samples]) for function, *samples in sums],
-        )
+        steps: list[Any] = []
+        leaves = []
+        for handle in order:
+            if self._is_lazy(handle):
+                steps.append(self._step(handle, position))
+                continue
+            steps.append(None)
+            leaves.append(self.parts.get(handle, handle.parts))
+            if handle not in self.parts:
+                self.graph.update(handle.graph)
+        wanted = [(function, [position[handle] for handle in samples]) for function, *samples in sums]
+        program = _Program(steps, [position[handle] for handle in keep], wanted)
         # Functions and their arguments are a task of their own: they travel once to each worker, not with each block.
         (program_key,) = self.tasks("share", [(_same, program)])
         totals = list(self.totals.values())
-        leaves = [self._parts_of(handle) for handle in order if not self._is_lazy(handle)]
         visits = self.tasks("visit", ((_visited, program_key, totals, *block) for block in zip(*leaves, strict=True)))
         for k, handle in enumerate(keep):
-            self.parts[handle] = self.tasks("keep", ((_taken, visit, k) for visit in visits))
+            self.parts[handle] = self.tasks("keep", ((getitem, visit, k) for visit in visits))
         # Sums are taken out of the results as well: what is kept must not travel with them.
-        parts = self.tasks("sum", ((_taken, visit, len(keep)) for visit in visits))
+        parts = self.tasks("sum", ((getitem, visit, len(keep)) for visit in visits))
         while len(parts) > 1:
             groups = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
             parts = self.tasks("add", ((_added_up, group) for group in groups))
@@ -192,12 +231,10 @@ class _Journey:
         numbers = {total: number for number, total in enumerate(self.totals)}
         constants, totals = {}, {}
         for name, value in handle.constants.items():
-            if not isinstance(value, Total):
-                constants[name] = value
-            elif value in self.values:
-                constants[name] = self.values[value]
-            else:
+            if isinstance(value, Total) and value not in self.values:
                 totals[name] = numbers[value]
+            else:
+                constants[name] = self.values[value] if isinstance(value, Total) else value
         return handle.function, [position[other] for other in handle.samples], constants, totals
 
     def tasks(self, name: str, tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
@@ -208,31 +245,19 @@ class _Journey:
             self.graph[keys[-1]] = task
         return keys
 
-    def run_totals(self) -> None:
-        """Compute all so far, and go on from the values."""
-        found = self.run(list(self.totals.values()))
-        self.values |= {total: value for total, (value,) in zip(self.totals, found, strict=True)}
-        self.totals, self.graph, self.reads_fleeting = {}, {}, False
-
     def run(self, wanted: list[Any]) -> list[Any]:
         """Values of these keys; arrays that are kept go to their handles."""
         kept, values = _computed(self.graph, list(self.parts.values()), wanted)
         for (handle, parts), graph in zip(self.parts.items(), kept, strict=True):
-            handle.keep(graph, parts)
+            handle.parts, handle.graph = parts, graph
+            handle.function, handle.samples, handle.constants = None, (), {}  # let go of what it was made of
         self.parts = {}
         return values
-
-    def _parts_of(self, handle: Blocks) -> list[Any]:
-        if handle in self.parts:
-            return self.parts[handle]
-        assert handle.parts is not None
-        self.graph.update(handle.graph)
-        return handle.parts
 
     def _is_lazy(self, handle: Blocks) -> bool:
         return handle.parts is None and handle not in self.parts
 
-    def _order(self, handles: Iterable[Blocks]) -> list[Blocks]:
+    def order(self, handles: Iterable[Blocks]) -> list[Blocks]:
         """These arrays and all that they are made of as far as the workers do not have it, in order of computation."""
         return _ordered(handles, lambda handle: handle.samples if self._is_lazy(handle) else ())
 
@@ -269,22 +294,27 @@ def _ordered(handles: Iterable[Blocks], needed: Callable[[Blocks], Iterable[Bloc
 
 @dataclass(frozen=True)
 class _Program:
-    """What a task does with a block: compute arrays one after the other, return some of them, and sums."""
+    """Steps and sums that Dask does not look into: their functions and tuples are not tasks."""
 
-    steps: list[tuple[Any, ...] | None]  # None for an array that is given
+    steps: list[Any]
     kept: list[int]
-    sums: list[tuple[Callable[..., Any], list[int]]]
+    sums: list[Any]
 
 
 @np.errstate(all="ignore")  # non-finite values are looked for, not warned about
 def _visited(program: _Program, totals: list[Any], *given: Any) -> tuple[Any, ...]:
-    """Arrays that are kept, and the sums; totals are sums, each the only one of a list."""
+    """What a task does with a block: compute arrays one after the other, return some of them, and sums.
+
+    A step is None for an array that is given. Totals are sums, each the only one of a list.
+    """
+    import dask
+
     blocks = iter(given)
     values: list[Any] = []
     for step in program.steps:
         if step is None:
             block = next(blocks)
-            values.append(block.make() if isinstance(block, Recipe) else block)
+            values.append(dask.get(block.graph, block.key) if isinstance(block, Recipe) else block)
         else:
             function, inputs, constants, numbers = step
             known = {name: totals[number][0] for name, number in numbers.items()}
@@ -297,10 +327,6 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _taken(result: tuple[Any, ...], k: int) -> Any:
-    return result[k]
-
-
 @np.errstate(all="ignore")
 def _added_up(parts: list[list[Any]]) -> list[Any]:
     return [reduce(_plus, values) for values in zip(*parts, strict=True)]
@@ -308,7 +334,9 @@ def _added_up(parts: list[list[Any]]) -> list[Any]:
 
 def _plus(first: Any, second: Any) -> Any:
     if isinstance(first, tuple):
-        return tuple(a + b for a, b in zip(first, second, strict=True))
+        return tuple(map(_plus, first, second))
+    if first is None or second is None:
+        return second if first is None else first
     return first + second
 
 
@@ -332,7 +360,8 @@ def _computed(graph: dict[Any, Any], keep: list[list[Any]], wanted: list[Any]) -
             return [dict(array.dask) for array in arrays], [computed(value) for value in values]
     except Exception as error:  # those of a lost cluster have no common class; all others go on as they are
         kind = type(error)
-        if any(future.client.status != "running" for future in _futures(graph)):
+        futures = [node for node in graph.values() if hasattr(node, "client") and hasattr(node, "status")]
+        if any(future.client.status != "running" for future in futures):
             reason = "this process is no longer connected to it"
         elif kind.__name__ in _LOST and kind.__module__.startswith(("distributed", "concurrent", "asyncio")):
             reason = f"{kind.__name__}: {error}"
@@ -345,6 +374,68 @@ def _computed(graph: dict[Any, Any], keep: list[list[Any]], wanted: list[Any]) -
         ) from error
 
 
-def _futures(graph: Mapping[Any, Any]) -> list[Any]:
-    """What a task graph has on the workers of a cluster."""
-    return [node for node in graph.values() if hasattr(node, "client") and hasattr(node, "status")]
+def computed(collection: Any) -> Any:
+    """The value of a collection; a cluster that is left without workers ends in an error, not in waiting."""
+    import dask
+
+    client = _client()
+    if client is None:
+        return dask.compute(collection)[0]
+    from distributed import wait
+
+    future = client.compute(collection)
+
+    def value(seconds: float) -> Any:
+        wait(future, timeout=seconds)
+        return future.result(timeout=_FETCH_WITHIN)
+
+    try:
+        return _watched(client, value, lambda: future.status == "error")
+    finally:
+        future.release()  # now, not when Python finds that nobody has it
+
+
+def await_workers() -> None:
+    """Wait for the first worker, where a cluster would compute."""
+    client = _client()
+    if client is not None and not client.scheduler_info()["workers"]:
+        _watched(client, lambda seconds: client.wait_for_workers(1, timeout=seconds))
+
+
+def _client() -> Any:
+    """The client of the cluster on which Dask would compute now; None where it would compute in this process."""
+    from dask.base import get_scheduler
+
+    owner = getattr(get_scheduler(), "__self__", None)
+    return owner if type(owner).__module__.startswith("distributed.") else None
+
+
+def _watched(client: Any, wait: Callable[[float], Any], has_failed: Callable[[], bool] = lambda: False) -> Any:
+    """What waiting returns, for as long as there are workers and some time longer."""
+    import dask
+    from dask.utils import parse_timedelta
+
+    setting = dask.config.get(_PATIENCE_KEY, _PATIENCE)
+    try:
+        patience = float(parse_timedelta(setting))
+    except (TypeError, ValueError, KeyError):
+        patience = -1.0
+    if not patience >= 0.0:
+        raise ValueError(
+            f"Dask's setting {_PATIENCE_KEY!r} must be a time such as '300 s', not negative, got {setting!r}."
+        )
+    last_seen = time.monotonic()
+    while True:
+        try:
+            return wait(max(min(_LOOK_EVERY, patience), 1e-3))
+        except TimeoutError:
+            if has_failed():  # an error of the computation itself
+                raise
+            if client.scheduler_info()["workers"]:
+                last_seen = time.monotonic()
+            elif time.monotonic() - last_seen >= patience:
+                raise TimeoutError(
+                    f"the Dask cluster {client.scheduler.address} has 0 workers, and none came within {patience:g} "
+                    "seconds. Start workers; or wait longer for them: dask.config.set({"
+                    f"{_PATIENCE_KEY!r}: '30 minutes'}})."
+                ) from None

@@ -22,16 +22,16 @@ from ..._checks import (
     numeric_array,
     sparse_array,
 )
-from ..._dask import as_row_chunks, is_dask
+from ..._text import listed
 from ..._typing import FloatArray, Handle, IndexArray
+from ...inputs import check_labels, classes_of, distinct_labels, one_hot
 from ...norm.kernels import nonzero_rows
-from ..base import Design, LocalDesign, PassCounter, Sum
-from ..dense import DenseDesign, dense_storage
+from ..base import ColumnMoments, Design, LocalDesign, PassCounter, Sum, is_dask
+from ..dense import DenseDesign
 from ..factors import NO_SAMPLES, CompressedData
-from ..moments import ColumnMoments, block_moments
 from ..sparse import SparseDesign
-from ..statistics import SufficientStatistics
-from .blocks import Blocks, Total, blocks_of, exported, fetched, summed
+from ..statistics import PairwiseSum, SufficientStatistics, statistics_of_samples
+from .blocks import Blocks, Total, blocks_of, exported, fetched, row_chunks, summed
 
 # A task graph takes as long as so many floating-point operations, and as moving so many bytes.
 _JOURNEY = 1e8
@@ -40,7 +40,7 @@ _JOURNEY_BYTES = 1 << 18
 _EXPECTED_STEPS = 100
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True)  # no tuple, which Dask would look into
 class Place:
     """Where a block is among the chunks of X, and how many rows it has."""
 
@@ -87,10 +87,16 @@ class DaskDesign(Design):
     is_distributed = True
 
     def __init__(self, X: Any) -> None:
-        array, names = as_row_chunks("X", X)
+        array, names = row_chunks("X", X, numeric_array)
         check_data_shape(array.shape)
         if array.dtype.kind not in REAL_KINDS:
-            raise TypeError(f"X must hold real numbers, {_what_else(X, array)}. Convert it first.")
+            what = f"got a Dask array of dtype {array.dtype}"
+            kinds = dict(getattr(X, "dtypes", {}))
+            others = [name for name, dtype in kinds.items() if getattr(dtype, "kind", "O") not in REAL_KINDS]
+            if others:
+                columns = listed((f"{name!r} ({kinds[name]})" for name in others), quoted=False)
+                what = f"but its columns {columns} do not"
+            raise TypeError(f"X must hold real numbers, {what}. Convert it first.")
         blocks = blocks_of(array)
         if not blocks.is_fleeting:  # local arrays would travel to the workers in every pass
             blocks = blocks_of(array.persist())
@@ -102,7 +108,6 @@ class DaskDesign(Design):
         self.unit = 1.0 / self.n_features
         self.feature_names = names
         self._moments: tuple[Blocks, ColumnMoments] | None = None
-        self._density = 1.0
 
     def _like(self, X: Blocks, places: list[Place], n_features: int) -> DaskDesign:
         """The same with other blocks."""
@@ -113,11 +118,6 @@ class DaskDesign(Design):
         other.feature_names = None
         other._moments = None
         return other
-
-    @property
-    def density(self) -> float:
-        """Work of a product relative to one with a dense matrix, known once column norms are."""
-        return self._density
 
     # Between the spaces -----------------------------------------------------------------------------
 
@@ -130,10 +130,6 @@ class DaskDesign(Design):
             return self.map(constant_rows, self._numbered, row=shift)
         constants = {"support": support, "rows": B[support], "offset": shift}
         return Blocks(function=block_product, samples=(self.X,), constants=constants, reads_X=True)
-
-    def rmatmul(self, T: Handle) -> FloatArray:
-        """``X^T T``, added up on the workers."""
-        return self.evaluate(T)[0]
 
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
         """``X^T T`` and sums over samples in one task graph."""
@@ -151,7 +147,7 @@ class DaskDesign(Design):
 
     def _row_blocks(self, name: str, values: Any, ndim: tuple[int, ...] = (2,)) -> Blocks:
         """An array as users give it, in the blocks of X."""
-        array: Any = as_row_chunks(name, values)[0] if is_dask(values) else numeric_array(name, values)
+        array: Any = row_chunks(name, values, numeric_array)[0] if is_dask(values) else numeric_array(name, values)
         if array.dtype.kind not in REAL_KINDS:
             raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}. Convert it first.")
         if array.ndim not in ndim:
@@ -176,52 +172,37 @@ class DaskDesign(Design):
         return summed((function, *samples))[0]
 
     def reduce_all(self, *sums: Sum) -> list[Any]:
-        """Sums over blocks in one task graph."""
+        """All in one task graph, added up on the workers."""
         return summed(*sums)
 
     def total(self, function: Callable[..., Any], *samples: Handle) -> Total:
         """Sum over blocks that stays on the workers."""
         return Total(function, samples)
 
-    def select(self, samples: Handle, rows: IndexArray) -> Handle:
-        """Not here: single samples are not taken out of blocks."""
-        raise ValueError(_NO_SINGLE_SAMPLES)
-
     def rows(self, rows: IndexArray) -> Design:
         """Not here: single samples are not taken out of blocks."""
         raise ValueError(_NO_SINGLE_SAMPLES)
 
-    def adopt(
-        self,
-        Y: Any,
-        sample_weight: Any,
-        check: Callable[[FloatArray], FloatArray],
-        total_weight: float | None = None,
-    ) -> tuple[Design, Handle, Handle]:
+    def adopt(self, Y: Any, sample_weight: Any, check: Any, total_weight: float | None = None) -> tuple[Any, Any, Any]:
         """Targets and weights on the workers, checked block by block."""
         Y = self.map(partial(checked_targets, check=check), self._row_blocks("Y", Y, (1, 2)), self._numbered)
         if sample_weight is None:
             w = self.map(constant_rows, self._numbered, row=np.ones(1))
         else:
             w = self.map(checked_weights, self._row_blocks("sample_weight", sample_weight, (1,)), self._numbered)
-        total, counts, _ = summed((np.sum, w), (count_present, w), (widths, Y))
+        total, counts, _ = summed((np.sum, w), (count_present, w), (len, Y))
         if not total > 0.0:
             raise ValueError(NO_WEIGHT)
         design = self
         if counts != [place.size for place in self.places]:
-            design, Y, w = self._without_absent(counts, Y, w)
+            present = [i for i, count in enumerate(counts) if count]  # blocks without samples that count are not there
+            X, Y, w = (handle.chosen(present) for handle in (self.X, Y, w))
+            X = Blocks(function=block_rows, samples=(X, w), is_fleeting=True)
+            design = self._like(X, [Place(self.places[i].number, counts[i]) for i in present], self.n_features)
+            design.unit = self.unit * design.n_samples / self.n_samples
+            Y, w = (self.map(block_rows, handle, w) for handle in (Y, w))
         if total_weight is not None:
             w = self.map(partial(np.multiply, total_weight / total), w)
-        return design, Y, w
-
-    def _without_absent(self, counts: list[int], Y: Blocks, w: Blocks) -> tuple[DaskDesign, Blocks, Blocks]:
-        """Samples of positive weight, so many in each block; blocks without any are not there."""
-        blocks = [i for i, count in enumerate(counts) if count]
-        X, Y, w = (handle.chosen(blocks) for handle in (self.X, Y, w))
-        X = Blocks(function=block_rows, samples=(X, w), is_fleeting=True)
-        design = self._like(X, [Place(self.places[i].number, counts[i]) for i in blocks], self.n_features)
-        design.unit = self.unit * design.n_samples / self.n_samples
-        Y, w = (self.map(block_rows, handle, w) for handle in (Y, w))
         return design, Y, w
 
     @property
@@ -235,32 +216,22 @@ class DaskDesign(Design):
             samples.local = np.concatenate(fetched(samples))
         return samples.local
 
-    def exported(self, samples: Handle, width: int | None = None) -> Any:
-        """A dask.array, which Dask computes when it is asked to if the width is known."""
-        if width is None:
-            width = summed((widths, samples))[0][0]
+    def exported(self, samples: Handle, width: int) -> Any:
+        """A dask.array, which Dask computes when it is asked to."""
         chunks = tuple(place.size for place in self.places), (width,)
         return exported(self.map(_in_double_precision, samples), chunks)
 
     # Columns and rows -------------------------------------------------------------------------------
 
-    def _column_moments(self, w: Handle) -> ColumnMoments:
-        """Of all columns in one pass, which also looks for what is not finite."""
+    def moments(self, w: Handle) -> ColumnMoments:
+        """In one pass, which is kept, and also looks for what is not finite."""
         if self._moments is None or self._moments[0] is not w:
             self.charge(self.n_features)
             moments = partial(checked_moments, n_features=self.n_features)
             found, work = summed((moments, self.X, w, self._numbered))[0]
-            self._density = min(1.0, work / max(1, self.n_samples * self.n_features))
+            self.density = min(1.0, work / max(1, self.n_samples * self.n_features))
             self._moments = w, found
         return self._moments[1]
-
-    def column_means(self, w: Handle) -> FloatArray:
-        """Weighted means, from one pass that serves norms too."""
-        return self._column_moments(w).mean
-
-    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
-        """Weighted norms about ``center``, from one pass that serves means too."""
-        return self._column_moments(w).norms(center)
 
     def restrict(self, columns: IndexArray) -> DaskDesign:
         """Copies of some columns, kept on the workers; X itself if it is there already and all are asked for."""
@@ -269,25 +240,19 @@ class DaskDesign(Design):
         X = Blocks(function=block_columns, samples=(self.X,), constants={"columns": columns}, reads_X=True)
         return self._like(X, self.places, len(columns))
 
-    def largest_row(
-        self, w: Handle, constant: float = 0.0, mean: FloatArray | None = None, scale: FloatArray | None = None
-    ) -> float:
-        """Largest over the blocks."""
-        largest = partial(block_largest_row, constant=constant, mean=mean, scale=scale)
-        return float(max(summed((largest, self.X, w))[0]))
+    def largest_row(self, w: Handle, constant: float = 0.0, mean: Any = None, scale: Any = None) -> float:
+        """Not here: of use only to those who take single samples out of blocks."""
+        raise ValueError(_NO_SINGLE_SAMPLES)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """Products of columns, added up on the workers."""
         return self.gram_and_sums(left, right, w)[0]
 
-    def gram_and_sums(
-        self, left: IndexArray, right: IndexArray, w: Handle
-    ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    def gram_and_sums(self, left: IndexArray, right: IndexArray, w: Handle) -> tuple[Any, ...]:
         """All in one task graph."""
         self.charge(len(left) if right is left else len(left) + len(right))
         product = partial(block_gram, left=left, right=None if right is left else right)
-        products, left_sums, right_sums, total = summed((product, self.X, w))[0]
-        return products, left_sums, right_sums, float(total)
+        return summed((product, self.X, w))[0]
 
     def brought_near(self, columns: IndexArray, n_tasks: int) -> Design | None:
         """Columns here, where they and the targets have fewer bytes than the steps of an inner solve would move.
@@ -307,20 +272,17 @@ class DaskDesign(Design):
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
         """By sufficient statistics, added up on the workers; not exactly."""
-        if exact:
-            return None
-        self.charge(self.n_features)
-        statistics: SufficientStatistics = summed((block_statistics, self.X, Y, w))[0]
-        return statistics.compress(center)
+        return None if exact else self.statistics_of_parts(Y, w, None, 1)[0].compress(center)
 
-    def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
+    def statistics_of_parts(self, Y: Handle, w: Handle, parts: Any, n_parts: int) -> list[SufficientStatistics]:
         """All parts in one task graph; of each block the workers make statistics of every part that it has."""
         self.charge(self.n_features)
-        kind = np.int8 if n_parts < 128 else np.int32  # one byte per sample travels to the workers
-        labels = self._row_blocks("the parts", np.asarray(parts, dtype=kind)[:, None])
-        of_parts = partial(statistics_of_parts, n_parts=n_parts)
-        found = summed((of_parts, self.X, Y, w, labels))[0].content
-        if any(part is None for part in found):
+        samples = [self.X, Y, w, self._numbered]
+        if parts is not None:
+            kind = np.int8 if n_parts < 128 else np.int32  # one byte per sample travels to the workers
+            samples.append(self._row_blocks("the parts", np.asarray(parts, dtype=kind)[:, None]))
+        (found,) = summed((partial(part_statistics, n_parts=n_parts), *samples))
+        if None in found:
             raise ValueError(NO_SAMPLES)
         return list(found)
 
@@ -334,14 +296,40 @@ _NO_SINGLE_SAMPLES = (
 _in_double_precision = partial(np.asarray, dtype=np.float64)
 
 
-def _what_else(X: Any, array: Any) -> str:
-    """What a collection has instead of numbers, for a message."""
-    kinds = dict(getattr(X, "dtypes", {}))
-    others = [f"{name!r} ({dtype})" for name, dtype in kinds.items() if getattr(dtype, "kind", "O") not in REAL_KINDS]
-    if not others:
-        return f"got a Dask array of dtype {array.dtype}"
-    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-    return f"but its columns {', '.join(others[:5])}{more} do not"
+# Predictions and labels ---------------------------------------------------------------------------------
+
+
+def row_wise(function: Callable[..., Any], array: Any, dtype: Any, width: int | None) -> Any:
+    """Apply a row-wise function to a local array, or to a Dask array when it is needed.
+
+    The result has so many columns; None means one dimension.
+    """
+    if not is_dask(array):
+        return function(array)
+    if width is None:
+        return array.map_blocks(function, dtype=dtype, drop_axis=1)
+    return array.map_blocks(function, dtype=dtype, chunks=(array.chunks[0], (width,)))
+
+
+def encode_labels_of_blocks(y: Any, sample_weight: Any = None) -> tuple[Any, Any]:
+    """Classes, sorted, and one-hot targets as a Dask array, for labels on a cluster: one pass over the labels.
+
+    A class whose samples all have weight zero is not there.
+    """
+    labels, _ = row_chunks("y", y)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.ndim != 1:
+        raise ValueError(f"y must be one label per sample, got an array of shape {labels.shape}.")
+    arrays = [labels]
+    if sample_weight is not None:
+        weight, _ = row_chunks("sample_weight", sample_weight)
+        if weight.shape != labels.shape:
+            raise ValueError(f"sample_weight must have shape {labels.shape}, got {weight.shape}.")
+        arrays.append(weight.rechunk(labels.chunks))
+    (parts,) = summed((block_labels, *map(blocks_of, arrays)))
+    classes = classes_of(distinct_labels(np.concatenate(parts)))
+    encode, chunks = partial(one_hot, classes=classes), (labels.chunks[0], (len(classes),))
+    return classes, labels.map_blocks(encode, dtype=np.float64, new_axis=1, chunks=chunks)
 
 
 # What workers do with a block of rows, each a function of local arrays -----------------------------------
@@ -352,7 +340,7 @@ def local_design(block: Any) -> LocalDesign:
     block = block.to_scipy_sparse() if hasattr(block, "to_scipy_sparse") else block
     if sp.issparse(block):
         return SparseDesign(sparse_array("X", block), unit=0.0)
-    return DenseDesign(dense_storage(np.asarray(block)), unit=0.0)
+    return DenseDesign(np.asarray(block), unit=0.0)
 
 
 def block_rows(block: Any, weight: FloatArray) -> Any:
@@ -387,11 +375,6 @@ def block_gram(block: Any, w: FloatArray, left: IndexArray, right: IndexArray | 
     return local_design(block).gram_and_sums(left, left if right is None else right, w)
 
 
-def block_largest_row(block: Any, w: FloatArray, **arguments: Any) -> list[float]:
-    """Largest norm of a row, in a list: sums of these are lists of all blocks."""
-    return [local_design(block).largest_row(w, **arguments)]
-
-
 def checked_moments(block: Any, w: FloatArray, place: Place, n_features: int) -> tuple[ColumnMoments, float]:
     """Moments of the columns of a block that has its shape and only finite entries; operations of a product with it."""
     if np.shape(block) != (len(w), n_features):
@@ -401,35 +384,20 @@ def checked_moments(block: Any, w: FloatArray, place: Place, n_features: int) ->
             "them."
         )
     design = local_design(block)
-    moments = block_moments(design, w)
+    moments = design.moments(w)
     if not np.isfinite(moments.squares.sum()):
         check_finite(f"X in block {place.number}", design.X, remedy=IMPUTE)
     return moments, design.density * design.n_samples * design.n_features
 
 
-def block_statistics(block: Any, Y: FloatArray, w: FloatArray) -> SufficientStatistics:
-    """Sufficient statistics."""
-    return SufficientStatistics.from_arrays(local_design(block).X, Y, w[:, 0])
-
-
-@dataclass(frozen=True)
-class PartStatistics:
-    """Sufficient statistics of parts of the samples, None where a part has none so far."""
-
-    content: list[Any]
-
-    def __add__(self, other: PartStatistics) -> PartStatistics:
-        pairs = zip(self.content, other.content, strict=True)
-        return PartStatistics([b if a is None else a if b is None else a + b for a, b in pairs])
-
-
-def statistics_of_parts(block: Any, Y: FloatArray, w: FloatArray, labels: Any, n_parts: int) -> PartStatistics:
-    """Sufficient statistics of each part, by the labels of the samples."""
+def part_statistics(block: Any, Y: Any, w: Any, place: Place, labels: Any = None, *, n_parts: int) -> tuple[Any, ...]:
+    """Sufficient statistics of each part, by the labels of the samples; None where it has no samples."""
     X, found = local_design(block).X, []
     for part in range(n_parts):
-        rows = np.flatnonzero(labels[:, 0] == part)
-        found.append(block_statistics(X[rows], Y[rows], w[rows]) if len(rows) else None)
-    return PartStatistics(found)
+        rows = slice(None) if labels is None else np.flatnonzero(labels[:, 0] == part)
+        own = list(statistics_of_samples(f" in block {place.number}", X[rows], Y[rows], w[rows, 0]))
+        found.append(PairwiseSum(own).total() if own else None)
+    return tuple(found)
 
 
 def checked_targets(block: Any, place: Place, check: Callable[[FloatArray], FloatArray]) -> FloatArray:
@@ -452,6 +420,7 @@ def count_present(w: FloatArray) -> list[int]:
     return [int(np.count_nonzero(w))]
 
 
-def widths(values: FloatArray) -> list[int]:
-    """Number of columns, in a list."""
-    return [values.shape[1]]
+def block_labels(labels: Any, weight: Any = None) -> list[Any]:
+    """The different labels, in a list: sums of these are lists of all blocks."""
+    labels = check_labels(labels)
+    return [distinct_labels(labels if weight is None else labels[np.asarray(weight) > 0])]

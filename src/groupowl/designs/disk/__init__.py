@@ -9,28 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .base import Block, ChosenRows, RowBlocks, Storage
-from .containers import INSIDE, ChunkedArray, ParquetTable, open_hdf5, open_hdf5_dataset, open_zarr, open_zarr_array
-from .memory import default_max_memory, format_bytes, parse_memory
-from .npy import FlatFile, NpzFile, open_memmap, open_npy, why_not_flat
-
-__all__ = [
-    "INSIDE",
-    "Block",
-    "ChosenRows",
-    "ChunkedArray",
-    "FlatFile",
-    "NpzFile",
-    "ParquetTable",
-    "RowBlocks",
-    "Storage",
-    "default_max_memory",
-    "format_bytes",
-    "is_stored",
-    "open_storage",
-    "parse_memory",
-    "why_not_flat",
-]
+from .base import INSIDE, RowBlocks, Storage
+from .containers import ParquetTable, open_hdf5_dataset, open_inside, open_zarr_array
+from .npy import NpzFile, open_memmap, open_npy
 
 #: Files that hold one matrix, alone or as a block of rows in a folder.
 _BLOCKS = {".npy": open_npy, ".npz": NpzFile, ".parquet": ParquetTable}
@@ -40,35 +21,28 @@ _OPEN_OBJECTS = {"h5py": open_hdf5_dataset, "zarr": open_zarr_array}
 
 def is_stored(X: Any) -> bool:
     """Whether X is a path, or an object whose numbers are on disk: a memory map, an HDF5 dataset, a Zarr array."""
-    return isinstance(X, str | os.PathLike | np.memmap) or _library(X) in _OPEN_OBJECTS
-
-
-def _library(X: Any) -> str:
-    return type(X).__module__.partition(".")[0]
+    return isinstance(X, str | os.PathLike | np.memmap) or type(X).__module__.partition(".")[0] in _OPEN_OBJECTS
 
 
 def open_storage(source: Any) -> Storage:
     """The storage behind a path or an object; refuses what has no rows."""
-    storage = _open(source)
+    if isinstance(source, Storage):
+        storage = source
+    elif isinstance(source, np.memmap):
+        storage = open_memmap(source)
+    elif isinstance(source, str | os.PathLike):
+        storage = _open_path(os.fspath(source))
+    elif is_stored(source) and hasattr(source, "chunks"):
+        storage = _OPEN_OBJECTS[type(source).__module__.partition(".")[0]](source)
+    else:
+        advice = " It is in memory already: pass it as it is." if isinstance(source, np.ndarray) else ""
+        raise TypeError(
+            "source, a matrix on disk, must be a path, a memory map, an HDF5 dataset or a Zarr array, got "
+            f"{type(source).__name__}.{advice}"
+        )
     if storage.shape[0] == 0:
         raise ValueError(f"{storage.label} has no rows: its shape is {storage.shape}.")
     return storage
-
-
-def _open(source: Any) -> Storage:
-    if isinstance(source, Storage):
-        return source
-    if isinstance(source, np.memmap):
-        return open_memmap(source)
-    if isinstance(source, str | os.PathLike):
-        return _open_path(os.fspath(source))
-    if is_stored(source) and hasattr(source, "chunks"):
-        return _OPEN_OBJECTS[_library(source)](source)
-    advice = " It is in memory already: pass it as it is." if isinstance(source, np.ndarray) else ""
-    raise TypeError(
-        "source, a matrix on disk, must be a path, a memory map, an HDF5 dataset or a Zarr array, got "
-        f"{type(source).__name__}.{advice}"
-    )
 
 
 def _open_path(text: str) -> Storage:
@@ -78,33 +52,30 @@ def _open_path(text: str) -> Storage:
         raise FileNotFoundError(f"{path} does not exist.")
     suffix = path.suffix.lower()
     if suffix in _HDF5:
-        return open_hdf5(path, inside)
+        return open_inside("h5py", path, inside)
     if suffix == ".zarr" or (path / "zarr.json").exists() or (path / ".zarray").exists():
-        return open_zarr(path, inside)
+        return open_inside("zarr", path, inside)
     if inside:
         raise ValueError(f"{text!r} names an array inside a file, which only HDF5 files and Zarr stores have.")
-    if path.is_dir():
-        return _open_folder(path)
-    if suffix not in _BLOCKS:
-        known = ", ".join([*_BLOCKS, *_HDF5, ".zarr"])
-        raise ValueError(f"{path} has the unknown extension {suffix!r}. Known: {known}, or a folder of row blocks.")
-    return _BLOCKS[suffix](path)
-
-
-def _open_folder(path: Path) -> RowBlocks:
-    """All files of a folder, in the natural order of their names: 2 before 10. Names with . or _ in front are left."""
-    files = sorted((file for file in path.iterdir() if file.name[0] not in "._"), key=lambda file: _natural(file.name))
+    if path.is_file():
+        if suffix not in _BLOCKS:
+            known = ", ".join([*_BLOCKS, *_HDF5, ".zarr"])
+            raise ValueError(f"{path} has the unknown extension {suffix!r}. Known: {known}, or a folder of row blocks.")
+        return _BLOCKS[suffix](path)
+    # All files of a folder, in the natural order of their names: 2 before 10. Names with . or _ in front are left.
+    names = [file.name for file in path.iterdir() if file.name[0] not in "._"]
+    names.sort(
+        key=lambda name: [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+    )
     known = ", ".join(_BLOCKS)
-    if not files:
+    if not names:
         raise ValueError(f"{path} is an empty folder: it must hold blocks of rows ({known}).")
-    for file in files:
+    parts = []
+    for name in names:
+        file = path / name
         if file.suffix.lower() not in _BLOCKS or not file.is_file():
             raise ValueError(
-                f"{path} holds {file.name!r}, which is no block of rows: those end in {known}. Move it elsewhere."
+                f"{path} holds {name!r}, which is no block of rows: those end in {known}. Move it elsewhere."
             )
-    return RowBlocks(str(path), [_BLOCKS[file.suffix.lower()](file) for file in files])
-
-
-def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Key that sorts numbers inside names by their value."""
-    return [(0, int(piece), "") if piece.isdigit() else (1, 0, piece) for piece in re.split(r"(\d+)", name)]
+        parts.append(_BLOCKS[file.suffix.lower()](file))
+    return RowBlocks(str(path), parts)

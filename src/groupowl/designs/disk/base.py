@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
@@ -17,8 +16,11 @@ import scipy.sparse as sp
 
 from ..._checks import check_data_shape
 from ..._typing import IndexArray
+from ..base import PassCounter
 from .memory import too_many_columns
 
+#: Separates the path of a file from the name of an array inside.
+INSIDE = "::"
 # Gaps between wanted rows up to this size are read too: one long read beats two short ones.
 _GAP_BYTES = 1 << 14
 # Where rows are compressed together, up to so many bytes are read at once to find some of them.
@@ -35,59 +37,45 @@ class Block(NamedTuple):
     matrix: Any
 
 
-@dataclass(frozen=True)
 class FileState:
     """Sizes and times of change of a file, or of all files in a folder, when it was opened first."""
 
-    path: Path
-    is_folder: bool
-    n_files: int
-    size: int
-    digest: bytes
-
-    @classmethod
-    def of(cls, path: Path) -> FileState:
-        """The state now; of a million files no more is kept than of one."""
-        is_folder = path.is_dir()
-        digest = blake2b(digest_size=16)
-        n_files = size = 0
-        for file in _files_in(path) if is_folder else [path]:
-            found = os.stat(file)
-            digest.update(f"{file}\0{found.st_size}\0{found.st_mtime_ns}\0".encode(errors="surrogateescape"))
-            n_files += 1
-            size += found.st_size
-        return cls(path, is_folder, n_files, size, digest.digest())
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.known = _file_state(path)
 
     def check(self) -> None:
         """Refuse a file or folder in which something was written since it was opened first."""
         try:
-            now = FileState.of(self.path)
+            now = _file_state(self.path)
         except OSError as error:
             raise RuntimeError(
                 f"{self.path} was there when it was opened, and can no longer be read: {error}."
             ) from error
-        if now == self:
+        if now == self.known:
             return
+        (n_before, size_before, _), (n_now, size_now, _) = self.known, now
         change = "was modified while it was in use"
-        if now.n_files != self.n_files:
-            change += f": from {self.n_files} to {now.n_files} files"
-        elif now.size != self.size and not self.is_folder:
-            change = f"changed size while it was in use: from {self.size} to {now.size} bytes"
+        if n_now != n_before:
+            change += f": from {n_before} to {n_now} files"
+        elif size_now != size_before and not self.path.is_dir():
+            change = f"changed size while it was in use: from {size_before} to {size_now} bytes"
         raise RuntimeError(f"{self.path} {change}. Fit again once nothing writes to it.")
 
 
-def _files_in(path: Path) -> Iterator[str]:
-    for folder, folders, names in os.walk(path):
+def _file_state(path: Path) -> tuple[int, int, bytes]:
+    """Number of files, their size, and a digest of the rest: of a million files no more is kept than of one."""
+    digest = blake2b(digest_size=16)
+    n_files = size = 0
+    for folder, folders, names in os.walk(path) if path.is_dir() else [(str(path.parent), [], [path.name])]:
         folders.sort()
         for name in sorted(names):
-            yield os.path.join(folder, name)
-
-
-@dataclass
-class ByteCounter:
-    """Counts the bytes that were read."""
-
-    total: int = 0
+            file = os.path.join(folder, name)
+            found = os.stat(file)
+            digest.update(f"{file}\0{found.st_size}\0{found.st_mtime_ns}\0".encode(errors="surrogateescape"))
+            n_files += 1
+            size += found.st_size
+    return n_files, size, digest.digest()
 
 
 class Storage(ABC):
@@ -112,12 +100,7 @@ class Storage(ABC):
     by_columns: bool = False
 
     def __init__(
-        self,
-        label: str,
-        shape: tuple[int, ...],
-        raw: Any,
-        feature_names: list[str] | None = None,
-        n_stored: int | None = None,
+        self, label: str, shape: Any, raw: Any, feature_names: Any = None, n_stored: int | None = None
     ) -> None:
         check_data_shape(shape, f" in {label}", needs_samples=False)
         if trouble := too_many_columns(int(shape[1])):
@@ -128,53 +111,32 @@ class Storage(ABC):
         if self.raw.kind not in "fiub":
             raise TypeError(f"{label} must hold real numbers, got dtype {self.raw}. Write it as float32 or float64.")
         self.dtype = np.dtype(np.float32 if self.raw == np.float32 else np.float64)
-        self.feature_names = feature_names
+        self.feature_names: list[str] | None = feature_names
         self.is_sparse = n_stored is not None
         self.n_stored = self.shape[0] * self.shape[1] if n_stored is None else n_stored
-        self.counter = ByteCounter()
+        self.density = self.n_stored / max(self.shape[0] * self.shape[1], 1)
+        self.counter = PassCounter()
+        index_bytes = _INDEX_BYTES * self.is_sparse
+        #: Bytes that a pass over the whole matrix reads, and bytes of it in memory.
+        self.nbytes = self.n_stored * (self.raw.itemsize + index_bytes)
+        self.memory_bytes = self.n_stored * (self.dtype.itemsize + index_bytes)
+        #: Bytes that an entry, stored or not, takes in memory while it is read.
+        self.entry_bytes = self.raw.itemsize + (self.dtype.itemsize if self.dtype != self.raw else 0)
+        if self.is_sparse:  # and taken apart into indices and values
+            self.entry_bytes = max(1, int(5 * self.density * (self.dtype.itemsize + _INDEX_BYTES)))
+        #: Bytes of the smallest piece that can be read.
+        self.least_bytes = self.shape[1] * self.entry_bytes
 
     @property
     def bytes_read(self) -> int:
         """Bytes read so far."""
-        return self.counter.total
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that a pass over the whole matrix reads."""
-        return self.n_stored * (self.raw.itemsize + _INDEX_BYTES * self.is_sparse)
-
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes of the whole matrix in memory."""
-        return self.n_stored * (self.dtype.itemsize + _INDEX_BYTES * self.is_sparse)
-
-    @property
-    def column_bytes(self) -> float:
-        """Bytes of a column in memory, on average."""
-        return self.memory_bytes / self.shape[1]
-
-    @property
-    def density(self) -> float:
-        """Fraction of entries that are stored."""
-        return self.n_stored / max(self.shape[0] * self.shape[1], 1)
-
-    @property
-    def entry_bytes(self) -> int:
-        """Bytes that an entry, stored or not, takes in memory while it is read."""
-        if self.is_sparse:  # and taken apart into indices and values
-            return max(1, int(5 * self.density * (self.dtype.itemsize + _INDEX_BYTES)))
-        return self.raw.itemsize + (self.dtype.itemsize if self.dtype != self.raw else 0)
-
-    @property
-    def least_bytes(self) -> int:
-        """Bytes of the smallest piece that can be read."""
-        return self.shape[1] * self.entry_bytes
+        return int(self.counter.total)
 
     # Reading ----------------------------------------------------------------------------------------
 
-    @abstractmethod
     def opened(self) -> AbstractContextManager[Any]:
         """Open for reading; what :meth:`read` takes. Refuses files that have changed since they were found."""
+        return nullcontext()
 
     @abstractmethod
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
@@ -256,10 +218,6 @@ class Storage(ABC):
             return sp.csr_array(nothing) if self.is_sparse else nothing
         return sp.vstack(pieces, format="csr") if self.is_sparse else np.concatenate(pieces)
 
-    def count(self, n_bytes: int) -> None:
-        """Note that so many bytes were read."""
-        self.counter.total += int(n_bytes)
-
     def place(self, rows: slice) -> str:
         """Names some rows in messages."""
         return f"rows {rows.start} to {rows.stop - 1} of {self.label}"
@@ -275,19 +233,8 @@ class ChosenRows(Storage):
         self.chosen = rows
         self.by_columns = base.by_columns
         self.counter = base.counter
-
-    @property
-    def entry_bytes(self) -> int:
-        """What is read, and a copy of the rows that are chosen."""
-        return self.base.entry_bytes + self.dtype.itemsize
-
-    @property
-    def least_bytes(self) -> int:
-        return self.base.least_bytes
-
-    def opened(self) -> AbstractContextManager[Any]:
-        """Nothing to open: the base does when it is read."""
-        return nullcontext()
+        self.entry_bytes = base.entry_bytes + self.dtype.itemsize  # what is read, and a copy of what is chosen
+        self.least_bytes = base.least_bytes
 
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
         return self.base.take_rows(self.chosen[rows], columns)
@@ -307,98 +254,65 @@ class RowBlocks(Storage):
             _check_columns(first, part)
         self.parts = parts
         self.starts = np.cumsum([0, *(part.shape[0] for part in parts)])
-        shape = (int(self.starts[-1]), first.shape[1])
         raw = np.result_type(*(part.dtype for part in parts))
         n_stored = sum(part.n_stored for part in parts) if first.is_sparse else None
-        super().__init__(label, shape, raw, first.feature_names, n_stored)
+        super().__init__(label, (self.starts[-1], first.shape[1]), raw, first.feature_names, n_stored)
         self.reads_whole_runs = any(part.reads_whole_runs for part in parts)
+        self.nbytes = sum(part.nbytes for part in parts)
+        # The largest of the parts, and a copy where precision differs.
+        copies = [self.dtype.itemsize if part.dtype != self.dtype else 0 for part in parts]
+        self.entry_bytes = max(part.entry_bytes + copy for part, copy in zip(parts, copies, strict=True))
+        self.least_bytes = max(part.least_bytes for part in parts)
         for part in parts:
             part.counter = self.counter
 
-    @property
-    def nbytes(self) -> int:
-        return sum(part.nbytes for part in self.parts)
-
-    @property
-    def entry_bytes(self) -> int:
-        """The largest of the parts, and a copy where precision differs."""
-        return max(part.entry_bytes + (self.dtype.itemsize if part.dtype != self.dtype else 0) for part in self.parts)
-
-    @property
-    def least_bytes(self) -> int:
-        return max(part.least_bytes for part in self.parts)
-
-    @contextmanager
-    def opened(self) -> Iterator[_OpenPart]:
-        with ExitStack() as stack:
-            yield _OpenPart(self.parts, stack)
-
-    def cuts(self, max_bytes: int) -> IndexArray:
-        return self._joined([part.cuts(max_bytes) for part in self.parts])
-
     def runs(self, max_bytes: int) -> IndexArray:
-        return self._joined([part.runs(max_bytes) for part in self.parts])
+        runs = [start + part.runs(max_bytes) for start, part in zip(self.starts[:-1], self.parts, strict=True)]
+        return np.unique(np.concatenate(runs))
 
-    def _joined(self, cuts: list[IndexArray]) -> IndexArray:
-        return np.unique(np.concatenate([start + own for start, own in zip(self.starts[:-1], cuts, strict=True)]))
+    def bands(self, max_bytes: int, columns: IndexArray | None = None) -> Iterator[Block]:
+        """Those of the parts, each of which is open while it is read."""
+        for start, part in zip(self.starts.tolist(), self.parts, strict=False):
+            for rows, across, matrix in part.bands(max_bytes, columns):
+                here = slice(start + rows.start, start + rows.stop)
+                yield Block(here, across, matrix.astype(self.dtype, copy=False))
 
-    def read(self, source: _OpenPart, rows: slice, columns: IndexArray | None) -> Any:
+    def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
         pieces = []
-        for number in self._numbers(rows):
-            part, start = self.parts[number], int(self.starts[number])
-            own = slice(max(rows.start - start, 0), min(rows.stop - start, part.shape[0]))
-            pieces.append(part.read(source.open(number), own, columns).astype(self.dtype, copy=False))
+        for part, own in self._parts(rows):
+            pieces.append(part.read_rows(own, columns).astype(self.dtype, copy=False))
         return self.stacked(pieces, columns)
 
-    def _numbers(self, rows: slice) -> list[int]:
-        """Parts that hold some of the rows."""
+    def _parts(self, rows: slice) -> list[tuple[Storage, slice]]:
+        """Parts that hold some of the rows, and their own rows."""
         overlaps = (self.starts[:-1] < rows.stop) & (self.starts[1:] > rows.start) & (np.diff(self.starts) > 0)
-        return [int(number) for number in np.flatnonzero(overlaps)]
+        found = []
+        for number in np.flatnonzero(overlaps).tolist():
+            part, start = self.parts[number], int(self.starts[number])
+            found.append((part, slice(max(rows.start - start, 0), min(rows.stop - start, part.shape[0]))))
+        return found
 
     def place(self, rows: slice) -> str:
         """By the file and its own rows."""
-        numbers = self._numbers(rows)
-        if len(numbers) != 1:
-            return super().place(rows)
-        part, start = self.parts[numbers[0]], int(self.starts[numbers[0]])
-        return part.place(slice(rows.start - start, rows.stop - start))
-
-
-class _OpenPart:
-    """The one part that is open, of several that are read one after the other."""
-
-    def __init__(self, parts: Sequence[Storage], stack: ExitStack) -> None:
-        self.parts = parts
-        self.stack = stack
-        self.number = -1
-
-    def open(self, number: int) -> Any:
-        if number != self.number:
-            self.stack.close()
-            self.source = self.stack.enter_context(self.parts[number].opened())
-            self.number = number
-        return self.source
+        parts = self._parts(rows)
+        return parts[0][0].place(parts[0][1]) if len(parts) == 1 else super().place(rows)
 
 
 def _check_columns(first: Storage, part: Storage) -> None:
+    same = "all blocks must have the same columns"
     if part.shape[1] != first.shape[1]:
-        raise ValueError(
-            f"all blocks must have the same columns: {first.label} has {first.shape[1]}, {part.label} has "
-            f"{part.shape[1]}."
-        )
+        raise ValueError(f"{same}: {first.label} has {first.shape[1]}, {part.label} has {part.shape[1]}.")
     if part.is_sparse != first.is_sparse:
         dense, sparse = (part, first) if first.is_sparse else (first, part)
         raise ValueError(
             f"blocks must be all dense or all sparse: {dense.label} is dense, {sparse.label} is sparse. "
             "Convert one kind into the other."
         )
-    names = part.feature_names
-    if names != first.feature_names and names is not None and first.feature_names is not None:
-        j = next(j for j, (a, b) in enumerate(zip(names, first.feature_names, strict=True)) if a != b)
-        raise ValueError(
-            f"all blocks must have the same columns in the same order: column {j} is {first.feature_names[j]!r} in "
-            f"{first.label} and {names[j]!r} in {part.label}."
-        )
+    for j, (name, other) in enumerate(zip(first.feature_names or (), part.feature_names or (), strict=False)):
+        if name != other:
+            raise ValueError(
+                f"{same} in the same order: column {j} is {name!r} in {first.label} and {other!r} in {part.label}."
+            )
 
 
 def merged_cuts(cuts: IndexArray, most: int) -> IndexArray:

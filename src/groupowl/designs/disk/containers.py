@@ -13,10 +13,8 @@ import numpy as np
 
 from ..._text import listed
 from ..._typing import IndexArray
-from .base import FileState, Storage, merged_cuts
+from .base import INSIDE, FileState, Storage, merged_cuts
 
-#: Separates the path of a file from the name of an array inside.
-INSIDE = "::"
 # Bytes of a Parquet file that are decoded at a time.
 _READ_BYTES = 1 << 22
 # What pandas calls an index that it had to store.
@@ -52,14 +50,17 @@ class ChunkedArray(Storage):
         self.opener = opener
         self.state = state
         with opener() as array:
-            super().__init__(label, array.shape, array.dtype, _column_names(array, label))
+            names = array.attrs.get("columns")
+            if names is not None:
+                names = [name.decode() if isinstance(name, bytes) else str(name) for name in names]
+                if len(array.shape) != 2 or len(names) != array.shape[1]:
+                    raise ValueError(
+                        f"{label}: its attribute 'columns' has {len(names)} names for an array of shape {array.shape}."
+                    )
+            super().__init__(label, array.shape, array.dtype, names)
             chunks = array.chunks or (1, self.shape[1])
         self.chunks = tuple(min(max(size, 1), max(length, 1)) for size, length in zip(chunks, self.shape, strict=True))
-
-    @property
-    def least_bytes(self) -> int:
-        """A chunk."""
-        return self.chunks[0] * self.chunks[1] * self.entry_bytes
+        self.least_bytes = self.chunks[0] * self.chunks[1] * self.entry_bytes
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
@@ -75,25 +76,25 @@ class ChunkedArray(Storage):
             yield array
 
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
-        """Rows of the chunks that hold the columns."""
-        if columns is None:
-            return self._read_piece(source, rows, slice(0, self.shape[1]))
-        if len(columns) and np.array_equal(columns, np.arange(columns[0], columns[0] + len(columns))):
-            return self._read_piece(source, rows, slice(int(columns[0]), int(columns[-1]) + 1))
-        matrix = np.empty((rows.stop - rows.start, len(columns)), dtype=self.dtype)
-        step = self.chunks[1]
-        for number in np.unique(columns // step):
-            chunk = slice(int(number) * step, min((int(number) + 1) * step, self.shape[1]))
-            here = np.flatnonzero(columns // step == number)
-            matrix[:, here] = self._read_piece(source, rows, chunk)[:, columns[here] - chunk.start]
+        """Rows of the chunks that hold the columns, each read once."""
+        wanted = np.arange(self.shape[1]) if columns is None else columns
+        if len(wanted) and np.all(np.diff(wanted) == 1):
+            return self._piece(source, rows, wanted)
+        matrix = np.empty((rows.stop - rows.start, len(wanted)), dtype=self.dtype)
+        numbers = wanted // self.chunks[1]
+        for number in np.unique(numbers):
+            here = np.flatnonzero(numbers == number)
+            matrix[:, here] = self._piece(source, rows, wanted[here])
         return matrix
 
-    def _read_piece(self, source: Any, rows: slice, columns: slice) -> Any:
+    def _piece(self, source: Any, rows: slice, columns: IndexArray) -> Any:
+        left, right = int(columns.min()), int(columns.max()) + 1
         try:
-            piece = np.asarray(source[rows, columns])
+            piece = np.asarray(source[rows, left:right])
         except Exception as error:  # of any kind: what codecs and file systems raise
             raise RuntimeError(f"{self.place(rows)} cannot be read: {error}. Write or copy it again.") from error
-        self.count(piece.nbytes)
+        self.counter.total += piece.nbytes
+        piece = piece if right - left == len(columns) else piece[:, columns - left]
         return piece.astype(self.dtype, copy=False)
 
     def rows_within(self, max_bytes: int) -> int:
@@ -109,19 +110,6 @@ class ChunkedArray(Storage):
         return height, max(step, max_bytes // (height * self.entry_bytes) // step * step)
 
 
-def _column_names(array: Any, label: str) -> list[str] | None:
-    """Names of the columns, from the attribute ``columns``."""
-    names = array.attrs.get("columns")
-    if names is None:
-        return None
-    names = [name.decode() if isinstance(name, bytes) else str(name) for name in names]
-    if len(array.shape) != 2 or len(names) != array.shape[1]:
-        raise ValueError(
-            f"{label}: its attribute 'columns' has {len(names)} names for an array of shape {array.shape}."
-        )
-    return names
-
-
 def open_hdf5_dataset(dataset: Any) -> ChunkedArray:
     """A dataset that is open already; it must stay open."""
     label = f"{dataset.file.filename}{INSIDE}{dataset.name}"
@@ -133,29 +121,7 @@ def open_hdf5_dataset(dataset: Any) -> ChunkedArray:
 
     path = Path(dataset.file.filename)
     is_read_only = dataset.file.mode == "r" and path.is_file()  # else this process itself may write what it had before
-    return ChunkedArray(label, opener, FileState.of(path) if is_read_only else None)
-
-
-def open_hdf5(path: Path, inside: str) -> ChunkedArray:
-    """A dataset of a file, opened for each pass; without a name the only matrix in the file."""
-    h5py = _import("h5py", path)
-    state = FileState.of(path)
-    found: dict[str, Any] = {}
-    try:
-        with h5py.File(path, "r") as file:
-            file.visititems(lambda name, item: found.update({f"/{name}": item}))
-            arrays = {name: item for name, item in found.items() if isinstance(item, h5py.Dataset)}
-            is_array = inside in file and isinstance(file[inside], h5py.Dataset)
-            name = inside if is_array else _only_matrix(path, inside, arrays)
-    except OSError as error:
-        raise ValueError(f"{path} is no HDF5 file that can be read: {error}. Write or copy it again.") from error
-    return ChunkedArray(f"{path}{INSIDE}{name}", partial(_opened_dataset, path, name), state)
-
-
-@contextmanager
-def _opened_dataset(path: Path, name: str) -> Iterator[Any]:
-    with _import("h5py", path).File(path, "r") as file:
-        yield file[name]
+    return ChunkedArray(label, opener, FileState(path) if is_read_only else None)
 
 
 def open_zarr_array(array: Any) -> ChunkedArray:
@@ -163,47 +129,56 @@ def open_zarr_array(array: Any) -> ChunkedArray:
     root, archive = (getattr(array.store, name, None) for name in ("root", "path"))
     state = None
     if isinstance(root, Path) and root.is_dir():
-        state = FileState.of(root / array.path)
+        state = FileState(root / array.path)
     elif isinstance(archive, Path) and archive.is_file():
-        state = FileState.of(archive)
+        state = FileState(archive)
     return ChunkedArray(f"Zarr array {array.store_path}", lambda: nullcontext(array), state)
 
 
-def open_zarr(path: Path, inside: str) -> ChunkedArray:
-    """An array in a folder; without a name the only matrix in it."""
-    zarr = _import("zarr", path)
+def open_inside(library: str, path: Path, name: str) -> ChunkedArray:
+    """An array in an HDF5 file or a Zarr folder, opened for each pass; without a name the only matrix there."""
+    module = _import(library, path)
+    found: dict[str, Any] = {}
     try:
-        node = zarr.open(str(path), mode="r")
+        if library == "h5py":
+            with module.File(path, "r") as file:
+                file.visititems(lambda name, item: found.update({f"/{name}": item}))
+                found |= {name: file[name]} if name and name in file else {}
+                shapes = {known: item.shape for known, item in found.items() if isinstance(item, module.Dataset)}
+        else:
+            name = name.strip("/")
+            node = module.open(str(path), mode="r")
+            found = {"": node} if isinstance(node, module.Array) else dict(sorted(node.members(max_depth=None)))
+            shapes = {known: item.shape for known, item in found.items() if isinstance(item, module.Array)}
     except Exception as error:  # of any kind: what codecs and file systems raise; the cause stays attached
-        raise ValueError(f"{path} is no Zarr store that can be read: {error}. Write or copy it again.") from error
-    found = {"": node} if isinstance(node, zarr.Array) else dict(node.members(max_depth=None))
-    arrays = {name: found[name] for name in sorted(found) if isinstance(found[name], zarr.Array)}
-    name = inside.strip("/")
-    if name not in arrays:
-        name = _only_matrix(path, name, arrays)
+        kind = "HDF5 file" if library == "h5py" else "Zarr store"
+        raise ValueError(f"{path} is no {kind} that can be read: {error}. Write or copy it again.") from error
+    if name not in shapes:
+        matrices = [known for known, shape in shapes.items() if known and len(shape) == 2]
+        there = listed(matrices) if matrices else "no two-dimensional array that could be named"
+        if name:
+            raise ValueError(f"{path} has no array {name!r}. It has {there}.")
+        if not matrices:
+            raise ValueError(f"{path} has no two-dimensional array.")
+        if len(matrices) > 1:
+            raise ValueError(
+                f"{path} has {len(matrices)} two-dimensional arrays: {there}. "
+                f"Name one of them, for example '{path}{INSIDE}{matrices[0]}'."
+            )
+        (name,) = matrices
     label = f"{path}{INSIDE}{name}" if name else str(path)
-    return ChunkedArray(label, partial(_opened_array, path, name), FileState.of(path / name))
+    state = FileState(path / name if library == "zarr" else path)
+    return ChunkedArray(label, partial(_opened_inside, library, path, name), state)
 
 
 @contextmanager
-def _opened_array(path: Path, name: str) -> Iterator[Any]:
-    yield _import("zarr", path).open_array(str(path), mode="r", path=name or None)
-
-
-def _only_matrix(path: Path, name: str, arrays: dict[str, Any]) -> str:
-    """The name of the only matrix in a file; an error where another one was named, or there are several."""
-    found = [known for known, array in arrays.items() if known and len(array.shape) == 2]
-    if name:
-        there = f"It has {listed(found)}" if found else "It has no two-dimensional array that could be named"
-        raise ValueError(f"{path} has no array {name!r}. {there}.")
-    if not found:
-        raise ValueError(f"{path} has no two-dimensional array.")
-    if len(found) > 1:
-        raise ValueError(
-            f"{path} has {len(found)} two-dimensional arrays: {listed(found)}. "
-            f"Name one of them, for example '{path}{INSIDE}{found[0]}'."
-        )
-    return found[0]
+def _opened_inside(library: str, path: Path, name: str) -> Iterator[Any]:
+    module = _import(library, path)
+    if library == "zarr":
+        yield module.open_array(str(path), mode="r", path=name or None)
+    else:
+        with module.File(path, "r") as file:
+            yield file[name]
 
 
 # Parquet --------------------------------------------------------------------------------------------------
@@ -216,20 +191,24 @@ class ParquetTable(Storage):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.state = FileState.of(path)
+        self.state = FileState(path)
         self.label = str(path)
         with self._file(ValueError, "is no Parquet file that can be read") as file:
             metadata = file.metadata
             heights = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
             fields = [field for field in file.schema_arrow if not field.name.startswith(_INDEX_PREFIX)]
+        types = _import("pyarrow", path).types
+        for field in fields:
+            if not any(kind(field.type) for kind in (types.is_floating, types.is_integer, types.is_boolean)):
+                raise TypeError(
+                    f"{path} must hold numbers, but column {field.name!r} is of type {field.type}. "
+                    "Encode text or categories as numbers first, or drop the column."
+                )
+        raw = np.float32 if all(types.is_float32(field.type) for field in fields) else np.float64
         self.groups = np.cumsum([0, *heights])
         self.names = [field.name for field in fields]
-        super().__init__(str(path), (int(self.groups[-1]), len(fields)), _parquet_dtype(path, fields), self.names)
-
-    @property
-    def least_bytes(self) -> int:
-        """The largest group of rows."""
-        return int(np.diff(self.groups).max(initial=0)) * self.shape[1] * self.raw.itemsize
+        super().__init__(str(path), (int(self.groups[-1]), len(fields)), raw, self.names)
+        self.least_bytes = max([0, *heights]) * self.shape[1] * self.raw.itemsize  # the largest group of rows
 
     def cuts(self, max_bytes: int) -> IndexArray:
         """Groups of rows, small ones together."""
@@ -269,20 +248,7 @@ class ParquetTable(Storage):
             for left in range(0, len(names), width):
                 some = names[left : left + width]
                 table = source.read_row_group(number, columns=some, use_threads=False)
-                self.count(height * len(some) * self.raw.itemsize)
+                self.counter.total += height * len(some) * self.raw.itemsize
                 for j, name in enumerate(some, left):
                     target[:, j] = table.column(name).to_numpy()[inside]
         return matrix
-
-
-def _parquet_dtype(path: Path, fields: list[Any]) -> Any:
-    """float32 if all columns are, else float64; text and other columns that are not numbers are refused."""
-    types = _import("pyarrow", path).types
-    for field in fields:
-        numeric = types.is_floating(field.type) or types.is_integer(field.type) or types.is_boolean(field.type)
-        if not numeric:
-            raise TypeError(
-                f"{path} must hold numbers, but column {field.name!r} is of type {field.type}. "
-                "Encode text or categories as numbers first, or drop the column."
-            )
-    return np.float32 if all(types.is_float32(field.type) for field in fields) else np.float64

@@ -4,20 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from ..._checks import IMPUTE, count_message
 from ..._typing import FloatArray, Handle, IndexArray
-from ...norm.kernels import nonzero_rows
-from ..base import LocalDesign
-from ..columns import SPARSE_SLOWDOWN, Columns, DenseColumns
+from ...norm.kernels import EPS, nonzero_rows
+from ..base import ColumnMoments, LocalDesign, PassCounter
+from ..dense import DenseColumns, DenseDesign
 from ..factors import CompressedData, compress_blocks
-from ..moments import ColumnMoments
+from ..sparse import SPARSE_SLOWDOWN, Columns, SparseDesign
 from ..statistics import SufficientStatistics, statistics_of_parts
-from . import ChosenRows, Storage, open_storage, parse_memory
-from .store import Store, as_local
+from . import open_storage
+from .base import ChosenRows, Storage, merged_cuts
+from .memory import format_bytes, parse_memory
 
+# A pass reads pieces of this part of max_memory, at most so many bytes.
+_BUFFER_SHARE = 16
+_LARGEST_BUFFER = 1 << 23
+# Arrays of one number per sample and task that a fit has at its worst moment.
+_SAMPLE_ARRAYS = 10
+# What libraries take for themselves once they are used.
+_OVERHEAD = 16_000_000
+# Gram matrices are made from bands of this part of the buffer, of which there are copies in double precision.
+_GRAM_SHARE = 4
+# Weights for which the moments of the columns are kept.
+_KEPT_MOMENTS = 2
+# A selection of rows is read into memory if it takes no more than this part of what is left there.
+_BATCH_SHARE = 4
+# Samples that are drawn from so many runs of rows come from whole runs, read at once.
+_FEW_RUNS = 2
+# Rows of kept columns that are gathered at a time: so many that a product with them costs more than its call.
+_GATHER_BYTES = 1 << 20
 # Copies in double precision that centering, scaling and inner solves make of the columns of a working set.
 _COLUMN_COPIES = 4
 # Matrices of one number per pair of features that compression has at its worst moment, by moments and by QR.
@@ -94,24 +116,56 @@ class MemmapDesign(LocalDesign):
     """
 
     X: Storage
+    keeps_columns = True
+    is_on_disk = True
 
     def __init__(self, source: Any, max_memory: Any = None) -> None:
-        storage = open_storage(source)
-        super().__init__(storage)
-        self.feature_names = storage.feature_names
-        self._store = Store(storage, parse_memory(max_memory))
+        super().__init__(open_storage(source))
+        self._max_memory = parse_memory(max_memory)
+        self._buffer = max(1, min(self._max_memory // _BUFFER_SHARE, _LARGEST_BUFFER))
+        self._n_tasks = 1
+        if self.X.least_bytes > self._max_memory // 4:
+            raise ValueError(
+                f"max_memory={format_bytes(self._max_memory)} is too small for {self.X.label}: the smallest piece that "
+                f"can be read takes {format_bytes(self.X.least_bytes)}, and more than a quarter is not left for it. "
+                "Raise max_memory, or write the data in smaller pieces."
+            )
+        if self.X.is_sparse:
+            self.density = min(1.0, SPARSE_SLOWDOWN * self.X.density)
+        self.feature_names = self.X.feature_names
+        self._names: Sequence[str] | None = self.X.feature_names  # of all columns, for messages
+        self._used: IndexArray | None = None  # columns that must be finite, where these are not all
         self._chosen: IndexArray | None = None  # columns of the storage, where these are not all
+        self._forget()
 
-    def _view(self, store: Store, chosen: IndexArray | None) -> MemmapDesign:
-        """A design on a store, with some of its columns, whose products are counted with those of this one."""
+    def _forget(self) -> None:
+        """Nothing is kept of the storage so far; all views of it share what will be."""
+        self._kept = SimpleNamespace(moments=[], run=None, cuts=None)
+        self._clear()
+
+    def _clear(self) -> None:
+        """Give up the columns that are kept, in arrays of all rows, one for each time that columns were read."""
+        self._kept.matrices = []  # in the precision they have on disk
+        self._kept.owner = np.full(self.X.shape[1], -1, dtype=np.intp)  # which matrix has the column
+        self._kept.position = np.zeros(self.X.shape[1], dtype=np.intp)  # and where
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    def _view(self, storage: Storage, chosen: IndexArray | None) -> MemmapDesign:
+        """The same with some columns or rows; products are counted together."""
         view = copy(self)
-        view.X = store.storage
-        view.shape = store.storage.shape
-        view.feature_names = names = store.storage.feature_names
-        view._store = store
+        view._kept = self._kept
+        view.X = storage
+        view.shape = storage.shape
+        view.feature_names = names = storage.feature_names
         view._chosen = chosen
         if chosen is not None:
-            view.shape = (view.X.shape[0], len(chosen))
+            view.shape = (storage.shape[0], len(chosen))
             view.feature_names = None if names is None else [names[j] for j in chosen]
         return view
 
@@ -129,16 +183,91 @@ class MemmapDesign(LocalDesign):
         """Bytes of X read so far, relative to all of X."""
         return self.X.bytes_read / max(self.X.nbytes, 1)
 
-    @property
-    def density(self) -> float:
-        """Stored entries, each of which takes longer than one of a dense matrix."""
-        return min(1.0, SPARSE_SLOWDOWN * self.X.density) if self.X.is_sparse else 1.0
+    # Memory -----------------------------------------------------------------------------------------
 
     def samples(self, values: Any) -> Handle:
         """Adopt an array, if sample space of this width fits in memory."""
         array = super().samples(values)
-        self._store.reserve(1 if array.ndim < 2 else array.shape[1])
+        self._n_tasks = max(self._n_tasks, 1 if array.ndim < 2 else array.shape[1])
+        if self._sample_bytes > self._max_memory:
+            raise ValueError(
+                f"max_memory={format_bytes(self._max_memory)} is too small: targets, predictors and dual points of "
+                f"{self.n_samples} samples and {self._n_tasks} tasks take about {format_bytes(self._sample_bytes)}, "
+                "whatever is left of X on disk. Raise max_memory."
+            )
         return array
+
+    @property
+    def _sample_bytes(self) -> int:
+        """Memory for sample space."""
+        return _SAMPLE_ARRAYS * 8 * self.n_samples * self._n_tasks
+
+    @property
+    def _available_bytes(self) -> int:
+        """Memory for columns or statistics."""
+        piece = max(self._buffer, self.X.least_bytes)
+        return max(self._max_memory - 2 * piece - self._sample_bytes - _OVERHEAD, 0)
+
+    @property
+    def _batch_bytes(self) -> int:
+        """Memory for a selection of rows."""
+        return max(self._buffer, self._available_bytes // _BATCH_SHARE)
+
+    @property
+    def _kept_bytes(self) -> int:
+        """Memory of the columns that are kept."""
+        arrays = [(m.data, m.indices, m.indptr) if self.X.is_sparse else (m,) for m in self._kept.matrices]
+        return sum(int(array.nbytes) for parts in arrays for array in parts)
+
+    def _keep(self, columns: IndexArray, extra: int = 0) -> bool:
+        """Have these columns of the storage in memory, with ``extra`` bytes to spare; False where they do not fit.
+
+        Others go where there is no room for both.
+        """
+        wanted = np.unique(columns)
+        new = wanted[self._kept.owner[wanted] < 0]
+        room, column_bytes = self._available_bytes - extra, self.X.memory_bytes / self.X.shape[1]
+        if self._kept_bytes + len(new) * column_bytes > room:
+            if len(wanted) * column_bytes > room:
+                return False
+            self._clear()
+            new = wanted
+        if len(new):
+            matrix = self.X.read_columns(new, self._buffer)
+            self._kept.owner[new] = len(self._kept.matrices)
+            self._kept.position[new] = np.arange(len(new))
+            self._kept.matrices.append(matrix)
+        return True
+
+    def _gather(self, rows: slice, columns: IndexArray) -> Any:
+        """Some rows of columns that are kept: an array stored by columns, or a CSR array."""
+        matrices, owners, position = self._kept.matrices, self._kept.owner[columns], self._kept.position[columns]
+        places = [np.flatnonzero(owners == number) for number in np.unique(owners)]
+        if self.X.is_sparse:
+            pieces = [sp.csr_array((rows.stop - rows.start, 0), dtype=self.dtype)]
+            for here in places:
+                pieces.append(matrices[owners[here[0]]][rows][:, position[here]])
+            whole = sp.hstack(pieces, format="csr")
+            return whole[:, np.argsort(np.concatenate(places))] if len(places) > 1 else whole
+        At = np.empty((len(columns), rows.stop - rows.start), dtype=self.dtype)
+        for here in places:
+            At[here] = matrices[owners[here[0]]].T[position[here], rows]
+        return At.T
+
+    def _blocks(self, columns: IndexArray | None, *, kept: bool = False) -> Iterator[tuple[slice, slice, LocalDesign]]:
+        """Pieces of columns of the storage, in its order, as designs; some rows at a time if the columns are kept."""
+        if not kept or columns is None:
+            for rows, part, matrix in self.X.blocks(self._buffer, columns):
+                yield rows, part, as_local(matrix)
+            return
+        step = max(1, min(self._buffer, _GATHER_BYTES) // max(len(columns) * self.dtype.itemsize, 1))
+        for start in range(0, self.n_samples, step):
+            rows = slice(start, min(start + step, self.n_samples))
+            yield rows, slice(0, len(columns)), as_local(self._gather(rows, columns))
+
+    def _own_blocks(self) -> Iterator[tuple[slice, slice, LocalDesign]]:
+        """Pieces of all columns of this design: in memory where these are some of the storage's, and they fit."""
+        return self._blocks(self._chosen, kept=self._chosen is not None and self._keep(self._chosen))
 
     # Products ---------------------------------------------------------------------------------------
 
@@ -148,18 +277,14 @@ class MemmapDesign(LocalDesign):
         Z = np.zeros((self.n_samples, B.shape[1]))
         if len(support):
             columns = self._columns(support)
-            kept = self._keeps(columns)
+            few = self._chosen is not None or len(support) <= _MOST_KEPT * self.n_features
+            kept = bool(np.all(self._kept.owner[columns] >= 0)) or (few and self._keep(columns))
             only_support = kept or self.X.by_columns
             B = B[support] if only_support else B
             self.charge(len(B))
-            for rows, part, block in self._store.blocks(columns if only_support else self._chosen, kept=kept):
+            for rows, part, block in self._blocks(columns if only_support else self._chosen, kept=kept):
                 Z[rows] += block.matmul(B[part])
         return Z if offset is None else Z + offset
-
-    def _keeps(self, columns: IndexArray) -> bool:
-        """Whether these columns are in memory, if need be after reading them."""
-        few = self._chosen is not None or len(columns) <= _MOST_KEPT * self.n_features
-        return bool(np.all(self._store.cache.owner[columns] >= 0)) or (few and self._store.keep(columns))
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T``, one pass; in memory where only some columns are left, and they fit."""
@@ -169,10 +294,6 @@ class MemmapDesign(LocalDesign):
             C[part] += block.rmatmul(T[rows])
         return C
 
-    def _own_blocks(self) -> Iterator[tuple[slice, slice, LocalDesign]]:
-        kept = self._chosen is not None and self._store.keep(self._chosen)
-        return self._store.blocks(self._chosen, kept=kept)
-
     def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
         """Squared norms of the rows, after centering and scaling; one pass."""
         squares = np.zeros(self.n_samples)
@@ -180,54 +301,6 @@ class MemmapDesign(LocalDesign):
             parts = (None if each is None else each[part] for each in (mean, scale))
             squares[rows] += block.row_squares(*parts)
         return squares
-
-    # Columns ----------------------------------------------------------------------------------------
-
-    def _moments(self, w: Handle) -> ColumnMoments:
-        """Of all columns from one pass, which is kept."""
-        moments = self._store.moments_for(w)
-        return moments if self._chosen is None else moments.restrict(self._chosen)
-
-    def column_means(self, w: Handle) -> FloatArray:
-        """Weighted means, from the first pass."""
-        return self._moments(w).mean
-
-    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
-        """Weighted norms about ``center``, from the first pass."""
-        return self._moments(w).norms(center)
-
-    def restrict(self, columns: IndexArray) -> MemmapDesign:
-        """The same file with these columns; they are kept in memory where they fit."""
-        return self._view(self._store, self._columns(columns))
-
-    def selected(self, columns: IndexArray, names: Sequence[str]) -> MemmapDesign:
-        """A design of these columns alone: others may have gaps. ``names``, of all columns, are for messages."""
-        used = self._columns(columns)
-        store = Store(self.X, self._store.max_memory, used, names)
-        chosen = None if np.array_equal(used, np.arange(self.X.shape[1])) else used
-        return self._view(store, chosen)
-
-    def in_memory(self) -> FloatArray:
-        """All columns as an array, unchecked; for a few of them, after :meth:`restrict`."""
-        columns = np.arange(self.X.shape[1]) if self._chosen is None else self._chosen
-        values = self.X.read_columns(columns, self._store.buffer)
-        return np.asarray(values.toarray() if self.X.is_sparse else values, dtype=np.float64)
-
-    @property
-    def keeps_columns(self) -> bool:
-        """Copies of columns are the design's business."""
-        return True
-
-    def columns(self, columns: IndexArray) -> Columns | None:
-        """Copies of the columns, or None where those that inner solves make do not fit."""
-        chosen = self._columns(columns)
-        copies = int(_COLUMN_COPIES * len(chosen) * self._store.storage.column_bytes * 8 / self.dtype.itemsize)
-        if not self._store.keep(chosen, copies):
-            return None
-        whole = self._store.cache.gather(slice(0, self.n_samples), chosen)
-        if self.X.is_sparse:
-            return as_local(whole, self.passes, self.unit).columns(np.arange(len(chosen)))
-        return DenseColumns(np.ascontiguousarray(whole.T, dtype=np.float64), self.passes, self.unit)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``, from memory where the columns fit, else in one pass."""
@@ -238,49 +311,151 @@ class MemmapDesign(LocalDesign):
         columns = self._columns(both)
         G = np.zeros((len(left), len(right)))
         if G.size:
-            for rows, block in self._store.bands(columns, kept=self._store.keep(columns)):
-                G += block.gram(own_left, own_right, w[rows])
+            bands: Any = self.X.bands(self._buffer // _GRAM_SHARE, columns)
+            if self._keep(columns):
+                bands = self._blocks(columns, kept=True)
+            for rows, _, block in bands:
+                G += as_local(block).gram(own_left, own_right, w[rows])
         return G
+
+    # Columns ----------------------------------------------------------------------------------------
+
+    def moments(self, w: Handle) -> ColumnMoments:
+        """From one pass over all columns of the storage, which also looks for what is not finite.
+
+        The same weights, or multiples of them, take no second pass.
+        """
+        moments = self._moments_of_all(w)
+        return moments if self._chosen is None else moments.restrict(self._chosen)
+
+    @np.errstate(all="ignore")  # what overflows is refused by whoever uses it
+    def _moments_of_all(self, w: FloatArray) -> ColumnMoments:
+        for known, moments in self._kept.moments:
+            factor = float(w[0, 0] / known[0, 0])
+            if known is w or np.all(np.abs(w - factor * known) <= 4 * EPS * w):
+                return moments if known is w else moments.weighted(factor)
+        parts: dict[int, ColumnMoments] = {}
+        for rows, columns, block in self._blocks(None):
+            found = block.moments(w[rows])
+            if not np.isfinite(found.squares.sum()):  # or so large that squares overflow
+                self._check_finite(rows, columns, block.X)
+            parts[columns.start] = parts[columns.start] + found if columns.start in parts else found
+        moments = ColumnMoments.side_by_side([parts[start] for start in sorted(parts)])
+        self._kept.moments = [*self._kept.moments[1 - _KEPT_MOMENTS :], (w, moments)]
+        return moments
+
+    def _check_finite(self, rows: slice, columns: slice, matrix: Any) -> None:
+        bad = np.zeros(self.X.shape[1], dtype=np.intp)
+        if self.X.is_sparse:
+            bad[columns] = np.bincount(matrix.indices[~np.isfinite(matrix.data)], minlength=matrix.shape[1])
+        else:
+            bad[columns] = np.count_nonzero(~np.isfinite(matrix), axis=0)
+        if self._used is not None:
+            bad[np.setdiff1d(np.arange(len(bad)), self._used)] = 0
+        if bad.any():
+            raise ValueError(count_message(f"X ({self.X.place(rows)})", bad, IMPUTE, self._names))
+
+    def restrict(self, columns: IndexArray) -> MemmapDesign:
+        """The same file with these columns; they are kept in memory where they fit."""
+        return self._view(self.X, self._columns(columns))
+
+    def selected(self, columns: IndexArray, names: Sequence[str]) -> MemmapDesign:
+        """A design of these columns alone: others may have gaps. ``names``, of all columns, are for messages."""
+        used = self._columns(columns)
+        view = self._view(self.X, None if np.array_equal(used, np.arange(self.X.shape[1])) else used)
+        view._used = used
+        view._names = names
+        view._forget()
+        return view
+
+    def in_memory(self) -> FloatArray:
+        """All columns as an array, unchecked; for a few of them, after :meth:`restrict`."""
+        columns = np.arange(self.X.shape[1]) if self._chosen is None else self._chosen
+        values = self.X.read_columns(columns, self._buffer)
+        return np.asarray(values.toarray() if self.X.is_sparse else values, dtype=np.float64)
+
+    def columns(self, columns: IndexArray) -> Columns | None:
+        """Copies of the columns, or None where those that inner solves make do not fit."""
+        chosen = self._columns(columns)
+        column_bytes = self.X.memory_bytes / self.X.shape[1] * 8 / self.dtype.itemsize
+        if not self._keep(chosen, int(_COLUMN_COPIES * len(chosen) * column_bytes)):
+            return None
+        whole = self._gather(slice(0, self.n_samples), chosen)
+        if self.X.is_sparse:
+            return as_local(whole, self.passes, self.unit).columns(np.arange(len(chosen)))
+        return DenseColumns(np.ascontiguousarray(whole.T, dtype=np.float64), self.passes, self.unit)
 
     # Rows -------------------------------------------------------------------------------------------
 
     def rows(self, rows: IndexArray) -> LocalDesign:
         """These rows: in memory if they fit, else as a view of the file."""
         unit = self.unit * len(rows) / self.n_samples
-        if len(rows) * self.X.memory_bytes > self.n_samples * self._store.batch_bytes:
-            store = Store(ChosenRows(self.X, rows), self._store.max_memory, self._store.used, self._store.names)
-            store.n_tasks = self._store.n_tasks
-            view = self._view(store, self._chosen)
+        if len(rows) * self.X.memory_bytes > self.n_samples * self._batch_bytes:
+            view = self._view(ChosenRows(self.X, rows), self._chosen)
             view.unit = unit
+            view._forget()
             return view
-        matrix = self._store.take_rows(rows)
+        matrix = self._take_rows(rows)
         return as_local(matrix if self._chosen is None else matrix[:, self._chosen], self.passes, unit)
+
+    @property
+    def _runs(self) -> IndexArray:
+        """Where rows are cut into runs that are read together."""
+        if self._kept.cuts is None:
+            self._kept.cuts = merged_cuts(self.X.runs(self._buffer), self.X.rows_within(self._buffer))
+        return self._kept.cuts
 
     def shuffled(self, rng: np.random.Generator) -> IndexArray:
         """Runs of rows in random order, the rows of each run shuffled: what follows each other is read together."""
-        cuts = self._store.runs
-        numbers = rng.permutation(len(cuts) - 1)
-        return np.concatenate([rng.permutation(np.arange(cuts[number], cuts[number + 1])) for number in numbers])
+        runs = [np.arange(start, stop) for start, stop in pairwise(self._runs)]
+        return np.concatenate([rng.permutation(runs[number]) for number in rng.permutation(len(runs))])
+
+    def _take_rows(self, rows: IndexArray) -> Any:
+        """Some rows; where they come from few runs of rows, these are read whole, and the last one is kept."""
+        cuts, kept = self._runs, self._kept
+        numbers = np.searchsorted(cuts, rows, side="right") - 1
+        wanted = np.unique(numbers).tolist()
+        if len(wanted) > _FEW_RUNS:
+            kept.run = None
+            return self.X.take_rows(rows)
+        known = -1 if kept.run is None else kept.run[0]
+        pieces, places = [], []
+        for number in sorted(wanted, key=lambda number: number != known):  # the one that is there comes first
+            if kept.run is None or kept.run[0] != number:
+                kept.run = None  # gone before the next one comes
+                kept.run = (number, self.X.read_rows(slice(int(cuts[number]), int(cuts[number + 1]))))
+            here = np.flatnonzero(numbers == number)
+            pieces.append(kept.run[1][rows[here] - cuts[number]])
+            places.append(here)
+        whole = self.X.stacked(pieces)
+        return whole if len(pieces) == 1 else whole[np.argsort(np.concatenate(places))]
+
+    # Statistics -------------------------------------------------------------------------------------
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
         """Few samples with the same squared loss, by one pass, or two for a QR factorization; None if too large."""
         copies = _QR_COPIES if exact else _GRAM_COPIES
-        if copies * 8 * self.n_features**2 > self._store.available:
+        if copies * 8 * self.n_features**2 > self._available_bytes:
             return None
-        self._store.cache.clear()
+        self._clear()
 
         def blocks() -> Iterator[tuple[Any, FloatArray, FloatArray]]:
             self.charge(self.n_features)
-            for rows, _, matrix in self.X.bands(self._store.buffer, self._chosen):
+            for rows, _, matrix in self.X.bands(self._buffer, self._chosen):
                 yield matrix, Y[rows], w[rows, 0]
 
-        if exact:
-            return compress_blocks(blocks, center=center)
-        return SufficientStatistics.from_blocks(blocks()).compress(center)
+        return compress_blocks(blocks, center) if exact else SufficientStatistics.from_blocks(blocks()).compress(center)
 
     def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
         """One pass, whatever the number of parts."""
-        self._store.cache.clear()
+        self._clear()
         self.charge(self.n_features)
-        bands = self.X.bands(self._store.buffer, self._chosen)
+        bands = self.X.bands(self._buffer, self._chosen)
         return statistics_of_parts(((X, Y[rows], w[rows, 0], parts[rows]) for rows, _, X in bands), n_parts)
+
+
+def as_local(matrix: Any, passes: PassCounter | None = None, unit: float = 0.0) -> LocalDesign:
+    """The design of a matrix in memory, or of one that is a design already; by itself it counts no products."""
+    if isinstance(matrix, LocalDesign):
+        return matrix
+    return SparseDesign(matrix, passes, unit) if sp.issparse(matrix) else DenseDesign(matrix, passes, unit)

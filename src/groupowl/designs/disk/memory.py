@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -87,33 +86,27 @@ def check_fits(what: str, n_bytes: int) -> None:
 
 
 def machine_memory(root: Path = Path("/")) -> int:
-    """Memory of the machine, or less where the control group of this process has less."""
+    """Memory of the machine, or less where the control group of this process, or one above it, has less."""
     try:
-        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     except (AttributeError, ValueError, OSError):
-        physical = _UNKNOWN_MACHINE
-    return min([physical, *_group_limits(root)])
-
-
-def _group_limits(root: Path) -> Iterator[int]:
-    """Limits of the control group and of all above it, as far as they can be read; version 2, then version 1."""
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
+        limits = [_UNKNOWN_MACHINE]
+    for line in _read(root / "proc/self/cgroup").splitlines():
         _, controllers, place = line.split(":", 2)
-        if controllers == "":
+        if controllers == "":  # version 2, else version 1
             folder, name = root / "sys/fs/cgroup", "memory.max"
         elif "memory" in controllers.split(","):
             folder, name = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
         else:
             continue
         group = PurePosixPath(place.lstrip("/"))
-        for inside in (group, *group.parents):
-            try:
-                text = (folder / inside / name).read_text().strip()
-            except OSError:
-                continue
-            if text.isdigit():  # "max" means no limit
-                yield int(text)
+        texts = [_read(folder / inside / name).strip() for inside in (group, *group.parents)]
+        limits += [int(text) for text in texts if text.isdigit()]  # "max" means no limit
+    return min(limits)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -8,8 +8,8 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import FileIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -45,33 +45,58 @@ class FlatFile(Storage):
         self.path = path
         self.offset = offset
         self.by_columns = by_columns
-        self.state = FileState.of(path)
-        if self.state.size < offset + self.nbytes:
-            raise _truncated(self.label, offset + self.nbytes, self.state.size)
+        if by_columns:
+            self.least_bytes = self.entry_bytes
+        self.state = FileState(path)
+        self._check_size(offset + self.nbytes, path.stat().st_size)
 
-    @property
-    def least_bytes(self) -> int:
-        """A row; of columns, single entries."""
-        return self.entry_bytes if self.by_columns else super().least_bytes
+    def _check_size(self, needed: int, found: int) -> None:
+        if found < needed:
+            raise ValueError(
+                f"{self.label} is truncated: its data need {needed} bytes ({format_bytes(needed)}), the file has "
+                f"{found}. Write or copy it again."
+            )
 
     @contextmanager
-    def opened(self) -> Iterator[_Reader]:
+    def opened(self) -> Iterator[Any]:
         """The file with a buffer that all reads share."""
         self.state.check()
         with open(self.path, "rb", buffering=0) as file:
-            yield _Reader(self, file)
+            yield SimpleNamespace(file=file, buffer=np.empty(0, dtype=self.raw))
 
-    def read(self, source: _Reader, rows: slice, columns: IndexArray | None) -> Any:
+    def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
         """Rows into the buffer, from which columns are taken; by columns, only those asked for are read."""
         n, d = self.shape
         height = rows.stop - rows.start
         if self.by_columns:
             wanted = np.arange(d) if columns is None else columns
-            matrix = source.fill(_column_spans(wanted, n, rows)).reshape(len(wanted), height).T
+            # What is contiguous: neighboring columns where all rows are wanted.
+            breaks = np.flatnonzero(np.diff(wanted) != 1) + 1 if height == n else np.arange(1, len(wanted))
+            runs = [run for run in np.split(wanted, breaks) if len(run)]
+            spans = [(int(run[0]) * n + rows.start, len(run) * height) for run in runs]
+            matrix = self._filled(source, spans).reshape(len(wanted), height).T
         else:
-            matrix = source.fill([(rows.start * d, height * d)]).reshape(height, d)
+            matrix = self._filled(source, [(rows.start * d, height * d)]).reshape(height, d)
             matrix = matrix if columns is None else matrix.take(columns, axis=1)
         return matrix.astype(self.dtype, copy=False)
+
+    def _filled(self, source: Any, spans: list[tuple[int, int]]) -> Any:
+        """Entries of all spans, each given by its start and length, one after the other in the buffer."""
+        total = sum(length for _, length in spans)
+        if len(source.buffer) < total:
+            source.buffer = np.empty(total, dtype=self.raw)
+        filled = 0
+        for start, length in spans:
+            source.file.seek(self.offset + start * self.raw.itemsize)
+            target = memoryview(source.buffer[filled : filled + length].view(np.uint8))
+            while len(target):  # a read may deliver less than asked for
+                count = source.file.readinto(target)
+                here = source.file.tell()
+                self._check_size(here + 1 if not count else here, here)
+                target = target[count:]
+            filled += length
+        self.counter.total += total * self.raw.itemsize
+        return source.buffer[:total]
 
     def block_shape(self, max_bytes: int, n_columns: int) -> tuple[int, int] | None:
         """By columns: some of them at a time, long ones in pieces."""
@@ -79,52 +104,6 @@ class FlatFile(Storage):
             return None
         height = max(1, min(self.shape[0], max_bytes // self.entry_bytes))
         return height, max(1, max_bytes // (self.entry_bytes * self.shape[0]))
-
-
-def _column_spans(columns: IndexArray, n: int, rows: slice) -> list[tuple[int, int]]:
-    """Start and length, in entries, of what is contiguous: neighboring columns where all rows are wanted."""
-    height = rows.stop - rows.start
-    runs = np.split(columns, np.flatnonzero(np.diff(columns) != 1) + 1) if height == n else columns[:, None]
-    return [(int(run[0]) * n + rows.start, len(run) * height) for run in runs if len(run)]
-
-
-class _Reader:
-    """An open file and the one buffer that is filled again and again."""
-
-    def __init__(self, storage: FlatFile, file: FileIO) -> None:
-        self.storage = storage
-        self.file = file
-        self.buffer = np.empty(0, dtype=storage.raw)
-
-    def fill(self, spans: list[tuple[int, int]]) -> Any:
-        """Entries of all spans, one after the other."""
-        total = sum(length for _, length in spans)
-        if len(self.buffer) < total:
-            self.buffer = np.empty(total, dtype=self.storage.raw)
-        filled = 0
-        for start, length in spans:
-            self._read(start, self.buffer[filled : filled + length])
-            filled += length
-        self.storage.count(total * self.storage.raw.itemsize)
-        return self.buffer[:total]
-
-    def _read(self, start: int, target: Any) -> None:
-        position = self.storage.offset + start * self.storage.raw.itemsize
-        view = memoryview(target.view(np.uint8))
-        self.file.seek(position)
-        done = 0
-        while done < len(view):  # a read may deliver less than asked for
-            count = self.file.readinto(view[done:])
-            if not count:
-                raise _truncated(self.storage.label, position + len(view), position + done)
-            done += count
-
-
-def _truncated(label: str, needed: int, found: int) -> ValueError:
-    return ValueError(
-        f"{label} is truncated: its data need {needed} bytes ({format_bytes(needed)}), the file has {found}. "
-        "Write or copy it again."
-    )
 
 
 def open_npy(path: Path) -> FlatFile:
@@ -177,7 +156,7 @@ class NpzFile(Storage):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.state = FileState.of(path)
+        self.state = FileState(path)
         n_stored = None
         try:
             headers = archive_headers(path)
@@ -196,11 +175,7 @@ class NpzFile(Storage):
         except (*_ZIP_ERRORS, KeyError) as error:
             raise ValueError(f"{path} is no .npz file that can be read: {error}. Write or copy it again.") from error
         super().__init__(str(path), shape, raw, n_stored=n_stored)
-
-    @property
-    def least_bytes(self) -> int:
-        """All of it, and a copy while it is converted."""
-        return 2 * self.nbytes
+        self.least_bytes = 2 * self.nbytes  # all of it, and a copy while it is converted
 
     def runs(self, max_bytes: int) -> IndexArray:
         """One: the file is read as a whole anyway."""
@@ -211,17 +186,15 @@ class NpzFile(Storage):
         """The matrix."""
         self.state.check()
         try:
-            matrix = self._load()
+            if self.is_sparse:
+                matrix: Any = sp.csr_array(sparse_array("X", sp.load_npz(self.path)))
+            else:
+                with np.load(self.path) as file:
+                    matrix = file[self.name]
         except (*_ZIP_ERRORS, ValueError) as error:
             raise RuntimeError(f"{self.label} cannot be read: {error}. Write or copy it again.") from error
-        self.count(self.nbytes)
-        yield matrix
-
-    def _load(self) -> Any:
-        if self.is_sparse:
-            return sp.csr_array(sparse_array("X", sp.load_npz(self.path))).astype(self.dtype, copy=False)
-        with np.load(self.path) as file:
-            return file[self.name].astype(self.dtype, copy=False)
+        self.counter.total += self.nbytes
+        yield matrix.astype(self.dtype, copy=False)
 
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
         return source[rows] if columns is None else source[rows][:, columns]

@@ -1,0 +1,370 @@
+"""Designs that change the columns of another without forming the result, so that sparse data stay sparse.
+
+Columns are centered and scaled, or what the unpenalized columns explain of them is taken off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._typing import BoolArray, FloatArray, Handle, IndexArray
+from ..norm.kernels import EPS, SMALLEST_NORM, column_sums, exceeds_rounding, row_norms
+from .base import Design, PlainData, Sum, center_products, check_overflow, check_underflow, products, rounding_rtol
+from .dense import DenseColumns
+from .factors import CompressedData
+from .sparse import Columns
+
+# Means that are rounded by more than this part of the deviation would change it in its last digits.
+_MEAN_RTOL = 1e-8
+# Columns of which less than this is left by the projection are looked at again, one by one.
+_SUSPECT = 1e-5
+# Working sets of sparse data are made dense up to so many entries (a gigabyte); larger ones stay with the design.
+_MOST_ENTRIES = 1 << 27
+# What a design that wraps another leaves to it: sample space, and what is known of costs.
+_SAMPLE_SPACE = ("samples", "map", "reduce", "reduce_all", "total", "gather", "exported", "select", "orthonormal")
+_COSTS = ("shape", "dtype", "passes", "unit", "density", "keeps_columns", "journey", "is_distributed", "shuffled")
+
+NO_COLUMNS: IndexArray = np.zeros(0, dtype=np.intp)
+
+
+class WrappedDesign(Design):
+    """A design that changes the columns of another, its ``base``, and leaves sample space to it."""
+
+    def __init__(self, base: Design) -> None:
+        self.base = base
+        for name in (*_SAMPLE_SPACE, *_COSTS):
+            setattr(self, name, getattr(base, name))
+
+    def on(self, base: Design, columns: IndexArray) -> Design:
+        """The same change of these columns of the base, which ``base`` has alone."""
+        raise NotImplementedError(f"{type(self).__name__} has no columns of its own")
+
+    def restrict(self, columns: IndexArray) -> Design:
+        return self.on(self.base.restrict(columns), columns)
+
+    def brought_near(self, columns: IndexArray, n_tasks: int) -> Design | None:
+        near = self.base.brought_near(columns, n_tasks)
+        return None if near is None else self.on(near, columns)
+
+
+class StandardizedDesign(WrappedDesign):
+    """``(X - 1 mean^T) diag(inverse_scale)``; ``inverse_scale`` is 0 for columns without variation."""
+
+    mean: FloatArray
+    inverse_scale: FloatArray
+
+    def __init__(self, base: Design, mean: FloatArray, inverse_scale: FloatArray) -> None:
+        super().__init__(base)
+        self.mean = mean
+        self.inverse_scale = inverse_scale
+
+    def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        B_scaled, shift = self.input_coefficients(B)
+        return self.base.matmul(B_scaled, shift if offset is None else offset + shift)
+
+    def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
+        """``X^T T`` of the base, less the means times the column sums of ``T``, which are among the other sums."""
+        C, (columns, *others) = self.base.evaluate(T, (column_sums, T), *sums)
+        return self.inverse_scale[:, None] * (C - np.outer(self.mean, columns)), others
+
+    def column_means(self, w: Handle) -> FloatArray:
+        return self.inverse_scale * (self.base.column_means(w) - self.mean)
+
+    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
+        if center is None:
+            return self.inverse_scale * self.base.column_norms(w, self.mean)
+        varies = self.inverse_scale > 0
+        shifted = self.mean + center / np.where(varies, self.inverse_scale, 1.0)
+        norms = self.inverse_scale * self.base.column_norms(w, shifted)
+        # A column without variation is zero here, whatever the base holds.
+        return np.where(varies, norms, np.abs(center) * np.sqrt(float(self.reduce(np.sum, w))))
+
+    def on(self, base: Design, columns: IndexArray) -> StandardizedDesign:
+        return StandardizedDesign(base, self.mean[columns], self.inverse_scale[columns])
+
+    def plain_data(self) -> PlainData | None:
+        """X of the base with the means and scales; an infinite scale makes a column zero."""
+        base = self.base.plain_data()
+        with np.errstate(divide="ignore"):
+            return None if base is None else PlainData(base.X, self.mean, 1.0 / self.inverse_scale)
+
+    def rows(self, rows: IndexArray) -> StandardizedDesign:
+        """Copy rows of the base; means and scales stay those of all rows."""
+        return StandardizedDesign(self.base.rows(rows), self.mean, self.inverse_scale)
+
+    def largest_row(self, w: Handle, constant: float = 0.0, mean: Any = None, scale: Any = None) -> float:
+        return self.base.largest_row(w, constant, self.mean, self.inverse_scale)
+
+    def columns(self, columns: IndexArray) -> Columns | None:
+        base = self.base.columns(columns)
+        return None if base is None else base.standardized(self.mean[columns], self.inverse_scale[columns])
+
+    def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+        """``X_left^T diag(w) X_right``, from copies of columns, or from products of the base."""
+        left_columns = None if self.keeps_columns else self.columns(left)
+        right_columns = left_columns if right is left or left_columns is None else self.columns(right)
+        if type(left_columns) is type(right_columns) and left_columns is not None:
+            return left_columns.gram(right_columns, w)
+        raw, left_sums, right_sums, total = self.base.gram_and_sums(left, right, w)
+        centered = center_products(raw, self.mean[left], left_sums, self.mean[right], right_sums, total)
+        return self.inverse_scale[left, None] * centered * self.inverse_scale[right]
+
+    def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
+        """Compressed data of the base, centered where there are means and scaled; the means are those for ``w``."""
+        data = self.base.compressed(Y, w, exact=exact, center=center or bool(self.mean.any()))
+        return None if data is None else data.scaled(self.inverse_scale)
+
+    def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
+        """Norms before the means are taken off: products cancel that much."""
+        return np.sqrt(norms**2 + total_weight * (self.inverse_scale * self.mean) ** 2)
+
+
+def standardize(design: Design, w: Handle, *, center: bool, scale: bool, unscaled: IndexArray | None = None) -> Design:
+    """Wrap ``design`` so that its columns have weighted mean 0 (``center``) and deviation 1 (``scale``).
+
+    The deviation is about the mean (ddof 0) whether or not columns are centered. Columns without variation
+    become exact zeros when they are centered or scaled, but for those ``unscaled``, which are centered at most.
+    """
+    if not (center or scale):
+        return design
+    mean = design.column_means(w)
+    deviation = column_deviations(design, w, mean)
+    suspects = np.flatnonzero((deviation < SMALLEST_NORM) & (np.abs(mean) < SMALLEST_NORM / EPS))
+    check_underflow(design, suspects, constant_is_zero=True)
+    varies = exceeds_rounding(deviation, mean)
+    inverse_scale = np.where(varies, 1.0, 0.0)
+    if scale:
+        inverse_scale[varies] = 1.0 / deviation[varies]
+    if unscaled is not None:
+        inverse_scale[unscaled] = varies[unscaled] if center else 1.0
+    wrapped = StandardizedDesign(design, mean if center else np.zeros_like(mean), inverse_scale)
+    wrapped.treated_as_constant = np.flatnonzero((inverse_scale == 0.0) & (deviation > 0.0))
+    return wrapped
+
+
+def column_deviations(design: Design, w: Handle, mean: FloatArray) -> FloatArray:
+    """Weighted standard deviation of each column; ``mean`` is rounded, and may be far from the true mean beside it."""
+    total = float(design.reduce(np.sum, w))
+    deviation = design.column_norms(w, mean) / np.sqrt(total)
+    far = np.flatnonzero((EPS * np.abs(mean) > _MEAN_RTOL * deviation) & (deviation > 0.0) & np.isfinite(deviation))
+    if len(far):
+        # Squares about another point tell how far the rounded mean is from the true one, and that is taken off again.
+        center = mean[far] + np.maximum(deviation[far], 8 * EPS * np.abs(mean[far]))
+        step = center - mean[far]
+        squares = design.restrict(far).column_norms(w, center) ** 2 / total
+        error = (squares - deviation[far] ** 2) / (2.0 * step) - 0.5 * step
+        corrected = np.sqrt(np.maximum(deviation[far] ** 2 - error**2, 0.0))
+        deviation[far] = np.maximum(corrected, EPS * deviation[far])  # never zero: that is for constant columns
+    return deviation
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Orthonormal basis of the unpenalized columns.
+
+    Attributes
+    ----------
+    Q : handle of shape (n_samples, rank)
+        ``Q = X_U mixing`` with ``Q^T diag(w) Q = I``.
+    w : handle
+        The weights in which it is orthonormal.
+    columns : ndarray of int
+        Columns U.
+    mixing : ndarray of shape (n_columns, rank)
+    condition : float
+        Error of the basis relative to that of the columns.
+    explained : ndarray of int
+        Columns that became zeros because the basis explains all of them but rounding.
+    """
+
+    Q: Handle
+    w: Handle
+    columns: IndexArray
+    mixing: FloatArray
+    condition: float = 1.0
+    explained: IndexArray = field(default_factory=lambda: NO_COLUMNS)
+
+    @property
+    def rank(self) -> int:
+        """Columns of Q."""
+        return self.mixing.shape[1]
+
+
+class ProjectedDesign(WrappedDesign):
+    """``X - Q L`` with ``L = Q^T diag(w) X``: what the span of the unpenalized columns does not explain of X.
+
+    The unpenalized columns themselves become exact zeros. Nothing is formed but the basis, so that sparse data stay
+    sparse.
+
+    Parameters
+    ----------
+    base : Design
+        X, centered where there is an intercept: the basis is then orthogonal to the constant.
+    basis : Basis
+        Its columns are those of this design; empty where it was restricted to some of its columns.
+    loadings : ndarray of shape (rank, n_features)
+        L, with that of the unpenalized columns.
+    vanishing : ndarray of bool of shape (n_features,)
+        Columns in the span of Q, unpenalized or not.
+    """
+
+    def __init__(self, base: Design, basis: Basis, loadings: FloatArray, vanishing: BoolArray) -> None:
+        super().__init__(base)
+        self.basis = basis
+        self.loadings = loadings
+        self.vanishing = vanishing
+        self.treated_as_constant = base.treated_as_constant
+        self._kept = (~vanishing).astype(np.float64)[:, None]
+
+    def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        """``X B`` of the base, less its part in the span of the basis."""
+        B = B * self._kept
+        product = partial(_minus_product, coefficients=self.loadings @ B)
+        return self.map(product, self.base.matmul(B, offset), self.basis.Q)
+
+    def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
+        """``X^T T`` of the base, less the loadings times ``Q^T T``, which is among the other sums."""
+        C, (explained, *others) = self.base.evaluate(T, (products, self.basis.Q, T), *sums)
+        return self._kept * (C - self.loadings.T @ explained), others
+
+    def column_means(self, w: Handle) -> FloatArray:
+        return self.rmatmul(w)[:, 0] / float(self.reduce(np.sum, w))
+
+    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
+        """Weighted norms, by Pythagoras where that does not cancel, about ``center``."""
+        whole = self.base.column_norms(w)
+        cross, square = self._basis_products(w)
+        L = self.loadings
+        squares = whole**2 - (np.einsum("rj,jr->j", L, 2.0 * cross) - np.einsum("rj,rj->j", L, square @ L))
+        suspects = np.flatnonzero((squares < _SUSPECT * whole**2) & ~self.vanishing)
+        if len(suspects):
+            product = partial(_minus_product, coefficients=L[:, suspects])
+            rest = self.map(product, self.base.restrict(suspects).matmul(np.eye(len(suspects))), self.basis.Q)
+            squares[suspects] = self.reduce(_weighted_squares, rest, w)
+        squares = np.where(self.vanishing, 0.0, np.maximum(squares, 0.0))
+        if center is not None:
+            total = float(self.reduce(np.sum, w))
+            squares = np.maximum(squares + center * total * (center - 2.0 * self.column_means(w)), 0.0)
+        return np.sqrt(squares)
+
+    def _basis_products(self, w: Handle) -> tuple[FloatArray, FloatArray]:
+        """``X^T diag(w) Q`` and ``Q^T diag(w) Q``, which are known for the weights of the basis."""
+        if w is self.basis.w:
+            return self.loadings.T, np.eye(len(self.loadings))
+        weighted = self.map(np.multiply, self.basis.Q, w)
+        cross, (square,) = self.base.evaluate(weighted, (products, self.basis.Q, weighted))
+        return cross, square
+
+    def on(self, base: Design, columns: IndexArray) -> ProjectedDesign:
+        """The same on some columns; the basis stays, and moves where the base did."""
+        basis = replace(self.basis, columns=NO_COLUMNS)  # only the whole design knows where they are
+        if base.is_distributed != self.is_distributed:
+            basis = replace(basis, Q=self.gather(basis.Q), w=None)
+        return ProjectedDesign(base, basis, self.loadings[:, columns], self.vanishing[columns])
+
+    def rows(self, rows: IndexArray) -> ProjectedDesign:
+        """Copy rows of the base and of the basis."""
+        basis = replace(self.basis, Q=self.select(self.basis.Q, rows), w=None)
+        return ProjectedDesign(self.base.rows(rows), basis, self.loadings, self.vanishing)
+
+    def largest_row(self, w: Handle, constant: float = 0.0, mean: Any = None, scale: Any = None) -> float:
+        """A bound on the largest weighted squared norm of a row, from those of the base and of the basis."""
+        spread = float(np.linalg.norm(self.loadings, 2)) ** 2 if self.loadings.size else 0.0
+        return 2.0 * (self.base.largest_row(w, constant) + spread * largest_square(self, self.basis.Q, w))
+
+    def columns(self, columns: IndexArray) -> Columns | None:
+        """Dense copies, with the basis projected out."""
+        if self.density < 1.0 and len(columns) * self.n_samples > _MOST_ENTRIES:
+            return None
+        base = self.base.columns(columns)
+        if base is None:
+            return None
+        At = base.dense(np.arange(len(columns)))
+        At -= self.loadings[:, columns].T @ np.asarray(self.basis.Q).T
+        At[self.vanishing[columns]] = 0.0
+        return DenseColumns(At, self.passes, self.unit)
+
+    def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+        """Products of the base, less those with the basis."""
+        cross, square = self._basis_products(w)
+        L_left, L_right = self.loadings[:, left], self.loadings[:, right]
+        explained = L_left.T @ cross[right].T + (cross[left] - L_left.T @ square) @ L_right
+        return self._kept[left] * (self.base.gram(left, right, w) - explained) * self._kept[right].T
+
+    def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
+        """Compressed data of the base, by QR, with the unpenalized columns projected out of the few samples."""
+        data = self.base.compressed(Y, w, exact=True, center=center)
+        if data is None:
+            return None
+        Q = data.R[:, self.basis.columns] @ self.basis.mixing
+        R = (data.R - Q @ (Q.T @ data.R)) * self._kept.T
+        R -= Q @ (Q.T @ R)
+        return replace(data, R=R, gram=R.T @ R, x_size=data.x_size * self._kept[:, 0])
+
+    def input_coefficients(self, B: FloatArray, on_basis: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Coefficients for the base's columns; ``on_basis`` are those of the basis."""
+        B = B * self._kept
+        own = -(self.loadings @ B) if on_basis is None else on_basis - self.loadings @ B
+        B[self.basis.columns] = self.basis.mixing @ own
+        return self.base.input_coefficients(B)
+
+    @property
+    def column_centers(self) -> FloatArray | None:
+        return self.base.column_centers
+
+    def own_coefficients(self, B: FloatArray) -> FloatArray:
+        """Coefficients of the projected columns."""
+        return self.base.own_coefficients(B) * self._kept
+
+    def basis_coefficients(self, B: FloatArray) -> tuple[FloatArray, float]:
+        """What ``X B`` has in the span of the basis, as coefficients, and a bound on it whatever cancels."""
+        whole = self.base.own_coefficients(B)
+        return self.loadings @ whole, float(row_norms(self.loadings.T) @ row_norms(whole))
+
+    def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
+        """Norms before the projection: products cancel that much."""
+        explained = self.basis.condition**2 * np.einsum("rj,rj->j", self.loadings, self.loadings)
+        whole = np.sqrt(norms**2 + explained)
+        return np.where(self.vanishing, 0.0, self.base.rounding_norms(whole, total_weight))
+
+
+def project_out(design: Design, columns: IndexArray, w: Handle) -> ProjectedDesign:
+    """Wrap ``design`` so that these columns are unpenalized."""
+    whole = design.column_norms(w)
+    check_overflow(whole)
+    check_underflow(design, columns[whole[columns] < SMALLEST_NORM])
+    Q, mixing = design.orthonormal(design.restrict(columns).matmul(np.eye(len(columns))), w)
+    loadings = design.rmatmul(design.map(np.multiply, Q, w)).T
+    vanishing = np.zeros(design.n_features, dtype=bool)
+    vanishing[columns] = True
+    # How far errors of the unpenalized columns, relative to their norms, can turn the basis.
+    condition = float(np.linalg.norm(whole[columns, None] * mixing, 2)) if mixing.size else 1.0
+    basis = Basis(Q, w, columns, mixing, condition)
+    left = ProjectedDesign(design, basis, loadings, vanishing).column_norms(w)
+    vanishing |= left <= rounding_rtol(design.n_samples) * whole
+    explained = np.flatnonzero(vanishing & (loadings != 0.0).any(axis=0))
+    # Unpenalized columns that are not part of the basis are explained by the others.
+    explained = np.setdiff1d(explained, columns[mixing.any(axis=1)])
+    return ProjectedDesign(design, replace(basis, explained=explained), loadings, vanishing)
+
+
+def _minus_product(Z: FloatArray, Q: FloatArray, coefficients: FloatArray) -> FloatArray:
+    return Z - Q @ coefficients
+
+
+def _weighted_squares(U: FloatArray, w: FloatArray) -> FloatArray:
+    return (w * U * U).sum(axis=0)
+
+
+def largest_square(space: Design, Q: Handle, w: Handle) -> float:
+    """Largest ``w_i ||q_i||^2`` of the rows of Q; blocks of rows may count for more."""
+    return float(space.reduce(_largest_square, Q, w))
+
+
+def _largest_square(Q: FloatArray, w: FloatArray) -> float:
+    """Largest ``w_i ||q_i||^2`` of some rows: added up over blocks it is still a bound."""
+    return float(np.max(w.max(axis=1) * np.einsum("ir,ir->i", Q, Q), initial=0.0))
