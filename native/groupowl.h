@@ -97,6 +97,7 @@ typedef struct {
     double *passes;         /* n_lam: products with all of X */
     int *steps;             /* n_lam */
     int *status;            /* n_lam */
+    int *peak;              /* 1: most rows of a working set */
 } go_task;
 
 GO_EXPORT const char *go_stamp(void);

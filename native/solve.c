@@ -267,6 +267,7 @@ static int join(solver *s, int unit)
         memset(s->before + (size_t)row * q, 0, (size_t)q * sizeof *s->before);
     }
     p->rows += size;
+    *s->task->peak = most(*s->task->peak, p->rows);
     p->units++;
     s->start[p->units] = p->rows - p->fixed;
     return 1;
@@ -665,7 +666,7 @@ ptrdiff_t go_solve(const go_data *data, const go_task *task, const go_blas *blas
     p->pause_argument = &s;
     s.called = clock();
     s.position = s.position_before = NAN;
-    task->first[0] = 0;
+    task->first[0] = *task->peak = 0;
     for (int k = 0; k < task->n_lam; k++)
         task->status[k] = GO_NOT_RUN;
     int n_run = 0;

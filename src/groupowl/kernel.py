@@ -30,7 +30,7 @@ IntArray: TypeAlias = npt.NDArray[np.intc]
 STATUSES = ("converged", "max_steps", "gave_up", "interrupted", "no_room", "not_run")
 #: Bytes of the two largest arrays of a solve, columns and Gram matrix of a working set, at most.
 _MOST_BYTES = 2**28
-#: Workspaces up to this size are kept by their thread for the next solve.
+#: A thread keeps its workspace for the next solve if no more than this of it was touched.
 _KEPT_BYTES = 2**25
 
 _FOLDER = Path(__file__).parent
@@ -57,7 +57,7 @@ class _Task(Structure):
         ("capacity", c_int), ("gram_capacity", c_int), ("interrupted", c_void_p), ("n_init", c_int),
         ("init_row", c_void_p), ("init_B", c_void_p), ("init_intercept", c_void_p), ("room", c_int),
         ("first", c_void_p), ("row", c_void_p), ("B", c_void_p), ("intercept", c_void_p), ("gap", c_void_p),
-        ("passes", c_void_p), ("steps", c_void_p), ("status", c_void_p),
+        ("passes", c_void_p), ("steps", c_void_p), ("status", c_void_p), ("peak", c_void_p),
     ]  # fmt: skip
 
 
@@ -415,10 +415,9 @@ class _Memory(threading.local):
     def __exit__(self, *_: object) -> None:
         self.kept.pop()
 
-    def keep(self, buffer: _Buffer) -> None:
-        """Keep a buffer for the next solve of this depth, if it is not too large."""
-        if buffer.size <= _KEPT_BYTES:
-            self.kept[-2] = buffer
+    def keep(self, buffer: _Buffer | None) -> None:
+        """Keep a buffer for the next solve of this depth, or none."""
+        self.kept[-2] = buffer or self.nothing
 
 
 _memory = _Memory()
@@ -467,7 +466,7 @@ def solve(
     room = min(n_lam * capacity, 2**31 - 1)
     # Two arrays for all results, and their addresses taken once: with small problems that is what takes time.
     floats = np.empty(n_lam * (q + 3) + room * q)
-    integers = np.empty(3 * n_lam + 1 + room, dtype=np.intc)
+    integers = np.empty(3 * n_lam + 2 + room, dtype=np.intc)
     floats[:n_lam] = goal
     at, at_integers = _own_address(floats), _own_address(integers)
     task = _Task(
@@ -475,7 +474,7 @@ def solve(
         capacity=capacity, gram_capacity=gram_capacity, room=room,
         gap=at + 8 * n_lam, passes=at + 16 * n_lam, intercept=at + 24 * n_lam, B=at + 8 * n_lam * (q + 3),
         steps=at_integers, status=at_integers + 4 * n_lam, first=at_integers + 8 * n_lam,
-        row=at_integers + 4 * (3 * n_lam + 1),
+        peak=at_integers + 4 * (3 * n_lam + 1), row=at_integers + 4 * (3 * n_lam + 2),
     )  # fmt: skip
     if B_init is not None:
         init_row = np.flatnonzero(B_init.any(axis=1)).astype(np.intc)
@@ -493,14 +492,15 @@ def solve(
         if n_run < 0:  # it needs so many bytes
             memory = _Buffer(-n_run)
             n_run = library.go_solve(struct, task, library.blas, memory.address, memory.size)
-            _memory.keep(memory)
+        peak = int(integers[3 * n_lam + 1])
+        _memory.keep(memory if 8 * peak * (struct.n + gram_capacity) <= _KEPT_BYTES else None)
     if raised:
         raise raised[0]
     first = integers[2 * n_lam : 3 * n_lam + 1]
     used = int(first[n_run]) if n_run else 0
     return Proposal(
         first=first,
-        row=integers[3 * n_lam + 1 : 3 * n_lam + 1 + used],
+        row=integers[3 * n_lam + 2 : 3 * n_lam + 2 + used],
         values=floats[n_lam * (q + 3) : n_lam * (q + 3) + used * q].reshape(used, q),
         intercept=floats[3 * n_lam : n_lam * (q + 3)].reshape(n_lam, q),
         gap=floats[n_lam : 2 * n_lam],
