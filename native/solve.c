@@ -306,14 +306,25 @@ static void close_up(solver *s, const int *leaving)
     s->gram_rows = known;
 }
 
+/* Move the columns of the Gram matrix apart to make room for more rows: memory is touched as it is needed. */
+static void widen_gram(solver *s, int rows)
+{
+    int before = s->p.ldg;
+    s->p.ldg = 2 * rows < s->task->gram_capacity ? 2 * rows : s->task->gram_capacity;
+    for (int b = s->gram_rows - 1; b > 0; b--)
+        memmove(s->gram + (size_t)b * s->p.ldg, s->gram + (size_t)b * before, (size_t)s->gram_rows * sizeof *s->gram);
+}
+
 /* The Gram matrix of all rows, from that of the first ones. */
 static void extend_gram(solver *s)
 {
     go_inner *p = &s->p;
     int m = p->rows, known = s->gram_rows, more = m - known, n = p->n;
-    double unit = 1.0, zero = 0.0, *right = s->gram + (size_t)known * p->ldg;
     if (more == 0)
         return;
+    if (m > p->ldg)
+        widen_gram(s, m);
+    double unit = 1.0, zero = 0.0, *right = s->gram + (size_t)known * p->ldg;
     if (s->data->kind == GO_GRAM) {
         for (int b = 0; b < more; b++)
             for (int a = 0; a < m; a++)
@@ -659,7 +670,6 @@ ptrdiff_t go_solve(const go_data *data, const go_task *task, const go_blas *blas
     p->q = data->q;
     p->Y = s.Y;
     p->w = s.w;
-    p->ldg = task->gram_capacity;
     p->fixed = data->intercept && !data->loss->quadratic;
     p->start = data->unit_start ? s.start : NULL;
     p->pause = pause_and_ask;

@@ -31,7 +31,7 @@ STATUSES = ("converged", "max_steps", "gave_up", "interrupted", "no_room", "not_
 #: Bytes of the two largest arrays of a solve, columns and Gram matrix of a working set, at most.
 _MOST_BYTES = 2**28
 #: A thread keeps its workspace for the next solve if no more than this of it was touched.
-_KEPT_BYTES = 2**25
+_KEPT_BYTES = 2**26
 
 _FOLDER = Path(__file__).parent
 _SOURCES = _FOLDER.parents[1] / "native"
@@ -493,7 +493,7 @@ def solve(
             memory = _Buffer(-n_run)
             n_run = library.go_solve(struct, task, library.blas, memory.address, memory.size)
         peak = int(integers[3 * n_lam + 1])
-        _memory.keep(memory if 8 * peak * (struct.n + gram_capacity) <= _KEPT_BYTES else None)
+        _memory.keep(memory if 8 * peak * (struct.n + 2 * peak) <= _KEPT_BYTES else None)
     if raised:
         raise raised[0]
     first = integers[2 * n_lam : 3 * n_lam + 1]
