@@ -18,6 +18,10 @@
 #define INNER_RTOL 0.1
 #define FINEST_RTOL 1e-3
 #define POOR_ROUND 0.7
+/* Units of the working set that are neither non-zero nor possible leave if there are more than so many, and a quarter. */
+#define MANY_IDLE 8
+/* The length of the intercept's column is decided again once there are so many others. */
+#define FEW_COLUMNS 8
 /* A working set with more than this of all units may as well be all of them. */
 #define MOST_UNITS 0.6
 /* Rounds in which the gap must halve: then all units join, and if that does not help the kernel gives up. */
@@ -179,45 +183,53 @@ static void adopt_targets(solver *s)
         }
 }
 
+/* Sufficient statistics: C = X^T Y - G B, and ||Y - X B||^2 = ||Y||^2 - <X^T Y + C, B>. */
+static void refresh_from_gram(solver *s)
+{
+    go_inner *p = &s->p;
+    const double *products = s->data->Y;
+    double square = s->data->y_square;
+    go_predict(p, p->B, p->Z); /* the columns of the working set are those of the Gram matrix */
+    for (size_t i = 0; i < (size_t)p->n * p->q; i++)
+        s->C[i] = products[i] - p->Z[i];
+    for (int r = 0; r < p->rows; r++)
+        for (int k = 0; k < p->q; k++) {
+            size_t at = (size_t)s->feature[r] * p->q + k;
+            square -= (products[at] + s->C[at]) * p->B[(size_t)r * p->q + k];
+        }
+    p->value = square > 0.0 ? 0.5 * square : 0.0;
+}
+
+/* From the data: the residual, balanced where the intercept is a coefficient, times all columns. */
+static void refresh_from_data(solver *s)
+{
+    go_inner *p = &s->p;
+    const double *theta = p->theta;
+    p->value = go_evaluate(p, p->B, p->theta);
+    if (p->fixed) {
+        memcpy(p->balanced, p->theta, (size_t)p->n * p->q * sizeof *p->theta);
+        p->loss->balance(p->n, p->q, p->balanced, p->Y, p->w, p->Z);
+        theta = p->balanced;
+    }
+    if (s->row_scale) {
+        for (int i = 0; i < p->n; i++)
+            for (int k = 0; k < p->q; k++)
+                s->samples[(size_t)i * p->q + k] = s->row_scale[i] * theta[(size_t)i * p->q + k];
+        theta = s->samples;
+    }
+    go_correlate_all(s->data, p->blas, theta, s->sums, s->converted, s->C);
+    s->passes += 1.0;
+}
+
 /* Loss, residual and correlations of all units at p.B. */
 static void refresh(solver *s)
 {
-    const go_data *data = s->data;
-    go_inner *p = &s->p;
-    int n = data->n, q = data->q;
-    size_t size = (size_t)n * q;
-    s->passes += (double)p->rows / data->d;
-    if (data->kind == GO_GRAM) { /* C = X^T Y - G B, and ||Y - X B||^2 = ||Y||^2 - <X^T Y + C, B> */
-        double product = 0.0;
-        go_predict(p, p->B, p->Z);
-        for (size_t i = 0; i < size; i++)
-            s->C[i] = data->Y[i] - p->Z[i];
-        for (int r = 0; r < p->rows; r++)
-            for (int k = 0; k < q; k++) {
-                size_t at = (size_t)s->feature[r] * q + k;
-                product += (data->Y[at] + s->C[at]) * p->B[(size_t)r * q + k];
-            }
-        p->value = 0.5 * (data->y_square - product);
-        if (p->value < 0.0)
-            p->value = 0.0;
-    } else {
-        const double *theta = p->theta;
-        p->value = go_evaluate(p, p->B, p->theta);
-        if (p->fixed) {
-            memcpy(p->balanced, p->theta, size * sizeof *p->theta);
-            p->loss->balance(n, q, p->balanced, p->Y, p->w, p->Z);
-            theta = p->balanced;
-        }
-        if (s->row_scale) {
-            for (int i = 0; i < n; i++)
-                for (int k = 0; k < q; k++)
-                    s->samples[(size_t)i * q + k] = s->row_scale[i] * theta[(size_t)i * q + k];
-            theta = s->samples;
-        }
-        go_correlate_all(data, p->blas, theta, s->sums, s->converted, s->C);
-        s->passes += 1.0;
-    }
-    go_unit_norms(data->n_units, data->unit_start, q, s->C, s->norms);
+    if (s->data->kind == GO_GRAM)
+        refresh_from_gram(s);
+    else
+        refresh_from_data(s);
+    s->passes += (double)s->p.rows / s->data->d;
+    go_unit_norms(s->data->n_units, s->data->unit_start, s->data->q, s->C, s->norms);
 }
 
 static double whole_gap(solver *s)
@@ -383,16 +395,44 @@ static void fit_constant(solver *s)
     s->constant = value;
 }
 
+/* What the rounds of a solve remember. */
 typedef struct {
-    int capacity;        /* violators that may join in one round */
-    double relative;     /* accuracy of the inner solve */
-    double last_gap, halved_gap;
-    int rounds;          /* since the gap has halved */
-    double inner_gap;
-    int violators;
-    int cut;             /* more violators than could join */
-    int everything;
+    int joining;         /* violators that may join in one round */
+    int violators;       /* of the last look */
+    int cut;             /* more of them than could join: another round is certain */
+    int everything;      /* the working set has all units */
+    double relative;     /* accuracy of the next inner solve */
+    double last_gap;
+    double inner_gap;    /* on the working set, after the last inner solve */
+    double halved_gap;   /* when the gap was last found to have halved, */
+    int rounds;          /* and rounds since then */
 } choice;
+
+/* Units that could be non-zero if the residual were that of the optimum, by falling correlation. */
+static int find_possible(solver *s, int all)
+{
+    if (!all)
+        return go_kkt_units(s->data->n_units, s->norms, s->lam, s->found, s->scratch);
+    for (int u = 0; u < s->data->n_units; u++)
+        s->found[u] = u;
+    return s->data->n_units;
+}
+
+/* Let units go that are zero and not among the possible ones, where they are many; p.norms are those of B. */
+static void release_idle(solver *s, int n_possible)
+{
+    go_inner *p = &s->p;
+    int idle = 0, *leaving = s->scratch;
+    for (int u = 0; u < p->units; u++)
+        leaving[u] = p->norms[u] == 0.0;
+    for (int i = 0; i < n_possible; i++)
+        if (s->place[s->found[i]] >= 0)
+            leaving[s->place[s->found[i]]] = 0;
+    for (int u = 0; u < p->units; u++)
+        idle += leaving[u];
+    if (idle > MANY_IDLE + p->units / 4)
+        close_up(s, leaving);
+}
 
 /* The next working set: units with coefficients, those of the last one that could still be non-zero, and the strongest
  * violators of the optimality conditions. Where there are none it stays as it is: dropping units would make it cycle.
@@ -400,60 +440,40 @@ typedef struct {
 static int choose(solver *s, choice *c, double gap)
 {
     go_inner *p = &s->p;
-    int n_units = s->data->n_units, joined = 0, before = p->units;
-    int halved = gap <= 0.5 * c->halved_gap;
+    int n_units = s->data->n_units, before = p->units, support = 0, halved = gap <= 0.5 * c->halved_gap;
     c->rounds = halved ? 0 : c->rounds + 1;
     c->halved_gap = halved ? gap : c->halved_gap;
-    int all = n_units <= FEW_UNITS || c->rounds >= HALVING_ROUNDS, count;
-    if (all) {
-        count = n_units;
-        for (int u = 0; u < n_units; u++)
-            s->found[u] = u;
-    } else {
-        count = go_kkt_units(n_units, s->norms, s->lam, s->found, s->scratch);
-    }
-    int violators = 0, support = 0;
+    int all = n_units <= FEW_UNITS || c->rounds >= HALVING_ROUNDS, count = find_possible(s, all);
+    c->violators = 0;
     for (int i = 0; i < count; i++)
-        violators += s->place[s->found[i]] < 0;
+        c->violators += s->place[s->found[i]] < 0;
     go_unit_norms(p->units, p->start, p->q, p->B + (size_t)p->fixed * p->q, p->norms);
     for (int u = 0; u < p->units; u++)
         support += p->norms[u] > 0.0;
-    c->capacity = most(c->capacity, 2 * support);
-    c->cut = !all && violators > c->capacity + c->capacity / 2;
-    c->violators = violators;
-    int limit = c->cut ? c->capacity : violators;
+    c->joining = most(c->joining, 2 * support);
+    c->cut = !all && c->violators > c->joining + c->joining / 2;
+    int left = c->cut ? c->joining : c->violators;
     if (c->cut)
-        c->capacity *= 2;
-    if (violators > 0 && !all) { /* let idle units go where they are many */
-        int idle = 0, *leaving = s->scratch, *possible = s->scratch + p->units;
-        memset(possible, 0, (size_t)p->units * sizeof *possible);
-        for (int i = 0; i < count; i++)
-            if (s->place[s->found[i]] >= 0)
-                possible[s->place[s->found[i]]] = 1;
-        for (int u = 0; u < p->units; u++) {
-            leaving[u] = p->norms[u] == 0.0 && !possible[u];
-            idle += leaving[u];
-        }
-        if (idle > 8 + p->units / 4)
-            close_up(s, leaving);
+        c->joining *= 2;
+    if (c->violators > 0 && !all)
+        release_idle(s, count);
+    if (!c->cut && p->units + left > MOST_UNITS * n_units && s->data->d <= s->task->capacity) {
+        count = find_possible(s, 1);
+        left = n_units;
     }
-    if (!all && p->units + limit > MOST_UNITS * n_units && !c->cut) {
-        for (int u = 0; u < n_units; u++)
-            if (s->place[u] < 0 && !join(s, u))
-                return 0;
-    } else {
-        for (int i = 0; i < count && joined < limit; i++)
-            if (s->place[s->found[i]] < 0) {
-                if (!join(s, s->found[i]))
-                    return 0;
-                joined++;
-            }
+    for (int i = 0; i < count && left > 0; i++) {
+        if (s->place[s->found[i]] >= 0)
+            continue;
+        if (!join(s, s->found[i]))
+            return 0;
+        left--;
     }
     c->everything = p->units == n_units;
-    if (before == 0 || (before < 8 && p->units >= 8))
+    if (before == 0 || (before < FEW_COLUMNS && p->units >= FEW_COLUMNS))
         fit_constant(s);
-    int poor = violators == 0 || gap > POOR_ROUND * c->last_gap;
-    c->relative = !poor ? INNER_RTOL : c->relative / 10.0 > FINEST_RTOL ? c->relative / 10.0 : FINEST_RTOL;
+    int poor = c->violators == 0 || gap > POOR_ROUND * c->last_gap;
+    double finer = c->relative / 10.0 > FINEST_RTOL ? c->relative / 10.0 : FINEST_RTOL;
+    c->relative = poor ? finer : INNER_RTOL;
     return 1;
 }
 
@@ -523,7 +543,8 @@ static int solve_one(solver *s, double goal, double *gap_found, int *steps_found
     go_inner *p = &s->p;
     int first_size = s->data->n_units / 100;
     first_size = first_size < LEAST_JOINING ? LEAST_JOINING : first_size > MOST_JOINING ? MOST_JOINING : first_size;
-    choice c = {most(first_size, p->units), INNER_RTOL, INFINITY, INFINITY, 0, INFINITY, 0, 0, 0};
+    choice c = {.joining = most(first_size, p->units), .relative = INNER_RTOL};
+    c.last_gap = c.inner_gap = c.halved_gap = INFINITY;
     int steps = 0, ended = 0;
     p->lam = s->lam;
     p->lipschitz = 0.0;
