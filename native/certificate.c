@@ -1,6 +1,7 @@
 /* The certificate of coefficients for squared loss: a transcription of Problem.certify and what it calls
- * (groupowl/problem/problem.py), from B alone, with the same formulas and the same allowance for rounding. That function
- * is the definition; this one is compared with it in every test and campaign, and `verify` never uses it. */
+ * (groupowl/problem/problem.py), from B alone, with the same formulas and the same allowance for rounding, which
+ * docs/mathematics/rounding.rst derives. That function is the definition; this one is compared with it in tests and
+ * campaigns, and `verify` never uses it. */
 #include "groupowl.h"
 
 #include <float.h>

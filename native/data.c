@@ -1,6 +1,5 @@
 /* Columns of X and products with all of them, whatever X is made of: double or single precision, by rows or by columns,
- * dense or sparse. Column j of the problem is (x_j - mean_j) / scale_j, never made but for the columns of a working set.
- */
+ * dense or sparse. Column j of the problem is (x_j - mean_j) / scale_j, never made but for columns of working sets. */
 #include "groupowl.h"
 
 #include <stdint.h>
@@ -23,7 +22,7 @@ double go_density(const go_data *data)
     return entries / ((double)data->n * data->d);
 }
 
-/* ---- Sparse columns, for each kind of numbers --------------------------------------------------------------------- */
+/* ---- Sparse columns, for each kind of numbers -------------------------------------------------------------------- */
 
 #define SPARSE_FUNCTIONS(KIND, NUMBER, INDEX)                                                                          \
     static void scatter_##KIND(const go_data *data, int j, double *column)                                             \

@@ -1,5 +1,5 @@
 /* The table of losses: value, gradient, conjugate and balance of each, on arrays of one row per sample.
- * Formulas: math.md, sections 4 and 5. A new loss is one more entry. */
+ * Formulas: docs/mathematics/duality.rst. A new loss is one more entry. */
 #include "groupowl.h"
 
 #include <float.h>

@@ -1,9 +1,10 @@
 /* Solves and paths: working sets that are solved again and again, with a gap on the whole problem after each round.
- * Products with all of X happen once per round. The NumPy twin is groupowl/solvers/working_set.py; math.md, 7.3.
+ * Products with all of X happen once per round. The NumPy twin is groupowl/solvers/working_set.py; formulas:
+ * docs/mathematics/solver.rst.
  *
  * The working set is always the leading columns of one array A and of their Gram matrix G: rows that join are appended,
  * rows that leave are closed up. Zero rows outside take the smallest weights, so units inside pay lam_1, lam_2, ... */
-#include "groupowl.h"
+#include "inner.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #define INNER_RTOL 0.1
 #define FINEST_RTOL 1e-3
 #define POOR_ROUND 0.7
-/* Units of the working set that are neither non-zero nor possible leave if there are more than so many, and a quarter. */
+/* Units that are neither non-zero nor possible leave a working set if they are more than so many, and a quarter. */
 #define MANY_IDLE 8
 /* The length of the intercept's column is decided again once there are so many others. */
 #define FEW_COLUMNS 8
@@ -100,7 +101,8 @@ static void *take(char *base, size_t *at, size_t size)
 static size_t lay_out(solver *s, const go_data *data, const go_task *task, char *base)
 {
     go_inner *p = &s->p;
-    size_t at = 0, n = (size_t)most(data->n, 2), d = (size_t)data->d, q = (size_t)data->q, units = (size_t)data->n_units;
+    size_t n = (size_t)most(data->n, 2), d = (size_t)data->d, q = (size_t)data->q;
+    size_t units = (size_t)data->n_units, at = 0;
     int quadratic = data->loss->quadratic, gram = data->kind == GO_GRAM;
     size_t rows = (size_t)task->capacity + 1, gram_rows = quadratic ? (size_t)task->gram_capacity : 0;
     size_t system = quadratic && q == 1 && !data->unit_start ? (rows < gram_rows ? rows : gram_rows) : 0;
@@ -574,12 +576,12 @@ static int solve_one(solver *s, double goal, double *gap_found, int *steps_found
             p->lipschitz = 0.0;
         p->newton_size = c.cut ? 0 : s->newton_size;
         double *guess = round == 0 ? extrapolated(s) : NULL;
-        int found = go_minimize(p, inner_goal(s, &c, goal, gap, s->task->max_steps - steps), guess);
+        int end = go_minimize(p, inner_goal(s, &c, goal, gap, s->task->max_steps - steps), guess);
         steps += p->steps;
         c.inner_gap = p->gap;
         c.last_gap = gap;
         refresh(s);
-        ended = found != 0 || pause_and_ask(s);
+        ended = end != GO_DONE || pause_and_ask(s);
     }
 }
 
