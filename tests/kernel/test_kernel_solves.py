@@ -307,6 +307,23 @@ def test_exceptions_of_the_callback_are_raised():
         kernel.solve(data, weights, 1e-9, alphas=alphas, interrupted=ask)
 
 
+def test_a_solve_within_a_callback():
+    data, weights, alphas = long_path()
+    X, Y = make_data()
+    lam = 0.1 * go.lam_max(X, Y, "oscar") * go.weights.oscar(X.shape[1])
+    alone = kernel.solve(data, weights, 1e-3, alphas=alphas[:30])
+    inner = []
+
+    def ask():
+        inner.append(kernel.solve(kernel.KernelData(X, Y), lam, 1e-6).values)
+        return False
+
+    found = kernel.solve(data, weights, 1e-3, alphas=alphas[:30], interrupted=ask)
+    np.testing.assert_array_equal(found.values, alone.values)
+    for values in inner[1:]:
+        np.testing.assert_array_equal(values, inner[0])
+
+
 def test_threads_do_not_disturb_each_other():
     problems = []
     for seed in range(4):
