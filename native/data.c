@@ -22,6 +22,22 @@ double go_density(const go_data *data)
     return entries / ((double)data->n * data->d);
 }
 
+/* The unit that a row belongs to. */
+int go_unit_of(const go_data *data, int row)
+{
+    if (!data->unit_start)
+        return row;
+    int low = 0, high = data->n_units;
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (data->unit_start[middle] <= row)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* ---- Sparse columns, for each kind of numbers -------------------------------------------------------------------- */
 
 #define SPARSE_FUNCTIONS(KIND, NUMBER, INDEX)                                                                          \

@@ -117,7 +117,7 @@ typedef struct {
     const double *norms;           /* d: norms of the columns */
     const double *rounding_norms;  /* d: of the numbers that are really multiplied */
     double y_norm;                 /* norm of the targets, with what was taken off them */
-    int n_rows;                    /* non-zero rows of B, ascending */
+    int n_rows;                    /* non-zero rows of B */
     const int *row;
     const double *B;
     /* results */
@@ -155,6 +155,7 @@ void go_pool(int n, double *values, const double *weights, int *work, double *bl
 GO_EXPORT int go_column_sums(const go_data *data, double *sums, double *squares);
 
 double go_density(const go_data *data);
+int go_unit_of(const go_data *data, int row);
 void go_gather(const go_data *data, int j, const double *row_scale, double *column);
 size_t go_converted(const go_data *data);
 /* sums: q, converted: go_converted(data) */

@@ -337,18 +337,7 @@ static int begin(go_solver *s)
         memcpy(s->before, p->B, (size_t)q * sizeof *p->B);
     }
     for (int i = 0; i < task->n_init; i++) {
-        int row = task->init_row[i], unit = row;
-        if (data->unit_start) { /* units of several rows: rows of the start are in order, so are units */
-            int low = 0, high = data->n_units;
-            while (high - low > 1) {
-                int middle = (low + high) / 2;
-                if (data->unit_start[middle] <= row)
-                    low = middle;
-                else
-                    high = middle;
-            }
-            unit = low;
-        }
+        int row = task->init_row[i], unit = go_unit_of(data, row);
         if (s->place[unit] < 0 && !go_join(s, unit))
             return 0;
         int at = p->fixed + s->start[s->place[unit]] + row - go_unit_first(data, unit);

@@ -21,6 +21,8 @@
 #define GRAM_PRICE 0.2
 /* Floating-point operations that take as long as the fixed cost of a round. */
 #define ROUND_OVERHEAD 3e4
+/* Steps that may be free because a round costs more. */
+#define MOST_FREE_STEPS 1000
 /* A round that leaves more than this of the gap asks for finer inner solves. */
 #define POOR_ROUND 0.7
 
@@ -253,5 +255,6 @@ go_goal go_inner_goal(const go_solver *s, const go_choice *c, double goal, doubl
     double round_cost = 2.0 * go_density(s->data) * p->n * s->data->d * p->q + ROUND_OVERHEAD;
     double step_cost = (p->G ? 2.0 * p->rows : 4.0 * p->n) * p->rows * p->q + 500.0;
     double loose = c->relative * gap > tight ? c->relative * gap : tight;
-    return (go_goal){tight, loose, c->cut ? 0 : (int)(round_cost / step_cost), steps_left};
+    double free_steps = c->cut ? 0.0 : round_cost / step_cost;
+    return (go_goal){tight, loose, free_steps < MOST_FREE_STEPS ? (int)free_steps : MOST_FREE_STEPS, steps_left};
 }

@@ -61,13 +61,16 @@ class _Task(Structure):
     ]  # fmt: skip
 
 
+_CERTIFICATE_NUMBERS = (
+    "loss", "primal", "dual", "gap", "rounding", "gauge", "scale", "product", "square", "norm", "reach",
+)  # fmt: skip
+
+
 class _Certificate(Structure):
     _fields_ = [
         ("lam", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("y_norm", c_double), ("n_rows", c_int),
         ("row", c_void_p), ("B", c_void_p), ("theta", c_void_p), ("products", c_void_p), ("correlations", c_void_p),
-        ("excess", c_void_p), ("loss", c_double), ("primal", c_double), ("dual", c_double), ("gap", c_double),
-        ("rounding", c_double), ("gauge", c_double), ("scale", c_double), ("product", c_double), ("square", c_double),
-        ("norm", c_double), ("reach", c_double),
+        ("excess", c_void_p), *((name, c_double) for name in _CERTIFICATE_NUMBERS),
     ]  # fmt: skip
 
 
@@ -548,38 +551,44 @@ class Numbers:
     reach: float
 
 
-def certify(
-    data: KernelData, lam: FloatArray, B: FloatArray, norms: FloatArray, rounding_norms: FloatArray, y_norm: float
-) -> Numbers:
-    """Twin of :meth:`groupowl.problem.Problem.certify` for squared loss, from ``B`` alone.
+class Certifier:
+    """Twin of :meth:`groupowl.problem.Problem.certify` for squared loss, from coefficients alone.
 
     Parameters
     ----------
     data : KernelData
         With targets that are centered where there is an intercept.
-    lam : ndarray of shape (n_units,)
-    B : ndarray of shape (d, q)
     norms, rounding_norms : ndarray of shape (d,)
         Those of the problem.
     y_norm : float
         The norm of its samples.
     """
-    library, struct = _library(), data.struct
-    n, d, q, units = struct.n, struct.d, struct.q, struct.n_units
-    lam, norms, rounding_norms = _float(lam), _float(norms), _float(rounding_norms)
-    row = np.flatnonzero(B.any(axis=1)).astype(np.intc)
-    values = _float(B[row])
-    floats = np.empty(n * q + d * q + units + d)
-    work = np.empty(library.go_certificate_workspace(struct), dtype=np.uint8)
-    at = _own_address(floats)
-    c = _Certificate(
-        lam=_address(lam), norms=_address(norms), rounding_norms=_address(rounding_norms), y_norm=y_norm,
-        n_rows=len(row), row=_address(row), B=_address(values), theta=at, products=at + 8 * n * q,
-        correlations=at + 8 * (n + d) * q, excess=at + 8 * ((n + d) * q + units),
-    )  # fmt: skip
-    library.go_certify(struct, c, library.blas, _own_address(work))
-    return Numbers(
-        floats[: n * q].reshape(n, q), floats[n * q : (n + d) * q].reshape(d, q),
-        floats[(n + d) * q : (n + d) * q + units], c.loss, c.primal, c.dual, c.gap, c.rounding, c.gauge, c.scale,
-        c.product, c.square, c.norm, c.reach,
-    )  # fmt: skip
+
+    def __init__(self, data: KernelData, norms: FloatArray, rounding_norms: FloatArray, y_norm: float) -> None:
+        self.data, self.library = data, _library()
+        self.norms, self.rounding_norms = _float(norms), _float(rounding_norms)
+        self.known = {
+            "norms": _address(self.norms), "rounding_norms": _address(self.rounding_norms), "y_norm": y_norm
+        }  # fmt: skip
+        self.memory_size = self.library.go_certificate_workspace(data.struct)
+
+    def certify(self, lam: FloatArray, row: Any, values: FloatArray) -> Numbers:
+        """Certificate of coefficients with these non-zero rows and their values, at these weights."""
+        struct = self.data.struct
+        n, d, q, units = struct.n, struct.d, struct.q, struct.n_units
+        lam, row, values = _float(lam), np.ascontiguousarray(row, dtype=np.intc), _float(values)
+        floats, memory = np.empty((n + d) * q + units + d), np.empty(self.memory_size, dtype=np.uint8)
+        at = _own_address(floats)
+        c = _Certificate(
+            **self.known, lam=_address(lam), n_rows=len(row), row=_address(row), B=_address(values),
+            theta=at, products=at + 8 * n * q, correlations=at + 8 * (n + d) * q, excess=at + 8 * ((n + d) * q + units),
+        )  # fmt: skip
+        self.library.go_certify(struct, c, self.library.blas, _own_address(memory))
+        numbers = (getattr(c, name) for name in _CERTIFICATE_NUMBERS)
+        theta, products = floats[: n * q].reshape(n, q), floats[n * q : (n + d) * q].reshape(d, q)
+        return Numbers(theta, products, floats[(n + d) * q : (n + d) * q + units], *numbers)
+
+    def certify_matrix(self, lam: FloatArray, B: FloatArray) -> Numbers:
+        """Certificate of coefficients of shape (d, q)."""
+        row = np.flatnonzero(B.any(axis=1))
+        return self.certify(lam, row, B[row])

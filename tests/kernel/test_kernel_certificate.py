@@ -62,7 +62,8 @@ def test_units_of_several_rows():
 def compare(problem, data, lam, B):
     expected = problem.certify(B)
     residual = expected.residual
-    found = kernel.certify(data, lam, B, problem.norms, problem.rounding_norms, problem.samples.norm)
+    certifier = kernel.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
+    found = certifier.certify_matrix(lam, B)
     size = problem.null_loss + expected.primal
     assert found.loss == pytest.approx(residual.loss, rel=1e-12, abs=1e-14 * size)
     assert found.primal == pytest.approx(expected.primal, rel=1e-12, abs=1e-14 * size)
