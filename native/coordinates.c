@@ -5,6 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Steps without halving the gap after which gradient steps have their turn. */
+#define PATIENCE 40
+
 /* Arrays are by task here: `rows` numbers for each, so that loops over rows are over neighbors. */
 static void transpose(int rows, int columns, const double *from, double *to)
 {
@@ -122,7 +125,7 @@ int go_coordinate_cycles(go_inner *p)
     size_t size = (size_t)m * q;
     double *B = p->past_B, *C = p->past_C, *last_B = B + GO_ANDERSON * size, *last_C = C + GO_ANDERSON * size;
     double *mixed_B = p->V, *mixed_C = p->image, weights[GO_ANDERSON];
-    while (found == GO_ON) {
+    while (found == GO_ON && p->steps - p->halved_at <= PATIENCE) {
         transpose(m, q, p->B, B);
         transpose(m, q, p->C, C);
         for (int e = 1; e <= GO_ANDERSON; e++) {

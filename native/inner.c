@@ -21,9 +21,11 @@
 #define MOST_DOUBLINGS 60
 /* Steps that must halve the gap, or the problem goes back to Python. */
 #define SLOW_STEPS 150
-/* Gradient steps before another method has its turn: from far away, from nearby, after a Newton step that helped. */
+/* Gradient steps before another method has its turn: from far away; nearby, or after a Newton step that helped; where
+ * coordinate descent has become slow. */
 #define FAR_STEPS 10
 #define NEAR_STEPS 3
+#define MORE_STEPS 20
 
 /* A move with fewer non-zero rows than this is multiplied column by column. */
 #define SPARSE_MOVE 0.6
@@ -377,9 +379,15 @@ int go_minimize(go_inner *p, go_goal goal, double *guess)
     if (rows_are_units && p->q == 1 && p->newton_size > 0)
         return minimize_one_task(p, warm);
     if (rows_are_units && p->q > 1 && p->G && go_has_equal_weights(p)) {
-        if (!warm) /* from far away gradient steps are as good, and their products faster */
-            found = gradient_steps(p, FAR_STEPS, warm);
-        return found == GO_ON ? go_coordinate_cycles(p) : found;
+        while (found == GO_ON) {
+            if (warm) /* from far away gradient steps are as good, and their products faster */
+                found = go_coordinate_cycles(p);
+            start_again(p);
+            if (found == GO_ON)
+                found = gradient_steps(p, warm ? MORE_STEPS : FAR_STEPS, warm);
+            warm = 1;
+        }
+        return found;
     }
     while (found == GO_ON)
         found = gradient_steps(p, FAR_STEPS, warm);
