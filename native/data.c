@@ -7,7 +7,7 @@
 
 /* Products of fewer multiplications are small for BLAS; pieces narrower than this would be too many. */
 #define SMALL_PRODUCT 9.5e5
-#define LEAST_PIECE 40
+#define LEAST_PIECE 10
 
 static int is_sparse(const go_data *data)
 {
