@@ -117,14 +117,30 @@ static int anderson_weights(const go_inner *p, size_t size, double *weights)
     return isfinite(sum) && sum != 0.0;
 }
 
-/* Cycles of epochs, each ended by an extrapolation that is taken where it lowers the objective. The gradient is affine
- * in B, so that gradient and loss of a combination cost no product: value - value_0 = -1/2 <C_0 + C, B - B_0>. */
+/* Change of the loss from (B_0, C_0) to (B, C). The gradient is affine in B, so that it takes no product. */
+static double value_change(size_t size, const double *B_0, const double *C_0, const double *B, const double *C)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < size; i++)
+        sum += (C_0[i] + C[i]) * (B[i] - B_0[i]);
+    return -0.5 * sum;
+}
+
+/* The same combination of the last iterates `past`, the first of which does not count. */
+static void mix(size_t size, const double *past, const double *weights, double *mixed)
+{
+    memset(mixed, 0, size * sizeof *mixed);
+    for (int a = 0; a < GO_ANDERSON; a++)
+        for (size_t i = 0; i < size; i++)
+            mixed[i] += weights[a] * past[(a + 1) * size + i];
+}
+
+/* Cycles of epochs, each ended by an extrapolation that is taken where it lowers the objective. */
 int go_coordinate_cycles(go_inner *p)
 {
     int m = p->rows, q = p->q, found = GO_ON;
     size_t size = (size_t)m * q;
-    double *B = p->past_B, *C = p->past_C, *last_B = B + GO_ANDERSON * size, *last_C = C + GO_ANDERSON * size;
-    double *mixed_B = p->V, *mixed_C = p->image, weights[GO_ANDERSON];
+    double *B = p->past_B, *C = p->past_C, weights[GO_ANDERSON];
     while (found == GO_ON && p->steps - p->halved_at <= PATIENCE) {
         transpose(m, q, p->B, B);
         transpose(m, q, p->C, C);
@@ -134,31 +150,19 @@ int go_coordinate_cycles(go_inner *p)
             coordinate_epoch(p, B + e * size, C + e * size, p->move);
         }
         p->steps += GO_ANDERSON;
-        const double *end_B = last_B, *end_C = last_C;
-        double before = p->value, change = 0.0;
-        for (size_t i = 0; i < size; i++)
-            change += (C[i] + last_C[i]) * (last_B[i] - B[i]);
-        p->value = before - 0.5 * change;
-        p->penalty = penalty_by_task(p, last_B);
+        const double *end_B = B + GO_ANDERSON * size, *end_C = C + GO_ANDERSON * size;
+        double before = p->value;
+        p->value = before + value_change(size, B, C, end_B, end_C);
+        p->penalty = penalty_by_task(p, end_B);
         if (anderson_weights(p, size, weights)) {
-            memset(mixed_B, 0, size * sizeof *B);
-            memset(mixed_C, 0, size * sizeof *C);
-            for (int a = 0; a < GO_ANDERSON; a++) {
-                const double *from_B = B + (a + 1) * size, *from_C = C + (a + 1) * size;
-                for (size_t i = 0; i < size; i++) {
-                    mixed_B[i] += weights[a] * from_B[i];
-                    mixed_C[i] += weights[a] * from_C[i];
-                }
-            }
-            change = 0.0;
-            for (size_t i = 0; i < size; i++)
-                change += (C[i] + mixed_C[i]) * (mixed_B[i] - B[i]);
-            double value = before - 0.5 * change, penalty = penalty_by_task(p, mixed_B);
+            mix(size, B, weights, p->V);
+            mix(size, C, weights, p->image);
+            double value = before + value_change(size, B, C, p->V, p->image), penalty = penalty_by_task(p, p->V);
             if (value + penalty < p->value + p->penalty) {
                 p->value = value;
                 p->penalty = penalty;
-                end_B = mixed_B;
-                end_C = mixed_C;
+                end_B = p->V;
+                end_C = p->image;
             }
         }
         transpose(q, m, end_B, p->B);
