@@ -551,6 +551,24 @@ class Numbers:
     reach: float
 
 
+@dataclass(frozen=True, eq=False)
+class PathNumbers:
+    """The same for all solves of a path, without what is in sample space; one entry per solve."""
+
+    correlations: FloatArray  # (n_run, n_units)
+    loss: FloatArray
+    primal: FloatArray
+    dual: FloatArray
+    gap: FloatArray
+    rounding: FloatArray
+    gauge: FloatArray
+    scale: FloatArray
+    product: FloatArray
+    square: FloatArray
+    norm: FloatArray
+    reach: FloatArray
+
+
 class Certifier:
     """Twin of :meth:`groupowl.problem.Problem.certify` for squared loss, from coefficients alone.
 
@@ -566,29 +584,50 @@ class Certifier:
 
     def __init__(self, data: KernelData, norms: FloatArray, rounding_norms: FloatArray, y_norm: float) -> None:
         self.data, self.library = data, _library()
-        self.norms, self.rounding_norms = _float(norms), _float(rounding_norms)
-        self.known = {
-            "norms": _address(self.norms), "rounding_norms": _address(self.rounding_norms), "y_norm": y_norm
-        }  # fmt: skip
+        self.norms, self.rounding_norms, self.y_norm = _float(norms), _float(rounding_norms), y_norm
         self.memory_size = self.library.go_certificate_workspace(data.struct)
+        n, d, q, units = data.struct.n, data.struct.d, data.struct.q, data.struct.n_units
+        self.ends = n * q, (n + d) * q, (n + d) * q + units  # of theta, products and correlations in one array
 
-    def certify(self, lam: FloatArray, row: Any, values: FloatArray) -> Numbers:
-        """Certificate of coefficients with these non-zero rows and their values, at these weights."""
-        struct = self.data.struct
-        n, d, q, units = struct.n, struct.d, struct.q, struct.n_units
-        lam, row, values = _float(lam), np.ascontiguousarray(row, dtype=np.intc), _float(values)
-        floats, memory = np.empty((n + d) * q + units + d), np.empty(self.memory_size, dtype=np.uint8)
+    def certify(self, lam: FloatArray, B: FloatArray) -> Numbers:
+        """Certificate of coefficients of shape (d, q) at these weights."""
+        row = np.flatnonzero(B.any(axis=1)).astype(np.intc)
+        lam, values, struct = _float(lam), _float(B[row]), self.data.struct
+        c, floats = self._new()
+        c.lam, c.n_rows, c.row, c.B = _address(lam), len(row), _address(row), _address(values)
+        memory = np.empty(self.memory_size, dtype=np.uint8)
+        self.library.go_certify(struct, c, self.library.blas, _own_address(memory))
+        theta_end, products_end, end = self.ends
+        theta = floats[:theta_end].reshape(struct.n, struct.q)
+        products = floats[theta_end:products_end].reshape(struct.d, struct.q)
+        numbers = (getattr(c, name) for name in _CERTIFICATE_NUMBERS)
+        return Numbers(theta, products, floats[products_end:end], *numbers)
+
+    def certify_path(self, weights: FloatArray, alphas: FloatArray, proposal: Proposal) -> PathNumbers:
+        """Certificates of all solves of a path that were run, each at its alpha times the weights."""
+        n_run, struct, library = proposal.n_run, self.data.struct, self.library
+        lams = np.multiply.outer(_float(alphas)[:n_run], _float(weights))
+        correlations, numbers = np.empty(lams.shape), np.empty((len(_CERTIFICATE_NUMBERS), n_run))
+        c, floats = self._new()
+        found = np.frombuffer(c, dtype=np.float64, count=len(numbers), offset=_Certificate.loss.offset)
+        memory = np.empty(self.memory_size, dtype=np.uint8)
+        at_lam, at_row, at_B = _own_address(lams), _address(proposal.row), _address(proposal.values)
+        at_correlations, at_memory, units = _own_address(correlations), _own_address(memory), struct.n_units
+        first = proposal.first.tolist()
+        for k in range(n_run):
+            c.lam, c.correlations = at_lam + 8 * k * units, at_correlations + 8 * k * units
+            c.n_rows, c.row, c.B = first[k + 1] - first[k], at_row + 4 * first[k], at_B + 8 * struct.q * first[k]
+            library.go_certify(struct, c, library.blas, at_memory)
+            numbers[:, k] = found
+        del floats
+        return PathNumbers(correlations, *numbers)
+
+    def _new(self) -> tuple[Any, FloatArray]:
+        """A certificate with the data that all share, and the array of its results."""
+        floats, ends = np.empty(self.ends[-1] + self.data.struct.d), self.ends
         at = _own_address(floats)
         c = _Certificate(
-            **self.known, lam=_address(lam), n_rows=len(row), row=_address(row), B=_address(values),
-            theta=at, products=at + 8 * n * q, correlations=at + 8 * (n + d) * q, excess=at + 8 * ((n + d) * q + units),
+            norms=_address(self.norms), rounding_norms=_address(self.rounding_norms), y_norm=self.y_norm,
+            theta=at, products=at + 8 * ends[0], correlations=at + 8 * ends[1], excess=at + 8 * ends[2],
         )  # fmt: skip
-        self.library.go_certify(struct, c, self.library.blas, _own_address(memory))
-        numbers = (getattr(c, name) for name in _CERTIFICATE_NUMBERS)
-        theta, products = floats[: n * q].reshape(n, q), floats[n * q : (n + d) * q].reshape(d, q)
-        return Numbers(theta, products, floats[(n + d) * q : (n + d) * q + units], *numbers)
-
-    def certify_matrix(self, lam: FloatArray, B: FloatArray) -> Numbers:
-        """Certificate of coefficients of shape (d, q)."""
-        row = np.flatnonzero(B.any(axis=1))
-        return self.certify(lam, row, B[row])
+        return c, floats

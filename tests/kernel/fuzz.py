@@ -107,7 +107,7 @@ def compiled_gap(problem, given, loss, mean, w, starts, lam, B):
         given, problem.samples.Y, mean=mean, sample_weight=w, fit_intercept=mean is not None, unit_starts=starts
     )
     certifier = kernel.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
-    return certifier.certify_matrix(lam, B).gap
+    return certifier.certify(lam, B).gap
 
 
 def checked(rng) -> str:
