@@ -1,6 +1,7 @@
 /* The certificate of coefficients for squared loss: a transcription of Problem.certify and what it calls
- * (groupowl/problem/problem.py), from B alone, with the same formulas and the same allowance for rounding. That function
- * is the definition; this one is compared with it in every test and campaign, and `verify` never uses it. */
+ * (groupowl/problem/problem.py), from B alone, with the same formulas and the same allowance for rounding, which
+ * docs/mathematics/rounding.rst derives. That function is the definition; this one is compared with it in tests and
+ * campaigns, and `verify` never uses it. */
 #include "groupowl.h"
 
 #include <float.h>
@@ -89,12 +90,10 @@ void go_certify(const go_data *data, go_certificate *c, const go_blas *blas, voi
     double *norms = padded;
     c->reach = c->y_norm;
     memset(norms, 0, (size_t)n_units * sizeof *norms);
-    for (int r = 0, unit = 0; r < c->n_rows; r++) { /* rows ascend */
+    for (int r = 0; r < c->n_rows; r++) {
         double square = go_dot((size_t)q, c->B + (size_t)r * q, c->B + (size_t)r * q);
         c->reach += c->rounding_norms[c->row[r]] * sqrt(square);
-        while (data->unit_start && data->unit_start[unit + 1] <= c->row[r])
-            unit++;
-        norms[data->unit_start ? unit : c->row[r]] += square;
+        norms[go_unit_of(data, c->row[r])] += square;
     }
     for (int u = 0; u < n_units; u++)
         norms[u] = sqrt(norms[u]);

@@ -1,19 +1,13 @@
 /* Columns of X and products with all of them, whatever X is made of: double or single precision, by rows or by columns,
- * dense or sparse. Column j of the problem is (x_j - mean_j) / scale_j, never made but for the columns of a working set.
- */
+ * dense or sparse. Column j of the problem is (x_j - mean_j) / scale_j, never made but for columns of working sets. */
 #include "groupowl.h"
 
-#include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 /* Products of fewer multiplications are small for BLAS; pieces narrower than this would be too many. */
 #define SMALL_PRODUCT 9.5e5
-#define LEAST_PIECE 40
-
-static ptrdiff_t sparse_number(const void *numbers, int wide, ptrdiff_t at)
-{
-    return wide ? (ptrdiff_t)((const long long *)numbers)[at] : ((const int *)numbers)[at];
-}
+#define LEAST_PIECE 10
 
 static int is_sparse(const go_data *data)
 {
@@ -24,7 +18,77 @@ double go_density(const go_data *data)
 {
     if (!is_sparse(data))
         return 1.0;
-    return (double)sparse_number(data->start, data->wide, data->d) / ((double)data->n * data->d);
+    double entries = data->wide ? (double)((const int64_t *)data->start)[data->d] : ((const int *)data->start)[data->d];
+    return entries / ((double)data->n * data->d);
+}
+
+/* The unit that a row belongs to. */
+int go_unit_of(const go_data *data, int row)
+{
+    if (!data->unit_start)
+        return row;
+    int low = 0, high = data->n_units;
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (data->unit_start[middle] <= row)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* ---- Sparse columns, for each kind of numbers -------------------------------------------------------------------- */
+
+#define SPARSE_FUNCTIONS(KIND, NUMBER, INDEX)                                                                          \
+    static void scatter_##KIND(const go_data *data, int j, double *column)                                             \
+    {                                                                                                                  \
+        const INDEX *start = data->start, *index = data->index;                                                        \
+        const NUMBER *X = data->X;                                                                                     \
+        for (INDEX e = start[j]; e < start[j + 1]; e++)                                                                \
+            column[index[e]] += X[e];                                                                                  \
+    }                                                                                                                  \
+    static void products_##KIND(const go_data *data, const double *T, double *C)                                       \
+    {                                                                                                                  \
+        const INDEX *start = data->start, *index = data->index;                                                        \
+        const NUMBER *X = data->X;                                                                                     \
+        int q = data->q;                                                                                               \
+        for (int j = 0; j < data->d && q == 1; j++) {                                                                  \
+            double sum = 0.0;                                                                                          \
+            for (INDEX e = start[j]; e < start[j + 1]; e++)                                                            \
+                sum += X[e] * T[index[e]];                                                                             \
+            C[j] = sum;                                                                                                \
+        }                                                                                                              \
+        for (int j = 0; j < data->d && q > 1; j++) {                                                                   \
+            double *c = C + (size_t)j * q;                                                                             \
+            memset(c, 0, (size_t)q * sizeof *c);                                                                       \
+            for (INDEX e = start[j]; e < start[j + 1]; e++) {                                                          \
+                const double *t = T + (size_t)index[e] * q;                                                            \
+                for (int k = 0; k < q; k++)                                                                            \
+                    c[k] += X[e] * t[k];                                                                               \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+SPARSE_FUNCTIONS(f64_i32, double, int)
+SPARSE_FUNCTIONS(f32_i32, float, int)
+SPARSE_FUNCTIONS(f64_i64, double, int64_t)
+SPARSE_FUNCTIONS(f32_i64, float, int64_t)
+
+typedef struct {
+    void (*scatter)(const go_data *data, int j, double *column);            /* add column j */
+    void (*products)(const go_data *data, const double *T, double *C);      /* C = X^T T */
+} sparse_table;
+
+static sparse_table sparse_functions(const go_data *data)
+{
+    static const sparse_table tables[4] = {
+        {scatter_f64_i32, products_f64_i32},
+        {scatter_f32_i32, products_f32_i32},
+        {scatter_f64_i64, products_f64_i64},
+        {scatter_f32_i64, products_f32_i64},
+    };
+    return tables[2 * (data->wide != 0) + (data->kind == GO_CSC_F32)];
 }
 
 /* ---- Columns ----------------------------------------------------------------------------------------------------- */
@@ -43,12 +107,8 @@ void go_gather(const go_data *data, int j, const double *row_scale, double *colu
         for (int i = 0; i < n; i++)
             column[i] = x[i * between];
     } else {
-        ptrdiff_t from = sparse_number(data->start, data->wide, j), to = sparse_number(data->start, data->wide, j + 1);
         memset(column, 0, (size_t)n * sizeof *column);
-        for (ptrdiff_t e = from; e < to; e++) {
-            double x = data->kind == GO_CSC_F64 ? ((const double *)data->X)[e] : ((const float *)data->X)[e];
-            column[sparse_number(data->index, data->wide, e)] += x;
-        }
+        sparse_functions(data).scatter(data, j, column);
     }
     double mean = data->mean ? data->mean[j] : 0.0, scale = data->scale ? data->scale[j] : 1.0;
     if (data->mean || data->scale)
@@ -139,30 +199,13 @@ static void single_products(const go_data *data, const go_blas *blas, const doub
     }
 }
 
-/* C = X^T T for sparse columns. */
-static void sparse_products(const go_data *data, const double *T, double *C)
-{
-    int q = data->q;
-    for (int j = 0; j < data->d; j++) {
-        ptrdiff_t from = sparse_number(data->start, data->wide, j), to = sparse_number(data->start, data->wide, j + 1);
-        double *c = C + (size_t)j * q;
-        memset(c, 0, (size_t)q * sizeof *c);
-        for (ptrdiff_t e = from; e < to; e++) {
-            double x = data->kind == GO_CSC_F64 ? ((const double *)data->X)[e] : ((const float *)data->X)[e];
-            const double *t = T + sparse_number(data->index, data->wide, e) * q;
-            for (int k = 0; k < q; k++)
-                c[k] += x * t[k];
-        }
-    }
-}
-
 /* C = X^T theta for all columns, centered and scaled: x_j^T theta less mean_j sum(theta), over scale_j. */
 void go_correlate_all(const go_data *data, const go_blas *blas, const double *theta, double *sums, double *converted,
                       double *C)
 {
     int n = data->n, d = data->d, q = data->q;
     if (is_sparse(data))
-        sparse_products(data, theta, C);
+        sparse_functions(data).products(data, theta, C);
     else if (data->kind == GO_DENSE_F32)
         single_products(data, blas, theta, converted, C);
     else

@@ -7,9 +7,9 @@
  * with X in memory (or squared loss by its sufficient statistics). Nothing here is believed: a fault costs time, never
  * a wrong proof. No global state, no allocation: all memory is the caller's. BLAS and LAPACK are handed in.
  *
- * Arrays have a row per feature (coefficients, correlations) or per sample (targets, residuals) of `q` numbers each, one
- * row after the other; matrices of columns of X are stored by columns. theta = -grad F always (a "residual"). A unit of
- * the penalty is one row of coefficients, or several that follow each other.
+ * Arrays have a row per feature (coefficients, correlations) or per sample (targets, residuals) of `q` numbers each,
+ * one row after the other; matrices of columns of X are stored by columns. theta = -grad F always (a "residual"). A
+ * unit of the penalty is one row of coefficients, or several that follow each other.
  */
 #ifndef GROUPOWL_H
 #define GROUPOWL_H
@@ -63,7 +63,7 @@ typedef struct {
     const double *mean;     /* d, or NULL for 0 */
     const double *scale;    /* d, or NULL for 1 */
     const double *Y;        /* (n, q), rows contiguous */
-    const double *weight;   /* n positive sample weights, or NULL for 1 */
+    const double *weight;   /* n sample weights, or NULL for 1 */
     double y_square;
     int intercept;          /* columns must be centered by their weighted mean then */
     int n_units;
@@ -97,6 +97,7 @@ typedef struct {
     double *passes;         /* n_lam: products with all of X */
     int *steps;             /* n_lam */
     int *status;            /* n_lam */
+    int *peak;              /* 1: most rows of a working set */
 } go_task;
 
 GO_EXPORT const char *go_stamp(void);
@@ -116,7 +117,7 @@ typedef struct {
     const double *norms;           /* d: norms of the columns */
     const double *rounding_norms;  /* d: of the numbers that are really multiplied */
     double y_norm;                 /* norm of the targets, with what was taken off them */
-    int n_rows;                    /* non-zero rows of B, ascending */
+    int n_rows;                    /* non-zero rows of B */
     const int *row;
     const double *B;
     /* results */
@@ -154,6 +155,7 @@ void go_pool(int n, double *values, const double *weights, int *work, double *bl
 GO_EXPORT int go_column_sums(const go_data *data, double *sums, double *squares);
 
 double go_density(const go_data *data);
+int go_unit_of(const go_data *data, int row);
 void go_gather(const go_data *data, int j, const double *row_scale, double *column);
 size_t go_converted(const go_data *data);
 /* sums: q, converted: go_converted(data) */
@@ -163,54 +165,7 @@ void go_multiply(const go_blas *blas, int q, int columns, int depth, const doubl
                  int by_lines, double add, double *out);
 double go_dot(size_t n, const double *a, const double *b);
 
-/* ---- The problem on a working set (inner.c) ---------------------------------------------------------------------- */
-
-typedef struct {
-    double tight;   /* gap at which to stop */
-    double loose;   /* gap at which to stop after free_steps */
-    int free_steps;
-    int max_steps;
-} go_goal;
-
-typedef struct {
-    const go_blas *blas;
-    const go_loss *loss;
-    int n, q;
-    int fixed;              /* leading rows without penalty: 1 with an intercept, else 0 */
-    int rows, units;        /* rows in all; units of the others */
-    const int *start;       /* first row of each unit, counted after the fixed ones, or NULL */
-    const double *lam;      /* of the units */
-    double *A;              /* (n, rows) by columns */
-    double *G;              /* A^T A, columns `ldg` apart; NULL: products with A */
-    int ldg;
-    const double *Y, *w;    /* of losses that are not quadratic */
-    double *B;              /* coefficients */
-    double *C;              /* minus the gradient of the loss there */
-    double value, penalty;  /* loss and J at B */
-    double gap;
-    double lipschitz;       /* curvature for the next step, 0 if not known */
-    int steps;
-    int newton_size;        /* largest system of a Newton step; 0: no such steps */
-    int (*pause)(void *);   /* not zero: stop; called every few steps */
-    void *pause_argument;
-    /* memory */
-    double *V, *move, *image;              /* rows x q */
-    double *Z, *theta, *balanced;          /* n x q, at least 2 q */
-    double *norms, *shrunk, *blocks;       /* units */
-    int *order, *work, *pattern;           /* units, 3 x units, units */
-    double *past_B, *past_C;               /* GO_ANDERSON + 1 times rows x q */
-    double *cluster_sums;                  /* n x newton_size */
-    double *system;                        /* 2 newton_size^2 + 4 newton_size */
-} go_inner;
-
-#define GO_ANDERSON 5
-
-/* Minimize from B to the goal; `guess` (rows x q, or NULL) is the start where it is better. Not zero: gave up. */
-int go_minimize(go_inner *p, go_goal goal, double *guess);
-/* The residual of coefficients: Z = A B, theta, and the loss, for losses that are not quadratic. */
-double go_evaluate(go_inner *p, const double *B, double *theta);
-void go_predict(const go_inner *p, const double *B, double *Z);
-void go_correlate(const go_inner *p, const double *theta, double *C);
+/* ---- Losses (losses.c) ------------------------------------------------------------------------------------------- */
 
 /* <theta, Y> and ||theta||^2 to the dual value of the best multiple of theta that is feasible. */
 double go_quadratic_dual(double product, double square, double gauge);

@@ -1,5 +1,5 @@
 /* The table of losses: value, gradient, conjugate and balance of each, on arrays of one row per sample.
- * Formulas: math.md, sections 4 and 5. A new loss is one more entry. */
+ * Formulas: docs/mathematics/duality.rst. A new loss is one more entry. */
 #include "groupowl.h"
 
 #include <float.h>
@@ -69,7 +69,7 @@ static double multinomial_dual(int n, int q, const double *theta, double scale, 
 {
     double value = 0.0;
     for (int i = 0; i < n; i++)
-        for (int k = 0; k < q; k++) {
+        for (int k = 0; k < q && w[i] > 0.0; k++) {
             size_t at = (size_t)i * q + k;
             double p = Y[at] - scale * theta[at] / w[i];
             if (p < -64.0 * DBL_EPSILON)

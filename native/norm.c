@@ -1,5 +1,6 @@
 /* The OWL norm: value, dual norm (gauge), proximal map and optimality conditions, as functions of unit norms.
- * The NumPy twins, and the definitions, are in groupowl/norm/kernels.py. `lam` is non-increasing everywhere. */
+ * The NumPy twins, and the definitions, are in groupowl/norm/kernels.py; formulas: docs/mathematics/model.rst. `lam` is
+ * non-increasing everywhere. */
 #include "groupowl.h"
 
 #include <float.h>
@@ -216,7 +217,8 @@ double go_owl_prox(int n, const double *norms, const double *lam, double step, i
 
 /* ---- Optimality conditions ------------------------------------------------------------------------------------- */
 
-/* The largest values up to the last maximizer of sum_{i<=k} (value_i - lam_i), by falling value (math.md, section 3). */
+/* The largest values up to the last maximizer of sum_{i<=k} (value_i - lam_i), by falling value: the extended rule of
+ * docs/mathematics/screening.rst at the residual as it is. */
 int go_kkt_units(int n, const double *values, const double *lam, int *units, int *work)
 {
     count_up(n, units);

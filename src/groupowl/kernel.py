@@ -31,8 +31,8 @@ STATUSES = ("converged", "max_steps", "gave_up", "interrupted", "no_room", "not_
 NO_ROOM = STATUSES.index("no_room")
 #: Bytes of the two largest arrays of a solve, columns and Gram matrix of a working set, at most.
 _MOST_BYTES = 2**28
-#: Workspaces up to this size are kept by their thread for the next solve.
-_KEPT_BYTES = 2**25
+#: A thread keeps its workspace for the next solve if no more than this of it was touched.
+_KEPT_BYTES = 2**26
 
 _FOLDER = Path(__file__).parent
 _SOURCES = _FOLDER.parents[1] / "native"
@@ -58,17 +58,20 @@ class _Task(Structure):
         ("capacity", c_int), ("gram_capacity", c_int), ("interrupted", c_void_p), ("n_init", c_int),
         ("init_row", c_void_p), ("init_B", c_void_p), ("init_intercept", c_void_p), ("room", c_int),
         ("first", c_void_p), ("row", c_void_p), ("B", c_void_p), ("intercept", c_void_p), ("gap", c_void_p),
-        ("passes", c_void_p), ("steps", c_void_p), ("status", c_void_p),
+        ("passes", c_void_p), ("steps", c_void_p), ("status", c_void_p), ("peak", c_void_p),
     ]  # fmt: skip
+
+
+_CERTIFICATE_NUMBERS = (
+    "loss", "primal", "dual", "gap", "rounding", "gauge", "scale", "product", "square", "norm", "reach",
+)  # fmt: skip
 
 
 class _Certificate(Structure):
     _fields_ = [
         ("lam", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("y_norm", c_double), ("n_rows", c_int),
         ("row", c_void_p), ("B", c_void_p), ("theta", c_void_p), ("products", c_void_p), ("correlations", c_void_p),
-        ("excess", c_void_p), ("loss", c_double), ("primal", c_double), ("dual", c_double), ("gap", c_double),
-        ("rounding", c_double), ("gauge", c_double), ("scale", c_double), ("product", c_double), ("square", c_double),
-        ("norm", c_double), ("reach", c_double),
+        ("excess", c_void_p), *((name, c_double) for name in _CERTIFICATE_NUMBERS),
     ]  # fmt: skip
 
 
@@ -416,10 +419,9 @@ class _Memory(threading.local):
     def __exit__(self, *_: object) -> None:
         self.kept.pop()
 
-    def keep(self, buffer: _Buffer) -> None:
-        """Keep a buffer for the next solve of this depth, if it is not too large."""
-        if buffer.size <= _KEPT_BYTES:
-            self.kept[-2] = buffer
+    def keep(self, buffer: _Buffer | None) -> None:
+        """Keep a buffer for the next solve of this depth, or none."""
+        self.kept[-2] = buffer or self.nothing
 
 
 _memory = _Memory()
@@ -472,7 +474,7 @@ def solve(
     room = min(n_lam * capacity, 2**31 - 1)
     # Two arrays for all results, and their addresses taken once: with small problems that is what takes time.
     floats = np.empty(n_lam * (q + 3) + room * q)
-    integers = np.empty(3 * n_lam + 1 + room, dtype=np.intc)
+    integers = np.empty(3 * n_lam + 2 + room, dtype=np.intc)
     floats[:n_lam] = goal
     at, at_integers = _own_address(floats), _own_address(integers)
     task = _Task(
@@ -480,7 +482,7 @@ def solve(
         capacity=capacity, gram_capacity=gram_capacity, room=room,
         gap=at + 8 * n_lam, passes=at + 16 * n_lam, intercept=at + 24 * n_lam, B=at + 8 * n_lam * (q + 3),
         steps=at_integers, status=at_integers + 4 * n_lam, first=at_integers + 8 * n_lam,
-        row=at_integers + 4 * (3 * n_lam + 1),
+        peak=at_integers + 4 * (3 * n_lam + 1), row=at_integers + 4 * (3 * n_lam + 2),
     )  # fmt: skip
     if B_init is not None:
         init_row = np.flatnonzero(B_init.any(axis=1)).astype(np.intc)
@@ -498,14 +500,15 @@ def solve(
         if n_run < 0:  # it needs so many bytes
             memory = _Buffer(-n_run)
             n_run = library.go_solve(struct, task, library.blas, memory.address, memory.size)
-            _memory.keep(memory)
+        peak = int(integers[3 * n_lam + 1])
+        _memory.keep(memory if 8 * peak * (struct.n + 2 * peak) <= _KEPT_BYTES else None)
     if raised:
         raise raised[0]
     first = integers[2 * n_lam : 3 * n_lam + 1]
     used = int(first[n_run]) if n_run else 0
     return Proposal(
         first=first,
-        row=integers[3 * n_lam + 1 : 3 * n_lam + 1 + used],
+        row=integers[3 * n_lam + 2 : 3 * n_lam + 2 + used],
         values=floats[n_lam * (q + 3) : n_lam * (q + 3) + used * q].reshape(used, q),
         intercept=floats[3 * n_lam : n_lam * (q + 3)].reshape(n_lam, q),
         gap=floats[n_lam : 2 * n_lam],
@@ -553,38 +556,83 @@ class Numbers:
     reach: float
 
 
-def certify(
-    data: KernelData, lam: FloatArray, B: FloatArray, norms: FloatArray, rounding_norms: FloatArray, y_norm: float
-) -> Numbers:
-    """Twin of :meth:`groupowl.problem.Problem.certify` for squared loss, from ``B`` alone.
+@dataclass(frozen=True, eq=False)
+class PathNumbers:
+    """The same for all solves of a path, without what is in sample space; one entry per solve."""
+
+    correlations: FloatArray  # (n_run, n_units)
+    loss: FloatArray
+    primal: FloatArray
+    dual: FloatArray
+    gap: FloatArray
+    rounding: FloatArray
+    gauge: FloatArray
+    scale: FloatArray
+    product: FloatArray
+    square: FloatArray
+    norm: FloatArray
+    reach: FloatArray
+
+
+class Certifier:
+    """Twin of :meth:`groupowl.problem.Problem.certify` for squared loss, from coefficients alone.
 
     Parameters
     ----------
     data : KernelData
         With targets that are centered where there is an intercept.
-    lam : ndarray of shape (n_units,)
-    B : ndarray of shape (d, q)
     norms, rounding_norms : ndarray of shape (d,)
         Those of the problem.
     y_norm : float
         The norm of its samples.
     """
-    library, struct = _library(), data.struct
-    n, d, q, units = struct.n, struct.d, struct.q, struct.n_units
-    lam, norms, rounding_norms = _float(lam), _float(norms), _float(rounding_norms)
-    row = np.flatnonzero(B.any(axis=1)).astype(np.intc)
-    values = _float(B[row])
-    floats = np.empty(n * q + d * q + units + d)
-    work = np.empty(library.go_certificate_workspace(struct), dtype=np.uint8)
-    at = _own_address(floats)
-    c = _Certificate(
-        lam=_address(lam), norms=_address(norms), rounding_norms=_address(rounding_norms), y_norm=y_norm,
-        n_rows=len(row), row=_address(row), B=_address(values), theta=at, products=at + 8 * n * q,
-        correlations=at + 8 * (n + d) * q, excess=at + 8 * ((n + d) * q + units),
-    )  # fmt: skip
-    library.go_certify(struct, c, library.blas, _own_address(work))
-    return Numbers(
-        floats[: n * q].reshape(n, q), floats[n * q : (n + d) * q].reshape(d, q),
-        floats[(n + d) * q : (n + d) * q + units], c.loss, c.primal, c.dual, c.gap, c.rounding, c.gauge, c.scale,
-        c.product, c.square, c.norm, c.reach,
-    )  # fmt: skip
+
+    def __init__(self, data: KernelData, norms: FloatArray, rounding_norms: FloatArray, y_norm: float) -> None:
+        self.data, self.library = data, _library()
+        self.norms, self.rounding_norms, self.y_norm = _float(norms), _float(rounding_norms), y_norm
+        self.memory_size = self.library.go_certificate_workspace(data.struct)
+        n, d, q, units = data.struct.n, data.struct.d, data.struct.q, data.struct.n_units
+        self.ends = n * q, (n + d) * q, (n + d) * q + units  # of theta, products and correlations in one array
+
+    def certify(self, lam: FloatArray, B: FloatArray) -> Numbers:
+        """Certificate of coefficients of shape (d, q) at these weights."""
+        row = np.flatnonzero(B.any(axis=1)).astype(np.intc)
+        lam, values, struct = _float(lam), _float(B[row]), self.data.struct
+        c, floats = self._new()
+        c.lam, c.n_rows, c.row, c.B = _address(lam), len(row), _address(row), _address(values)
+        memory = np.empty(self.memory_size, dtype=np.uint8)
+        self.library.go_certify(struct, c, self.library.blas, _own_address(memory))
+        theta_end, products_end, end = self.ends
+        theta = floats[:theta_end].reshape(struct.n, struct.q)
+        products = floats[theta_end:products_end].reshape(struct.d, struct.q)
+        numbers = (getattr(c, name) for name in _CERTIFICATE_NUMBERS)
+        return Numbers(theta, products, floats[products_end:end], *numbers)
+
+    def certify_path(self, weights: FloatArray, alphas: FloatArray, proposal: Proposal) -> PathNumbers:
+        """Certificates of all solves of a path that were run, each at its alpha times the weights."""
+        n_run, struct, library = proposal.n_run, self.data.struct, self.library
+        lams = np.multiply.outer(_float(alphas)[:n_run], _float(weights))
+        correlations, numbers = np.empty(lams.shape), np.empty((len(_CERTIFICATE_NUMBERS), n_run))
+        c, floats = self._new()
+        found = np.frombuffer(c, dtype=np.float64, count=len(numbers), offset=_Certificate.loss.offset)
+        memory = np.empty(self.memory_size, dtype=np.uint8)
+        at_lam, at_row, at_B = _own_address(lams), _address(proposal.row), _address(proposal.values)
+        at_correlations, at_memory, units = _own_address(correlations), _own_address(memory), struct.n_units
+        first = proposal.first.tolist()
+        for k in range(n_run):
+            c.lam, c.correlations = at_lam + 8 * k * units, at_correlations + 8 * k * units
+            c.n_rows, c.row, c.B = first[k + 1] - first[k], at_row + 4 * first[k], at_B + 8 * struct.q * first[k]
+            library.go_certify(struct, c, library.blas, at_memory)
+            numbers[:, k] = found
+        del floats
+        return PathNumbers(correlations, *numbers)
+
+    def _new(self) -> tuple[Any, FloatArray]:
+        """A certificate with the data that all share, and the array of its results."""
+        floats, ends = np.empty(self.ends[-1] + self.data.struct.d), self.ends
+        at = _own_address(floats)
+        c = _Certificate(
+            norms=_address(self.norms), rounding_norms=_address(self.rounding_norms), y_norm=self.y_norm,
+            theta=at, products=at + 8 * ends[0], correlations=at + 8 * ends[1], excess=at + 8 * ends[2],
+        )  # fmt: skip
+        return c, floats

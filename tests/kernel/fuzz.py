@@ -97,6 +97,19 @@ def random_problem(rng):
     return given, dense, Y, loss, weights / weights[0], sizes, w, bool(rng.random() < 0.4)
 
 
+def compiled_gap(problem, given, loss, mean, w, starts, lam, B):
+    """The gap by the compiled certificate, where there is one for this problem: not in single precision."""
+    from groupowl import kernel
+
+    if loss != "squared" or given.dtype != "float64":
+        return None
+    data = kernel.KernelData(
+        given, problem.samples.Y, mean=mean, sample_weight=w, fit_intercept=mean is not None, unit_starts=starts
+    )
+    certifier = kernel.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
+    return certifier.certify(lam, B).gap
+
+
 def checked(rng) -> str:
     """Put one problem through the kernel: what was found wrong, or nothing."""
     from dataclasses import replace
@@ -139,6 +152,9 @@ def checked(rng) -> str:
             null = problem.null_coefficients()[problem.n_rows :]
             B = np.concatenate([B, block.with_intercept(null, proposal.intercept[k])])
         certificate = problem.with_lam(alphas[k] * weights).certify(B)
+        found = compiled_gap(problem, given, loss, mean, w, starts, alphas[k] * weights, B)
+        if found is not None and abs(found - certificate.gap) > 1e-9 * certificate.gap + 1e-13 * problem.null_loss:
+            return f"certificates differ: {found:.17e} compiled, {certificate.gap:.17e} by definition"
         if certificate.gap - certificate.rounding > 1.001 * goal + 1e-9 * abs(certificate.primal):
             return f"gap {certificate.gap:.3e} where {goal:.3e} was reported, {loss}, {dense.shape}, alpha {k}"
     return ""

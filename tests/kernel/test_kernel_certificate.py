@@ -59,10 +59,29 @@ def test_units_of_several_rows():
         compare(problem, data, penalty.lam, B)
 
 
+def test_a_path_at_once():
+    rng = np.random.default_rng(3)
+    X, Y = rng.standard_normal((40, 70)), rng.standard_normal((40, 2))
+    weights = go.weights.oscar(70)
+    problem, data = build_problem(X, Y, weights), kernel.KernelData(X, Y)
+    alphas = problem.lam_max(weights) * np.geomspace(1.0, 0.05, 12)
+    proposal = kernel.solve(data, weights, problem.goal(1e-6), alphas=alphas)
+    certifier = kernel.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
+    found = certifier.certify_path(weights, alphas, proposal)
+    for k, alpha in enumerate(alphas):
+        single = certifier.certify(alpha * weights, proposal.B(k))
+        assert found.gap[k] == pytest.approx(single.gap, rel=1e-9, abs=1e-13 * problem.null_loss)
+        assert found.primal[k] == pytest.approx(single.primal, rel=1e-13)
+        np.testing.assert_allclose(found.correlations[k], single.correlations, rtol=1e-10, atol=1e-12)
+        certificate = problem.with_lam(alpha * weights).certify(proposal.B(k))
+        assert found.gap[k] == pytest.approx(certificate.gap, rel=1e-9, abs=1e-13 * problem.null_loss)
+
+
 def compare(problem, data, lam, B):
     expected = problem.certify(B)
     residual = expected.residual
-    found = kernel.certify(data, lam, B, problem.norms, problem.rounding_norms, problem.samples.norm)
+    certifier = kernel.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
+    found = certifier.certify(lam, B)
     size = problem.null_loss + expected.primal
     assert found.loss == pytest.approx(residual.loss, rel=1e-12, abs=1e-14 * size)
     assert found.primal == pytest.approx(expected.primal, rel=1e-12, abs=1e-14 * size)

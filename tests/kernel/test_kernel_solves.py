@@ -274,6 +274,22 @@ def test_max_steps(max_steps):
     assert max_steps <= proposal.steps[0] <= max_steps + 5
 
 
+@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+def test_little_memory(loss, monkeypatch):
+    """A working set that does not fit ends the solve; one that fits without its Gram matrix does not."""
+    X, Y = make_data(n=30, d=90, loss=loss)
+    lam = 0.05 * go.lam_max(X, Y, "oscar", loss=loss) * go.weights.oscar(90)
+    problem, data = build_problem(X, Y, lam, loss=loss), kernel.KernelData(X, Y, loss)
+    monkeypatch.setattr(kernel, "_MOST_BYTES", 8 * 30 * 5)
+    proposal = propose(problem, data, lam)
+    assert kernel.STATUSES[proposal.status[0]] == "no_room"
+    assert len(proposal.support(0)) <= 5
+    monkeypatch.setattr(kernel, "_MOST_BYTES", 8 * 30 * 90)
+    proposal = propose(problem, data, lam)
+    assert proposal.status[0] == 0
+    assert judge(problem, proposal) <= 1.0
+
+
 def long_path():
     X, Y = make_data(n=150, d=600, q=5, correlation=0.95)
     weights = go.weights.bh(600)
@@ -305,6 +321,23 @@ def test_exceptions_of_the_callback_are_raised():
 
     with pytest.raises(KeyboardInterrupt):
         kernel.solve(data, weights, 1e-9, alphas=alphas, interrupted=ask)
+
+
+def test_a_solve_within_a_callback():
+    data, weights, alphas = long_path()
+    X, Y = make_data()
+    lam = 0.1 * go.lam_max(X, Y, "oscar") * go.weights.oscar(X.shape[1])
+    alone = kernel.solve(data, weights, 1e-3, alphas=alphas[:30])
+    inner = []
+
+    def ask():
+        inner.append(kernel.solve(kernel.KernelData(X, Y), lam, 1e-6).values)
+        return False
+
+    found = kernel.solve(data, weights, 1e-3, alphas=alphas[:30], interrupted=ask)
+    np.testing.assert_array_equal(found.values, alone.values)
+    for values in inner[1:]:
+        np.testing.assert_array_equal(values, inner[0])
 
 
 def test_threads_do_not_disturb_each_other():
