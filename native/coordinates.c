@@ -141,7 +141,7 @@ int go_coordinate_cycles(go_inner *p)
     int m = p->rows, q = p->q, found = GO_ON;
     size_t size = (size_t)m * q;
     double *B = p->past_B, *C = p->past_C, weights[GO_ANDERSON];
-    while (found == GO_ON && p->steps - p->halved_at <= PATIENCE) {
+    while (found == GO_ON && p->steps - p->halved_at <= PATIENCE && p->steps + GO_ANDERSON <= p->goal.max_steps) {
         transpose(m, q, p->B, B);
         transpose(m, q, p->C, C);
         for (int e = 1; e <= GO_ANDERSON; e++) {

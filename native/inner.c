@@ -277,7 +277,8 @@ static int gradient_steps(go_inner *p, int count, int warm)
             p->gap = gap_of(p);
             return GO_DONE;
         }
-        if (i == count || p->steps % CHECK_EVERY == 0 || (warm && (p->steps == 1 || p->steps == 3))) {
+        if (i == count || p->steps % CHECK_EVERY == 0 || p->steps >= p->goal.max_steps ||
+            (warm && (p->steps == 1 || p->steps == 3))) {
             int found = go_verdict(p);
             if (found != GO_ON)
                 return found;
