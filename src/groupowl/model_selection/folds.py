@@ -65,8 +65,8 @@ def make_folds(cv: Any, X: Any, y: Any, classes: Any, sample_weight: FloatArray,
         needed = 2 if cv is None else int(cv)
         if least < needed:
             raise ValueError(
-                f"{whose} has {least} sample{'s' if least != 1 else ''} of positive weight, but {needed} folds need at "
-                f"least {needed}. Use fewer folds, or {remedy}."
+                f"cv={cv}: {whose} has {least} sample{'s' if least != 1 else ''} of positive weight, but {needed} "
+                f"folds need at least {needed}. Use fewer folds, or {remedy}."
             )
         n_folds = min(_DEFAULT_FOLDS if cv is None else int(cv), least)
         splitter = KFold(n_folds) if classes is None else StratifiedKFold(n_folds)
