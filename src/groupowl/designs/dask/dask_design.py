@@ -179,6 +179,10 @@ class DaskDesign(Design):
         """Sum over blocks that stays on the workers."""
         return Total(function, samples)
 
+    def select(self, samples: Handle, rows: IndexArray) -> Handle:
+        """Not here: single samples are not taken out of blocks."""
+        raise ValueError(_NO_SINGLE_SAMPLES)
+
     def rows(self, rows: IndexArray) -> Design:
         """Not here: single samples are not taken out of blocks."""
         raise ValueError(_NO_SINGLE_SAMPLES)
