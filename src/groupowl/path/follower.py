@@ -96,6 +96,11 @@ class Watch:
         self._pending = ""
         self._width = 0  # of the line on the terminal that the next one overwrites
 
+    @property
+    def listener(self) -> Callback | None:
+        """Itself, or None where nobody wants to see certificates: solves may then be compiled as a whole."""
+        return self if self.level or self.callback is not None else None
+
     def __call__(self, progress: Progress) -> bool:
         """Take a certificate, print it unless the last line is too recent; True ends the solve."""
         if self.level:
@@ -174,7 +179,7 @@ def fit_path(
     goal, reason = model.problem.goal(settings.tol), "end"
     with closing(Watch(settings.callback, verbose=verbose, goal=goal, what=what, n_alphas=len(alphas))) as watch:
         solves = solves or model.continuation(settings, n_solves=len(alphas), start=start)
-        solves.settings = replace(settings, callback=watch)
+        solves.settings = replace(settings, callback=watch.listener)
         for i, alpha in enumerate(np.asarray(alphas).tolist()):
             result = solves.solve(model.sequence_weights, alpha, alpha_index=i, dtype=dtype)
             point = _point(model, alpha, result, solves)
