@@ -118,8 +118,8 @@ def kernel_info() -> KernelInfo:
 
     Examples
     --------
-    >>> import groupowl.kernel
-    >>> groupowl.kernel.kernel_info().name in ("compiled", "numpy")
+    >>> import groupowl as go
+    >>> go.kernel_info().name in ("compiled", "numpy")
     True
     """
     return _found()[0]
