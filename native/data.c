@@ -8,6 +8,8 @@
 /* Products of fewer multiplications are small for BLAS; pieces narrower than this would be too many. */
 #define SMALL_PRODUCT 9.5e5
 #define LEAST_PIECE 10
+/* Numbers of single precision that become double at a time: they should stay in cache. */
+#define CONVERTED 131072
 
 static int is_sparse(const go_data *data)
 {
@@ -172,11 +174,11 @@ void go_multiply(const go_blas *blas, int q, int columns, int depth, const doubl
     }
 }
 
-/* Numbers of X that are converted to double at a time. */
+/* Numbers of X that are converted to double at a time: several rows or columns, or one if it is that long. */
 size_t go_converted(const go_data *data)
 {
     int longest = data->n > data->d ? data->n : data->d;
-    return data->kind != GO_DENSE_F32 ? 0 : longest > 16384 ? (size_t)longest : 16384;
+    return data->kind != GO_DENSE_F32 ? 0 : longest > CONVERTED ? (size_t)longest : CONVERTED;
 }
 
 /* C = X^T T in single precision: a piece at a time becomes double, so that sums are in double precision. */
