@@ -47,7 +47,9 @@ def compile_kernel(target: Path) -> None:
         library = Path(folder) / target.name
         command = [*compiler, *flags, f'-DGO_STAMP="{source_stamp()}"', "-o", str(library), *sources, "-lm"]
         subprocess.run(command, check=True, capture_output=True, text=True)
-        shutil.copyfile(library, target)
+        staged = target.with_suffix(".new")
+        shutil.copyfile(library, staged)
+        staged.replace(target)  # a process that has loaded the old one keeps it: writing into it would end that process
 
 
 class KernelHook(BuildHookInterface):
