@@ -30,6 +30,9 @@ _MOST_FEATURES = 5000
 _NULL_RTOL = 1e-6
 # What the kernel is asked for relative to the gap that is to be proved: its estimate is not the proof.
 _KERNEL_GOAL = 0.3
+# Entries of X up to which it is asked. Its last look at all columns and the certificate are the same product twice: for
+# larger X, in solves that end after a round or two, that is what takes time.
+_MOST_ENTRIES = 2**21
 # Rows that its working set may have at first, or as many as there are samples.
 _FEW_ROWS = 200
 
@@ -160,6 +163,8 @@ class Continuation:
                 B[n:] = block.with_intercept(B[n:], proposal.intercept[0])
             if proposal.status[0] != kernel.NO_ROOM or steps >= settings.max_iter:
                 break
+        if steps == 0 and len(proposal.row):  # optimal from the start: one step follows, as of every warm start
+            return None
         return B, max(steps, 1)
 
     @contextmanager
@@ -197,8 +202,9 @@ class Continuation:
 
 def kernel_data(problem: Problem) -> kernel.KernelData | None:
     """The data as the compiled kernel takes them, or None where it cannot."""
-    data = problem.design.plain_data()
-    block, samples = problem.unpenalized, problem.samples
+    design, block, samples = problem.design, problem.unpenalized, problem.samples
+    is_small = design.density * design.n_samples * design.n_features <= _MOST_ENTRIES
+    data = design.plain_data() if is_small else None
     if data is None or block.rank or not problem.loss.compiled or not kernel.is_available():
         return None
     sizes = problem.penalty.sizes
