@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.support import make_case
 
 import groupowl as go
 from groupowl import kernel
+from support import make_case
 
 pytestmark = pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.kernel_info()))
 
