@@ -94,6 +94,12 @@ class KernelInfo:
         Why the compiled kernel is not used, "" if it is.
     path : str
         The library, "" if there is none.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> bool(go.kernel_info().reason) == (go.kernel_info().name == "numpy")
+    True
     """
 
     name: str

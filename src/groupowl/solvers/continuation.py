@@ -136,7 +136,8 @@ class Continuation:
         Nothing of it is believed: the run certifies the coefficients, and goes on where they fall short.
         """
         settings = self.settings
-        if settings.callback is not None or not getattr(settings.solver, "uses_kernel", False):
+        is_watched = settings.callback is not None and getattr(settings.callback, "sees_rounds", True)
+        if is_watched or not getattr(settings.solver, "uses_kernel", False):
             return None
         if self._kernel is None or self._kernel[0] is not chosen.design:
             self._kernel = chosen.design, kernel_data(chosen)
@@ -155,17 +156,15 @@ class Continuation:
                 intercept_init=block.intercept(B[n:]) if block.n_rows else None,
                 interrupted=_never,
             )
-            chosen.design.charge(proposal.passes[0] * chosen.design.n_features)
+            chosen.design.charge(float(proposal.passes[0]) * chosen.design.n_features)
             steps += int(proposal.steps[0])
             B = chosen.null_coefficients()
-            if len(proposal.row):
-                B[proposal.row] = proposal.values
-                B[n:] = block.with_intercept(B[n:], proposal.intercept[0])
+            B[proposal.row] = proposal.values
+            B[n:] = block.with_intercept(B[n:], proposal.intercept[0])
             if proposal.status[0] != kernel.NO_ROOM or steps >= settings.max_iter:
                 break
-        if steps == 0 and len(proposal.row):  # optimal from the start: one step follows, as of every warm start
-            return None
-        return B, max(steps, 1)
+        # From where nothing is selected, or from a start that is optimal, the solver takes a step, as it always does.
+        return (B, steps) if steps and len(proposal.row) else None
 
     @contextmanager
     def aside(self, B: FloatArray) -> Iterator[None]:
