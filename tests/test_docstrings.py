@@ -6,6 +6,8 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import pydoc
+import re
 import subprocess
 import sys
 
@@ -115,3 +117,15 @@ def test_every_module_loads_without_extras():
     code = BLOCKING_IMPORT.format(extras=EXTRAS, modules=modules)
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def test_names_in_docstrings_are_there():
+    """Of a :class:`~groupowl.x.Y` in any module, groupowl.x has Y."""
+    pattern = re.compile(r":(?:class|func|mod|data|obj):`~?(groupowl\.[\w.]+)`")
+    named = {
+        name
+        for module in module_names()
+        for name in pattern.findall(inspect.getsource(importlib.import_module(module)))
+    }
+    assert len(named) > 20
+    assert [name for name in sorted(named) if pydoc.locate(name) is None] == []

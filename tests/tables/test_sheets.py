@@ -404,3 +404,9 @@ def test_large_formats_that_cannot_be_read_are_refused(tmp_path):
     (tmp_path / "t.npy").write_bytes(b"anything")
     with pytest.raises(TableError, match="no array that NumPy could read"):
         read_sheet(tmp_path / "t.npy")
+
+
+def test_zeros_after_a_compressed_file_are_padding(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"a,y\n1,2\n3,4\n") + bytes(512))
+    assert read_sheet(path).n_rows == 2

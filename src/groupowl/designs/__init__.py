@@ -10,7 +10,7 @@ from .._checks import IMPUTE, check_data_shape, check_finite, numeric_array, spa
 from .._lazy import attributes
 from .base import Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow, is_dask, products
 from .dense import CompressedDesign, DenseColumns, DenseDesign, GramCache
-from .factors import is_sparse
+from .factors import CompressedData, is_sparse
 from .sparse import Columns, SparseColumns, SparseDesign
 from .statistics import SufficientStatistics
 from .wrapped import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Basis",
     "Columns",
+    "CompressedData",
     "CompressedDesign",
     "DaskDesign",
     "DenseColumns",

@@ -289,7 +289,8 @@ class NumberedNames(Sequence[str]):
 
     def positions_of(self, names: Sequence[str]) -> IndexArray:
         """Positions of some names, -1 for those that are not there."""
-        if isinstance(names, NumberedNames) and replace(names, n_numbered=0) == NumberedNames(self.stem, self.first, 0):
+        is_alike = isinstance(names, NumberedNames) and astuple(names) == (self.stem, self.first, len(names), ())
+        if is_alike and self.n_numbered:  # in which case nobody needs to look for each of them
             positions = np.arange(len(names))
             return np.where(positions < self.n_numbered, positions, -1)
         return np.array([self.find(name) for name in names], dtype=np.intp)

@@ -113,16 +113,16 @@ def read_delimited(
     wanted |= {j for j in range(len(names)) if str(j + 1) in text_columns and str(j + 1) not in names}
     texts = {str(j): pa.string() for j in (*wanted, *range(first))}
     numbered = [str(j) for j in range(len(names))]
-    compression = {".gz": "gzip", ".bz2": "bz2"}.get(path.suffix.lower())
-    block = min(path.stat().st_size + 1, _BLOCK_BYTES) if compression is None else _BLOCK_BYTES
+    is_packed = path.suffix.lower() in COMPRESSIONS
+    block = _BLOCK_BYTES if is_packed else min(path.stat().st_size + 1, _BLOCK_BYTES)
     read = ReadOptions(column_names=numbered, skip_rows=n_lines, block_size=block)
     parse = ParseOptions(delimiter=separator, newlines_in_values=True)
     convert = ConvertOptions(null_values=EMPTY_CELLS, strings_can_be_null=True, quoted_strings_can_be_null=False)
     table = None
     for types in (dict.fromkeys(fractions, pa.float64()) | texts, texts):
         convert.column_types = types
-        with suppress(pa.ArrowInvalid), pa.input_stream(str(path), compression) as file:
-            table = read_csv(file, read, parse, convert)
+        with suppress(pa.ArrowInvalid), open_bytes(path) as file:  # Arrow itself refuses padding after packed data
+            table = read_csv(file if is_packed else str(path), read, parse, convert)
             break  # else a column of fractions has text further down, or the file is broken
     if table is None or table.num_rows == 0 or any(map(pa.types.is_binary, set(table.schema.types))):
         raise TableError(_problem(path, separator, len(names)))
