@@ -29,7 +29,7 @@ _MOST_FEATURES = 5000
 # Weights this close to those that select nothing, relatively, are left to the data.
 _NULL_RTOL = 1e-6
 # What the kernel is asked for relative to the gap that is to be proved: its estimate is not the proof.
-_KERNEL_GOAL = 0.3
+_KERNEL_GOAL = 0.1
 # Entries of X up to which it is asked. Its last look at all columns and the certificate are the same product twice: for
 # larger X, in solves that end after a round or two, that is what takes time.
 _MOST_ENTRIES = 2**21
