@@ -265,6 +265,16 @@ def test_every_row_may_be_screened():
     assert (len(result.active), result.status) == (0, "converged")
 
 
+def test_a_pickle_has_fields_under_their_own_names():
+    """Which is what pickles from before fields were made on access have."""
+    result = go.solve(**make_case(36).arguments())
+    state = result.__getstate__()
+    assert {"active", "screened_at", "clusters", "history"} <= set(state)
+    again = object.__new__(go.SolveResult)
+    again.__dict__.update(state)
+    np.testing.assert_array_equal(again.active, result.active)
+
+
 def test_results_pickle_without_the_data():
     result = go.solve(**make_case(36).arguments())
     assert result.theta.shape == (25, 3)
