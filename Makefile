@@ -20,6 +20,8 @@ BENCH_ARGS ?=
 DATA ?=
 OUT ?= results
 REPRODUCE_ARGS ?=
+# What is tested a second time without the compiled kernel.
+SOLVER_TESTS := tests/solvers tests/safety tests/kernel tests/test_path.py tests/test_follower.py
 # The compiled kernel beside the package; without a C compiler the stamp is made all the same, and NumPy does the work.
 KERNEL := $(VENV)/.ready-kernel
 
@@ -47,6 +49,7 @@ types: $(TEST_READY)
 unit: $(TEST_READY) $(KERNEL)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --ignore $(CLUSTER_TESTS)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 0 $(CLUSTER_TESTS)
+	GROUPOWL_KERNEL=numpy OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) $(SOLVER_TESTS)
 
 test-long: $(TEST_READY) $(KERNEL)
 	$(BIN)/python tests/kernel/fuzz.py --minutes 10

@@ -20,7 +20,8 @@ except ImportError:  # run as a program, by make
 ROOT = Path(__file__).parent
 SOURCES = ROOT / "native"
 # Never -ffast-math: it would flush denormal numbers to zero in the whole process of whoever loads the library.
-FLAGS = ["-O3", "-std=c99", "-fPIC", "-shared", "-fvisibility=hidden"]
+FLAGS = ["-O3", "-std=c99", "-shared", "-fvisibility=hidden"]
+PLATFORM = os.environ.get("_PYTHON_HOST_PLATFORM", sysconfig.get_platform())
 
 
 def source_stamp() -> str:
@@ -33,19 +34,22 @@ def source_stamp() -> str:
 
 def library_name() -> str:
     """What the library is called beside the package; with a dot more than a module, which it is not."""
-    platform = os.environ.get("_PYTHON_HOST_PLATFORM", sysconfig.get_platform())
-    return "_kernel.native" + {"win": ".dll", "mac": ".dylib"}.get(platform[:3], ".so")
+    return "_kernel.native" + {"win": ".dll", "mac": ".dylib"}.get(PLATFORM[:3], ".so")
 
 
 def compile_kernel(target: Path) -> None:
     """Compile the library in a folder of its own and move it to its place: a failed compile leaves nothing behind."""
-    compiler = os.environ.get("CC", "cc").split()
+    names = [name for name in ("cc", "gcc", "clang") if shutil.which(name)]
+    compiler = os.environ.get("CC", names[0] if names else "cc").split()
+    flags = FLAGS if PLATFORM.startswith("win") else [*FLAGS, "-fPIC"]
     sources = [str(path) for path in sorted(SOURCES.glob("*.c"))]
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / target.name
-        command = [*compiler, *FLAGS, f'-DGO_STAMP="{source_stamp()}"', "-o", str(library), *sources, "-lm"]
+        command = [*compiler, *flags, f'-DGO_STAMP="{source_stamp()}"', "-o", str(library), *sources, "-lm"]
         subprocess.run(command, check=True, capture_output=True, text=True)
-        shutil.copyfile(library, target)
+        staged = target.with_suffix(".new")
+        shutil.copyfile(library, staged)
+        staged.replace(target)  # a process that has loaded the old one keeps it: writing into it would end that process
 
 
 class KernelHook(BuildHookInterface):
@@ -67,12 +71,8 @@ class KernelHook(BuildHookInterface):
             return
         build_data["artifacts"].append(f"/src/groupowl/{target.name}")
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{_platform_tag()}"
-
-
-def _platform_tag() -> str:
-    platform = os.environ.get("_PYTHON_HOST_PLATFORM", sysconfig.get_platform())
-    return platform.replace("-", "_").replace(".", "_")
+        tag = PLATFORM.replace("-", "_").replace(".", "_")
+        build_data["tag"] = f"py3-none-{tag}"
 
 
 def main() -> int:

@@ -8,6 +8,8 @@
 /* Products of fewer multiplications are small for BLAS; pieces narrower than this would be too many. */
 #define SMALL_PRODUCT 9.5e5
 #define LEAST_PIECE 10
+/* Numbers of single precision that become double at a time: they should stay in cache. */
+#define CONVERTED 131072
 
 static int is_sparse(const go_data *data)
 {
@@ -172,11 +174,11 @@ void go_multiply(const go_blas *blas, int q, int columns, int depth, const doubl
     }
 }
 
-/* Numbers of X that are converted to double at a time. */
+/* Numbers of X that are converted to double at a time: several rows or columns, or one if it is that long. */
 size_t go_converted(const go_data *data)
 {
     int longest = data->n > data->d ? data->n : data->d;
-    return data->kind != GO_DENSE_F32 ? 0 : longest > 16384 ? (size_t)longest : 16384;
+    return data->kind != GO_DENSE_F32 ? 0 : longest > CONVERTED ? (size_t)longest : CONVERTED;
 }
 
 /* C = X^T T in single precision: a piece at a time becomes double, so that sums are in double precision. */
@@ -227,41 +229,55 @@ void go_correlate_all(const go_data *data, const go_blas *blas, const double *th
 
 /* ---- Column statistics ----------------------------------------------------------------------------------------- */
 
+/* Sums that are added up at a time along a column. */
+#define LANES 8
+
 #define COLUMN_SUMS(NAME, TYPE)                                                                                        \
-    static void NAME(const go_data *data, double *sums, double *squares)                                              \
+    static void NAME##_by_rows(const go_data *data, double *sums, double *squares)                                     \
     {                                                                                                                  \
-        const TYPE *X = data->X;                                                                                       \
-        int n = data->n, d = data->d;                                                                                  \
-        for (int a = 0; a < (data->by_rows ? n : d); a++) {                                                            \
-            const TYPE *line = X + a * data->stride;                                                                   \
-            if (data->by_rows) {                                                                                       \
-                double w = data->weight ? data->weight[a] : 1.0;                                                       \
-                for (int j = 0; j < d; j++) {                                                                          \
-                    double x = line[j];                                                                                \
-                    sums[j] += w * x;                                                                                  \
-                    squares[j] += w * x * x;                                                                           \
+        memset(sums, 0, (size_t)data->d * sizeof *sums);                                                               \
+        memset(squares, 0, (size_t)data->d * sizeof *squares);                                                         \
+        for (int i = 0; i < data->n; i++) {                                                                            \
+            const TYPE *row = (const TYPE *)data->X + i * data->stride;                                                \
+            double w = data->weight ? data->weight[i] : 1.0;                                                           \
+            for (int j = 0; j < data->d; j++) {                                                                        \
+                double x = row[j];                                                                                     \
+                sums[j] += w * x;                                                                                      \
+                squares[j] += w * x * x;                                                                               \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void NAME##_by_columns(const go_data *data, double *sums, double *squares)                                  \
+    {                                                                                                                  \
+        for (int j = 0; j < data->d; j++) {                                                                            \
+            const TYPE *column = (const TYPE *)data->X + j * data->stride;                                             \
+            double sum[LANES] = {0.0}, square[LANES] = {0.0};                                                          \
+            for (int first = 0; first < data->n; first += LANES) {                                                     \
+                int count = data->n - first < LANES ? data->n - first : LANES;                                         \
+                for (int a = 0; a < count; a++) {                                                                      \
+                    double x = column[first + a], wx = data->weight ? data->weight[first + a] * x : x;                 \
+                    sum[a] += wx;                                                                                      \
+                    square[a] += wx * x;                                                                               \
                 }                                                                                                      \
-            } else {                                                                                                   \
-                double sum = 0.0, square = 0.0;                                                                        \
-                for (int i = 0; i < n; i++) {                                                                          \
-                    double x = line[i], wx = data->weight ? data->weight[i] * x : x;                                   \
-                    sum += wx;                                                                                         \
-                    square += wx * x;                                                                                  \
-                }                                                                                                      \
-                sums[a] = sum;                                                                                         \
-                squares[a] = square;                                                                                   \
+            }                                                                                                          \
+            sums[j] = squares[j] = 0.0;                                                                                \
+            for (int a = 0; a < LANES; a++) {                                                                          \
+                sums[j] += sum[a];                                                                                     \
+                squares[j] += square[a];                                                                               \
             }                                                                                                          \
         }                                                                                                              \
     }
 
-COLUMN_SUMS(column_sums_f64, double)
-COLUMN_SUMS(column_sums_f32, float)
+COLUMN_SUMS(f64, double)
+COLUMN_SUMS(f32, float)
 
 int go_column_sums(const go_data *data, double *sums, double *squares)
 {
-    memset(sums, 0, (size_t)data->d * sizeof *sums);
-    memset(squares, 0, (size_t)data->d * sizeof *squares);
-    (data->kind == GO_DENSE_F32 ? column_sums_f32 : column_sums_f64)(data, sums, squares);
+    int single = data->kind == GO_DENSE_F32;
+    if (data->by_rows)
+        (single ? f32_by_rows : f64_by_rows)(data, sums, squares);
+    else
+        (single ? f32_by_columns : f64_by_columns)(data, sums, squares);
     double total = 0.0;
     for (int j = 0; j < data->d; j++)
         total += squares[j] - squares[j] + (sums[j] - sums[j]); /* 0, or not a number */

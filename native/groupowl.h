@@ -151,7 +151,7 @@ void go_pool(int n, double *values, const double *weights, int *work, double *bl
 
 /* ---- The data (data.c) ------------------------------------------------------------------------------------------- */
 
-/* Weighted sums of the columns and of their squares in one pass over dense X; whether all entries are finite. */
+/* Weighted sums of the columns and of their squares in one pass over dense X; whether all are finite. */
 GO_EXPORT int go_column_sums(const go_data *data, double *sums, double *squares);
 
 double go_density(const go_data *data);

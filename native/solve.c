@@ -416,9 +416,11 @@ const char *go_stamp(void)
 
 const char *go_compiler(void)
 {
-#ifdef __VERSION__
-    return __VERSION__;
+#if defined(__clang__)
+    return "Clang " __clang_version__;
+#elif defined(__GNUC__)
+    return "GCC " __VERSION__;
 #else
-    return "unknown";
+    return "an unknown compiler";
 #endif
 }

@@ -149,7 +149,7 @@ def name_of(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-@pytest.mark.usefixtures("workplace")
+@pytest.mark.usefixtures("workplace", "numpy_kernel")
 def test_code_runs_and_prints_what_is_shown(page):
     text = page.read_text(encoding="utf-8")
     found = examples(text, NEEDS_MORE.get(page.name))

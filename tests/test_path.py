@@ -53,6 +53,7 @@ def test_nothing_is_selected_at_lam_max_and_something_just_below():
         assert len(second.support) > 0
 
 
+@pytest.mark.usefixtures("numpy_kernel")
 def test_residuals_carry_over():
     """The certificate at the start of a point costs nothing: the residual is that of the last point."""
     data = go.datasets.make_correlated_groups(100, 2000, 5, random_state=0)
@@ -113,6 +114,7 @@ def test_the_extrapolation_is_nearer_than_the_last_solution():
     assert np.median(guessed / last) < 0.25
 
 
+@pytest.mark.usefixtures("numpy_kernel")
 def test_inner_solves_start_from_the_extrapolation(monkeypatch):
     guesses, original = [], working_set.minimize
 

@@ -19,6 +19,7 @@ CALL = [
     (1, "problem.build.build_problem", "checks, centering and scaling inside products, null model"),
     (2, "designs.as_design", "the owner of X; nothing else looks at its type"),
     (1, "solvers.continuation.Continuation.solve", "what carries over between solves; sufficient statistics"),
+    (2, "kernel.solve", "small data in memory: proposes coefficients, which nobody believes"),
     (2, "solvers.driver.Run.solve", "the loop: certify, record, stop, screen, step"),
     (3, "problem.problem.Problem.certify", "dual point, gap and what they prove"),
     (3, "screening.ScreenedProblem.test", "rows that the certificate proves to be zero"),

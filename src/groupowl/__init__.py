@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         GroupOWLRegressorCV,
         Verification,
     )
+    from .kernel import KernelInfo, kernel_info
     from .norm import GroupOWL, owl_dual_norm, owl_norm, owl_prox
     from .path import PathPoint, PathResult, group_owl_path
     from .problem import lam_max
@@ -41,6 +42,7 @@ __all__ = [
     "GroupOWLRegressor",
     "GroupOWLRegressorCV",
     "History",
+    "KernelInfo",
     "MemmapDesign",
     "PathPoint",
     "PathResult",
@@ -53,6 +55,7 @@ __all__ = [
     "WorkingSet",
     "datasets",
     "group_owl_path",
+    "kernel_info",
     "lam_max",
     "load",
     "oscar_lam",
@@ -67,7 +70,7 @@ __all__ = [
 
 # What solving needs is imported at once, so that a first call is not slower than others; other modules when a name of
 # theirs is first used, so that importing the package stays cheap. Each of these imports those before it, as good as.
-_HOMES = ("versions", "weights", "norm", "problem", "screening", "designs", "path", "estimators", "storage")
+_HOMES = ("versions", "kernel", "weights", "norm", "problem", "screening", "designs", "path", "estimators", "storage")
 # Modules that are attributes of the package themselves, imported or not.
 _MODULES = ("datasets", "losses", "model", "problem", "selection", "solvers")
 

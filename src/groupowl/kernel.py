@@ -94,6 +94,12 @@ class KernelInfo:
         Why the compiled kernel is not used, "" if it is.
     path : str
         The library, "" if there is none.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> bool(go.kernel_info().reason) == (go.kernel_info().name == "numpy")
+    True
     """
 
     name: str
@@ -118,8 +124,8 @@ def kernel_info() -> KernelInfo:
 
     Examples
     --------
-    >>> import groupowl.kernel
-    >>> groupowl.kernel.kernel_info().name in ("compiled", "numpy")
+    >>> import groupowl as go
+    >>> go.kernel_info().name in ("compiled", "numpy")
     True
     """
     return _found()[0]

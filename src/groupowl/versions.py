@@ -6,6 +6,8 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
+from .kernel import kernel_info
+
 _REQUIRED = ("groupowl", "numpy", "scipy", "scikit-learn")
 _OPTIONAL = ("matplotlib", "pandas", "polars", "typer", "rich", "joblib", "threadpoolctl")
 
@@ -19,7 +21,7 @@ def show_versions() -> None:
     >>> go.show_versions()  # doctest: +ELLIPSIS
     Python...
     """
-    for name, found in installed_versions().items():
+    for name, found in (installed_versions() | {"kernel": str(kernel_info())}).items():
         print(f"{name:<14}{found}")
 
 

@@ -279,12 +279,12 @@ def test_a_fit_walks_each_way_once(run, train, classes, tmp_path, reports, monke
 def test_the_path_through_a_fit_is_the_path(run, train, frame, tmp_path, reports, alpha, more):
     """Larger alphas start from nothing, smaller ones from the fit: every point is what the path function finds."""
     data = ["--targets", "y1,y2", "--drop", "id,house" if more else "id,house,w", *more]
-    assert run("fit", train, *data, "--alpha", alpha, "--tol", "1e-9", "--out", tmp_path / "m").code == 0
+    assert run("fit", train, *data, "--alpha", alpha, "--tol", "1e-12", "--out", tmp_path / "m").code == 0
     path = reports[0].path
     assert np.all(np.diff(path.alphas) < 0)
     assert set(path.statuses) == {"converged"}
     settings = {"standardize": True, "unpenalized": ["gene1"], "sample_weight": frame["w"]} if more else {}
-    expected = go.group_owl_path(features(frame), frame[["y1", "y2"]], alphas=path.alphas, tol=1e-9, **settings)
+    expected = go.group_owl_path(features(frame), frame[["y1", "y2"]], alphas=path.alphas, tol=1e-12, **settings)
     np.testing.assert_allclose(path.coefs, expected.coefs, atol=1e-3)
     np.testing.assert_allclose(path.deviance_ratio, expected.deviance_ratio, atol=1e-6)
     assert path.alpha_max == expected.alpha_max

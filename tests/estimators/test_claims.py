@@ -93,10 +93,10 @@ CHANGES = {
 
 # What does not fit together is not even loaded.
 NOT_LOADED = {
-    "dual_gap_ to text": "dual_gap_ is '.*', not a number",
+    "dual_gap_ to text": "dual_gap_ must hold real numbers, got '.*'",
     "longer weights": "31 weights and 0 unpenalized features",
     "unpenalized": "30 weights and 1 unpenalized features",
-    "no status": "status is 'fine', not one of converged",
+    "no status": "status must hold one of converged, .* got 'fine'",
 }
 
 

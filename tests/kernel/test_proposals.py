@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.support import make_case
 
 import groupowl as go
 from groupowl import kernel
+from support import make_case
 
 pytestmark = pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.kernel_info()))
 
@@ -79,3 +79,14 @@ def test_a_solve_in_the_kernel_can_be_interrupted(monkeypatch):
     case = make_case(0, n=30, d=20, q=2)
     with pytest.raises(KeyboardInterrupt):
         go.solve(case.X, case.Y, np.ones(20))
+
+
+def test_a_start_that_is_optimal_takes_one_step():
+    """Whatever the kernel thinks of it: clusters are then those of a prox."""
+    case = make_case(1, n=40, d=30, q=2)
+    lam = 0.3 * go.lam_max(case.X, case.Y, "oscar") * go.weights.oscar(30)
+    first = go.solve(case.X, case.Y, lam, tol=1e-10)
+    again = go.solve(case.X, case.Y, lam, B_init=first.B * (1.0 + 1e-15), tol=1e-6)
+    assert again.converged
+    assert again.n_iter >= 1
+    np.testing.assert_array_equal(again.clusters, first.clusters)

@@ -301,3 +301,19 @@ def test_one_dimensional_targets_are_one_task():
     flat = go.solve(**{**case.arguments(), "Y": case.Y[:, 0]})
     assert flat.B.shape == (12, 1)
     np.testing.assert_array_equal(flat.B, go.solve(**case.arguments()).B)
+
+
+@pytest.mark.parametrize("solver", ["auto", "apgd"])
+def test_parts_of_a_result_are_made_when_they_are_read(solver):
+    """Whoever reads coefficients only does not pay for the rest; a pickle holds all of it."""
+    case = make_case(2, n=30, d=20, q=2)
+    result = go.solve(**case.arguments(), solver=solver)
+    names = ("active", "screened_at", "clusters", "history")
+    assert all(callable(vars(result)[f"_{name}"]) for name in names)
+    clusters = result.clusters
+    assert result.clusters is clusters
+    assert not callable(vars(result)["_clusters"])
+    again = pickle.loads(pickle.dumps(result))
+    np.testing.assert_array_equal(again.clusters, clusters)
+    np.testing.assert_array_equal(again.active, np.flatnonzero(result.screened_at < 0))
+    assert len(again.history) == len(result.history) > 0

@@ -39,7 +39,8 @@ _LEAST_SQUARES_RTOL = 1e-6
 _NEWTON_RTOL = 1e-4
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True)
+class Finding:
     """One thing that was checked, in words."""
 
     holds: bool

@@ -83,6 +83,7 @@ class Watch:
     ) -> None:
         self.level = int(verbose) if isinstance(verbose, bool) else positive_integer("verbose", verbose, minimum=0)
         self.callback = callback
+        self.sees_rounds = callback is not None  # where only lines are printed, the compiled kernel may solve
         self.goal = goal
         self.what = f"{what}: " if what else ""
         self.n_alphas = n_alphas
@@ -95,11 +96,6 @@ class Watch:
         self._started = self._written = time.perf_counter()
         self._pending = ""
         self._width = 0  # of the line on the terminal that the next one overwrites
-
-    @property
-    def listener(self) -> Callback | None:
-        """Itself, or None where nobody wants to see certificates: solves may then be compiled as a whole."""
-        return self if self.level or self.callback is not None else None
 
     def __call__(self, progress: Progress) -> bool:
         """Take a certificate, print it unless the last line is too recent; True ends the solve."""
@@ -179,7 +175,7 @@ def fit_path(
     goal, reason = model.problem.goal(settings.tol), "end"
     with closing(Watch(settings.callback, verbose=verbose, goal=goal, what=what, n_alphas=len(alphas))) as watch:
         solves = solves or model.continuation(settings, n_solves=len(alphas), start=start)
-        solves.settings = replace(settings, callback=watch.listener)
+        solves.settings = replace(settings, callback=watch)
         for i, alpha in enumerate(np.asarray(alphas).tolist()):
             result = solves.solve(model.sequence_weights, alpha, alpha_index=i, dtype=dtype)
             point = _point(model, alpha, result, solves)

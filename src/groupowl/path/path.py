@@ -184,9 +184,7 @@ def solve_path(
     that fall short of ``tol`` are named in one ConvergenceWarning.
     """
     watch = Watch(callback)
-    settings = replace(
-        check_settings(solver, screening, tol, max_iter, callback, random_state), callback=watch.listener
-    )
+    settings = replace(check_settings(solver, screening, tol, max_iter, callback, random_state), callback=watch)
     problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     shape = resolve_weights(
         weights, n_features=problem.n_rows, n_tasks=problem.samples.n_tasks, n_samples=problem.samples.count

@@ -30,6 +30,9 @@ _MOST_FEATURES = 5000
 _NULL_RTOL = 1e-6
 # What the kernel is asked for relative to the gap that is to be proved: its estimate is not the proof.
 _KERNEL_GOAL = 0.3
+# Entries of X up to which it is asked. Its last look at all columns and the certificate are the same product twice: for
+# larger X, in solves that end after a round or two, that is what takes time.
+_MOST_ENTRIES = 2**21
 # Rows that its working set may have at first, or as many as there are samples.
 _FEW_ROWS = 200
 
@@ -133,7 +136,8 @@ class Continuation:
         Nothing of it is believed: the run certifies the coefficients, and goes on where they fall short.
         """
         settings = self.settings
-        if settings.callback is not None or not getattr(settings.solver, "uses_kernel", False):
+        is_watched = settings.callback is not None and getattr(settings.callback, "sees_rounds", True)
+        if is_watched or not getattr(settings.solver, "uses_kernel", False):
             return None
         if self._kernel is None or self._kernel[0] is not chosen.design:
             self._kernel = chosen.design, kernel_data(chosen)
@@ -152,15 +156,15 @@ class Continuation:
                 intercept_init=block.intercept(B[n:]) if block.n_rows else None,
                 interrupted=_never,
             )
-            chosen.design.charge(proposal.passes[0] * chosen.design.n_features)
+            chosen.design.charge(float(proposal.passes[0]) * chosen.design.n_features)
             steps += int(proposal.steps[0])
             B = chosen.null_coefficients()
-            if len(proposal.row):
-                B[proposal.row] = proposal.values
-                B[n:] = block.with_intercept(B[n:], proposal.intercept[0])
+            B[proposal.row] = proposal.values
+            B[n:] = block.with_intercept(B[n:], proposal.intercept[0])
             if proposal.status[0] != kernel.NO_ROOM or steps >= settings.max_iter:
                 break
-        return B, max(steps, 1)
+        # From where nothing is selected, or from a start that is optimal, the solver takes a step, as it always does.
+        return (B, steps) if steps and len(proposal.row) else None
 
     @contextmanager
     def aside(self, B: FloatArray) -> Iterator[None]:
@@ -197,8 +201,9 @@ class Continuation:
 
 def kernel_data(problem: Problem) -> kernel.KernelData | None:
     """The data as the compiled kernel takes them, or None where it cannot."""
-    data = problem.design.plain_data()
-    block, samples = problem.unpenalized, problem.samples
+    design, block, samples = problem.design, problem.unpenalized, problem.samples
+    is_small = design.density * design.n_samples * design.n_features <= _MOST_ENTRIES
+    data = design.plain_data() if is_small else None
     if data is None or block.rank or not problem.loss.compiled or not kernel.is_available():
         return None
     sizes = problem.penalty.sizes

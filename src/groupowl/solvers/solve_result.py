@@ -96,7 +96,7 @@ class History:
     >>> import groupowl as go
     >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
     >>> lam = 0.5 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(30)
-    >>> history = go.solve(data.X, data.Y, lam).history
+    >>> history = go.solve(data.X, data.Y, lam, solver="apgd").history
     >>> bool(history.gap[-1] < history.gap[0]), len(history) == len(history.gap)
     (True, True)
     """
