@@ -309,10 +309,10 @@ def test_parts_of_a_result_are_made_when_they_are_read(solver):
     case = make_case(2, n=30, d=20, q=2)
     result = go.solve(**case.arguments(), solver=solver)
     names = ("active", "screened_at", "clusters", "history")
-    assert all(callable(vars(result)[f"_{name}"]) for name in names)
+    assert all(callable(vars(result)[name]) for name in names)
     clusters = result.clusters
     assert result.clusters is clusters
-    assert not callable(vars(result)["_clusters"])
+    assert not callable(vars(result)["clusters"])
     again = pickle.loads(pickle.dumps(result))
     np.testing.assert_array_equal(again.clusters, clusters)
     np.testing.assert_array_equal(again.active, np.flatnonzero(result.screened_at < 0))

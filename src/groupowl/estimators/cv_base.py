@@ -129,7 +129,7 @@ class CrossValidatedFit(GroupOWLBase):
         fit. Fold fits are solved to 1e-4 of the null model's loss (``tol`` if that is larger): by the same steps they
         give the same scores, and a change of 0.1 % is found; by others, on another kind of matrix or of machine, or
         with the compiled kernel in only one of the two, one of 16 %, and none of the scores of relaxed fits, which jump
-        with the features selected. Of regression with ``verbose`` it is not known by which steps folds were fitted.
+        with the features selected.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class CrossValidatedFit(GroupOWLBase):
         search = quiet._search(X, y, sample_weight, params, reset=False)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit has said what fell short
-            check = SearchCheck(search, was_watched=bool(self.verbose))
+            check = SearchCheck(search)
             chosen = FitCheck(quiet, search.data, check.model).verification()
             found = check.findings(scores, chosen_holds=bool(chosen))
         return replace(chosen, findings=(*chosen.findings, *found))

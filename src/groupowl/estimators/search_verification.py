@@ -40,12 +40,11 @@ class SearchCheck:
     """Path, scores and choice of an estimator that has chosen alpha.
 
     ``search`` is the fit as its parameters ask for it, on the data given; its estimator is the one whose claims are
-    checked. ``was_watched`` says whether the fit printed its progress.
+    checked.
     """
 
-    def __init__(self, search: Search, *, was_watched: bool) -> None:
+    def __init__(self, search: Search) -> None:
         self.search = search
-        self.was_watched = was_watched
         self.fit = search.estimator
         distances = [_distance(self.fit.weights_, model.weights) for model in search.models]
         self.chosen = int(np.argmin(distances))
@@ -115,11 +114,6 @@ class SearchCheck:
     @cached_property
     def _is_same_way(self) -> bool:
         """Whether the fits on all data, and so those of the folds, have taken the same steps as then."""
-        kernel_may_help = self.model.problem.loss.compiled and getattr(
-            self.search.fitting.settings.solver, "uses_kernel", False
-        )
-        if self.was_watched and kernel_may_help:  # in the folds, but not on all data: that path tells nothing of folds
-            return False
         return np.array_equal(self._path_again.n_iters, self.fit.path_.n_iters)
 
     @property
