@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import groupowl as go
 from estimator_support import labelled_data, regression_data
 from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor
 
@@ -32,6 +33,12 @@ def test_scikit_learn_checks(estimator, check):
 
 def data_for(cls):
     return regression_data() if cls is GroupOWLRegressor else labelled_data()
+
+
+@pytest.mark.parametrize("name", ["Regressor", "Classifier", "RegressorCV", "ClassifierCV"])
+def test_an_unknown_parameter_is_refused_in_the_name_of_the_estimator(name):
+    with pytest.raises(TypeError, match=rf"^GroupOWL{name}\.__init__"):
+        getattr(go, f"GroupOWL{name}")(penalty=1.0)
 
 
 @pytest.mark.parametrize("cls", CLASSES)

@@ -12,6 +12,7 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 import groupowl as go
 from estimator_support import labelled_data, regression_data
+from groupowl import kernel
 
 X, Y = regression_data(1)
 SETTINGS = {"alphas": 8, "eps": 0.05, "cv": 3}
@@ -251,6 +252,23 @@ def test_verifying_a_choice_prints_and_changes_nothing(capsys):
     assert model.verify(X, Y)
     assert capsys.readouterr() == ("", "")
     assert all(vars(model)[name] is value for name, value in before.items())
+
+
+@pytest.mark.parametrize("kernel_fits", [True, False])
+@pytest.mark.parametrize(
+    "settings", [{"relaxed": True}, {"verbose": 1, "tol": 1e-2}, {"tol": 1e-3, "standardize": True}]
+)
+def test_a_fit_with_the_kernel_holds_without_it_and_the_other_way_round(settings, kernel_fits, monkeypatch):
+    is_available = kernel.is_available()
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((36, 16))
+        T = A[:, :3] @ rng.standard_normal((3, 2)) + 0.5 * rng.standard_normal((36, 2))
+        monkeypatch.setattr(kernel, "is_available", lambda: kernel_fits and is_available)
+        model = go.GroupOWLRegressorCV(**SETTINGS, **settings).fit(A, T)
+        monkeypatch.setattr(kernel, "is_available", lambda: not kernel_fits and is_available)
+        check = model.verify(A, T)
+        assert check, repr(check)
 
 
 def test_other_data_are_found_without_fitting_folds():

@@ -265,6 +265,16 @@ def test_every_row_may_be_screened():
     assert (len(result.active), result.status) == (0, "converged")
 
 
+def test_a_pickle_has_fields_under_their_own_names():
+    """Which is what pickles from before fields were made on access have."""
+    result = go.solve(**make_case(36).arguments())
+    state = result.__getstate__()
+    assert {"active", "screened_at", "clusters", "history"} <= set(state)
+    again = object.__new__(go.SolveResult)
+    again.__dict__.update(state)
+    np.testing.assert_array_equal(again.active, result.active)
+
+
 def test_results_pickle_without_the_data():
     result = go.solve(**make_case(36).arguments())
     assert result.theta.shape == (25, 3)
@@ -299,10 +309,10 @@ def test_parts_of_a_result_are_made_when_they_are_read(solver):
     case = make_case(2, n=30, d=20, q=2)
     result = go.solve(**case.arguments(), solver=solver)
     names = ("active", "screened_at", "clusters", "history")
-    assert all(callable(vars(result)[f"_{name}"]) for name in names)
+    assert all(callable(vars(result)[name]) for name in names)
     clusters = result.clusters
     assert result.clusters is clusters
-    assert not callable(vars(result)["_clusters"])
+    assert not callable(vars(result)["clusters"])
     again = pickle.loads(pickle.dumps(result))
     np.testing.assert_array_equal(again.clusters, clusters)
     np.testing.assert_array_equal(again.active, np.flatnonzero(result.screened_at < 0))

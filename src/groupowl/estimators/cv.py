@@ -10,6 +10,7 @@ from .cv_base import CrossValidatedFit
 from .regressor import GroupOWLRegressor, RegressorMethods
 
 
+@dataclass(eq=False, repr=False)
 class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     """Multi-task regression whose alpha is chosen by cross-validation or an information criterion.
 

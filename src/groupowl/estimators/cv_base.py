@@ -127,8 +127,9 @@ class CrossValidatedFit(GroupOWLBase):
         As for :class:`~groupowl.GroupOWLRegressor`, and: each point of ``path_`` is certified again, means, standard
         errors and the choice must follow from the scores, and the scores are computed again, which takes as long as the
         fit. Fold fits are solved to 1e-4 of the null model's loss (``tol`` if that is larger): by the same steps they
-        give the same scores, and a change of 0.1 % is found; by others, on another kind of matrix or of machine, one
-        of 8 %.
+        give the same scores, and a change of 0.1 % is found; by others, on another kind of matrix or of machine, or
+        with the compiled kernel in only one of the two, one of 16 %, and none of the scores of relaxed fits, which jump
+        with the features selected.
 
         Parameters
         ----------

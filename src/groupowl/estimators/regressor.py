@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -94,6 +95,7 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         return float(r2_score(Y, P, sample_weight=weight))
 
 
+@dataclass(eq=False, repr=False)
 class GroupOWLRegressor(RegressorMethods, SingleFit):
     """Linear regression for one or many targets that selects features for all of them together.
 

@@ -19,7 +19,7 @@ from .verification import GOAL_RTOL, RTOL, Claim, Finding, SolutionCheck, Terms,
 
 # Scores of fold fits, relative to the root of their tolerance: by the same steps, and by others.
 _SAME_STEPS = 0.1
-_OTHER_STEPS = 8.0
+_OTHER_STEPS = 16.0
 # The same for information criteria, relative to their range.
 _CRITERION_RTOL = {True: 1e-6, False: 0.02}
 # What the scores of folds say of each weight sequence.
@@ -69,8 +69,11 @@ class SearchCheck:
         what = "the criteria of other weight sequences" if self.by_criteria else "the held-out scores"
         how = f"NOT computed again: {reason}"
         if self.again is not None:
-            steps = "the same steps" if self._is_same_way else "other steps, so that they agree roughly only"
-            how = f"computed again, by {steps}"
+            how = "computed again, by the same steps"
+            if not self._is_same_way:
+                how = "computed again, by other steps, so that they agree roughly only"
+            if not self._is_comparable:
+                how = "NOT compared: other steps may select other features, and relaxed coefficients jump with them"
         return [*found, Finding(True, f"{what} are {how}")]
 
     # What can be computed again -----------------------------------------------------------------------
@@ -110,8 +113,13 @@ class SearchCheck:
 
     @cached_property
     def _is_same_way(self) -> bool:
-        """Whether the fits on all data have taken the same steps as then."""
+        """Whether the fits on all data, and so those of the folds, have taken the same steps as then."""
         return np.array_equal(self._path_again.n_iters, self.fit.path_.n_iters)
+
+    @property
+    def _is_comparable(self) -> bool:
+        """Whether scores were computed again, in a way that leads to nearly the same numbers."""
+        return self.again is not None and (self._is_same_way or not self.fit.relaxed)
 
     # The path -----------------------------------------------------------------------------------------
 
@@ -138,7 +146,7 @@ class SearchCheck:
         for i, point in enumerate(path.points):
             B, offset = point.coef(d).astype(np.float64), np.asarray(point.intercept, dtype=np.float64)
             check = SolutionCheck(terms, float(point.alpha), B, offset, point.rows.dtype)
-            gap, gap_room = check.gap(point, partial(self._point_again, i))
+            gap, gap_room = check.gap(point, partial(self._point_again, i), float(fit.tol))
             stated = np.zeros(d, dtype=np.intp)
             stated[point.support] = point.clusters
             certified = replace(
@@ -164,7 +172,8 @@ class SearchCheck:
         return [*claims, Claim("path_.n_alphas", len(path), n_alphas)]
 
     def _point_again(self, i: int) -> PathPoint:
-        return self._path_again.points[min(i, len(self._path_again) - 1)]
+        point = self._path_again.points[min(i, len(self._path_again) - 1)]
+        return point if self._is_same_way else replace(point, n_iter=-1)  # as many other steps are not the same
 
     def _is_readable(self, point: PathPoint) -> bool:
         d, q = self.search.data.n_features, self.search.data.n_targets
@@ -212,7 +221,7 @@ class SearchCheck:
         found = {"best_index": int(np.argmin(report["criterion_path"]))}
         if k == self.chosen and all(map(self._is_readable, self.fit.path_.points)):
             again, is_same = self.search.criterion_report(self.model, self.fit.path_), True
-        elif k != self.chosen and self.again is not None:
+        elif k != self.chosen and self.again is not None and self._is_comparable:
             again, is_same = self.again[k].report, self._is_same_way
         else:
             return found, {}
@@ -231,7 +240,9 @@ class SearchCheck:
         allowances: dict[str, Any] = {"std_error_path": room, "mean_score_path": room}
         if self.fold_weights is not None:
             found["mean_score_path"] = mean_scores(scores, self.fold_weights)
-        if self.again is not None:  # folds that were fitted again are as uncertain as their tolerance says
+        if (
+            self.again is not None and self._is_comparable
+        ):  # folds that were fitted again are as uncertain as their tolerance says
             again = self.again[k].report
             count = min(len(scores), len(again["score_path"]))  # paths end where the deviance is explained
             known = found["score_path"] = np.concatenate([again["score_path"][:count], scores[count:]])

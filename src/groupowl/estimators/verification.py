@@ -274,12 +274,13 @@ class SolutionCheck:
         """The most that a fit can have added to the difference of objective and dual value for rounding errors."""
         return 4.0 * self.certificate.rounding + self.allowance + _GRAM_CAUTION * self._gram_rounding
 
-    def gap(self, stated: Any, again: Callable[[], Any]) -> tuple[float, float]:
+    def gap(self, stated: Any, again: Callable[[], Any], tol: float) -> tuple[float, float]:
         """The gap that a fit can have stated, as near to what it has as that may be, and what may be between them.
 
         The dual point of the coefficients themselves proves one gap. A fit may have had a better one: then the same
         solve by the same steps, ``again``, has it too. If those steps differ, on another machine or with data in
-        another form, anything is right that a solve of its own confirms.
+        another form, anything is right that a solve of its own confirms; and so is a larger gap, which says less, up to
+        the one at which a solve to this ``tol`` ends.
         """
         claimed, allowance = real_number(stated.gap), self.allowance
         own = max(self.objective - self.lower, 0.0)
@@ -292,7 +293,7 @@ class SolutionCheck:
             return other.gap, _GAP_RTOL * other.gap + allowance
         largest = max(own, other.gap)
         if not claimed < largest:
-            return largest, _GAP_RTOL * largest + self.rounding
+            return largest, max(_GAP_RTOL * largest + self.rounding, self.problem.goal(tol) - largest)
         proved = self.objective - max(self.lower, other.primal - other.gap)
         if proved > claimed + allowance:
             proved = min(proved, self.objective - self.sharper_bound(_SHARPER * claimed))
@@ -448,7 +449,7 @@ class FitCheck:
     def _claims(self) -> list[Claim]:
         """All attributes of the fit, beside what a fit with its solve stores on these data."""
         fit, stated, solution = self.estimator, self.stated, self.solution
-        gap, room = solution.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again)
+        gap, room = solution.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again, float(fit.tol))
         clusters = self.terms.clusters(stated.B, fit.clusters_)  # ties need all digits
         sure = replace(stated, gap=gap, clusters=clusters, active=np.flatnonzero(stated.screened_at < 0))
         # The dual value nearest to the stated one that gap and objective allow: gaps contain bounds on rounding.

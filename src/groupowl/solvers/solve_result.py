@@ -162,11 +162,12 @@ class Progress(HistoryRow):
 class OnAccess(Generic[Value]):
     """A field of a dataclass that may be given as a function: it is called when the field is read for the first time.
 
-    Whoever solves thousands of problems and reads coefficients only does not pay for the rest.
+    Whoever solves thousands of problems and reads coefficients only does not pay for the rest. The instance keeps it
+    under its own name, as it does a field without this: pickles are the same.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = f"_{name}"
+        self.name = name
 
     def __get__(self, instance: Any, owner: type) -> Value:
         if instance is None:
@@ -262,7 +263,7 @@ class SolveResult:
         return self._theta()
 
     def __getstate__(self) -> dict[str, Any]:
-        made = {f"_{name}": getattr(self, name) for name in ("active", "screened_at", "clusters", "history")}
+        made = {name: getattr(self, name) for name in ("active", "screened_at", "clusters", "history")}
         return {name: value for name, value in vars(self).items() if name != "theta"} | made | {"_theta": None}
 
     def __repr__(self) -> str:
