@@ -1,8 +1,10 @@
 """`go.solve`: every solver with every rule reaches the minimum, and says honestly how it ended."""
 
 import dataclasses
+import gc
 import itertools
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -317,3 +319,17 @@ def test_parts_of_a_result_are_made_when_they_are_read(solver):
     np.testing.assert_array_equal(again.clusters, clusters)
     np.testing.assert_array_equal(again.active, np.flatnonzero(result.screened_at < 0))
     assert len(again.history) == len(result.history) > 0
+
+
+def test_a_result_goes_with_its_last_reference():
+    """A cycle would keep the data, perhaps on a cluster, until the next garbage collection."""
+    case = make_case(2, n=30, d=20, q=2)
+    gc.disable()
+    try:
+        result = go.solve(**case.arguments())
+        kept = weakref.ref(result)
+        assert result.converged
+        del result
+        assert kept() is None
+    finally:
+        gc.enable()

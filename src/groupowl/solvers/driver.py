@@ -245,13 +245,13 @@ class Run:
         elif status is not Status.CALLBACK and gap <= self.goal:  # the last polish has done it
             status = Status.CONVERGED
         origin, full = self.origin, self.full
-        result = SolveResult(
+        return SolveResult(
             B=public.B,
             intercept=public.intercept,
             primal=certificate.primal + public.excess,
             dual=certificate.dual,
             gap=gap,
-            active=lambda: np.flatnonzero(result.screened_at < 0),
+            active=lambda: np.flatnonzero(self._when_proved() < 0),
             screened_at=self._when_proved,
             clusters=lambda: full.penalty.clusters(B[: full.n_rows]),
             n_iter=self.n_iter,
@@ -263,7 +263,6 @@ class Run:
                 certificate.theta if origin is full else origin.certify(B).theta, origin.samples.n_tasks
             ),
         )
-        return result
 
     def _when_proved(self) -> IndexArray:
         """``screened_at`` of each row, without what looks proved of rows that are zero for another reason."""
