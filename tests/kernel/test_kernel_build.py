@@ -64,6 +64,12 @@ def test_compiled_from_other_sources(looked_up_again):
     assert "other sources" in info.reason
 
 
+@pytest.mark.skipif(os.environ.get("GROUPOWL_REQUIRE_KERNEL") != "1", reason="the kernel is not required here")
+def test_a_kernel_that_is_required_is_there(looked_up_again):
+    """Otherwise the tests of this folder would be skipped where they must not."""
+    assert kernel.is_available(), kernel.kernel_info()
+
+
 @needs_sources
 def test_builder_and_loader_agree_on_the_stamp():
     assert hatch_build().source_stamp() == kernel.source_stamp(ROOT / "native")
