@@ -373,7 +373,7 @@ class KernelData:
 
 
 @dataclass(frozen=True, eq=False)
-class Proposal:
+class Proposals:
     """What the kernel proposes for each weight vector: estimates, nothing is proved.
 
     Coefficients are those of the columns of the problem, ``(x_j - mean_j) / scale_j``, and so are the intercepts; with
@@ -399,6 +399,13 @@ class Proposal:
         """Coefficients of solve ``k``."""
         B = np.zeros((self.n_rows, self.values.shape[1]))
         B[self.support(k)] = self.values[self.first[k] : self.first[k + 1]]
+        return B
+
+    def stack(self) -> FloatArray:
+        """Coefficients of all solves that were run, of shape (n_rows, n_run, q)."""
+        B = np.zeros((self.n_rows, self.n_run, self.values.shape[1]))
+        solves = np.repeat(np.arange(self.n_run), np.diff(self.first[: self.n_run + 1]))
+        B[self.row, solves] = self.values
         return B
 
 
@@ -444,7 +451,7 @@ def solve(
     B_init: FloatArray | None = None,
     intercept_init: FloatArray | None = None,
     interrupted: Callable[[], bool] | None = None,
-) -> Proposal:
+) -> Proposals:
     """Propose coefficients for one weight vector or for several that follow each other.
 
     Parameters
@@ -512,7 +519,7 @@ def solve(
         raise raised[0]
     first = integers[2 * n_lam : 3 * n_lam + 1]
     used = int(first[n_run]) if n_run else 0
-    return Proposal(
+    return Proposals(
         first=first,
         row=integers[3 * n_lam + 2 : 3 * n_lam + 2 + used],
         values=floats[n_lam * (q + 3) : n_lam * (q + 3) + used * q].reshape(used, q),
@@ -614,7 +621,7 @@ class Certifier:
         numbers = (getattr(c, name) for name in _CERTIFICATE_NUMBERS)
         return Numbers(theta, products, floats[products_end:end], *numbers)
 
-    def certify_path(self, weights: FloatArray, alphas: FloatArray, proposal: Proposal) -> PathNumbers:
+    def certify_path(self, weights: FloatArray, alphas: FloatArray, proposal: Proposals) -> PathNumbers:
         """Certificates of all solves of a path that were run, each at its alpha times the weights."""
         n_run, struct, library = proposal.n_run, self.data.struct, self.library
         lams = np.multiply.outer(_float(alphas)[:n_run], _float(weights))

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.ker
 
 def nothing(proposal, rng):
     """The model without features, said to be optimal."""
-    return replace(proposal, row=proposal.row[:0], values=proposal.values[:0])
+    return replace(proposal, first=0 * proposal.first, row=proposal.row[:0], values=proposal.values[:0])
 
 
 def noise(proposal, rng):
@@ -36,8 +36,7 @@ def not_a_number(proposal, rng):
 
 def other_rows(proposal, rng):
     """The right coefficients of the wrong rows."""
-    rows = rng.choice(proposal.n_rows, len(proposal.row), replace=False)
-    return replace(proposal, row=rows)
+    return replace(proposal, row=rng.permutation(proposal.n_rows)[proposal.row])
 
 
 @pytest.mark.parametrize("fault", [nothing, noise, huge, not_a_number, other_rows])
@@ -55,6 +54,18 @@ def test_a_faulty_kernel_costs_time_only(fault, loss, fit_intercept, monkeypatch
     assert expected.dual - 1e-12 <= result.primal <= expected.primal + result.gap + 1e-12
     proved_zero = np.setdiff1d(np.arange(30), result.active)
     assert not expected.B[proved_zero].any()
+
+
+@pytest.mark.parametrize("fault", [nothing, noise, huge, not_a_number, other_rows])
+def test_a_path_of_a_faulty_kernel_costs_time_only(fault, monkeypatch):
+    case = make_case(4, n=40, d=30, q=3)
+    expected = go.group_owl_path(case.X, case.Y, alphas=20, eps=0.05, tol=1e-9, solver="apgd", screening="none")
+    solve, rng = kernel.solve, np.random.default_rng(0)
+    monkeypatch.setattr(kernel, "solve", lambda *args, **settings: fault(solve(*args, **settings), rng))
+    path = go.group_owl_path(case.X, case.Y, alphas=20, eps=0.05)
+    assert set(path.statuses) == {"converged"}
+    for point, other in zip(path, expected, strict=True):
+        assert other.primal - other.gap - 1e-12 <= point.primal <= other.primal + point.gap + 1e-12
 
 
 def test_the_compiled_kernel_is_what_solves(monkeypatch):

@@ -8,13 +8,16 @@ from typing import ClassVar
 import numpy as np
 
 from .._typing import FloatArray
-from ..norm.kernels import TINY
+from ..norm.kernels import TINY, inverse_weighted_square
 from .base import Loss
 
 
 @dataclass(frozen=True)
 class SquaredLoss(Loss):
-    """``F(Z) = 1/2 sum_i w_i ||y_i - z_i||^2``."""
+    """``F(Z) = 1/2 sum_i w_i ||y_i - z_i||^2``.
+
+    Where predictors have an axis between samples and tasks, for several coefficients, each of them has its own sums.
+    """
 
     name: ClassVar[str] = "squared"
     curvature: ClassVar[float] = 1.0
@@ -27,7 +30,7 @@ class SquaredLoss(Loss):
 
     def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         residual = Y - Z
-        return 0.5 * float(np.add.reduce(w * residual * residual, axis=None))
+        return 0.5 * np.add.reduce(w * residual * residual, axis=(0, -1))
 
     def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """``theta_i = w_i (y_i - z_i)``."""
@@ -45,8 +48,7 @@ class SquaredLoss(Loss):
 
     def ray_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """``<theta, Y>`` and ``sum_i ||theta_i||^2 / w_i``."""
-        product, square = np.add.reduce(theta * Y, axis=None), np.add.reduce(theta * theta / w, axis=None)
-        return np.array([product, square])
+        return np.array([np.add.reduce(theta * Y, axis=(0, -1)), inverse_weighted_square(theta, w)])
 
     def ray_scale(self, totals: FloatArray, limit: float) -> float:
         """Maximizer of the dual value ``s <theta, Y> - s^2/2 ||theta||^2`` over ``|s| <= limit``."""

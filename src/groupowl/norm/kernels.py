@@ -63,7 +63,7 @@ def column_sums(T: FloatArray) -> FloatArray:
 
 def inverse_weighted_square(theta: FloatArray, w: FloatArray) -> float:
     """``sum_i ||theta_i||^2 / w_i``, a sum over samples."""
-    return float(np.add.reduce(theta * theta / w, axis=None))
+    return np.add.reduce(theta * theta / w, axis=(0, -1))
 
 
 def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -184,7 +184,7 @@ def solve_path(
     that fall short of ``tol`` are named in one ConvergenceWarning.
     """
     watch = Watch(callback)
-    settings = replace(check_settings(solver, screening, tol, max_iter, callback, random_state), callback=watch)
+    settings = replace(check_settings(solver, screening, tol, max_iter, callback, random_state), callback=watch.if_needed)
     problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     shape = resolve_weights(
         weights, n_features=problem.n_rows, n_tasks=problem.samples.n_tasks, n_samples=problem.samples.count
@@ -195,8 +195,8 @@ def solve_path(
         raise ValueError(f"strengths must be positive and must not increase, got {strengths!r}. {remedy}")
     solves = Continuation(problem, settings, problem.null_coefficients(), n_solves=len(factors))
     results: list[SolveResult] = []
-    for i, factor in enumerate(factors.tolist()):
-        results.append(solves.solve(shape, factor, alpha_index=i))
+    for result in solves.solve_all(shape, factors.tolist()):
+        results.append(result)
         if watch.wants_stop:
             break
     short, prefix = short_of_tolerance(results, len(factors), "strengths")

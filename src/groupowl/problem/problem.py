@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
@@ -183,7 +183,7 @@ class Problem:
 
     def to_input(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``B`` and intercept on the scale of X as it was given."""
-        rows, block = np.split(coefficients, [self.n_rows])
+        rows, block = coefficients[: self.n_rows], coefficients[self.n_rows :]
         B, shift = self.design.input_coefficients(rows, self.unpenalized.on_basis(block))
         if not self.fit_intercept:
             return B, np.zeros(self.samples.n_tasks)
@@ -298,20 +298,19 @@ class Problem:
         C, found = self.design.evaluate(theta, *sums)
         return self._residual(B, theta, C, found, cancelled)
 
-    def residuals(self, several: Sequence[FloatArray]) -> list[Residual]:
-        """The same of several coefficients in two products with X in all: certificates of many alphas at once."""
-        block, n, q = self.unpenalized, self.n_rows, self.samples.n_tasks
-        offset = np.concatenate([block.intercept(B[n:]) for B in several]) if block.constant and block.n_rows else None
-        side_by_side = self.design.matmul(np.hstack([B[:n] for B in several]), offset)
-        states = []
-        for k, B in enumerate(several):
-            Z = self.design.map(partial(_columns, first=k * q, last=(k + 1) * q), side_by_side)
-            states.append(self._unexplained(block.plus_basis(Z, B[n:])))
-        C = self.design.rmatmul(self.design.map(_side_by_side, *(theta for theta, _ in states)))
-        return [
-            self._residual(B, theta, C[:, k * q : (k + 1) * q], self.design.reduce_all(*sums))
-            for k, (B, (theta, sums)) in enumerate(zip(several, states, strict=True))
-        ]
+    def residuals(self, stack: FloatArray) -> list[Residual]:
+        """The same of several coefficients, of shape (n_rows, n_several, n_tasks), in two products with X in all.
+
+        For quadratic losses, samples in this process, and no unpenalized columns.
+        """
+        n_rows, m, q = stack.shape
+        Z = self.design.matmul(stack.reshape(n_rows, m * q)).reshape(-1, m, q)
+        Z = _one_by_one(Z).transpose(1, 0, 2)  # so that sums add up in the same order as for one of them
+        theta, sums = self._carried(self.design, _with_axis)._unexplained(Z)
+        C = self.design.rmatmul(theta.reshape(-1, m * q)).reshape(n_rows, m, q)
+        theta, C, B = map(_one_by_one, (theta, C, stack))
+        found = [np.broadcast_to(values, (*np.shape(values)[:-1], m)) for values in self.design.reduce_all(*sums)]
+        return [self._residual(B[k], theta[k], C[k], [values[..., k] for values in found]) for k in range(m)]
 
     def _unexplained(self, Z: Handle) -> tuple[Handle, list[Sum]]:
         """Balanced dual point of a predictor, and the sums over samples that a residual has."""
@@ -559,9 +558,15 @@ def _scaled_product(E: FloatArray, h: FloatArray, scale: float) -> FloatArray:
     return scale * E * h
 
 
+def _with_axis(values: FloatArray) -> FloatArray:
+    """One row per sample, each for several coefficients."""
+    return values[:, None]
+
+
+def _one_by_one(values: FloatArray) -> FloatArray:
+    """The same with that axis first."""
+    return np.ascontiguousarray(values.transpose(1, 0, 2))
+
+
 def _columns(values: FloatArray, first: int, last: int) -> FloatArray:
     return np.ascontiguousarray(values[:, first:last])
-
-
-def _side_by_side(*values: FloatArray) -> FloatArray:
-    return np.hstack(values)

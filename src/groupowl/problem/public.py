@@ -46,7 +46,7 @@ def published(
 
     The intercept and the coefficients of unpenalized columns follow from the penalized ones after those were rounded.
     """
-    rows, block = np.split(coefficients, [problem.n_rows])
+    rows, block = coefficients[: problem.n_rows], coefficients[problem.n_rows :]
     on_basis = problem.unpenalized.on_basis(block)
     B = _in_precision(problem.design.input_coefficients(rows, on_basis)[0], dtype)
     intercept, left = _rounded_intercept(problem, coefficients, B)
@@ -131,7 +131,7 @@ def _unpenalized_distance(
 
     ``left`` is what rounding took off the intercept.
     """
-    rows, block = np.split(coefficients, [problem.n_rows])
+    rows, block = coefficients[: problem.n_rows], coefficients[problem.n_rows :]
     whole = B.astype(np.float64, copy=False)
     root = float(np.sqrt(problem.samples.total_weight))
     distance = doubt = 0.0

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import kernel
-from .._typing import FloatArray
+from .._typing import FloatArray, IndexArray
 from ..designs import Design
 from ..norm.kernels import nonzero_rows, owl_gauge
-from ..problem import Certificate, Problem, Residual
-from .driver import Run
+from ..problem import Certificate, Problem, Residual, published
+from ..screening import Rule, ScreenedProblem
+from .driver import Answer, Run, solve_result
 from .settings import SolverSettings
-from .solve_result import SolveResult
+from .solve_result import NEVER, History, HistoryRow, Progress, SolveResult, Status
 
 # Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorization is worth its price.
 _GRAM_TOLERANCE = 1e-8
@@ -33,8 +35,11 @@ _KERNEL_GOAL = 0.1
 # Entries of X up to which it is asked. Its last look at all columns and the certificate are the same product twice: for
 # larger X, in solves that end after a round or two, that is what takes time.
 _MOST_ENTRIES = 2**21
-# Rows that its working set may have at first, or as many as there are samples.
+# Rows that its working sets may have at first, or as many as there are samples.
 _FEW_ROWS = 200
+# Alphas for which it is asked at once, and coefficients that they may have together: a path may end early.
+_MOST_PROPOSALS = 50
+_MOST_COEFFICIENTS = 2**22
 
 
 def compression_pays(problem: Problem, n_solves: int = 1) -> bool:
@@ -44,6 +49,16 @@ def compression_pays(problem: Problem, n_solves: int = 1) -> bool:
     """
     saved = 2.0 * problem.samples.n_tasks * _PASS_SLOWDOWN * _PASSES_PER_SOLVE * n_solves
     return problem.is_compressible and problem.n_rows <= min(saved, _MOST_FEATURES)
+
+
+class Proposal(NamedTuple):
+    """Coefficients that the compiled kernel proposes, what they leave unexplained, and what it took."""
+
+    B: FloatArray
+    residual: Residual
+    steps: int
+    passes: float
+    seconds: float
 
 
 class Continuation:
@@ -89,6 +104,7 @@ class Continuation:
         self.line = Extrapolation(scale_of(problem))
         self._null: tuple[Problem, FloatArray] | None = None
         self._kernel: tuple[Design, kernel.KernelData | None] | None = None
+        self._capacity: int | None = max(_FEW_ROWS, problem.design.n_samples)  # of its working sets
         self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
         self.expect(n_solves)
 
@@ -100,71 +116,158 @@ class Continuation:
         if wanted and self.small is self.problem and self.problem.is_compressible:
             self.small = self.problem.compressed(exact=self.exact) or self.problem
 
-    def solve(
-        self, weights: FloatArray, alpha: float = 1.0, *, alpha_index: int = 0, dtype: Any = np.float64
-    ) -> SolveResult:
-        """Solve with ``lam = alpha * weights``, on the statistics where they keep the accuracy asked for.
+    def solve(self, weights: FloatArray, alpha: float = 1.0, *, dtype: Any = np.float64) -> SolveResult:
+        """Solve with ``lam = alpha * weights``; ``dtype`` is the precision of the coefficients that users get."""
+        return next(self.solve_all(weights, [alpha], dtype=dtype))
 
-        ``dtype`` is the precision of the coefficients that users get.
+    def solve_all(
+        self, weights: FloatArray, alphas: Sequence[float], *, dtype: Any = np.float64
+    ) -> Iterator[SolveResult]:
+        """The same for each of falling alphas; when a result comes, the continuation is at its solution.
+
+        The compiled kernel, where it may be asked, proposes coefficients for many alphas in one call, and all of them
+        are certified in two products with X. Nothing else of it is believed: where a proposal falls short, and where
+        there is none, the solver goes on.
         """
-        lam = alpha * weights
-        public = {"alpha_index": alpha_index, "dtype": dtype}
-        guess = self.line.at(alpha)
+        for i, (alpha, proposal) in enumerate(zip(alphas, self.proposals(weights, alphas), strict=True)):
+            lam, public = alpha * weights, {"alpha_index": i, "dtype": dtype}
+            result = None if proposal is None else self._accept(lam, proposal, **public)
+            if result is None:
+                result = self._solve(lam, alpha, proposal, **public)
+            self.passes_before = None
+            self.line.add(alpha, self.B)
+            yield result
+
+    def proposals(self, weights: FloatArray, alphas: Sequence[float]) -> Iterator[Proposal | None]:
+        """What the compiled kernel proposes for each of falling alphas; None where it is not asked.
+
+        Many are made at once, from where the continuation is then.
+        """
+        size = max(1, min(_MOST_PROPOSALS, _MOST_COEFFICIENTS // max(self.B.size, 1)))
+        start = 0
+        while start < len(alphas):
+            found = self._propose(weights, alphas[start : start + size])
+            yield from found
+            start += len(found)
+
+    def _solve(self, lam: FloatArray, alpha: float, proposal: Proposal | None, **public: Any) -> SolveResult:
+        """Solve on the statistics where they keep the accuracy asked for."""
         chosen = self.small.with_lam(lam)
-        # Where rounding decides whether these weights select anything, the data themselves must tell.
-        if self.small is not self.problem and owl_gauge(self._null_correlations(), lam) <= 1.0 + _NULL_RTOL:
+        if self._is_null(lam):
             chosen = self.problem.with_lam(lam)
-        result = self._run(chosen, guess, **public)
+        guess = self.line.at(alpha)
+        result = self._run(chosen, guess, proposal, **public)
         assert self.certificate is not None
         falls_short = self.certificate.gap > chosen.goal(self.settings.tol)
         if result.status in ("precision", "stalled") and falls_short and chosen.product_error > 0.0:
             # The Gram matrix is what is not exact enough, and not the coefficients as users get them.
             self.small = self.problem.compressed(exact=True) or self.problem
-            more = self._run(self.small.with_lam(lam), None, **public)
+            more = self._run(self.small.with_lam(lam), None, None, **public)
             result = replace(
                 more,
                 n_iter=result.n_iter + more.n_iter,
                 n_passes=result.n_passes + more.n_passes,
                 seconds=result.seconds + more.seconds,
             )
-        self.line.add(alpha, self.B)
         return result
 
-    def _propose(self, chosen: Problem) -> tuple[FloatArray, int] | None:
-        """What the compiled kernel proposes for a problem, and its steps; None where it is not asked.
+    def _is_null(self, lam: FloatArray) -> bool:
+        """Whether statistics stand for the data, and their rounding decides if these weights select anything."""
+        return self.small is not self.problem and owl_gauge(self._null_correlations(), lam) <= 1.0 + _NULL_RTOL
 
-        Nothing of it is believed: the run certifies the coefficients, and goes on where they fall short.
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the compiled kernel is asked for proposals."""
+        return self._kernel_data() is not None
+
+    def _kernel_data(self) -> kernel.KernelData | None:
+        """The data as the compiled kernel takes them, or None where it is not asked."""
+        problem, callback = self.small, self.settings.callback
+        is_watched = callback is not None and getattr(callback, "sees_rounds", True)
+        if is_watched or not getattr(self.settings.solver, "uses_kernel", False) or not problem.loss_scale > 0.0:
+            return None
+        if self._kernel is None or self._kernel[0] is not problem.design:
+            self._kernel = problem.design, kernel_data(problem)
+        return self._kernel[1]
+
+    def _propose(self, weights: FloatArray, alphas: Sequence[float]) -> Sequence[Proposal | None]:
+        """Proposals for the first of some alphas, at least one, with what they leave unexplained.
+
+        From a start that is optimal the solver takes a step, as it always does.
         """
-        settings = self.settings
-        is_watched = settings.callback is not None and getattr(settings.callback, "sees_rounds", True)
-        if is_watched or not getattr(settings.solver, "uses_kernel", False):
-            return None
-        if self._kernel is None or self._kernel[0] is not chosen.design:
-            self._kernel = chosen.design, kernel_data(chosen)
-        data, block, n = self._kernel[1], chosen.unpenalized, chosen.n_rows
-        if data is None or not chosen.loss_scale > 0.0:
-            return None
-        B, steps = self.B, 0
-        for capacity in (max(_FEW_ROWS, chosen.design.n_samples), None):  # most solves need little memory
-            proposal = kernel.solve(
+        problem, data = self.small, self._kernel_data()
+        if data is None or self._is_null(alphas[0] * weights):
+            return [None]
+        started, passes = time.perf_counter(), problem.design.passes
+        before = passes.total if self.passes_before is None else self.passes_before
+        for capacity in (self._capacity, None):
+            found = kernel.solve(
                 data,
-                chosen.lam,
-                _KERNEL_GOAL * chosen.goal(settings.tol),
-                max_steps=settings.max_iter - steps,
+                weights,
+                _KERNEL_GOAL * problem.goal(self.settings.tol),
+                alphas=np.array(alphas),
+                max_steps=self.settings.max_iter,
                 capacity=capacity,
-                B_init=B[:n],
-                intercept_init=block.intercept(B[n:]) if block.n_rows else None,
+                B_init=self.B,
                 interrupted=_never,
             )
-            chosen.design.charge(float(proposal.passes[0]) * chosen.design.n_features)
-            steps += int(proposal.steps[0])
-            B = chosen.null_coefficients()
-            B[proposal.row] = proposal.values
-            B[n:] = block.with_intercept(B[n:], proposal.intercept[0])
-            if proposal.status[0] != kernel.NO_ROOM or steps >= settings.max_iter:
+            if found.status[max(found.n_run, 1) - 1] != kernel.NO_ROOM:
                 break
-        # From where nothing is selected, or from a start that is optimal, the solver takes a step, as it always does.
-        return (B, steps) if steps and len(proposal.row) else None
+            self._capacity = None  # most need little memory, and those that follow will need more
+        if found.n_run == 0:
+            return [None]
+        stack = found.stack()
+        with np.errstate(all="ignore"):  # what is not finite proves nothing
+            residuals = problem.residuals(stack)
+        share = (passes.total - before) / found.n_run
+        own = found.passes[: found.n_run] * (problem.design.n_features * problem.design.unit)
+        passes.total += float(own.sum())
+        seconds = (time.perf_counter() - started) / found.n_run
+        proposals: list[Proposal | None] = []
+        for k, residual in enumerate(residuals):
+            costs = int(found.steps[k]), float(own[k]) + share, seconds
+            is_wanted = found.steps[k] > 0 or not stack[:, k].any()
+            proposals.append(Proposal(stack[:, k], residual, *costs) if is_wanted else None)
+        return proposals
+
+    def _accept(self, lam: FloatArray, proposal: Proposal, alpha_index: int, dtype: Any) -> SolveResult | None:
+        """What is proposed, if its certificate meets the goal; nothing selected must be the proved answer."""
+        problem = self.small.with_lam(lam)
+        origin = problem if self.small is self.problem else self.problem.with_lam(lam)
+        goal, B = problem.goal(self.settings.tol), proposal.B
+        with np.errstate(all="ignore"):
+            certificate = problem.certify(B, residual=proposal.residual)
+            if not certificate.gap <= goal or (certificate.gap > 0.0 and not B.any()) or self._is_null(lam):
+                return None
+            answer = Answer(B, np.arange(problem.penalty.n_units), certificate)
+            public = published(origin, B, certificate, dtype)
+        if not public.gap(certificate) <= goal:
+            return None
+        self.B, self.certificate, self.source, self.residual = B, certificate, problem, certificate.residual
+        costs = {"n_iter": max(proposal.steps, 1), "n_passes": proposal.passes, "seconds": proposal.seconds}
+        rule, callback = self.settings.rule, self.settings.callback
+
+        def screened_at() -> IndexArray:
+            return _screened_at(problem, answer, rule)
+
+        def row() -> HistoryRow:
+            values = certificate.primal, certificate.dual, certificate.gap
+            n_active = np.count_nonzero(screened_at() == NEVER)
+            n_nonzero = np.count_nonzero(problem.penalty.nonzero(B))
+            return HistoryRow(costs["n_iter"], costs["seconds"], costs["n_passes"], *values, n_active, n_nonzero)
+
+        if callback is not None:
+            callback(Progress(**vars(row()), alpha_index=alpha_index, _coefficients=lambda: origin.to_input(B)))
+        return solve_result(
+            origin,
+            problem,
+            answer,
+            public,
+            Status.CONVERGED,
+            screened_at=screened_at,
+            history=lambda: History.from_rows([row()]),
+            **costs,
+        )
 
     @contextmanager
     def aside(self, B: FloatArray) -> Iterator[None]:
@@ -182,21 +285,36 @@ class Continuation:
             self._null = self.small, self.small.residual(self.small.null_coefficients()).correlations
         return self._null[1]
 
-    def _run(self, chosen: Problem, guess: FloatArray | None, **public: Any) -> SolveResult:
+    def _run(
+        self, chosen: Problem, guess: FloatArray | None, proposal: Proposal | None, **public: Any
+    ) -> SolveResult:
         origin = chosen if chosen.design is self.problem.design else self.problem.with_lam(chosen.lam)
-        run = Run(chosen, self.settings, origin=origin, passes_before=self.passes_before, **public)
+        before = self.passes_before
         self.passes_before = None
-        proposed = self._propose(chosen)
-        if proposed is None:
-            known = self.residual if self.source is not None and self.source.design is chosen.design else None
-            result = run.solve(self.B, residual=known, guess=guess)
+        if proposal is not None and chosen.design is self.small.design:
+            before = chosen.design.passes.total - proposal.passes
+            run = Run(chosen, self.settings, origin=origin, passes_before=before, **public)
+            result = run.solve(proposal.B, proposal.steps, residual=proposal.residual)
         else:
-            result = run.solve(*proposed)
+            known = self.residual if self.source is not None and self.source.design is chosen.design else None
+            run = Run(chosen, self.settings, origin=origin, passes_before=before, **public)
+            result = run.solve(self.B, residual=known, guess=guess)
         assert run.answer is not None
         self.B, _, self.certificate = run.answer
         self.source = chosen
         self.residual = self.certificate.residual
         return result
+
+
+def _screened_at(problem: Problem, answer: Answer, rule: Rule | None) -> IndexArray:
+    """For each unit 0 where the certificate of an answer proves that it is zero, and it is zero there."""
+    screened_at = np.full(problem.penalty.n_units, NEVER)
+    screened = ScreenedProblem(problem, rule)
+    if rule is not None:
+        screened_at[screened.drop_zero_columns()] = 0
+        screened_at[screened.test_full(answer.certificate)] = 0
+        screened_at[problem.penalty.nonzero(answer.B)] = NEVER
+    return screened_at
 
 
 def kernel_data(problem: Problem) -> kernel.KernelData | None:
@@ -214,7 +332,6 @@ def kernel_data(problem: Problem) -> kernel.KernelData | None:
         mean=data.mean,
         scale=data.scale,
         sample_weight=samples.w[:, 0],
-        fit_intercept=block.n_rows > 0,
         unit_starts=None if sizes is None else np.concatenate([[0], np.cumsum(sizes)]),
     )
 

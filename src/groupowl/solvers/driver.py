@@ -7,6 +7,7 @@ new solver from forgetting it, and what makes histories comparable.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -244,36 +245,67 @@ class Run:
             status = Status.PRECISION
         elif status is not Status.CALLBACK and gap <= self.goal:  # the last polish has done it
             status = Status.CONVERGED
-        origin, full = self.origin, self.full
-        return SolveResult(
-            B=public.B,
-            intercept=public.intercept,
-            primal=certificate.primal + public.excess,
-            dual=certificate.dual,
-            gap=gap,
-            active=lambda: np.flatnonzero(self._when_proved() < 0),
-            screened_at=self._when_proved,
-            clusters=lambda: full.penalty.clusters(B[: full.n_rows]),
+        return solve_result(
+            self.origin,
+            self.full,
+            answer,
+            public,
+            status,
+            screened_at=lambda: self.screened_at,
+            history=lambda: History.from_rows(self.rows),
             n_iter=self.n_iter,
             n_passes=self.full.design.passes.total - self._passes_before,
-            status=status.value,
             seconds=time.perf_counter() - self._started,
-            history=lambda: History.from_rows(self.rows),
-            _theta=lambda: origin.design.exported(
-                certificate.theta if origin is full else origin.certify(B).theta, origin.samples.n_tasks
-            ),
         )
 
-    def _when_proved(self) -> IndexArray:
-        """``screened_at`` of each row, without what looks proved of rows that are zero for another reason."""
-        screened_at = np.array(self.full.penalty.spread(self.screened_at))
-        origin = self.origin
-        basis = origin.unpenalized.basis
-        if basis is not None:
-            screened_at[basis.columns] = NEVER  # removed because they are unpenalized, not zero
-        if origin.samples.hides_variation:  # of which the rows that explain it are not known
-            screened_at[:] = NEVER
-        if basis is not None:
-            screened_at[basis.explained] = AS_EXPLAINED
-        screened_at[origin.design.treated_as_constant] = AS_CONSTANT
-        return screened_at
+
+def solve_result(
+    origin: Problem,
+    full: Problem,
+    answer: Answer,
+    public: Published,
+    status: Status,
+    *,
+    screened_at: Callable[[], IndexArray],
+    history: Callable[[], History],
+    **costs: Any,
+) -> SolveResult:
+    """What users get of an answer to the problem ``full``, which stands for the problem as it was given.
+
+    ``screened_at``, for each unit, and ``history`` are made when they are read.
+    """
+    B, certificate = answer.B, answer.certificate
+
+    def when_proved() -> IndexArray:
+        return _when_proved(origin, full.penalty.spread(screened_at()))
+
+    return SolveResult(
+        B=public.B,
+        intercept=public.intercept,
+        primal=certificate.primal + public.excess,
+        dual=certificate.dual,
+        gap=public.gap(certificate),
+        active=lambda: np.flatnonzero(when_proved() < 0),
+        screened_at=when_proved,
+        clusters=lambda: full.penalty.clusters(B[: full.n_rows]),
+        status=status.value,
+        history=history,
+        _theta=lambda: origin.design.exported(
+            certificate.theta if origin is full else origin.certify(B).theta, origin.samples.n_tasks
+        ),
+        **costs,
+    )
+
+
+def _when_proved(origin: Problem, screened_at: IndexArray) -> IndexArray:
+    """``screened_at`` of each row, without what looks proved of rows that are zero for another reason."""
+    screened_at = np.array(screened_at)
+    basis = origin.unpenalized.basis
+    if basis is not None:
+        screened_at[basis.columns] = NEVER  # removed because they are unpenalized, not zero
+    if origin.samples.hides_variation:  # of which the rows that explain it are not known
+        screened_at[:] = NEVER
+    if basis is not None:
+        screened_at[basis.explained] = AS_EXPLAINED
+    screened_at[origin.design.treated_as_constant] = AS_CONSTANT
+    return screened_at
