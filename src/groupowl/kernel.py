@@ -62,19 +62,6 @@ class _Task(Structure):
     ]  # fmt: skip
 
 
-_CERTIFICATE_NUMBERS = (
-    "loss", "primal", "dual", "gap", "rounding", "gauge", "scale", "product", "square", "norm", "reach",
-)  # fmt: skip
-
-
-class _Certificate(Structure):
-    _fields_ = [
-        ("lam", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("y_norm", c_double), ("n_rows", c_int),
-        ("row", c_void_p), ("B", c_void_p), ("theta", c_void_p), ("products", c_void_p), ("correlations", c_void_p),
-        ("excess", c_void_p), *((name, c_double) for name in _CERTIFICATE_NUMBERS),
-    ]  # fmt: skip
-
-
 _Interrupted = ctypes.CFUNCTYPE(c_int)
 
 
@@ -170,17 +157,6 @@ def _opened(path: str) -> Any:
     library.go_workspace.argtypes = [POINTER(_Data), POINTER(_Task)]
     library.go_solve.restype = c_ssize_t
     library.go_solve.argtypes = [POINTER(_Data), POINTER(_Task), POINTER(_Blas), c_void_p, c_size_t]
-    library.go_unit_norms.restype = None
-    library.go_unit_norms.argtypes = [c_int, c_void_p, c_int, c_void_p, c_void_p]
-    library.go_owl_value.restype = library.go_owl_gauge.restype = library.go_owl_prox.restype = c_double
-    library.go_owl_value.argtypes = library.go_owl_gauge.argtypes = [c_int, c_void_p, c_void_p, c_void_p]
-    library.go_owl_prox.argtypes = [c_int, c_void_p, c_void_p, c_double, c_void_p, c_void_p, c_void_p, c_void_p]
-    library.go_kkt_units.argtypes = [c_int, c_void_p, c_void_p, c_void_p, c_void_p]
-    library.go_certificate_workspace.restype = c_size_t
-    library.go_certificate_workspace.argtypes = [POINTER(_Data)]
-    library.go_certify.restype = None
-    library.go_certify.argtypes = [POINTER(_Data), POINTER(_Certificate), POINTER(_Blas), c_void_p]
-    library.go_column_sums.argtypes = [POINTER(_Data), c_void_p, c_void_p]
     library.blas = _Blas(
         *(_pointer(cython_blas, name) for name in ("dgemm", "dgemv", "dsyrk")),
         *(_pointer(cython_lapack, name) for name in ("dpotrf", "dpotrs")),
@@ -205,9 +181,6 @@ def _library() -> Any:
     return library
 
 
-# The norm ----------------------------------------------------------------------------------------------------
-
-
 def _address(array: Any) -> Any:
     return None if array is None else array.ctypes.data
 
@@ -219,57 +192,6 @@ def _own_address(array: Any) -> int:
 
 def _float(values: Any) -> FloatArray:
     return np.ascontiguousarray(values, dtype=np.float64)
-
-
-def unit_norms(B: FloatArray, starts: IndexArray | None = None) -> FloatArray:
-    """Norm of each row of ``B``, or of each unit, whose first rows (and the end) are given."""
-    B = _float(B)
-    starts = None if starts is None else np.ascontiguousarray(starts, dtype=np.intc)
-    norms = np.empty(len(B) if starts is None else len(starts) - 1)
-    _library().go_unit_norms(len(norms), _address(starts), B.shape[1], _address(B), _address(norms))
-    return norms
-
-
-def owl_value(norms: FloatArray, lam: FloatArray) -> float:
-    """Twin of :func:`groupowl.norm.kernels.owl_value`."""
-    norms, lam, work = _float(norms), _float(lam), np.empty(2 * len(norms), dtype=np.intc)
-    return float(_library().go_owl_value(len(norms), _address(norms), _address(lam), _address(work)))
-
-
-def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
-    """Twin of :func:`groupowl.norm.kernels.owl_gauge`."""
-    norms, lam, work = _float(norms), _float(lam), np.empty(2 * len(norms), dtype=np.intc)
-    return float(_library().go_owl_gauge(len(norms), _address(norms), _address(lam), _address(work)))
-
-
-def prox_and_value(norms: FloatArray, lam: FloatArray, step: float) -> tuple[FloatArray, float]:
-    """Twin of :func:`groupowl.norm.kernels.prox_and_value`."""
-    norms, lam, n = _float(norms), _float(lam), len(norms)
-    order, work = np.arange(n, dtype=np.intc), np.empty(n, dtype=np.intc)
-    shrunk, blocks = np.empty(n), np.empty(n)
-    arrays = (_address(order), _address(work), _address(blocks), _address(shrunk))
-    value = _library().go_owl_prox(n, _address(norms), _address(lam), step, *arrays)
-    return shrunk, float(value)
-
-
-def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
-    """Twin of :func:`groupowl.norm.kernels.kkt_rows`."""
-    values, lam, n = _float(values), _float(lam), len(values)
-    units, work = np.empty(n, dtype=np.intc), np.empty(n, dtype=np.intc)
-    count = _library().go_kkt_units(n, _address(values), _address(lam), _address(units), _address(work))
-    return np.sort(units[:count]).astype(np.intp)
-
-
-def column_sums(X: FloatArray, sample_weight: FloatArray | None = None) -> tuple[FloatArray, FloatArray, bool]:
-    """Weighted sums of the columns of dense ``X`` and of their squares in one pass, and whether all are finite."""
-    data, X = _Data(), np.asarray(X)
-    kept = _set_dense(data, X)
-    weight = None if sample_weight is None else _float(sample_weight)
-    data.weight = _address(weight)
-    sums, squares = np.empty(X.shape[1]), np.empty(X.shape[1])
-    finite = _library().go_column_sums(data, _address(sums), _address(squares))
-    del kept
-    return sums, squares, bool(finite)
 
 
 # Solves ------------------------------------------------------------------------------------------------------
@@ -337,39 +259,20 @@ class KernelData:
             data.X, data.start, data.index = _address(X.data), _address(X.indptr), _address(X.indices)
         else:
             X = _set_dense(data, X)
-        self._finish(Y, loss, unit_starts)
-        data.intercept = fit_intercept
-        self.keep = [X, self.Y]
+        Y = _float(Y)
+        data.q, data.Y, data.intercept = Y.shape[1], _address(Y), fit_intercept
+        data.loss = _library().losses[loss] if isinstance(loss, str) else loss
+        self.keep = [X, Y]
         for name, values in (("mean", mean), ("scale", scale), ("weight", sample_weight)):
             if values is not None:
                 values = _float(values)
                 self.keep.append(values)
                 setattr(data, name, _address(values))
-
-    @classmethod
-    def of_statistics(
-        cls, gram: FloatArray, products: FloatArray, y_square: float, *, unit_starts: IndexArray | None = None
-    ) -> KernelData:
-        """Squared loss by ``X^T W X``, ``X^T W Y`` and ``||Y||^2``, everything centered and scaled already."""
-        self = object.__new__(cls)
-        data = self.struct = _Data()
-        gram = _float(gram)
-        data.n = data.d = data.stride = len(gram)
-        data.kind, data.X, data.y_square = _GRAM, _address(gram), y_square
-        self._finish(products, "squared", unit_starts)
-        self.keep = [gram, self.Y]
-        return self
-
-    def _finish(self, Y: FloatArray, loss: Any, unit_starts: IndexArray | None) -> None:
-        """Targets, loss and units."""
-        data = self.struct
-        self.Y = _float(Y)
-        data.q, data.Y = self.Y.shape[1], _address(self.Y)
-        data.loss = _library().losses[loss] if isinstance(loss, str) else loss
         data.n_units = data.d
         if unit_starts is not None:
-            self.unit_starts = np.ascontiguousarray(unit_starts, dtype=np.intc)
-            data.n_units, data.unit_start = len(self.unit_starts) - 1, _address(self.unit_starts)
+            starts = np.ascontiguousarray(unit_starts, dtype=np.intc)
+            self.keep.append(starts)
+            data.n_units, data.unit_start = len(starts) - 1, _address(starts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,35 +312,7 @@ class Proposals:
         return B
 
 
-class _Buffer:
-    """Memory for the kernel."""
-
-    def __init__(self, size: int) -> None:
-        self.array = np.empty(size, dtype=np.uint8)
-        self.address, self.size = _own_address(self.array) if size else 0, size
-
-
-class _Memory(threading.local):
-    """The workspace of this thread between solves; a solve within the callback of another one finds none."""
-
-    def __init__(self) -> None:
-        self.nothing = _Buffer(0)
-        self.kept = [self.nothing]
-
-    def __enter__(self) -> _Buffer:
-        buffer = self.kept[-1]
-        self.kept.append(self.nothing)
-        return buffer
-
-    def __exit__(self, *_: object) -> None:
-        self.kept.pop()
-
-    def keep(self, buffer: _Buffer | None) -> None:
-        """Keep a buffer for the next solve of this depth, or none."""
-        self.kept[-2] = buffer or self.nothing
-
-
-_memory = _Memory()
+_memory = threading.local()  # the workspace of this thread between solves; one that is in use is not there
 
 
 def solve(
@@ -473,7 +348,7 @@ def solve(
     intercept_init : ndarray of shape (q,), default=None
         Its intercept.
     interrupted : callable, default=None
-        Asked every 50 ms at most; returning True stops. What it raises is raised here.
+        Asked every 50 ms at most; returning True stops. What it raises is raised here, and so is what a signal raises.
     """
     library, struct = _library(), data.struct
     d, q = struct.d, struct.q
@@ -505,16 +380,16 @@ def solve(
         intercept_init = _float(intercept_init)
         task.init_intercept = _address(intercept_init)
     raised: list[BaseException] = []
-    if interrupted is not None:
-        ask = _Interrupted(_guarded(interrupted, raised))
-        task.interrupted = ctypes.cast(ask, c_void_p)
-    with _memory as memory:
-        n_run = library.go_solve(struct, task, library.blas, memory.address, memory.size)
-        if n_run < 0:  # it needs so many bytes
-            memory = _Buffer(-n_run)
-            n_run = library.go_solve(struct, task, library.blas, memory.address, memory.size)
-        peak = int(integers[3 * n_lam + 1])
-        _memory.keep(memory if 8 * peak * (struct.n + 2 * peak) <= _KEPT_BYTES else None)
+    ask = _Interrupted(_guarded(interrupted, raised))
+    task.interrupted = ctypes.cast(ask, c_void_p)
+    memory = vars(_memory).pop("kept", np.empty(1, dtype=np.uint8))
+    n_run = library.go_solve(struct, task, library.blas, _own_address(memory), len(memory))
+    if n_run < 0:  # it needs so many bytes
+        memory = np.empty(-n_run, dtype=np.uint8)
+        n_run = library.go_solve(struct, task, library.blas, _own_address(memory), len(memory))
+    peak = int(integers[3 * n_lam + 1])
+    if 8 * peak * (struct.n + 2 * peak) <= _KEPT_BYTES:
+        _memory.kept = memory
     if raised:
         raise raised[0]
     first = integers[2 * n_lam : 3 * n_lam + 1]
@@ -533,119 +408,14 @@ def solve(
     )
 
 
-def _guarded(function: Callable[[], bool], raised: list[BaseException]) -> Callable[[], int]:
-    """The function for C: an exception stops the solve and is kept."""
+def _guarded(function: Callable[[], bool] | None, raised: list[BaseException]) -> Callable[[], int]:
+    """The function for C: an exception stops the solve and is kept. Python handles signals when it is called."""
 
     def ask() -> int:
         try:
-            return int(bool(function()))
+            return int(function is not None and bool(function()))
         except BaseException as error:  # KeyboardInterrupt above all: it must not get lost in C
             raised.append(error)
             return 1
 
     return ask
-
-
-# Certificates --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Numbers:
-    """What certificates of squared loss are made of; ``theta`` and what belongs to it is not scaled yet."""
-
-    theta: FloatArray  # (n, q)
-    products: FloatArray  # (d, q): X^T theta
-    correlations: FloatArray  # (n_units,): their norms
-    loss: float
-    primal: float
-    dual: float
-    gap: float
-    rounding: float
-    gauge: float
-    scale: float  # scale * theta is feasible
-    product: float  # <theta, Y>
-    square: float  # sum of theta^2 / w
-    norm: float
-    reach: float
-
-
-@dataclass(frozen=True, eq=False)
-class PathNumbers:
-    """The same for all solves of a path, without what is in sample space; one entry per solve."""
-
-    correlations: FloatArray  # (n_run, n_units)
-    loss: FloatArray
-    primal: FloatArray
-    dual: FloatArray
-    gap: FloatArray
-    rounding: FloatArray
-    gauge: FloatArray
-    scale: FloatArray
-    product: FloatArray
-    square: FloatArray
-    norm: FloatArray
-    reach: FloatArray
-
-
-class Certifier:
-    """Twin of :meth:`groupowl.problem.Problem.certify` for squared loss, from coefficients alone.
-
-    Parameters
-    ----------
-    data : KernelData
-        With targets that are centered where there is an intercept.
-    norms, rounding_norms : ndarray of shape (d,)
-        Those of the problem.
-    y_norm : float
-        The norm of its samples.
-    """
-
-    def __init__(self, data: KernelData, norms: FloatArray, rounding_norms: FloatArray, y_norm: float) -> None:
-        self.data, self.library = data, _library()
-        self.norms, self.rounding_norms, self.y_norm = _float(norms), _float(rounding_norms), y_norm
-        self.memory_size = self.library.go_certificate_workspace(data.struct)
-        n, d, q, units = data.struct.n, data.struct.d, data.struct.q, data.struct.n_units
-        self.ends = n * q, (n + d) * q, (n + d) * q + units  # of theta, products and correlations in one array
-
-    def certify(self, lam: FloatArray, B: FloatArray) -> Numbers:
-        """Certificate of coefficients of shape (d, q) at these weights."""
-        row = np.flatnonzero(B.any(axis=1)).astype(np.intc)
-        lam, values, struct = _float(lam), _float(B[row]), self.data.struct
-        c, floats = self._new()
-        c.lam, c.n_rows, c.row, c.B = _address(lam), len(row), _address(row), _address(values)
-        memory = np.empty(self.memory_size, dtype=np.uint8)
-        self.library.go_certify(struct, c, self.library.blas, _own_address(memory))
-        theta_end, products_end, end = self.ends
-        theta = floats[:theta_end].reshape(struct.n, struct.q)
-        products = floats[theta_end:products_end].reshape(struct.d, struct.q)
-        numbers = (getattr(c, name) for name in _CERTIFICATE_NUMBERS)
-        return Numbers(theta, products, floats[products_end:end], *numbers)
-
-    def certify_path(self, weights: FloatArray, alphas: FloatArray, proposal: Proposals) -> PathNumbers:
-        """Certificates of all solves of a path that were run, each at its alpha times the weights."""
-        n_run, struct, library = proposal.n_run, self.data.struct, self.library
-        lams = np.multiply.outer(_float(alphas)[:n_run], _float(weights))
-        correlations, numbers = np.empty(lams.shape), np.empty((len(_CERTIFICATE_NUMBERS), n_run))
-        c, floats = self._new()
-        found = np.frombuffer(c, dtype=np.float64, count=len(numbers), offset=_Certificate.loss.offset)
-        memory = np.empty(self.memory_size, dtype=np.uint8)
-        at_lam, at_row, at_B = _own_address(lams), _address(proposal.row), _address(proposal.values)
-        at_correlations, at_memory, units = _own_address(correlations), _own_address(memory), struct.n_units
-        first = proposal.first.tolist()
-        for k in range(n_run):
-            c.lam, c.correlations = at_lam + 8 * k * units, at_correlations + 8 * k * units
-            c.n_rows, c.row, c.B = first[k + 1] - first[k], at_row + 4 * first[k], at_B + 8 * struct.q * first[k]
-            library.go_certify(struct, c, library.blas, at_memory)
-            numbers[:, k] = found
-        del floats
-        return PathNumbers(correlations, *numbers)
-
-    def _new(self) -> tuple[Any, FloatArray]:
-        """A certificate with the data that all share, and the array of its results."""
-        floats, ends = np.empty(self.ends[-1] + self.data.struct.d), self.ends
-        at = _own_address(floats)
-        c = _Certificate(
-            norms=_address(self.norms), rounding_norms=_address(self.rounding_norms), y_norm=self.y_norm,
-            theta=at, products=at + 8 * ends[0], correlations=at + 8 * ends[1], excess=at + 8 * ends[2],
-        )  # fmt: skip
-        return c, floats

@@ -99,6 +99,8 @@ def random_problem(rng):
 
 def compiled_gap(problem, given, loss, mean, w, starts, lam, B):
     """The gap by the compiled certificate, where there is one for this problem: not in single precision."""
+    import kernel_support
+
     from groupowl import kernel
 
     if loss != "squared" or given.dtype != "float64":
@@ -106,7 +108,7 @@ def compiled_gap(problem, given, loss, mean, w, starts, lam, B):
     data = kernel.KernelData(
         given, problem.samples.Y, mean=mean, sample_weight=w, fit_intercept=mean is not None, unit_starts=starts
     )
-    certifier = kernel.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
+    certifier = kernel_support.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
     return certifier.certify(lam, B).gap
 
 

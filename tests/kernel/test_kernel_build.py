@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from groupowl import kernel
@@ -39,7 +40,7 @@ def test_switched_off(looked_up_again):
     assert "GROUPOWL_KERNEL=numpy" in info.reason
     assert not kernel.is_available()
     with pytest.raises(RuntimeError, match="no compiled kernel: GROUPOWL_KERNEL=numpy"):
-        kernel.owl_value([1.0], [1.0])
+        kernel.KernelData(np.ones((2, 1)), np.ones((2, 1)))
 
 
 def test_missing(looked_up_again, tmp_path):

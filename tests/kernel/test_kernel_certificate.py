@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import groupowl as go
+import kernel_support
 from groupowl import kernel
 from groupowl.norm.penalty import GroupOWL
 from groupowl.problem import build_problem
@@ -66,7 +67,7 @@ def test_a_path_at_once():
     problem, data = build_problem(X, Y, weights), kernel.KernelData(X, Y)
     alphas = problem.lam_max(weights) * np.geomspace(1.0, 0.05, 12)
     proposal = kernel.solve(data, weights, problem.goal(1e-6), alphas=alphas)
-    certifier = kernel.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
+    certifier = kernel_support.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
     found = certifier.certify_path(weights, alphas, proposal)
     for k, alpha in enumerate(alphas):
         single = certifier.certify(alpha * weights, proposal.B(k))
@@ -80,7 +81,7 @@ def test_a_path_at_once():
 def compare(problem, data, lam, B):
     expected = problem.certify(B)
     residual = expected.residual
-    certifier = kernel.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
+    certifier = kernel_support.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
     found = certifier.certify(lam, B)
     size = problem.null_loss + expected.primal
     assert found.loss == pytest.approx(residual.loss, rel=1e-12, abs=1e-14 * size)

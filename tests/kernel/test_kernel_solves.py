@@ -15,6 +15,7 @@ import groupowl as go
 from groupowl import kernel
 from groupowl.norm.penalty import GroupOWL
 from groupowl.problem import build_problem
+from kernel_support import data_of_statistics
 
 pytestmark = pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.kernel_info()))
 
@@ -128,7 +129,7 @@ def test_sufficient_statistics(shape, q):
     weights = weights_for(shape, 50)
     lam = 0.1 * go.lam_max(X, Y, weights) * weights
     problem = build_problem(X, Y, lam)
-    data = kernel.KernelData.of_statistics(X.T @ X, X.T @ Y, float(np.sum(Y * Y)))
+    data = data_of_statistics(X.T @ X, X.T @ Y, float(np.sum(Y * Y)))
     proposal = propose(problem, data, lam)
     assert proposal.status[0] == 0
     assert judge(problem, proposal) <= 1.0

@@ -82,8 +82,7 @@ def test_the_compiled_kernel_is_what_solves(monkeypatch):
 
 
 def test_a_solve_in_the_kernel_can_be_interrupted(monkeypatch):
-    def interrupted(*args, interrupted, **settings):
-        interrupted()
+    def interrupted(*args, **settings):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(kernel, "solve", interrupted)

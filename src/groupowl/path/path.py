@@ -184,7 +184,9 @@ def solve_path(
     that fall short of ``tol`` are named in one ConvergenceWarning.
     """
     watch = Watch(callback)
-    settings = replace(check_settings(solver, screening, tol, max_iter, callback, random_state), callback=watch.if_needed)
+    settings = replace(
+        check_settings(solver, screening, tol, max_iter, callback, random_state), callback=watch.if_needed
+    )
     problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     shape = resolve_weights(
         weights, n_features=problem.n_rows, n_tasks=problem.samples.n_tasks, n_samples=problem.samples.count

@@ -199,7 +199,7 @@ class Continuation:
         if data is None or self._is_null(alphas[0] * weights):
             return [None]
         started, passes = time.perf_counter(), problem.design.passes
-        before = passes.total if self.passes_before is None else self.passes_before
+        begun = passes.total
         for capacity in (self._capacity, None):
             found = kernel.solve(
                 data,
@@ -209,7 +209,6 @@ class Continuation:
                 max_steps=self.settings.max_iter,
                 capacity=capacity,
                 B_init=self.B,
-                interrupted=_never,
             )
             if found.status[max(found.n_run, 1) - 1] != kernel.NO_ROOM:
                 break
@@ -218,16 +217,18 @@ class Continuation:
             return [None]
         stack = found.stack()
         with np.errstate(all="ignore"):  # what is not finite proves nothing
-            residuals = problem.residuals(stack)
-        share = (passes.total - before) / found.n_run
-        own = found.passes[: found.n_run] * (problem.design.n_features * problem.design.unit)
-        passes.total += float(own.sum())
+            residuals = problem.residuals(stack) if found.n_run > 1 else [problem.residual(stack[:, 0])]
+        costs = found.passes[: found.n_run] * (problem.design.n_features * problem.design.unit)
+        costs += (passes.total - begun) / found.n_run
+        passes.total += float(costs.sum()) - (passes.total - begun)
+        if self.passes_before is not None:  # the first solve pays for what came before it
+            costs[0] += begun - self.passes_before
         seconds = (time.perf_counter() - started) / found.n_run
         proposals: list[Proposal | None] = []
         for k, residual in enumerate(residuals):
-            costs = int(found.steps[k]), float(own[k]) + share, seconds
-            is_wanted = found.steps[k] > 0 or not stack[:, k].any()
-            proposals.append(Proposal(stack[:, k], residual, *costs) if is_wanted else None)
+            B, steps = stack[:, k], int(found.steps[k])
+            is_wanted = steps > 0 or not B.any()
+            proposals.append(Proposal(B, residual, steps, float(costs[k]), seconds) if is_wanted else None)
         return proposals
 
     def _accept(self, lam: FloatArray, proposal: Proposal, alpha_index: int, dtype: Any) -> SolveResult | None:
@@ -244,17 +245,17 @@ class Continuation:
         if not public.gap(certificate) <= goal:
             return None
         self.B, self.certificate, self.source, self.residual = B, certificate, problem, certificate.residual
-        costs = {"n_iter": max(proposal.steps, 1), "n_passes": proposal.passes, "seconds": proposal.seconds}
+        costs = max(proposal.steps, 1), proposal.passes, proposal.seconds
         rule, callback = self.settings.rule, self.settings.callback
 
         def screened_at() -> IndexArray:
             return _screened_at(problem, answer, rule)
 
         def row() -> HistoryRow:
+            steps, passes, seconds = costs
             values = certificate.primal, certificate.dual, certificate.gap
-            n_active = np.count_nonzero(screened_at() == NEVER)
-            n_nonzero = np.count_nonzero(problem.penalty.nonzero(B))
-            return HistoryRow(costs["n_iter"], costs["seconds"], costs["n_passes"], *values, n_active, n_nonzero)
+            n_active = int(np.count_nonzero(screened_at() == NEVER))
+            return HistoryRow(steps, seconds, passes, *values, n_active, int(problem.penalty.nonzero(B).sum()))
 
         if callback is not None:
             callback(Progress(**vars(row()), alpha_index=alpha_index, _coefficients=lambda: origin.to_input(B)))
@@ -264,9 +265,9 @@ class Continuation:
             answer,
             public,
             Status.CONVERGED,
+            *costs,
             screened_at=screened_at,
             history=lambda: History.from_rows([row()]),
-            **costs,
         )
 
     @contextmanager
@@ -285,9 +286,7 @@ class Continuation:
             self._null = self.small, self.small.residual(self.small.null_coefficients()).correlations
         return self._null[1]
 
-    def _run(
-        self, chosen: Problem, guess: FloatArray | None, proposal: Proposal | None, **public: Any
-    ) -> SolveResult:
+    def _run(self, chosen: Problem, guess: FloatArray | None, proposal: Proposal | None, **public: Any) -> SolveResult:
         origin = chosen if chosen.design is self.problem.design else self.problem.with_lam(chosen.lam)
         before = self.passes_before
         self.passes_before = None
@@ -343,11 +342,6 @@ def scale_of(problem: Problem) -> Callable[[float], float]:
     the logarithm of what is left of the penalty.
     """
     return float if problem.loss.is_quadratic else math.log
-
-
-def _never() -> bool:
-    """Python handles signals when the kernel asks, which is all that is wanted of it."""
-    return False
 
 
 class Extrapolation:

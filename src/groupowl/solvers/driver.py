@@ -238,9 +238,8 @@ class Run:
         answer = answer or self._on_full_problem(self.incumbent)
         answer = self._with_polished_block(answer)
         answer = self.answer = self._after_last_test(answer)
-        B, _, certificate = answer
         public = self._published(answer)
-        gap = public.gap(certificate)
+        gap = public.gap(answer.certificate)
         if status is Status.CONVERGED and gap > self.goal > 0.0:  # by rounding, after the last rows were tested
             status = Status.PRECISION
         elif status is not Status.CALLBACK and gap <= self.goal:  # the last polish has done it
@@ -251,11 +250,11 @@ class Run:
             answer,
             public,
             status,
+            self.n_iter,
+            self.full.design.passes.total - self._passes_before,
+            time.perf_counter() - self._started,
             screened_at=lambda: self.screened_at,
             history=lambda: History.from_rows(self.rows),
-            n_iter=self.n_iter,
-            n_passes=self.full.design.passes.total - self._passes_before,
-            seconds=time.perf_counter() - self._started,
         )
 
 
@@ -265,10 +264,12 @@ def solve_result(
     answer: Answer,
     public: Published,
     status: Status,
+    n_iter: int,
+    n_passes: float,
+    seconds: float,
     *,
     screened_at: Callable[[], IndexArray],
     history: Callable[[], History],
-    **costs: Any,
 ) -> SolveResult:
     """What users get of an answer to the problem ``full``, which stands for the problem as it was given.
 
@@ -288,12 +289,14 @@ def solve_result(
         active=lambda: np.flatnonzero(when_proved() < 0),
         screened_at=when_proved,
         clusters=lambda: full.penalty.clusters(B[: full.n_rows]),
+        n_iter=n_iter,
+        n_passes=n_passes,
         status=status.value,
+        seconds=seconds,
         history=history,
         _theta=lambda: origin.design.exported(
             certificate.theta if origin is full else origin.certify(B).theta, origin.samples.n_tasks
         ),
-        **costs,
     )
 
 
