@@ -249,7 +249,7 @@ def test_certificates_of_many_alphas_at_once(kind):
     several = [random_coefficients(problem, seed, 0.3) for seed in range(4)]
     alone = [problem.residual(B) for B in several]
     before = problem.design.passes.total
-    together = problem.residuals(np.stack(several, axis=1))
+    together = problem.residuals(np.stack(several))
     assert problem.design.passes.total - before <= 2.0 + 1e-9
     for B, one, other in zip(several, alone, together, strict=True):
         first, second = (problem.certify(B, residual=residual) for residual in (one, other))

@@ -305,10 +305,9 @@ class Proposals:
         return B
 
     def stack(self) -> FloatArray:
-        """Coefficients of all solves that were run, of shape (n_rows, n_run, q)."""
-        B = np.zeros((self.n_rows, self.n_run, self.values.shape[1]))
-        solves = np.repeat(np.arange(self.n_run), np.diff(self.first[: self.n_run + 1]))
-        B[self.row, solves] = self.values
+        """Coefficients of all solves that were run, of shape (n_run, n_rows, q)."""
+        B = np.zeros((self.n_run, self.n_rows, self.values.shape[1]))
+        B[np.repeat(np.arange(self.n_run), np.diff(self.first[: self.n_run + 1])), self.row] = self.values
         return B
 
 

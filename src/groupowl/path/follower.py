@@ -314,8 +314,11 @@ class Follower:
         """Every alpha is solved: the compiled kernel takes less time for that than proofs take."""
         solves, weights = self.solves, self.model.sequence_weights
         for i, proposal in enumerate(solves.proposals(weights, self.alphas)):
-            problem = solves.small.with_lam(self.alphas[i] * weights)
-            if proposal is None or not problem.certify(proposal.B, residual=proposal.residual).gap <= self.goal:
+            gap = np.inf
+            if proposal is not None:
+                problem = proposal.problem.with_lam(self.alphas[i] * weights)
+                gap = problem.certify(proposal.B, residual=proposal.residual).gap
+            if proposal is None or not gap <= self.goal:
                 self._solve(i)
                 continue
             solves.B = proposal.B

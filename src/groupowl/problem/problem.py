@@ -299,18 +299,22 @@ class Problem:
         return self._residual(B, theta, C, found, cancelled)
 
     def residuals(self, stack: FloatArray) -> list[Residual]:
-        """The same of several coefficients, of shape (n_rows, n_several, n_tasks), in two products with X in all.
+        """The same of several coefficients, of shape (n_several, n_rows, n_tasks), in two products with X in all.
 
-        For quadratic losses, samples in this process, and no unpenalized columns.
+        For quadratic losses, samples in this process, and no unpenalized columns. In sample space the several are an
+        axis between samples and tasks, in the memory of one after the other: sums are those of each alone.
         """
-        n_rows, m, q = stack.shape
-        Z = self.design.matmul(stack.reshape(n_rows, m * q)).reshape(-1, m, q)
-        Z = _one_by_one(Z).transpose(1, 0, 2)  # so that sums add up in the same order as for one of them
+        m, n_rows, q = stack.shape
+        B = stack.transpose(1, 0, 2).reshape(n_rows, m * q)
+        Z = np.ascontiguousarray(self.design.matmul(B).reshape(-1, m, q).transpose(1, 0, 2)).transpose(1, 0, 2)
         theta, sums = self._carried(self.design, _with_axis)._unexplained(Z)
         C = self.design.rmatmul(theta.reshape(-1, m * q)).reshape(n_rows, m, q)
-        theta, C, B = map(_one_by_one, (theta, C, stack))
         found = [np.broadcast_to(values, (*np.shape(values)[:-1], m)) for values in self.design.reduce_all(*sums)]
-        return [self._residual(B[k], theta[k], C[k], [values[..., k] for values in found]) for k in range(m)]
+        residuals = []
+        for k in range(m):
+            of_one = [values[..., k] for values in found]
+            residuals.append(self._residual(stack[k], theta[:, k], np.ascontiguousarray(C[:, k]), of_one))
+        return residuals
 
     def _unexplained(self, Z: Handle) -> tuple[Handle, list[Sum]]:
         """Balanced dual point of a predictor, and the sums over samples that a residual has."""
@@ -561,11 +565,6 @@ def _scaled_product(E: FloatArray, h: FloatArray, scale: float) -> FloatArray:
 def _with_axis(values: FloatArray) -> FloatArray:
     """One row per sample, each for several coefficients."""
     return values[:, None]
-
-
-def _one_by_one(values: FloatArray) -> FloatArray:
-    """The same with that axis first."""
-    return np.ascontiguousarray(values.transpose(1, 0, 2))
 
 
 def _columns(values: FloatArray, first: int, last: int) -> FloatArray:

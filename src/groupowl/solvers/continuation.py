@@ -52,8 +52,9 @@ def compression_pays(problem: Problem, n_solves: int = 1) -> bool:
 
 
 class Proposal(NamedTuple):
-    """Coefficients that the compiled kernel proposes, what they leave unexplained, and what it took."""
+    """Coefficients that the compiled kernel proposes for a problem, what they leave unexplained, and what it took."""
 
+    problem: Problem
     B: FloatArray
     residual: Residual
     steps: int
@@ -217,7 +218,7 @@ class Continuation:
             return [None]
         stack = found.stack()
         with np.errstate(all="ignore"):  # what is not finite proves nothing
-            residuals = problem.residuals(stack) if found.n_run > 1 else [problem.residual(stack[:, 0])]
+            residuals = problem.residuals(stack) if len(stack) > 1 else [problem.residual(stack[0])]
         costs = found.passes[: found.n_run] * (problem.design.n_features * problem.design.unit)
         costs += (passes.total - begun) / found.n_run
         passes.total += float(costs.sum()) - (passes.total - begun)
@@ -225,20 +226,19 @@ class Continuation:
             costs[0] += begun - self.passes_before
         seconds = (time.perf_counter() - started) / found.n_run
         proposals: list[Proposal | None] = []
-        for k, residual in enumerate(residuals):
-            B, steps = stack[:, k], int(found.steps[k])
-            is_wanted = steps > 0 or not B.any()
-            proposals.append(Proposal(B, residual, steps, float(costs[k]), seconds) if is_wanted else None)
+        for k, (B, residual) in enumerate(zip(stack, residuals, strict=True)):
+            proposal = Proposal(problem, B, residual, int(found.steps[k]), float(costs[k]), seconds)
+            proposals.append(proposal if proposal.steps or not B.any() else None)
         return proposals
 
     def _accept(self, lam: FloatArray, proposal: Proposal, alpha_index: int, dtype: Any) -> SolveResult | None:
         """What is proposed, if its certificate meets the goal; nothing selected must be the proved answer."""
-        problem = self.small.with_lam(lam)
-        origin = problem if self.small is self.problem else self.problem.with_lam(lam)
+        problem = proposal.problem.with_lam(lam)
+        origin = problem if proposal.problem is self.problem else self.problem.with_lam(lam)
         goal, B = problem.goal(self.settings.tol), proposal.B
         with np.errstate(all="ignore"):
             certificate = problem.certify(B, residual=proposal.residual)
-            if not certificate.gap <= goal or (certificate.gap > 0.0 and not B.any()) or self._is_null(lam):
+            if not certificate.gap <= goal or (certificate.gap > 0.0 and not B.any()):
                 return None
             answer = Answer(B, np.arange(problem.penalty.n_units), certificate)
             public = published(origin, B, certificate, dtype)
@@ -290,7 +290,7 @@ class Continuation:
         origin = chosen if chosen.design is self.problem.design else self.problem.with_lam(chosen.lam)
         before = self.passes_before
         self.passes_before = None
-        if proposal is not None and chosen.design is self.small.design:
+        if proposal is not None and chosen.design is proposal.problem.design:
             before = chosen.design.passes.total - proposal.passes
             run = Run(chosen, self.settings, origin=origin, passes_before=before, **public)
             result = run.solve(proposal.B, proposal.steps, residual=proposal.residual)
