@@ -283,7 +283,7 @@ def timed_products() -> Iterator[Stopwatch]:
     from groupowl.designs import DenseColumns, SparseColumns
 
     watch, undo = Stopwatch(), []
-    methods = ("matmul", "rmatmul", "gram", "column_norms", "column_means", "predict", "correlate", "columns")
+    methods = ("matmul", "rmatmul", "gram", "column_norms", "compute_moments", "predict", "correlate", "columns")
     for kind in (DenseDesign, SparseDesign, getattr(go, "MemmapDesign", DenseDesign), DenseColumns, SparseColumns):
         for name in methods:
             if name in vars(kind):

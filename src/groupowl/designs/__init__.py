@@ -8,9 +8,19 @@ import numpy as np
 
 from .._checks import IMPUTE, check_data_shape, check_finite, numeric_array, sparse_array
 from .._lazy import attributes
-from .base import Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow, is_dask, products
+from .base import (
+    ColumnMoments,
+    Design,
+    LocalDesign,
+    PassCounter,
+    Sum,
+    check_overflow,
+    check_underflow,
+    is_dask,
+    products,
+)
 from .dense import CompressedDesign, DenseColumns, DenseDesign, GramCache
-from .factors import CompressedData, is_sparse
+from .factors import is_sparse
 from .sparse import Columns, SparseColumns, SparseDesign
 from .statistics import SufficientStatistics
 from .wrapped import (
@@ -18,8 +28,6 @@ from .wrapped import (
     ProjectedDesign,
     StandardizedDesign,
     WrappedDesign,
-    column_deviations,
-    largest_square,
     project_out,
     standardize,
 )
@@ -31,8 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Basis",
+    "ColumnMoments",
     "Columns",
-    "CompressedData",
     "CompressedDesign",
     "DaskDesign",
     "DenseColumns",
@@ -52,11 +60,9 @@ __all__ = [
     "as_design",
     "check_overflow",
     "check_underflow",
-    "column_deviations",
     "encode_labels_of_blocks",
     "far_design",
     "is_summary",
-    "largest_square",
     "open_matrix",
     "products",
     "project_out",
@@ -86,17 +92,21 @@ def as_design(X: Any) -> Design:
     X is a design itself, a sparse matrix, an array, or a matrix on disk: a path, a memory map, an HDF5 dataset or a
     Zarr array. The last are read into memory, or looked at through their map, if they are small.
     """
-    if isinstance(X, Design):
-        return X
-    if type(X) is np.ndarray:
-        return _dense_design(X)
+    design = far_design(X)
+    if design is not None:
+        return design
     if is_sparse(X):
         check_data_shape(X.shape)
         storage = sparse_array("X", X)
         check_finite("X", storage, remedy=IMPUTE)
         return SparseDesign(storage)
-    design = far_design(X)
-    return _dense_design(X) if design is None else design
+    array = numeric_array("X", X)
+    check_data_shape(array.shape)
+    with np.errstate(all="ignore"):
+        is_suspect = not np.isfinite(array.sum())  # or so large that the sum overflows
+    if is_suspect:
+        check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
+    return DenseDesign(array)
 
 
 def is_summary(X: Any) -> bool:
@@ -150,15 +160,4 @@ def open_matrix(source: Any, max_memory: Any = None) -> Design:
     except ValueError as error:
         raise ValueError(f"{storage.label}: {error}") from error
     design.feature_names = storage.feature_names
-    return design
-
-
-def _dense_design(X: Any) -> DenseDesign:
-    array = numeric_array("X", X)
-    check_data_shape(array.shape)
-    design = DenseDesign(array)
-    with np.errstate(all="ignore"):
-        norms = design.column_norms(np.ones((1, 1)))  # for uniform weights; they serve later too
-    if not np.isfinite(norms).all():  # or so large that their squares overflow
-        check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
     return design

@@ -145,7 +145,8 @@ def problem_of_statistics(
         deviation, scale_error = statistics.deviations()
         factors = np.divide(factors, deviation, out=np.zeros_like(factors), where=factors > 0.0)
     data = data.scaled(factors)
-    design = CompressedDesign(data, factors=factors)
+    design = CompressedDesign(data.R, unit=0.0)
+    design.mean, design.inverse_scale = data.x_mean, factors
     design.treated_as_constant = np.flatnonzero((factors == 0.0) & (np.diagonal(statistics.gram) > 0.0))
     # What is known of the variation of the targets, with its error, in weights of the sum asked for.
     squares = (statistics.yy + statistics.error * statistics.y_size**2) * (total_weight / statistics.total_weight)
