@@ -15,7 +15,8 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
 import groupowl as go
-from groupowl.designs import DenseDesign, Design, PassCounter
+from groupowl.designs import DenseDesign, Design
+from groupowl.designs.base import PassCounter
 from groupowl.solvers import SOLVERS
 
 #: Names of all solvers; a new solver joins every test that runs over them.

@@ -67,16 +67,6 @@ def test_many_blocks_keep_a_small_spread_on_a_large_offset():
     assert found.mean[0] - 1e8 == pytest.approx(spread, abs=2e-8)
 
 
-def test_blocks_without_samples_change_nothing():
-    A, w = make_table()
-    empty = as_design(np.ones((1, 6))).rows(np.zeros(0, dtype=np.intp)).moments(w[:0])
-    whole = as_design(A).moments(w)
-    for found in (empty + whole, whole + empty):
-        np.testing.assert_array_equal(found.mean, whole.mean)
-        np.testing.assert_array_equal(found.squares, whole.squares)
-    assert (empty + empty).total_weight == 0.0
-
-
 def test_columns_side_by_side():
     A, w = make_table()
     whole = as_design(A).moments(w)

@@ -7,7 +7,8 @@ import pytest
 
 import groupowl as go
 import groupowl.solvers.inner as inner
-from groupowl.designs import DenseColumns, SparseColumns
+from groupowl.designs import DenseColumns
+from groupowl.designs.sparse import SparseColumns
 from groupowl.losses import MultinomialLoss, SquaredLoss
 from groupowl.norm import GroupOWL
 from groupowl.norm.kernels import cluster_labels, cluster_starts, owl_value, row_norms

@@ -8,29 +8,12 @@ import numpy as np
 
 from .._checks import IMPUTE, check_data_shape, check_finite, numeric_array, sparse_array
 from .._lazy import attributes
-from .base import (
-    ColumnMoments,
-    Design,
-    LocalDesign,
-    PassCounter,
-    Sum,
-    check_overflow,
-    check_underflow,
-    is_dask,
-    products,
-)
-from .dense import CompressedDesign, DenseColumns, DenseDesign, GramCache
+from .base import ColumnMoments, Design, LocalDesign, is_dask
+from .dense import DenseColumns, DenseDesign
 from .factors import is_sparse
-from .sparse import Columns, SparseColumns, SparseDesign
+from .sparse import SparseDesign
 from .statistics import SufficientStatistics
-from .wrapped import (
-    Basis,
-    ProjectedDesign,
-    StandardizedDesign,
-    WrappedDesign,
-    project_out,
-    standardize,
-)
+from .wrapped import ProjectedDesign, StandardizedDesign, WrappedDesign, project_out, standardize
 
 if TYPE_CHECKING:
     from .dask.blocks import row_chunks
@@ -38,33 +21,23 @@ if TYPE_CHECKING:
     from .disk.memmap_design import MemmapDesign
 
 __all__ = [
-    "Basis",
     "ColumnMoments",
-    "Columns",
-    "CompressedDesign",
     "DaskDesign",
     "DenseColumns",
     "DenseDesign",
     "Design",
-    "GramCache",
     "LocalDesign",
     "MemmapDesign",
-    "PassCounter",
     "ProjectedDesign",
-    "SparseColumns",
     "SparseDesign",
     "StandardizedDesign",
     "SufficientStatistics",
-    "Sum",
     "WrappedDesign",
     "as_design",
-    "check_overflow",
-    "check_underflow",
     "encode_labels_of_blocks",
     "far_design",
     "is_summary",
     "open_matrix",
-    "products",
     "project_out",
     "row_chunks",
     "row_wise",
@@ -102,10 +75,7 @@ def as_design(X: Any) -> Design:
         return SparseDesign(storage)
     array = numeric_array("X", X)
     check_data_shape(array.shape)
-    with np.errstate(all="ignore"):
-        is_suspect = not np.isfinite(array.sum())  # or so large that the sum overflows
-    if is_suspect:
-        check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
+    check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
     return DenseDesign(array)
 
 

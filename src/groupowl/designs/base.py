@@ -217,7 +217,7 @@ class Design(ABC):
         """``Q = U A`` with ``Q^T diag(w) Q = I`` that spans the columns of ``U``, and ``A``."""
         mixing: Any = 1.0
         for _ in range(2):  # the second round removes what rounding left
-            step = _whitening(self.reduce(_triangle, U, w).R, rounding_rtol(self.n_samples))
+            step = _whitening(np.vstack(self.reduce(_triangle, U, w)), rounding_rtol(self.n_samples))
             U = self.map(partial(np.dot, b=step), U)
             mixing = np.dot(mixing, step)
         return U, mixing
@@ -230,8 +230,6 @@ class Design(ABC):
 
     def moments(self, w: Handle) -> ColumnMoments:
         """Moments of the columns; those for the last weights are kept."""
-        if self.n_samples == 0:
-            return ColumnMoments(0.0, *np.zeros((3, self.n_features)))
         if self._known_moments is None or self._known_moments[0] is not w:
             self._known_moments = w, self.compute_moments(w)
         return self._known_moments[1]
@@ -409,23 +407,9 @@ def rounding_rtol(n_samples: int) -> float:
     return 64.0 * EPS * float(np.sqrt(n_samples))
 
 
-@dataclass(frozen=True, eq=False)
-class Triangle:
-    """R of the QR factorization of some rows; ``a + b`` is that of both sets of rows."""
-
-    R: FloatArray
-
-    @classmethod
-    def of(cls, rows: FloatArray) -> Triangle:
-        """That of an array."""
-        return cls(np.asarray(np.linalg.qr(rows, mode="r")))
-
-    def __add__(self, other: Triangle) -> Triangle:
-        return Triangle.of(np.vstack([self.R, other.R]))
-
-
-def _triangle(U: FloatArray, w: FloatArray) -> Triangle:
-    return Triangle.of(np.sqrt(w) * U)
+def _triangle(U: FloatArray, w: FloatArray) -> list[FloatArray]:
+    """R of the QR factorization of some rows, in a list: sums of these are lists of all blocks."""
+    return [np.asarray(np.linalg.qr(np.sqrt(w) * U, mode="r"))]
 
 
 def _whitening(R: FloatArray, rtol: float) -> FloatArray:

@@ -23,9 +23,6 @@ _LEAST_LINES, _LINES = 4, 16
 _GATHER_FRACTION = {"C": 0.1, "F": 0.4}
 # Rows whose columns are gathered at a time.
 _GATHER_ROWS = 256
-# A Gram matrix that grows keeps copies of its columns up to this fraction of all, or so many entries.
-_MOST_COPIES = 0.125
-_FEW_ENTRIES = 1 << 19  # 4 megabytes
 
 
 class DenseDesign(LocalDesign):
@@ -85,7 +82,7 @@ class DenseDesign(LocalDesign):
         mean, sums = self.X[0].astype(np.float64), np.zeros(self.n_features)
         for rows, columns, block in self.blocks():
             sums[columns] += w[rows, 0] @ (block - mean[columns])
-        total = float(w.sum())
+        total = float(w.sum()) or 1.0
         mean += sums / total
         rest, squares = np.zeros(self.n_features), np.zeros(self.n_features)
         for rows, columns, block in self.blocks():
@@ -202,31 +199,18 @@ class GramCache:
         self.position = np.full(design.n_features, -1, dtype=np.intp)
         self.known = np.zeros(0, dtype=np.intp)
         self.matrix = np.empty((0, 0))
-        self.copies: list[DenseColumns] | None = []  # of the known columns, while they are few
 
     def block(self, columns: IndexArray) -> FloatArray:
         """``X_c^T diag(w) X_c`` for these columns, a copy."""
         new = columns[self.position[columns] < 0]
         if len(new):
-            known = np.concatenate([self.known, new])
-            old, rows = len(self.known), self._products(new, known)
-            self.position[new] = np.arange(old, len(known))
-            self.known = known
+            old, known = len(self.known), np.concatenate([self.known, new])
+            rows = self.design.gram(new, known if old else new, self.w)
             self.matrix = np.block([[self.matrix, rows[:, :old].T], [rows]])
+            self.known = known
+            self.position[new] = np.arange(old, len(known))
         positions = self.position[columns]
         return self.matrix[np.ix_(positions, positions)]
-
-    def _products(self, new: IndexArray, known: IndexArray) -> FloatArray:
-        """Those of new columns with all that are known then, from copies as long as those are dense and few."""
-        design = self.design
-        few = len(known) <= max(_MOST_COPIES * design.n_features, _FEW_ENTRIES / design.n_samples)
-        copy = design.columns(new) if self.copies is not None and few and not design.keeps_columns else None
-        if self.copies is not None and isinstance(copy, DenseColumns):
-            products = [copy.gram(self.w, other) for other in self.copies]
-            self.copies.append(copy)
-            return np.concatenate([*products, copy.gram(self.w)], axis=1)
-        self.copies = None
-        return design.gram(new, new if len(new) == len(known) else known, self.w)
 
 
 class CompressedDesign(DenseDesign):

@@ -44,16 +44,10 @@ def sample_pieces(where: str, block: Sequence[Any], height: Callable[[Any, Float
     n_rows = height(X, Y)
     for start in range(0, len(w), n_rows):
         rows = slice(start, start + n_rows)
-        piece = X[rows].astype(np.float64, copy=False)
-        with np.errstate(all="ignore"):
-            is_suspect = not np.isfinite(piece.sum())  # or so large that its sum overflows
-        if is_suspect:
-            check_finite(f"X{where}", piece, remedy=IMPUTE)
-        present = np.flatnonzero(w[rows])
-        if len(present) == len(w[rows]):
-            yield piece, Y[rows], w[rows]
-        elif len(present):
-            yield piece[present], Y[rows][present], w[rows][present]
+        check_finite(f"X{where}", X[rows], remedy=IMPUTE)
+        present = start + np.flatnonzero(w[rows])
+        if len(present):
+            yield X[present].astype(np.float64, copy=False), Y[present], w[present]
 
 
 @dataclass(frozen=True, eq=False)

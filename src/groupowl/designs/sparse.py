@@ -33,7 +33,6 @@ class SparseDesign(LocalDesign):
         super().__init__(X, passes, unit)
         self._by_columns = X.format == "csc"
         self.density = min(1.0, SPARSE_SLOWDOWN * X.nnz / max(X.shape[0] * X.shape[1], 1))
-        self._transpose = X.T  # the same entries; made once, which takes longer than a product with few of them
 
     @cached_property
     def _columns_first(self) -> Any:
@@ -43,9 +42,6 @@ class SparseDesign(LocalDesign):
     def _blocks(self) -> Iterator[tuple[slice, slice, Any]]:
         """Pieces of X along its compressed axis, in double precision, with their rows and columns."""
         n, d = self.shape
-        if self.X.dtype == np.float64:
-            yield slice(0, n), slice(0, d), self.X
-            return
         length = d if self._by_columns else n
         pieces = 1 + self.X.nnz // _BLOCK_ENTRIES
         stride = max(1, -(-length // pieces))
@@ -61,6 +57,9 @@ class SparseDesign(LocalDesign):
         if few and (len(support) == 0 or self._columns_first.format == "csc"):
             self.charge(len(support))
             Z = self._columns_first[:, support].astype(np.float64, copy=False) @ B[support]
+        elif self.X.dtype == np.float64:
+            self.charge(self.n_features)
+            Z = self.X @ B
         else:
             self.charge(self.n_features)
             Z = np.zeros((self.n_samples, B.shape[1]))
@@ -76,7 +75,7 @@ class SparseDesign(LocalDesign):
         """``X^T T``."""
         self.charge(self.n_features)
         if self.X.dtype == np.float64:
-            return self._transpose @ T
+            return self.X.T @ T
         C = np.zeros((self.n_features, T.shape[1]))
         for rows, columns, block in self._blocks():
             C[columns] += block.T @ T[rows]
@@ -100,7 +99,8 @@ class SparseDesign(LocalDesign):
 
     def compute_moments(self, w: Handle) -> ColumnMoments:
         """With means that are refined once, so that they are exact up to one rounding."""
-        values, total, missing = self.X.data.astype(np.float64, copy=False), float(w.sum()), self._missing_weight(w)
+        values, missing = self.X.data.astype(np.float64, copy=False), self._missing_weight(w)
+        total = float(w.sum()) or 1.0
         mean, rest = self._column_sums(values, w) / total, np.zeros(self.n_features)
         for _ in range(2):
             mean = mean + rest

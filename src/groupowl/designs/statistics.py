@@ -258,13 +258,10 @@ class SufficientStatistics:
         smallest = SMALLEST_NORM * max(1.0, 1.0 / root)  # with the weights, and without them
         small = np.flatnonzero((x_size > 0.0) & (x_size < smallest))
         if len(small) or 0.0 < float(y_size.max()) < smallest:
-            what, which = "Y is so small that its", ""
-            if len(small):
-                what, which = "X has columns so small that their", f", the first is column {small[0]}"
+            what = f"Column {small[0]} of X" if len(small) else "Y"
             raise ValueError(
-                f"{what} squares underflow in the SufficientStatistics{which}. "
-                "Rescale X or Y, or sample_weight, before "
-                "the statistics are made."
+                f"{what} is so small that its squares underflow in the SufficientStatistics. Rescale X or Y, or "
+                "sample_weight, before the statistics are made."
             )
 
     def deviations(self) -> tuple[FloatArray, float]:

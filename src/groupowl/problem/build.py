@@ -9,17 +9,9 @@ import numpy as np
 
 from .._checks import truth_value
 from .._typing import FloatArray, IndexArray
-from ..designs import (
-    CompressedDesign,
-    Design,
-    GramCache,
-    SufficientStatistics,
-    as_design,
-    check_overflow,
-    check_underflow,
-    project_out,
-    standardize,
-)
+from ..designs import Design, SufficientStatistics, as_design, project_out, standardize
+from ..designs.base import check_overflow, check_underflow
+from ..designs.dense import CompressedDesign, GramCache
 from ..losses import Loss, resolve_loss
 from ..norm import GroupOWL
 from ..norm.kernels import LARGEST_PRODUCT, SMALLEST_NORM

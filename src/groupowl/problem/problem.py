@@ -12,7 +12,9 @@ import numpy as np
 from scipy.special import chdtri
 
 from .._typing import FloatArray, Handle, IndexArray
-from ..designs import Columns, CompressedDesign, Design, GramCache, Sum, products
+from ..designs.base import Design, Sum, products
+from ..designs.dense import CompressedDesign, GramCache
+from ..designs.sparse import Columns
 from ..losses import Loss
 from ..norm import GroupOWL
 from ..norm.kernels import EPS, inverse_weighted_square, owl_gauge, row_norms, sum_with_products

@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._typing import FloatArray, Handle
-from ..designs import Basis, Columns, Design, Sum, products
+from ..designs.base import Design, Sum, products
+from ..designs.sparse import Columns
+from ..designs.wrapped import Basis
 from ..losses import Loss
 from ..norm.kernels import column_sums, exceeds_rounding, inverse_weighted_square, row_norms
 from .samples import Samples, check_underflow, weighted_squares

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..._typing import FloatArray, Handle, IndexArray
-from ...designs import Columns
+from ...designs.sparse import Columns
 from ...losses import SquaredLoss
 from ...norm import GroupOWL
 from ...problem import Problem
