@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import groupowl as go
-from groupowl.designs import PassCounter
+from groupowl.designs.base import PassCounter
 from groupowl.estimators import GroupOWLRegressorCV
 from groupowl.path import group_owl_path
 

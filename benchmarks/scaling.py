@@ -280,10 +280,11 @@ class Stopwatch:
 @contextmanager
 def timed_products() -> Iterator[Stopwatch]:
     """Products with X of designs in this process while the block runs."""
-    from groupowl.designs import DenseColumns, SparseColumns
+    from groupowl.designs import DenseColumns
+    from groupowl.designs.sparse import SparseColumns
 
     watch, undo = Stopwatch(), []
-    methods = ("matmul", "rmatmul", "gram", "column_norms", "column_means", "predict", "correlate", "columns")
+    methods = ("matmul", "rmatmul", "gram", "column_norms", "compute_moments", "predict", "correlate", "columns")
     for kind in (DenseDesign, SparseDesign, getattr(go, "MemmapDesign", DenseDesign), DenseColumns, SparseColumns):
         for name in methods:
             if name in vars(kind):

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ._checks import finite_matrix, finite_number, finite_vector
 from ._typing import FloatArray, IndexArray
-from .designs import Columns
+from .designs.sparse import Columns
 from .norm.kernels import EPS
 from .problem import LATER, Problem, Residual, build_problem, damped_newton
 from .solvers import Continuation, SolverSettings

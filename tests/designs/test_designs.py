@@ -237,27 +237,18 @@ class TestContract:
     def test_column_means(self, case):
         for w in (case.w, np.ones((N, 1)), case.w * 1e-6):
             expected = (w * case.S).sum(axis=0) / w.sum()
-            assert_close(case.design.column_means(w), expected, (w * case.size).sum(axis=0) / w.sum())
+            assert_close(case.design.moments(w).mean, expected, (w * case.size).sum(axis=0) / w.sum())
 
     def test_column_norms(self, case):
         for w in (case.w, np.ones((N, 1))):
             expected = np.sqrt((w * case.S**2).sum(axis=0))
             assert_close(case.design.column_norms(w), expected, np.sqrt((w * case.size**2).sum(axis=0)))
 
-    def test_column_norms_about_the_means(self, case):
-        center = case.design.column_means(case.w)
+    def test_deviations(self, case):
         mean = (case.w * case.S).sum(axis=0) / case.w.sum()
-        expected = np.sqrt((case.w * (case.S - mean) ** 2).sum(axis=0))
-        size = np.sqrt((case.w * (case.size + np.abs(mean)) ** 2).sum(axis=0))
-        assert_close(case.design.column_norms(case.w, center), expected, size)
-
-    def test_column_norms_about_any_center(self, case):
-        center = case.draw(D)
-        expected = np.sqrt((case.w * (case.S - center) ** 2).sum(axis=0))
-        size = np.sqrt((case.w * (case.size + np.abs(center)) ** 2).sum(axis=0))
-        varies = case.S.any(axis=0)
-        actual = case.design.column_norms(case.w, center)
-        assert_close(actual[varies], expected[varies], size[varies])
+        expected = np.sqrt((case.w * (case.S - mean) ** 2).sum(axis=0) / case.w.sum())
+        size = np.sqrt((case.w * (case.size + np.abs(mean)) ** 2).sum(axis=0) / case.w.sum())
+        assert_close(case.design.moments(case.w).deviations(), expected, size)
 
     def test_rounding_norms_are_those_of_the_columns_that_are_read(self, case):
         norms = case.design.column_norms(case.w)
@@ -284,7 +275,7 @@ class TestContract:
         norms = np.sqrt((case.w * S**2).sum(axis=0))
         assert_close(part.column_norms(case.w), norms, np.sqrt((case.w * size**2).sum(axis=0)))
         means = (case.w * S).sum(axis=0) / case.w.sum()
-        assert_close(part.column_means(case.w), means, (case.w * size).sum(axis=0) / case.w.sum())
+        assert_close(part.moments(case.w).mean, means, (case.w * size).sum(axis=0) / case.w.sum())
 
     def test_restrict_again_and_again(self, case):
         part, columns = case.design, np.arange(D)
@@ -371,8 +362,8 @@ class TestContract:
         for each in (design, as_design(X), as_design(X).restrict(np.array([0, 3])), as_design(X).rows(np.arange(5))):
             each.matmul(case.draw((each.n_features, 2)))
             each.rmatmul(T[: each.n_samples])
-            each.column_means(case.w[: each.n_samples])
-            each.column_norms(case.w[: each.n_samples], np.ones(each.n_features))
+            each.moments(case.w[: each.n_samples])
+            each.column_norms(case.w[: each.n_samples])
             each.gram(np.array([0]), np.array([1]), case.w[: each.n_samples])
         for old, new in zip(before, state(X), strict=True):
             np.testing.assert_array_equal(old, new)
@@ -390,13 +381,6 @@ class TestContract:
 
 
 # Beyond the contract ------------------------------------------------------------------------------------
-
-
-def test_column_norms_of_a_constant_column_about_any_center():
-    """A standardized constant column is zero, so about c its norm is ``|c| sqrt(W)``."""
-    w = np.array([[1.0], [2.0], [1.0]])
-    design = standardize(as_design(np.c_[np.full(3, 7.0), np.arange(3.0)]), w, center=True, scale=True)
-    assert design.column_norms(w, np.array([3.0, 0.0]))[0] == pytest.approx(6.0)
 
 
 def test_no_standardization_is_the_design_itself():
@@ -429,7 +413,7 @@ def test_restriction_owns_its_columns():
 def test_standardized_columns_have_mean_zero_and_deviation_one():
     case = make_case("csr float32", "standardized")
     varies = case.S.any(axis=0)
-    np.testing.assert_allclose(case.design.column_means(case.w), 0.0, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(case.design.moments(case.w).mean, 0.0, rtol=0, atol=1e-14)
     deviations = case.design.column_norms(case.w) / np.sqrt(case.w.sum())
     np.testing.assert_allclose(deviations, varies.astype(float), rtol=1e-13)
 

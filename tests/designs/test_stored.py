@@ -128,12 +128,11 @@ def test_compression_reads_blocks(kind, center, exact):
     design = MemmapDesign(STORAGES[kind](X))
     found = design.compressed(Y, w, exact=exact, center=center)
     scale = np.linalg.norm(expected.R)
-    np.testing.assert_allclose(found.gram, expected.gram, rtol=0, atol=1e-13 * scale**2)
+    np.testing.assert_allclose(found.R.T @ found.R, expected.R.T @ expected.R, rtol=0, atol=1e-13 * scale**2)
     np.testing.assert_allclose(found.R.T @ found.T, expected.R.T @ expected.T, rtol=0, atol=1e-11 * scale)
     np.testing.assert_allclose(found.x_mean, expected.x_mean, rtol=0, atol=1e-13 * np.abs(X).max())
-    assert found.n_samples == N
     if "npy" in kind:
-        assert design.file_passes == (2 if exact and center else 1)
+        assert design.file_passes == 1
 
 
 # Passes over the file -----------------------------------------------------------------------------------
@@ -173,12 +172,12 @@ def test_weights_that_differ_by_a_factor_share_the_first_pass():
     design, reference = MemmapDesign(write_npy(X)), DenseDesign(X)
     w = WEIGHTS[:, None]
     for weights in (w, w / w.sum(), 3.0 * w):
-        np.testing.assert_allclose(design.column_means(weights), reference.column_means(weights), rtol=1e-13)
-        expected = reference.column_norms(weights, np.ones(D))
-        np.testing.assert_allclose(design.column_norms(weights, np.ones(D)), expected, rtol=1e-13)
+        found, expected = design.moments(weights), reference.moments(weights)
+        np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-13)
+        np.testing.assert_allclose(found.deviations(), expected.deviations(), rtol=1e-13)
     assert design.file_passes == pytest.approx(1.0)
     other = w * np.where(np.arange(N) == 4, 1.0 + 1e-12, 1.0)[:, None]
-    design.column_means(other)
+    design.moments(other)
     assert design.file_passes == pytest.approx(2.0)
 
 
@@ -263,8 +262,6 @@ def test_columns_that_do_not_fit_are_streamed(kind, monkeypatch):
     part = design.restrict(many)
     np.testing.assert_allclose(part.rmatmul(T), X[:, many].T @ T, rtol=0, atol=1e-12 * N * size)
     np.testing.assert_allclose(part.matmul(np.eye(11)), X[:, many], rtol=0, atol=1e-12 * size)
-    squares = part.row_squares(np.ones(11), np.full(11, 2.0))
-    np.testing.assert_allclose(squares, (4.0 * (X[:, many] - 1.0) ** 2).sum(axis=1), rtol=1e-12)
     assert design._kept_bytes == 0
 
 
@@ -455,7 +452,7 @@ def test_a_zarr_array_that_is_rewritten_during_a_fit():
 def test_designs_can_be_sent_to_other_processes(kind):
     X, _ = make_data()
     design = MemmapDesign(STORAGES[kind](X))
-    design.column_means(np.ones((N, 1)))
+    design.moments(np.ones((N, 1)))
     copy = pickle.loads(pickle.dumps(design))
     assert len(pickle.dumps(design)) < 5000
     np.testing.assert_array_equal(copy.matmul(np.eye(D)), X)

@@ -150,11 +150,11 @@ def test_statistics_whose_squares_underflow_are_refused(scale):
     for settings in ({}, {"standardize": True}, {"fit_intercept": False}):
         model = go.GroupOWLRegressor(0.01, **settings)
         for data in (X * [1.0, scale, 1.0], sp.csr_array(X * [1.0, scale, 1.0])):
-            with pytest.raises(ValueError, match=r"X has columns so small .* the first is column 1"):
+            with pytest.raises(ValueError, match=r"^Column 1 of X is so small that its squares underflow"):
                 model.fit(statistics.from_arrays(data[:20], Y[:20]) + statistics.from_arrays(data[20:], Y[20:]))
         with pytest.raises(ValueError, match="Y is so small"):
             model.fit(statistics.from_arrays(X, scale * Y))
-        with pytest.raises(ValueError, match=r"so small that their squares underflow.* or sample_weight"):
+        with pytest.raises(ValueError, match=r"so small that its squares underflow.* or sample_weight"):
             model.fit(statistics.from_arrays(X, Y, np.full(30, 1e-300)))
 
 

@@ -589,4 +589,4 @@ def test_every_role_on_disk_is_as_in_memory(tmp_path, monkeypatch, roles, name):
     X = small.X.toarray() if sp.issparse(small.X) else small.X
     np.testing.assert_array_equal(large.X.in_memory(), X)
     ones = np.ones((6, 1))  # the pass that looks for gaps, which are in a column that is not used
-    np.testing.assert_allclose(large.X.column_means(ones), X.mean(axis=0))
+    np.testing.assert_allclose(large.X.moments(ones).mean, X.mean(axis=0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from groupowl.designs import DenseColumns, LocalDesign
+from groupowl.designs import ColumnMoments, DenseColumns, LocalDesign
 
 _ROWS = 1024  # that are converted at a time
 
@@ -41,26 +41,13 @@ class ByteDesign(LocalDesign):
 
     # Columns ----------------------------------------------------------------------------------------
 
-    def column_means(self, w):
+    def compute_moments(self, w):
         first = self.X[0].astype(np.float64)  # about the first row, so that constant columns have exact means
-        return first + sum(w[rows, 0] @ (block - first) for rows, block in self._blocks()) / w.sum()
-
-    def column_norms(self, w, center=None):
-        center = np.zeros(self.n_features) if center is None else center
-        return np.sqrt(sum(w[rows, 0] @ (block - center) ** 2 for rows, block in self._blocks()))
-
-    def restrict(self, columns):
-        return ByteDesign(self.X[:, columns], self.passes, self.unit)
+        mean = first + sum(w[rows, 0] @ (block - first) for rows, block in self._blocks()) / w.sum()
+        rest = sum(w[rows, 0] @ (block - mean) for rows, block in self._blocks()) / w.sum()
+        squares = sum(w[rows, 0] @ (block - mean) ** 2 for rows, block in self._blocks())
+        return ColumnMoments.about(w.sum(), mean, rest, squares)
 
     def columns(self, columns):
         """Those of a working set, in double precision: inner solves then never come back to X."""
         return DenseColumns(self.X.T[columns].astype(np.float64), self.passes, self.unit)
-
-    # Rows -------------------------------------------------------------------------------------------
-
-    def rows(self, rows):
-        return ByteDesign(self.X[rows], self.passes, self.unit * len(rows) / self.n_samples)
-
-    def row_squares(self, mean=None, scale=None):
-        mean, scale = 0.0 if mean is None else mean, 1.0 if scale is None else scale
-        return np.concatenate([np.sum(((block - mean) * scale) ** 2, axis=1) for _, block in self._blocks()])

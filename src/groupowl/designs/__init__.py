@@ -8,21 +8,12 @@ import numpy as np
 
 from .._checks import IMPUTE, check_data_shape, check_finite, numeric_array, sparse_array
 from .._lazy import attributes
-from .base import Design, LocalDesign, PassCounter, Sum, check_overflow, check_underflow, is_dask, products
-from .dense import CompressedDesign, DenseColumns, DenseDesign, GramCache
-from .factors import CompressedData, is_sparse
-from .sparse import Columns, SparseColumns, SparseDesign
+from .base import ColumnMoments, Design, LocalDesign, is_dask
+from .dense import DenseColumns, DenseDesign
+from .factors import is_sparse
+from .sparse import SparseDesign
 from .statistics import SufficientStatistics
-from .wrapped import (
-    Basis,
-    ProjectedDesign,
-    StandardizedDesign,
-    WrappedDesign,
-    column_deviations,
-    largest_square,
-    project_out,
-    standardize,
-)
+from .wrapped import ProjectedDesign, StandardizedDesign, WrappedDesign, project_out, standardize
 
 if TYPE_CHECKING:
     from .dask.blocks import row_chunks
@@ -30,35 +21,23 @@ if TYPE_CHECKING:
     from .disk.memmap_design import MemmapDesign
 
 __all__ = [
-    "Basis",
-    "Columns",
-    "CompressedData",
-    "CompressedDesign",
+    "ColumnMoments",
     "DaskDesign",
     "DenseColumns",
     "DenseDesign",
     "Design",
-    "GramCache",
     "LocalDesign",
     "MemmapDesign",
-    "PassCounter",
     "ProjectedDesign",
-    "SparseColumns",
     "SparseDesign",
     "StandardizedDesign",
     "SufficientStatistics",
-    "Sum",
     "WrappedDesign",
     "as_design",
-    "check_overflow",
-    "check_underflow",
-    "column_deviations",
     "encode_labels_of_blocks",
     "far_design",
     "is_summary",
-    "largest_square",
     "open_matrix",
-    "products",
     "project_out",
     "row_chunks",
     "row_wise",
@@ -86,17 +65,18 @@ def as_design(X: Any) -> Design:
     X is a design itself, a sparse matrix, an array, or a matrix on disk: a path, a memory map, an HDF5 dataset or a
     Zarr array. The last are read into memory, or looked at through their map, if they are small.
     """
-    if isinstance(X, Design):
-        return X
-    if type(X) is np.ndarray:
-        return _dense_design(X)
+    design = far_design(X)
+    if design is not None:
+        return design
     if is_sparse(X):
         check_data_shape(X.shape)
         storage = sparse_array("X", X)
         check_finite("X", storage, remedy=IMPUTE)
         return SparseDesign(storage)
-    design = far_design(X)
-    return _dense_design(X) if design is None else design
+    array = numeric_array("X", X)
+    check_data_shape(array.shape)
+    check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
+    return DenseDesign(array)
 
 
 def is_summary(X: Any) -> bool:
@@ -150,15 +130,4 @@ def open_matrix(source: Any, max_memory: Any = None) -> Design:
     except ValueError as error:
         raise ValueError(f"{storage.label}: {error}") from error
     design.feature_names = storage.feature_names
-    return design
-
-
-def _dense_design(X: Any) -> DenseDesign:
-    array = numeric_array("X", X)
-    check_data_shape(array.shape)
-    design = DenseDesign(array)
-    with np.errstate(all="ignore"):
-        norms = design.column_norms(np.ones((1, 1)))  # for uniform weights; they serve later too
-    if not np.isfinite(norms).all():  # or so large that their squares overflow
-        check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
     return design

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from .._checks import check_targets, positive_sample_weight
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, divide_rows, merged_means
-from .factors import CompressedData, compress_qr
+from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, column_sums, divide_rows, merged_means
+from .factors import CompressedData, compress_blocks
 from .statistics import SufficientStatistics, statistics_of_parts
 
 if TYPE_CHECKING:
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 
 #: A sum over samples: a function and the sample-space arrays that it takes.
 Sum = tuple[Any, ...]
-
-
-# Directions whose squared length is below this, in a Gram matrix of columns of norm 1, are rounding.
-_RANK_RTOL = 1e-13
-# Rounds of orthonormalization: the first finds the directions, the others remove what rounding left.
-_ORTHONORMAL_ROUNDS = 3
 
 
 @dataclass
@@ -86,10 +80,19 @@ class ColumnMoments:
         """Moments of some columns."""
         return ColumnMoments(self.total_weight, self.mean[columns], self.rest[columns], self.squares[columns])
 
-    def norms(self, center: FloatArray | None = None) -> FloatArray:
-        """``sqrt(sum_i w_i (x_ij - center_j)^2)`` of each column; ``center`` is 0 by default."""
-        distance = (self.mean if center is None else self.mean - center) + self.rest
-        return np.sqrt(self.squares + self.total_weight * distance * distance)
+    def norms(self) -> FloatArray:
+        """``sqrt(sum_i w_i x_ij^2)`` of each column."""
+        return np.sqrt(self.squares + self.total_weight * (self.mean + self.rest) ** 2)
+
+    def deviations(self) -> FloatArray:
+        """Weighted standard deviation of each column."""
+        return np.sqrt(self.squares / self.total_weight)
+
+    @classmethod
+    def about(cls, total_weight: float, mean: FloatArray, rest: FloatArray, squares: FloatArray) -> ColumnMoments:
+        """Moments from squares about a rounded mean, which a column with a large offset is far from."""
+        # Never zero where squares are not: that is for constant columns.
+        return cls(total_weight, mean, rest, np.maximum(squares - total_weight * rest * rest, EPS**2 * squares))
 
     @classmethod
     def side_by_side(cls, parts: Sequence[ColumnMoments]) -> ColumnMoments:
@@ -132,6 +135,7 @@ class Design(ABC):
     #: What was taken off each column of X as it was given, and by what it was multiplied then; None means nothing.
     mean: FloatArray | None = None
     inverse_scale: FloatArray | None = None
+    _known_moments: tuple[Handle, ColumnMoments] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -210,34 +214,29 @@ class Design(ABC):
         return samples
 
     def orthonormal(self, U: Handle, w: Handle) -> tuple[Handle, FloatArray]:
-        """``Q = U A`` with ``Q^T diag(w) Q = I`` that spans the columns of ``U``, and ``A``.
-
-        By their Gram matrix, which cannot see directions shorter than the root of the precision.
-        """
-        basis = U
+        """``Q = U A`` with ``Q^T diag(w) Q = I`` that spans the columns of ``U``, and ``A``."""
         mixing: Any = 1.0
-        for _ in range(_ORTHONORMAL_ROUNDS):
-            mixing = np.dot(mixing, _whitening(self.reduce(products, basis, self.map(np.multiply, basis, w))))
-            basis = self.map(partial(np.dot, b=mixing), U)
-        return basis, mixing
+        for _ in range(2):  # the second round removes what rounding left
+            step = _whitening(np.vstack(self.reduce(_triangle, U, w)), rounding_rtol(self.n_samples))
+            U = self.map(partial(np.dot, b=step), U)
+            mixing = np.dot(mixing, step)
+        return U, mixing
 
     # Columns and rows -------------------------------------------------------------------------------
 
-    def column_means(self, w: Handle) -> FloatArray:
-        """Weighted mean of each column; exact for constant columns up to one rounding."""
-        return self.moments(w).mean
-
-    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
-        """``sqrt(sum_i w_i (x_ij - center_j)^2)`` for each column."""
-        return self.moments(w).norms(center)
+    def column_norms(self, w: Handle) -> FloatArray:
+        """``sqrt(sum_i w_i x_ij^2)`` for each column."""
+        return self.moments(w).norms()
 
     def moments(self, w: Handle) -> ColumnMoments:
-        """Moments of the columns. A design has this or the two methods before; each is made of the other."""
-        nothing = np.zeros(self.n_features)
-        if self.n_samples == 0:
-            return ColumnMoments(0.0, nothing, nothing, nothing)
-        mean = self.column_means(w)
-        return ColumnMoments(float(self.reduce(np.sum, w)), mean, nothing, self.column_norms(w, mean) ** 2)
+        """Moments of the columns; those for the last weights are kept."""
+        if self._known_moments is None or self._known_moments[0] is not w:
+            self._known_moments = w, self.compute_moments(w)
+        return self._known_moments[1]
+
+    def compute_moments(self, w: Handle) -> ColumnMoments:
+        """The same without a memory: means are exact for constant columns, up to one rounding."""
+        raise NotImplementedError(f"{type(self).__name__} does not compute means of columns")
 
     @abstractmethod
     def restrict(self, columns: IndexArray) -> Design:
@@ -252,19 +251,14 @@ class Design(ABC):
         return rng.permutation(self.n_samples)
 
     @abstractmethod
-    def largest_row(self, w: Handle, constant: float = 0.0, mean: Any = None, scale: Any = None) -> float:
-        """``max_i w_i (constant + ||(x_i - mean) * scale||^2)``; mean 0 and scale 1 by default."""
-
-    @abstractmethod
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``."""
 
     def gram_and_sums(self, left: IndexArray, right: IndexArray, w: Handle) -> tuple[Any, ...]:
         """The same with the weighted sums of the columns ``left`` and ``right``, and the sum of the weights."""
-        total = float(self.reduce(np.sum, w))
-        left_sums = total * self.restrict(left).column_means(w)
-        right_sums = left_sums if right is left else total * self.restrict(right).column_means(w)
-        return self.gram(left, right, w), left_sums, right_sums, total
+        left_sums = self.restrict(left).rmatmul(w)[:, 0]
+        right_sums = left_sums if right is left else self.restrict(right).rmatmul(w)[:, 0]
+        return self.gram(left, right, w), left_sums, right_sums, float(self.reduce(np.sum, w))
 
     def columns(self, columns: IndexArray) -> Columns | None:
         """Copies of some columns as local arrays, or None where samples live elsewhere or copies do not fit."""
@@ -338,36 +332,25 @@ class LocalDesign(Design):
         """Few samples with the same squared loss."""
         self.charge(self.n_features)
         if exact:
-            return compress_qr(self.X, Y, w[:, 0], center=center)
+            return compress_blocks([(self.X, Y, w[:, 0])], center)
         return SufficientStatistics.from_arrays(self.X, Y, w[:, 0]).compress(center)
+
+    def restrict(self, columns: IndexArray) -> Self:
+        """Copy columns."""
+        return type(self)(self.X[:, columns], self.passes, self.unit)
+
+    def rows(self, rows: IndexArray) -> Design:
+        """Copy rows."""
+        return type(self)(self.X[rows], self.passes, self.unit * len(rows) / self.n_samples)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         chosen: Any = self.columns(left)
-        return chosen.gram(chosen if right is left else self.columns(right), w)
-
-    @abstractmethod
-    def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
-        """``||(x_i - mean) * scale||^2`` of each row; a sum over columns."""
-
-    def largest_row(self, w: Handle, constant: float = 0.0, mean: Any = None, scale: Any = None) -> float:
-        return float(np.max(w[:, 0] * (constant + self.row_squares(mean, scale))))
+        return chosen.gram(w) if right is left else chosen.gram(w, self.columns(right))
 
     def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
         """Of all samples at once."""
         self.charge(self.n_features)
         return statistics_of_parts([(self.X, Y, w[:, 0], parts)], n_parts)
-
-    def orthonormal(self, U: Handle, w: Handle) -> tuple[Handle, FloatArray]:
-        """By a QR factorization with pivoting, which sees all directions that are more than rounding."""
-        root = np.sqrt(w)
-        size = np.linalg.norm(root * U, axis=0)
-        scaled = root * U / np.where(size > 0.0, size, 1.0)
-        Q, R, order = qr(scaled, mode="economic", pivoting=True)
-        diagonal = np.abs(np.diagonal(R))
-        rank = int(np.count_nonzero(diagonal > rounding_rtol(len(U)) * diagonal.max(initial=0.0)))
-        mixing = np.zeros((len(size), rank))
-        mixing[order[:rank]] = solve_triangular(R[:rank, :rank], np.eye(rank)) / size[order[:rank], None]
-        return Q[:, :rank] / root, mixing
 
 
 def is_dask(values: Any) -> bool:
@@ -388,37 +371,35 @@ def check_overflow(norms: FloatArray) -> None:
 def check_underflow(design: Design, suspects: IndexArray, *, constant_is_zero: bool = False) -> None:
     """Refuse columns whose entries are so small that their squares vanish; ``suspects`` may be zeros as well.
 
-    Products are linear and do not vanish: those of several columns at once tell whether any entry is not zero.
+    Products are linear and do not vanish: one with random coefficients tells whether any entry is not zero, those with
+    random weights which columns have one, and those with equal weights which are constant.
     """
-    counted = design.passes.total
-    groups = [suspects] if len(suspects) else []
-    while groups:
-        columns = groups.pop()
-        # Large factors with which no column cancels another.
-        factors = np.random.default_rng(0).uniform(1.0, 2.0, (len(columns), 1)) / SMALLEST_NORM
-        Z = design.restrict(columns).matmul(factors)
-        size = design.reduce(_sum_of_sizes, Z)
-        if size > 0.0 and len(columns) > 1:
-            groups += np.array_split(columns, 2)[::-1]
-        elif size > 0.0:
-            mean = float(design.reduce(np.sum, Z)) / design.n_samples
-            varies = design.reduce(partial(_sum_of_sizes, center=mean), Z) > 64 * EPS * size
-            if varies or not constant_is_zero:
-                raise ValueError(
-                    f"X has columns so small that their squared norm underflows, the first is column {columns[0]}. "
-                    "Rescale them, for example to a standard deviation of 1."
-                )
+    if len(suspects) == 0:
+        return
+    counted, part = design.passes.total, design.restrict(suspects)
+    Z = part.matmul(_random(len(suspects)))
+    if design.reduce(np.count_nonzero, Z):
+        weights = design.map(_random_and_equal, Z)
+        C, (totals,) = part.evaluate(weights, (column_sums, weights))
+        random, expected = C[:, 0], C[:, 1] * (totals[0] / totals[1])
+        is_small = random != 0.0
+        if constant_is_zero:
+            is_small = np.abs(random - expected) > 64 * EPS * np.sqrt(design.n_samples) * np.abs(expected)
+        if is_small.any():
+            raise ValueError(
+                "X has columns so small that their squared norm underflows, the first is column "
+                f"{suspects[is_small][0]}. Rescale them, for example to a standard deviation of 1."
+            )
     design.passes.total = counted  # as norms and means, this belongs to building a problem
 
 
-def _sum_of_sizes(Z: FloatArray, center: float = 0.0) -> float:
-    return float(np.abs(Z - center).sum())
+def _random(size: int) -> FloatArray:
+    """A column of large random numbers, with which nothing cancels."""
+    return np.random.default_rng(0).uniform(1.0, 2.0, (size, 1)) / SMALLEST_NORM
 
 
-def center_products(raw: Any, left_mean: Any, left_sums: Any, right_mean: Any, right_sums: Any, total: float) -> Any:
-    """Weighted products of columns less their means, from those as they are and the weighted sums; in place."""
-    raw -= np.outer(left_mean, right_sums) + np.outer(left_sums - total * left_mean, right_mean)
-    return raw
+def _random_and_equal(Z: FloatArray) -> FloatArray:
+    return np.hstack([_random(len(Z)), np.full((len(Z), 1), 1.0 / SMALLEST_NORM)])
 
 
 def rounding_rtol(n_samples: int) -> float:
@@ -426,13 +407,20 @@ def rounding_rtol(n_samples: int) -> float:
     return 64.0 * EPS * float(np.sqrt(n_samples))
 
 
-def _whitening(G: FloatArray) -> FloatArray:
-    """``A`` with ``A^T G A = I`` on the directions that are not rounding."""
-    size = np.sqrt(np.maximum(np.diagonal(G), 0.0))
-    inverse = np.divide(1.0, size, out=np.zeros_like(size), where=size > EPS * size.max(initial=0.0))
-    values, vectors = np.linalg.eigh(inverse[:, None] * G * inverse)
-    kept = values > _RANK_RTOL * len(G)
-    return inverse[:, None] * vectors[:, kept] / np.sqrt(values[kept])
+def _triangle(U: FloatArray, w: FloatArray) -> list[FloatArray]:
+    """R of the QR factorization of some rows, in a list: sums of these are lists of all blocks."""
+    return [np.asarray(np.linalg.qr(np.sqrt(w) * U, mode="r"))]
+
+
+def _whitening(R: FloatArray, rtol: float) -> FloatArray:
+    """``A`` with orthonormal columns of ``R A``, on the directions that are more than rounding."""
+    size = np.linalg.norm(R, axis=0)
+    scaled, order = qr(R / np.where(size > 0.0, size, 1.0), mode="r", pivoting=True)
+    diagonal = np.abs(np.diagonal(scaled))
+    rank = int(np.count_nonzero(diagonal > rtol * diagonal.max(initial=0.0)))
+    mixing = np.zeros((len(size), rank))
+    mixing[order[:rank]] = solve_triangular(scaled[:rank, :rank], np.eye(rank)) / size[order[:rank], None]
+    return mixing
 
 
 def products(left: FloatArray, right: FloatArray) -> FloatArray:

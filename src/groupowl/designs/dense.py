@@ -6,15 +6,13 @@ Also few rows that stand for many, and the Gram matrix of the columns that worki
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from typing import Self
 
 import numpy as np
 
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import divide_rows, nonzero_rows
-from .base import Design, LocalDesign, PassCounter, PlainData
-from .factors import CompressedData
+from ..norm.kernels import nonzero_rows
+from .base import ColumnMoments, Design, LocalDesign, PassCounter, PlainData
 
 # Entries converted to double precision at a time: one megabyte, which stays in cache.
 _BLOCK_ENTRIES = 1 << 17
@@ -23,12 +21,8 @@ _BLOCK_ENTRIES = 1 << 17
 _LEAST_LINES, _LINES = 4, 16
 # Below this fraction of non-zero rows of B, gathering their columns beats reading all of X.
 _GATHER_FRACTION = {"C": 0.1, "F": 0.4}
-# Rows whose columns are gathered at once; of more rows than that, so many at a time.
-_GATHER_AT_ONCE = 2048
+# Rows whose columns are gathered at a time.
 _GATHER_ROWS = 256
-# A Gram matrix that grows keeps copies of its columns up to this fraction of all, or so many entries.
-_MOST_COPIES = 0.125
-_FEW_ENTRIES = 1 << 19  # 4 megabytes
 
 
 class DenseDesign(LocalDesign):
@@ -40,7 +34,6 @@ class DenseDesign(LocalDesign):
     def __init__(self, X: FloatArray, passes: PassCounter | None = None, unit: float | None = None) -> None:
         # Single and double precision as they are, other numbers in double precision.
         super().__init__(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64), passes, unit)
-        self._squares: FloatArray | None = None
         self._order = "F" if X.flags.f_contiguous and not X.flags.c_contiguous else "C"
 
     def blocks(self, X: FloatArray | None = None) -> Iterator[tuple[slice, slice, FloatArray]]:
@@ -84,59 +77,42 @@ class DenseDesign(LocalDesign):
             C[columns] += block.T @ T[rows]
         return C
 
-    def column_means(self, w: Handle) -> FloatArray:
-        """Weighted means, about the first row: a constant column has exactly its value as mean."""
-        shift = self.X[0].astype(np.float64)
-        sums = np.zeros(self.n_features)
+    def compute_moments(self, w: Handle) -> ColumnMoments:
+        """About the first row, then about the means: a constant column has exactly its value as mean."""
+        mean, sums = self.X[0].astype(np.float64), np.zeros(self.n_features)
         for rows, columns, block in self.blocks():
-            sums[columns] += w[rows, 0] @ (block - shift[columns])
-        return shift + sums / w.sum()
+            sums[columns] += w[rows, 0] @ (block - mean[columns])
+        total = float(w.sum()) or 1.0
+        mean += sums / total
+        rest, squares = np.zeros(self.n_features), np.zeros(self.n_features)
+        for rows, columns, block in self.blocks():
+            centered = block - mean[columns]
+            rest[columns] += w[rows, 0] @ centered
+            squares[columns] += w[rows, 0] @ centered**2
+        return ColumnMoments.about(total, mean, rest / total, squares)
 
-    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
-        """Weighted norms about ``center``, from the differences themselves: no cancellation."""
-        uniform = float(w[0, 0]) if w.min() == w.max() else None
-        is_plain = center is None and uniform is not None
-        squares = self._squares if is_plain else None  # read once; what is not finite in a column shows here
-        if squares is None:
-            squares = np.zeros(self.n_features)
-            for rows, columns, block in self.blocks():
-                centered = block if center is None else block - center[columns]
-                weighted = centered if uniform is not None else w[rows] * centered
-                squares[columns] += np.einsum("ij,ij->j", weighted, centered)
-            self._squares = squares if is_plain else self._squares
-        return np.sqrt(squares if uniform is None else uniform * squares)
+    def column_norms(self, w: Handle) -> FloatArray:
+        """From the squares alone, which takes less than moments do."""
+        squares = np.zeros(self.n_features)
+        for rows, columns, block in self.blocks():
+            squares[columns] += w[rows, 0] @ block**2
+        return np.sqrt(squares)
 
-    def restrict(self, columns: IndexArray) -> DenseDesign:
+    def restrict(self, columns: IndexArray) -> Self:
         """Copy columns, in the order of storage of X."""
         copy = self.X.T[columns].T if self._order == "F" else np.take(self.X, columns, axis=1)
-        return DenseDesign(copy, self.passes, self.unit)
-
-    def rows(self, rows: IndexArray) -> DenseDesign:
-        """Copy rows."""
-        return DenseDesign(self.X[rows], self.passes, self.unit * len(rows) / self.n_samples)
-
-    def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
-        """Squared norms of the rows, after centering and scaling."""
-        squares = np.zeros(self.n_samples)
-        for rows, columns, block in self.blocks():
-            centered = block if mean is None else block - mean[columns]
-            scaled = centered if scale is None else centered * scale[columns]
-            squares[rows] += np.einsum("ij,ij->i", scaled, scaled)
-        return squares
+        return type(self)(copy, self.passes, self.unit)
 
     def columns(self, columns: IndexArray) -> DenseColumns:
-        """Copy columns; all of them in order are not copied where X is stored by columns in double precision."""
+        """Copy columns."""
         if self._order == "F":
-            everything = len(columns) == self.n_features and np.array_equal(columns, np.arange(self.n_features))
-            At = self.X.T if everything else self.X.T[columns]
-        elif self.n_samples <= _GATHER_AT_ONCE:
-            At = self.X.T[columns]
+            At = self.X.T[columns].astype(np.float64, copy=False)
         else:
             At = np.empty((len(columns), self.n_samples))
             for start in range(0, self.n_samples, _GATHER_ROWS):  # pieces whose transposition stays in cache
                 piece = slice(start, start + _GATHER_ROWS)
                 At[:, piece] = self.X[piece].take(columns, axis=1).T
-        return DenseColumns(np.ascontiguousarray(At, dtype=np.float64), self.passes, self.unit)
+        return DenseColumns(At, self.passes, self.unit)
 
     def plain_data(self) -> PlainData:
         """X itself."""
@@ -169,15 +145,14 @@ class DenseColumns:
         self.passes.total += self.n_columns * self.unit
         return self.At @ theta
 
-    def gram(self, other: Any, w: FloatArray) -> FloatArray:
-        """``A^T diag(w) A_other``."""
+    def gram(self, w: FloatArray, other: DenseColumns | None = None) -> FloatArray:
+        """``A^T diag(w) A_other``; the others are these by default."""
         self.passes.total += self.n_columns * self.unit
-        weights = w[:, 0]
-        if other is self:  # a matrix times its own transpose takes half the time
-            root = self.At if np.all(weights == 1.0) else self.At * np.sqrt(weights)
+        if other is None:  # a matrix times its own transpose takes half the time
+            root = self.At * np.sqrt(w[:, 0])
             return root @ root.T
         self.passes.total += other.n_columns * other.unit
-        return (self.At * weights) @ other.At.T
+        return (self.At * w[:, 0]) @ other.At.T
 
     def sampled(self, samples: IndexArray) -> DenseColumns:
         """The columns at some of the samples."""
@@ -223,61 +198,31 @@ class GramCache:
         self.w = w
         self.position = np.full(design.n_features, -1, dtype=np.intp)
         self.known = np.zeros(0, dtype=np.intp)
-        self.storage = np.empty((0, 0))
-        self.copies: list[DenseColumns] | None = []  # of the known columns, while they are few
+        self.matrix = np.empty((0, 0))
 
     def block(self, columns: IndexArray) -> FloatArray:
         """``X_c^T diag(w) X_c`` for these columns, a copy."""
         new = columns[self.position[columns] < 0]
         if len(new):
-            known = np.concatenate([self.known, new])
-            old, size = len(self.known), len(known)
-            if size > len(self.storage):
-                larger = np.empty((max(size, 2 * old),) * 2)
-                larger[:old, :old] = self.storage[:old, :old]
-                self.storage = larger
-            rows = self.storage[old:size, :size]
-            design = self.design
-            few = size <= max(_MOST_COPIES * design.n_features, _FEW_ENTRIES / design.n_samples)
-            # From copies as long as those are dense and few.
-            copy = design.columns(new) if self.copies is not None and few and not design.keeps_columns else None
-            if self.copies is not None and isinstance(copy, DenseColumns):
-                self.copies.append(copy)
-                np.concatenate([copy.gram(other, self.w) for other in self.copies], axis=1, out=rows)
-            else:
-                self.copies = None
-                rows[:] = design.gram(new, new if old == 0 else known, self.w)
-            self.storage[:old, old:size] = rows[:, :old].T
+            old, known = len(self.known), np.concatenate([self.known, new])
+            rows = self.design.gram(new, known if old else new, self.w)
+            self.matrix = np.block([[self.matrix, rows[:, :old].T], [rows]])
             self.known = known
-            self.position[new] = np.arange(old, size)
+            self.position[new] = np.arange(old, len(known))
         positions = self.position[columns]
-        return self.storage[np.ix_(positions, positions)]
+        return self.matrix[np.ix_(positions, positions)]
 
 
 class CompressedDesign(DenseDesign):
-    """The small matrix R of :class:`~groupowl.designs.CompressedData`; products with it are no passes over the data.
+    """The small matrix R of :class:`~groupowl.designs.CompressedData`; products with it are no passes over the data."""
 
-    ``passes`` is that of the data it was made from. ``factors`` are those by which columns were multiplied, if there
-    is no other design that remembers them.
-    """
-
-    def __init__(self, data: CompressedData, passes: PassCounter | None = None, factors: Any = None) -> None:
-        super().__init__(data.R, passes, unit=0.0)
-        self.data = data
-        self.factors: FloatArray = np.ones(self.n_features) if factors is None else factors
-        self.inverse_scale = self.factors
-        self.mean = divide_rows(data.x_mean[:, None], self.factors)[:, 0]
-
-    def restrict(self, columns: IndexArray) -> CompressedDesign:
-        """Copy columns, and the part of the Gram matrix that belongs to them."""
-        gram = self.data.gram[np.ix_(columns, columns)]
-        data = replace(self.data, R=self.X[:, columns], gram=gram, x_mean=self.data.x_mean[columns])
-        return CompressedDesign(data, self.passes, self.factors[columns])
+    def restrict(self, columns: IndexArray) -> Self:
+        """Copy columns, and what is known of them."""
+        part = super().restrict(columns)
+        if self.mean is not None and self.inverse_scale is not None:
+            part.mean, part.inverse_scale = self.mean[columns], self.inverse_scale[columns]
+        return part
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> None:
         """Nothing is to be gained: what rounding took when R was made is lost."""
         return
-
-    def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
-        """Known already; the samples have weight 1."""
-        return self.data.gram[np.ix_(left, right)]

@@ -1,15 +1,14 @@
-"""A few samples that stand for many: by Cholesky factorization of moments, or by QR factorization of the data."""
+"""A few samples that stand for many, and their QR factorization, which makes them from the data."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import solve_triangular
 
 from .._checks import (
     IMPUTE,
@@ -21,7 +20,7 @@ from .._checks import (
     sparse_array,
 )
 from .._typing import FloatArray
-from ..norm.kernels import EPS, exceeds_rounding
+from ..norm.kernels import exceeds_rounding
 
 is_sparse: Callable[[Any], bool] = sp.issparse
 
@@ -45,31 +44,10 @@ def sample_pieces(where: str, block: Sequence[Any], height: Callable[[Any, Float
     n_rows = height(X, Y)
     for start in range(0, len(w), n_rows):
         rows = slice(start, start + n_rows)
-        piece = X[rows].astype(np.float64, copy=False)
-        with np.errstate(all="ignore"):
-            is_suspect = not np.isfinite(piece.sum())  # or so large that its sum overflows
-        if is_suspect:
-            check_finite(f"X{where}", piece, remedy=IMPUTE)
-        present = np.flatnonzero(w[rows])
-        if len(present) == len(w[rows]):
-            yield piece, Y[rows], w[rows]
-        elif len(present):
-            yield piece[present], Y[rows][present], w[rows][present]
-
-
-class Moments(NamedTuple):
-    """Second moments about the mean or about zero, and how exact they are.
-
-    ``|gram_jk - exact| <= error * x_size_j * x_size_k``, and likewise for ``xy`` (``x_size_j * y_size_k``) and
-    ``yy`` (``y_size_k ** 2``). A diagonal entry below ``error * x_size_j ** 2`` cannot be told from zero.
-    """
-
-    gram: FloatArray
-    xy: FloatArray
-    yy: FloatArray
-    x_size: FloatArray
-    y_size: FloatArray
-    error: float
+        check_finite(f"X{where}", X[rows], remedy=IMPUTE)
+        present = start + np.flatnonzero(w[rows])
+        if len(present):
+            yield X[present].astype(np.float64, copy=False), Y[present], w[present]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,80 +58,37 @@ class CompressedData:
     ----------
     R, T : ndarray of shape (n_rows, n_features) and (n_rows, n_tasks)
         Data of the small problem, without intercept and sample weights.
-    gram : ndarray of shape (n_features, n_features)
-        ``R^T R`` up to its rounding.
     x_size, y_size : ndarray of shape (n_features,) and (n_tasks,)
-        Sizes that ``error`` refers to, as for :class:`Moments`.
+        Norms of the numbers really added, to which ``error`` refers.
     x_mean, y_mean : ndarray of shape (n_features,) and (n_tasks,)
         What was taken off X and Y: the intercept is ``y_mean - x_mean B``. Zeros without centering.
-    total_weight : float
-    n_samples : int
-        Samples of positive weight.
     error : float
         ``R^T R``, ``R^T T`` and the squared norms of the columns of ``T`` are exact up to ``error`` times the sizes.
-        0 when made by :func:`compress_qr`, whose error is of another kind: ``(R, T)`` is exact for data whose
-        columns differ from the given ones by a few roundings of their norms, as for any product with X itself.
+        0 when made by :func:`compress_blocks`, whose error is of another kind: ``(R, T)`` is exact for data whose
+        columns differ from the given ones by a few roundings of their sizes, as for any product with X itself.
     """
 
     R: FloatArray
     T: FloatArray
-    gram: FloatArray
     x_size: FloatArray
     y_size: FloatArray
     x_mean: FloatArray
     y_mean: FloatArray
-    total_weight: float
-    n_samples: int
-    error: float
+    error: float = 0.0
 
     def scaled(self, factors: FloatArray) -> CompressedData:
-        """The same for columns of X times a factor each."""
-        gram = factors[:, None] * self.gram * factors
-        return replace(self, R=self.R * factors, gram=gram, x_size=self.x_size * factors, x_mean=self.x_mean * factors)
+        """The same for columns of X, less their means, times a factor each."""
+        return replace(self, R=self.R * factors, x_size=self.x_size * factors)
 
     def weighted(self, factor: float) -> CompressedData:
         """The same with all sample weights times a factor."""
-        scaled = {name: math.sqrt(factor) * getattr(self, name) for name in ("R", "T", "x_size", "y_size")}
-        return replace(self, gram=factor * self.gram, total_weight=factor * self.total_weight, **scaled)
-
-
-# Cholesky ---------------------------------------------------------------------------------------------
-
-
-def factorize(moments: Moments) -> tuple[FloatArray, FloatArray, float]:
-    """R and T with one row more than columns of R, and the jitter that the factorization needed.
-
-    Columns are scaled by their sizes, so that the entries of the matrix have errors of at most ``error``, and a
-    jitter of ``(n_features + 1) * error`` is always enough. Columns of size 0 stay exact zeros.
-    """
-    d = len(moments.gram)
-    x_scale, y_scale = (np.where(size > 0, size, 1.0) for size in (moments.x_size, moments.y_size))
-    A, C = moments.gram / x_scale / x_scale[:, None], moments.xy / x_scale[:, None] / y_scale
-    yy = moments.yy / y_scale**2
-    diagonal = np.diagonal(A).copy()
-    for jitter in 4 * EPS * np.r_[1.0, (d + 1) * 100.0 ** np.arange(6)]:
-        np.fill_diagonal(A, diagonal + jitter)
-        try:
-            L: FloatArray = np.asarray(np.linalg.cholesky(A), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            continue
-        S = solve_triangular(L, C, lower=True)
-        rest = yy - np.einsum("jk,jk->k", S, S)
-        if rest.min() < -jitter:  # X explains more of Y than there is
-            continue
-        R = np.vstack([L.T * moments.x_size, np.zeros(d)])
-        T = np.vstack([S, np.sqrt(np.maximum(rest, 0.0))]) * y_scale
-        return R, T, float(jitter)
-    raise ValueError(
-        "gram, xy and yy of the statistics are not those of any samples: their matrix has negative eigenvalues."
-    )
-
-
-# QR ---------------------------------------------------------------------------------------------------
+        return replace(
+            self, **{name: math.sqrt(factor) * getattr(self, name) for name in ("R", "T", "x_size", "y_size")}
+        )
 
 
 @np.errstate(all="ignore")  # what overflows is refused at the end
-def compress_qr(X: Any, Y: Any, sample_weight: Any = None, center: bool = True) -> CompressedData:
+def compress_blocks(blocks: Iterable[tuple[Any, ...]], center: bool = True) -> CompressedData:
     """A problem of ``n_features + n_tasks`` samples with the same squared loss, by QR factorization.
 
     Slower than :meth:`SufficientStatistics.compress` and as exact as X itself: nothing is squared, so nearly
@@ -161,10 +96,8 @@ def compress_qr(X: Any, Y: Any, sample_weight: Any = None, center: bool = True) 
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-    Y : array-like of shape (n_samples,) or (n_samples, n_tasks)
-    sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative weights of the samples.
+    blocks : iterable of tuple
+        Samples as ``(X, Y)`` or ``(X, Y, sample_weight)``, each read once.
     center : bool, default=True
         Whether the model has an intercept.
 
@@ -173,44 +106,32 @@ def compress_qr(X: Any, Y: Any, sample_weight: Any = None, center: bool = True) 
     CompressedData
         ``R`` is upper triangular, and the last ``n_tasks`` rows of ``T`` are what X cannot explain of Y.
     """
-    return compress_blocks(lambda: [(X, Y, sample_weight)], center)
-
-
-@np.errstate(all="ignore")  # what overflows is refused at the end
-def compress_blocks(blocks: Callable[[], Iterable[tuple[Any, ...]]], center: bool = True) -> CompressedData:
-    """The same for samples that come in blocks ``(X, Y, sample_weight)``, read once, and once before if centered."""
-    means: Any = 0.0
-    if center:
-        first: Any = None
-        sums: Any = 0.0
-        totals = []
-        for values, w, _ in _joint_pieces(blocks()):
-            first = values[0] if first is None else first  # sums about it: exact for constant columns
-            sums = sums + w @ (values - first)
-            totals.append(math.fsum(w))
-        means = first + sums / math.fsum(totals)
     factor: Any = None
-    weights = []
-    for values, w, width in _joint_pieces(blocks()):
-        weights.append(w)
-        n_features = width
+    origin: Any = 0.0
+    for values, w, width in _joint_pieces(blocks):
         root = np.sqrt(w)[:, None]
-        # The constant comes first, and what follows is made orthogonal to it: centered, whatever the means round to.
-        rows = np.hstack([root, root * (values - means)]) if center else root * values
-        factor = np.asarray(np.linalg.qr(rows if factor is None else np.vstack([factor, rows]), mode="r"))
+        if factor is None:
+            n_features = width
+            factor = np.zeros((0, values.shape[1] + center))
+            if center:  # about the means of the first samples, which a constant column has exactly
+                origin = values[0] + w @ (values - values[0]) / math.fsum(w)
+        # The constant comes first, and what follows is made orthogonal to it: centered, whatever the origin.
+        rows = np.hstack([root, root * (values - origin)]) if center else root * values
+        factor = np.asarray(np.linalg.qr(np.vstack([factor, rows]), mode="r"))
+    if factor is None:
+        raise ValueError(NO_SAMPLES)
     square = np.zeros((factor.shape[1] - center,) * 2)
     square[: len(factor) - center] = factor[center:, center:]
-    w = np.concatenate(weights)
-    total, sizes = math.fsum(w), np.linalg.norm(square, axis=0)
-    if not np.isfinite(total + np.sum(sizes**2)):
+    sizes, means = np.linalg.norm(factor[:, center:], axis=0), np.zeros(len(square))
+    if not np.isfinite(np.sum(sizes**2) + np.sum(factor[:1, :1] ** 2)):
         raise ValueError(OVERFLOW)
     if center:
-        varies = exceeds_rounding(sizes / math.sqrt(total), means)
+        means = origin + factor[0, 1:] / factor[0, 0]
+        varies = exceeds_rounding(np.linalg.norm(square, axis=0) / abs(factor[0, 0]), means)
         square, sizes = square * varies, sizes * varies
     R, T = (np.ascontiguousarray(part) for part in np.split(square, [n_features], axis=1))
-    x_size, y_size = np.split(sizes, [n_features])
-    x_mean, y_mean = np.split(means + np.zeros(len(sizes)), [n_features])
-    return CompressedData(R, T, R.T @ R, x_size, y_size, x_mean, y_mean, total, len(w), error=0.0)
+    x_size, y_size, x_mean, y_mean = (part for both in (sizes, means) for part in np.split(both, [n_features]))
+    return CompressedData(R, T, x_size, y_size, x_mean, y_mean)
 
 
 def _joint_pieces(blocks: Iterable[tuple[Any, ...]]) -> Iterator[tuple[FloatArray, FloatArray, int]]:
@@ -223,10 +144,6 @@ def _joint_pieces(blocks: Iterable[tuple[Any, ...]]) -> Iterator[tuple[FloatArra
         width = X.shape[1] + Y.shape[1]
         return max(4 * width, _QR_ENTRIES // width)
 
-    n_samples = 0
     for block in blocks:
         for X, Y, w in sample_pieces("", block, height):
-            n_samples += len(w)
             yield np.hstack([X.toarray() if is_sparse(X) else X, Y]), w, X.shape[1]
-    if n_samples == 0:
-        raise ValueError(NO_SAMPLES)

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import solve_triangular
 
 from .._checks import checked_path
 from .._files import fresh_file
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..norm.kernels import EPS, LARGEST_NORM, LARGEST_PRODUCT, SMALLEST_NORM, exceeds_rounding, merged_means, two_sum
-from .factors import NO_SAMPLES, OVERFLOW, CompressedData, Moments, factorize, is_sparse, sample_pieces
+from .factors import NO_SAMPLES, OVERFLOW, CompressedData, is_sparse, sample_pieces
 
 # Rows of one product: few, because sums of equal terms lose digits in proportion to their length, but enough for the
 # product to cost more than merging its result. The columns of sparse data have shorter sums.
@@ -257,13 +258,10 @@ class SufficientStatistics:
         smallest = SMALLEST_NORM * max(1.0, 1.0 / root)  # with the weights, and without them
         small = np.flatnonzero((x_size > 0.0) & (x_size < smallest))
         if len(small) or 0.0 < float(y_size.max()) < smallest:
-            what, which = "Y is so small that its", ""
-            if len(small):
-                what, which = "X has columns so small that their", f", the first is column {small[0]}"
+            what = f"Column {small[0]} of X" if len(small) else "Y"
             raise ValueError(
-                f"{what} squares underflow in the SufficientStatistics{which}. "
-                "Rescale X or Y, or sample_weight, before "
-                "the statistics are made."
+                f"{what} is so small that its squares underflow in the SufficientStatistics. Rescale X or Y, or "
+                "sample_weight, before the statistics are made."
             )
 
     def deviations(self) -> tuple[FloatArray, float]:
@@ -285,22 +283,23 @@ class SufficientStatistics:
         relative = np.divide(errors, squares, out=np.zeros_like(errors), where=squares > 0.0)
         return np.sqrt(squares / self.total_weight), float(relative.max(initial=0.0))
 
-    def moments(self, center: bool = True) -> Moments:
-        """Second moments about the means, or about zero for a model without intercept.
+    def moments(self, center: bool = True) -> SufficientStatistics:
+        """The same about the means, or about zero, instead of the means, for a model without intercept.
 
         About the means, columns that vary by rounding only are exact zeros.
         """
         if center:
             x_varies, y_varies = self.varying()
-            gram = self.gram if x_varies.all() else self.gram * np.outer(x_varies, x_varies)
-            xy, yy = self.xy * np.outer(x_varies, y_varies), self.yy * y_varies
-            return Moments(gram, xy, yy, self.x_size * x_varies, self.y_size * y_varies, self.error)
+            gram, xy = self.gram * np.outer(x_varies, x_varies), self.xy * np.outer(x_varies, y_varies)
+            sizes: dict[str, Any] = {"x_size": self.x_size * x_varies, "y_size": self.y_size * y_varies}
+            return replace(self, gram=gram, xy=xy, yy=self.yy * y_varies, **sizes)
         root = math.sqrt(self.total_weight)
         x, y = root * self.x_mean, root * self.y_mean
         gram, xy, yy = self.gram + np.outer(x, x), self.xy + np.outer(x, y), self.yy + y * y
+        sizes = {"x_size": np.hypot(self.x_size, x), "y_size": np.hypot(self.y_size, y)}
+        zeros: dict[str, Any] = {name: 0.0 * getattr(self, name) for name in ("x_mean", "y_mean", "x_rest", "y_rest")}
         # The errors of the means now count once more, times the means.
-        error = 2 * self.error + 4 * EPS
-        return Moments(gram, xy, yy, np.hypot(self.x_size, x), np.hypot(self.y_size, y), error)
+        return replace(self, gram=gram, xy=xy, yy=yy, error=2 * self.error + 4 * EPS, **sizes, **zeros)
 
     def compress(self, center: bool = True, columns: Any = None) -> CompressedData:
         """A problem of ``n_features + 1`` samples with the same squared loss, by Cholesky factorization.
@@ -318,15 +317,39 @@ class SufficientStatistics:
             Its ``error`` bounds what the statistics lost by rounding, and the multiple of ``x_size ** 2`` that the
             factorization adds to the diagonal so that dependent columns do not stop it.
         """
-        statistics = self if columns is None else self.restrict(columns)
-        moments = statistics.moments(center)
+        moments = (self if columns is None else self.restrict(columns)).moments(center)
         R, T, jitter = factorize(moments)
-        gram = moments.gram.copy()
-        gram[np.diag_indices(len(gram))] += jitter * moments.x_size**2
-        x_mean, y_mean = (statistics.x_mean, self.y_mean) if center else (0 * statistics.x_mean, 0 * self.y_mean)
-        error = moments.error + jitter + (len(gram) + 8) * EPS
-        sizes = moments.x_size, moments.y_size
-        return CompressedData(R, T, gram, *sizes, x_mean, y_mean, self.total_weight, self.n_samples, error)
+        error = moments.error + jitter + (moments.n_features + 8) * EPS
+        return CompressedData(R, T, moments.x_size, moments.y_size, moments.x_mean, moments.y_mean, error)
+
+
+def factorize(moments: SufficientStatistics) -> tuple[FloatArray, FloatArray, float]:
+    """R and T with one row more than columns of R, and the jitter that the factorization needed.
+
+    Columns are scaled by their sizes, so that the entries of the matrix have errors of at most ``error``, and a
+    jitter of ``(n_features + 1) * error`` is always enough. Columns of size 0 stay exact zeros.
+    """
+    d = len(moments.gram)
+    x_scale, y_scale = (np.where(size > 0, size, 1.0) for size in (moments.x_size, moments.y_size))
+    A, C = moments.gram / x_scale / x_scale[:, None], moments.xy / x_scale[:, None] / y_scale
+    yy = moments.yy / y_scale**2
+    diagonal = np.diagonal(A).copy()
+    for jitter in 4 * EPS * np.r_[1.0, (d + 1) * 100.0 ** np.arange(6)]:
+        np.fill_diagonal(A, diagonal + jitter)
+        try:
+            L: FloatArray = np.asarray(np.linalg.cholesky(A), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            continue
+        S = solve_triangular(L, C, lower=True)
+        rest = yy - np.einsum("jk,jk->k", S, S)
+        if rest.min() < -jitter:  # X explains more of Y than there is
+            continue
+        R = np.vstack([L.T * moments.x_size, np.zeros(d)])
+        T = np.vstack([S, np.sqrt(np.maximum(rest, 0.0))]) * y_scale
+        return R, T, float(jitter)
+    raise ValueError(
+        "gram, xy and yy of the statistics are not those of any samples: their matrix has negative eigenvalues."
+    )
 
 
 # Statistics of a few samples --------------------------------------------------------------------------

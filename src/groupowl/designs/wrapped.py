@@ -13,13 +13,11 @@ import numpy as np
 
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..norm.kernels import EPS, SMALLEST_NORM, column_sums, exceeds_rounding, row_norms
-from .base import Design, PlainData, Sum, center_products, check_overflow, check_underflow, products, rounding_rtol
+from .base import ColumnMoments, Design, PlainData, Sum, check_overflow, check_underflow, products, rounding_rtol
 from .dense import DenseColumns
 from .factors import CompressedData
-from .sparse import Columns
+from .sparse import Columns, SparseColumns
 
-# Means that are rounded by more than this part of the deviation would change it in its last digits.
-_MEAN_RTOL = 1e-8
 # Columns of which less than this is left by the projection are looked at again, one by one.
 _SUSPECT = 1e-5
 # Working sets of sparse data are made dense up to so many entries (a gigabyte); larger ones stay with the design.
@@ -27,6 +25,8 @@ _MOST_ENTRIES = 1 << 27
 # What a design that wraps another leaves to it: sample space, and what is known of costs.
 _SAMPLE_SPACE = ("samples", "map", "reduce", "reduce_all", "total", "gather", "exported", "select", "orthonormal")
 _COSTS = ("shape", "dtype", "passes", "unit", "density", "keeps_columns", "journey", "is_distributed", "shuffled")
+# And how its columns came from X as it was given.
+_ORIGIN = ("mean", "inverse_scale", "treated_as_constant")
 
 NO_COLUMNS: IndexArray = np.zeros(0, dtype=np.intp)
 
@@ -36,7 +36,7 @@ class WrappedDesign(Design):
 
     def __init__(self, base: Design) -> None:
         self.base = base
-        for name in (*_SAMPLE_SPACE, *_COSTS):
+        for name in (*_SAMPLE_SPACE, *_COSTS, *_ORIGIN):
             setattr(self, name, getattr(base, name))
 
     def on(self, base: Design, columns: IndexArray) -> Design:
@@ -71,17 +71,10 @@ class StandardizedDesign(WrappedDesign):
         C, (columns, *others) = self.base.evaluate(T, (column_sums, T), *sums)
         return self.inverse_scale[:, None] * (C - np.outer(self.mean, columns)), others
 
-    def column_means(self, w: Handle) -> FloatArray:
-        return self.inverse_scale * (self.base.column_means(w) - self.mean)
-
-    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
-        if center is None:
-            return self.inverse_scale * self.base.column_norms(w, self.mean)
-        varies = self.inverse_scale > 0
-        shifted = self.mean + center / np.where(varies, self.inverse_scale, 1.0)
-        norms = self.inverse_scale * self.base.column_norms(w, shifted)
-        # A column without variation is zero here, whatever the base holds.
-        return np.where(varies, norms, np.abs(center) * np.sqrt(float(self.reduce(np.sum, w))))
+    def compute_moments(self, w: Handle) -> ColumnMoments:
+        base, factors = self.base.moments(w), self.inverse_scale
+        mean = factors * ((base.mean - self.mean) + base.rest)
+        return ColumnMoments(base.total_weight, mean, np.zeros_like(mean), factors**2 * base.squares)
 
     def on(self, base: Design, columns: IndexArray) -> StandardizedDesign:
         return StandardizedDesign(base, self.mean[columns], self.inverse_scale[columns])
@@ -96,22 +89,23 @@ class StandardizedDesign(WrappedDesign):
         """Copy rows of the base; means and scales stay those of all rows."""
         return StandardizedDesign(self.base.rows(rows), self.mean, self.inverse_scale)
 
-    def largest_row(self, w: Handle, constant: float = 0.0, mean: Any = None, scale: Any = None) -> float:
-        return self.base.largest_row(w, constant, self.mean, self.inverse_scale)
-
     def columns(self, columns: IndexArray) -> Columns | None:
         base = self.base.columns(columns)
-        return None if base is None else base.standardized(self.mean[columns], self.inverse_scale[columns])
+        if isinstance(base, DenseColumns):
+            return base.standardized(self.mean[columns], self.inverse_scale[columns])
+        return None if base is None else SparseColumns(self.on(base.design, columns))
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
-        """``X_left^T diag(w) X_right``, from copies of columns, or from products of the base."""
-        left_columns = None if self.keeps_columns else self.columns(left)
-        right_columns = left_columns if right is left or left_columns is None else self.columns(right)
-        if type(left_columns) is type(right_columns) and left_columns is not None:
-            return left_columns.gram(right_columns, w)
-        raw, left_sums, right_sums, total = self.base.gram_and_sums(left, right, w)
-        centered = center_products(raw, self.mean[left], left_sums, self.mean[right], right_sums, total)
-        return self.inverse_scale[left, None] * centered * self.inverse_scale[right]
+        """``X_left^T diag(w) X_right``, from dense copies of columns, or from products of the base."""
+        chosen = None if self.keeps_columns else self.columns(left)
+        if isinstance(chosen, DenseColumns):
+            other = None if right is left else self.columns(right)
+            if other is None or isinstance(other, DenseColumns):
+                return chosen.gram(w, other)
+        products, left_sums, right_sums, total = self.base.gram_and_sums(left, right, w)
+        mean = self.mean[left]
+        products -= np.outer(mean, right_sums) + np.outer(left_sums - total * mean, self.mean[right])
+        return self.inverse_scale[left, None] * products * self.inverse_scale[right]
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
         """Compressed data of the base, centered where there are means and scaled; the means are those for ``w``."""
@@ -131,8 +125,8 @@ def standardize(design: Design, w: Handle, *, center: bool, scale: bool, unscale
     """
     if not (center or scale):
         return design
-    mean = design.column_means(w)
-    deviation = column_deviations(design, w, mean)
+    moments = design.moments(w)
+    mean, deviation = moments.mean, moments.deviations()
     suspects = np.flatnonzero((deviation < SMALLEST_NORM) & (np.abs(mean) < SMALLEST_NORM / EPS))
     check_underflow(design, suspects, constant_is_zero=True)
     varies = exceeds_rounding(deviation, mean)
@@ -144,22 +138,6 @@ def standardize(design: Design, w: Handle, *, center: bool, scale: bool, unscale
     wrapped = StandardizedDesign(design, mean if center else np.zeros_like(mean), inverse_scale)
     wrapped.treated_as_constant = np.flatnonzero((inverse_scale == 0.0) & (deviation > 0.0))
     return wrapped
-
-
-def column_deviations(design: Design, w: Handle, mean: FloatArray) -> FloatArray:
-    """Weighted standard deviation of each column; ``mean`` is rounded, and may be far from the true mean beside it."""
-    total = float(design.reduce(np.sum, w))
-    deviation = design.column_norms(w, mean) / np.sqrt(total)
-    far = np.flatnonzero((EPS * np.abs(mean) > _MEAN_RTOL * deviation) & (deviation > 0.0) & np.isfinite(deviation))
-    if len(far):
-        # Squares about another point tell how far the rounded mean is from the true one, and that is taken off again.
-        center = mean[far] + np.maximum(deviation[far], 8 * EPS * np.abs(mean[far]))
-        step = center - mean[far]
-        squares = design.restrict(far).column_norms(w, center) ** 2 / total
-        error = (squares - deviation[far] ** 2) / (2.0 * step) - 0.5 * step
-        corrected = np.sqrt(np.maximum(deviation[far] ** 2 - error**2, 0.0))
-        deviation[far] = np.maximum(corrected, EPS * deviation[far])  # never zero: that is for constant columns
-    return deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +195,6 @@ class ProjectedDesign(WrappedDesign):
         self.basis = basis
         self.loadings = loadings
         self.vanishing = vanishing
-        self.treated_as_constant = base.treated_as_constant
         self._kept = (~vanishing).astype(np.float64)[:, None]
 
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
@@ -231,11 +208,8 @@ class ProjectedDesign(WrappedDesign):
         C, (explained, *others) = self.base.evaluate(T, (products, self.basis.Q, T), *sums)
         return self._kept * (C - self.loadings.T @ explained), others
 
-    def column_means(self, w: Handle) -> FloatArray:
-        return self.rmatmul(w)[:, 0] / float(self.reduce(np.sum, w))
-
-    def column_norms(self, w: Handle, center: FloatArray | None = None) -> FloatArray:
-        """Weighted norms, by Pythagoras where that does not cancel, about ``center``."""
+    def column_norms(self, w: Handle) -> FloatArray:
+        """Weighted norms, by Pythagoras where that does not cancel."""
         whole = self.base.column_norms(w)
         cross, square = self._basis_products(w)
         L = self.loadings
@@ -245,11 +219,7 @@ class ProjectedDesign(WrappedDesign):
             product = partial(_minus_product, coefficients=L[:, suspects])
             rest = self.map(product, self.base.restrict(suspects).matmul(np.eye(len(suspects))), self.basis.Q)
             squares[suspects] = self.reduce(_weighted_squares, rest, w)
-        squares = np.where(self.vanishing, 0.0, np.maximum(squares, 0.0))
-        if center is not None:
-            total = float(self.reduce(np.sum, w))
-            squares = np.maximum(squares + center * total * (center - 2.0 * self.column_means(w)), 0.0)
-        return np.sqrt(squares)
+        return np.sqrt(np.where(self.vanishing, 0.0, np.maximum(squares, 0.0)))
 
     def _basis_products(self, w: Handle) -> tuple[FloatArray, FloatArray]:
         """``X^T diag(w) Q`` and ``Q^T diag(w) Q``, which are known for the weights of the basis."""
@@ -270,11 +240,6 @@ class ProjectedDesign(WrappedDesign):
         """Copy rows of the base and of the basis."""
         basis = replace(self.basis, Q=self.select(self.basis.Q, rows), w=None)
         return ProjectedDesign(self.base.rows(rows), basis, self.loadings, self.vanishing)
-
-    def largest_row(self, w: Handle, constant: float = 0.0, mean: Any = None, scale: Any = None) -> float:
-        """A bound on the largest weighted squared norm of a row, from those of the base and of the basis."""
-        spread = float(np.linalg.norm(self.loadings, 2)) ** 2 if self.loadings.size else 0.0
-        return 2.0 * (self.base.largest_row(w, constant) + spread * largest_square(self, self.basis.Q, w))
 
     def columns(self, columns: IndexArray) -> Columns | None:
         """Dense copies, with the basis projected out."""
@@ -303,26 +268,22 @@ class ProjectedDesign(WrappedDesign):
         Q = data.R[:, self.basis.columns] @ self.basis.mixing
         R = (data.R - Q @ (Q.T @ data.R)) * self._kept.T
         R -= Q @ (Q.T @ R)
-        return replace(data, R=R, gram=R.T @ R, x_size=data.x_size * self._kept[:, 0])
+        return replace(data, R=R, x_size=data.x_size * self._kept[:, 0])
 
     def input_coefficients(self, B: FloatArray, on_basis: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Coefficients for the base's columns; ``on_basis`` are those of the basis."""
         B = B * self._kept
         own = -(self.loadings @ B) if on_basis is None else on_basis - self.loadings @ B
         B[self.basis.columns] = self.basis.mixing @ own
-        return self.base.input_coefficients(B)
-
-    @property
-    def column_centers(self) -> FloatArray | None:
-        return self.base.column_centers
+        return super().input_coefficients(B)
 
     def own_coefficients(self, B: FloatArray) -> FloatArray:
         """Coefficients of the projected columns."""
-        return self.base.own_coefficients(B) * self._kept
+        return super().own_coefficients(B) * self._kept
 
     def basis_coefficients(self, B: FloatArray) -> tuple[FloatArray, float]:
         """What ``X B`` has in the span of the basis, as coefficients, and a bound on it whatever cancels."""
-        whole = self.base.own_coefficients(B)
+        whole = super().own_coefficients(B)
         return self.loadings @ whole, float(row_norms(self.loadings.T) @ row_norms(whole))
 
     def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
@@ -358,13 +319,3 @@ def _minus_product(Z: FloatArray, Q: FloatArray, coefficients: FloatArray) -> Fl
 
 def _weighted_squares(U: FloatArray, w: FloatArray) -> FloatArray:
     return (w * U * U).sum(axis=0)
-
-
-def largest_square(space: Design, Q: Handle, w: Handle) -> float:
-    """Largest ``w_i ||q_i||^2`` of the rows of Q; blocks of rows may count for more."""
-    return float(space.reduce(_largest_square, Q, w))
-
-
-def _largest_square(Q: FloatArray, w: FloatArray) -> float:
-    """Largest ``w_i ||q_i||^2`` of some rows: added up over blocks it is still a bound."""
-    return float(np.max(w.max(axis=1) * np.einsum("ir,ir->i", Q, Q), initial=0.0))

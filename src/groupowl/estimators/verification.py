@@ -12,7 +12,7 @@ import numpy as np
 
 from .._text import printable
 from .._typing import FloatArray
-from ..designs import as_design, column_deviations
+from ..designs import as_design
 from ..model import Model
 from ..model_selection.folds import mean_squared_error
 from ..norm import kernels
@@ -183,8 +183,8 @@ class Terms:
         else:
             check = model.problem.loss.check_targets
             self.design, self.Y, self.w = as_design(data.X).adopt(data.Y, data.sample_weight, check, 1.0)
-            self.mean = self.design.column_means(self.w)
-            deviation = column_deviations(self.design, self.w, self.mean)
+            moments = self.design.moments(self.w)
+            self.mean, deviation = moments.mean, moments.deviations()
         is_scaled = kernels.exceeds_rounding(deviation, self.mean) & standardize
         self.scale = np.where(is_scaled, deviation, 1.0)[self.penalized]
 

@@ -9,17 +9,9 @@ import numpy as np
 
 from .._checks import truth_value
 from .._typing import FloatArray, IndexArray
-from ..designs import (
-    CompressedDesign,
-    Design,
-    GramCache,
-    SufficientStatistics,
-    as_design,
-    check_overflow,
-    check_underflow,
-    project_out,
-    standardize,
-)
+from ..designs import Design, SufficientStatistics, as_design, project_out, standardize
+from ..designs.base import check_overflow, check_underflow
+from ..designs.dense import CompressedDesign, GramCache
 from ..losses import Loss, resolve_loss
 from ..norm import GroupOWL
 from ..norm.kernels import LARGEST_PRODUCT, SMALLEST_NORM
@@ -145,7 +137,8 @@ def problem_of_statistics(
         deviation, scale_error = statistics.deviations()
         factors = np.divide(factors, deviation, out=np.zeros_like(factors), where=factors > 0.0)
     data = data.scaled(factors)
-    design = CompressedDesign(data, factors=factors)
+    design = CompressedDesign(data.R, unit=0.0)
+    design.mean, design.inverse_scale = data.x_mean, factors
     design.treated_as_constant = np.flatnonzero((factors == 0.0) & (np.diagonal(statistics.gram) > 0.0))
     # What is known of the variation of the targets, with its error, in weights of the sum asked for.
     squares = (statistics.yy + statistics.error * statistics.y_size**2) * (total_weight / statistics.total_weight)

@@ -9,9 +9,12 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import chdtri
 
 from .._typing import FloatArray, Handle, IndexArray
-from ..designs import Columns, CompressedDesign, Design, GramCache, Sum, products
+from ..designs.base import Design, Sum, products
+from ..designs.dense import CompressedDesign, GramCache
+from ..designs.sparse import Columns
 from ..losses import Loss
 from ..norm import GroupOWL
 from ..norm.kernels import EPS, inverse_weighted_square, owl_gauge, row_norms, sum_with_products
@@ -19,6 +22,9 @@ from .certificate import Certificate, Residual
 from .samples import Samples, weighted_sums
 from .spectrum import lanczos_estimate, power_estimate
 from .unpenalized import Unpenalized
+
+# Random products of each row that its norm is estimated from.
+_PROBES = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +162,7 @@ class Problem:
         data = self.design.compressed(*self.samples.handles, exact=exact)
         if data is None:
             return None
-        design = CompressedDesign(data, self.design.passes)
+        design = CompressedDesign(data.R, self.design.passes, unit=0.0)
         w = np.ones((design.n_samples, 1))
         samples = replace(self.samples, Y=data.T, w=w)
         return replace(
@@ -538,10 +544,20 @@ class Problem:
         whole = curvature * max(longest, estimate)
         if size == n:
             return whole
-        constant = (block.scale * block.constant_value) ** 2 if block.constant else 0.0
-        row = self.design.largest_row(self.samples.w, constant) + block.scale**2 * block.largest_row()
+        row = self._largest_row()
+        if block.n_rows:
+            row += block.scale**2 * float(self.design.reduce(_largest_square, block.E, self.samples.w))
         single = n * curvature * row
         return (n * (size - 1) * whole + (n - size) * single) / (size * (n - 1))
+
+    def _largest_row(self) -> float:
+        """Estimate of ``max_i w_i ||x_i||^2`` from products with random signs.
+
+        Each row is off by a chi-squared number over its degrees of freedom, and the largest by about the largest of n.
+        """
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (self.n_rows, _PROBES))
+        largest = self.design.reduce(_largest_square, self.design.matmul(signs), self.samples.w)
+        return float(largest / chdtri(_PROBES, 1.0 / self.design.n_samples))
 
     def _normal_product(self, v: FloatArray) -> FloatArray:
         Z = self.design.matmul(v.reshape(-1, 1))
@@ -551,6 +567,11 @@ class Problem:
 def _squared_distance(theta: FloatArray, theta_other: FloatArray, w: FloatArray) -> float:
     """``sum_i ||theta_i - theta'_i||^2 / w_i``, a sum over samples."""
     return inverse_weighted_square(theta - theta_other, w)
+
+
+def _largest_square(Z: FloatArray, w: FloatArray) -> float:
+    """Largest ``w_i ||z_i||^2`` of some rows: added up over blocks it is still a bound."""
+    return float(np.max(w.max(axis=1) * np.einsum("ik,ik->i", Z, Z), initial=0.0))
 
 
 def _weighted_distance(Z: FloatArray, Z_other: FloatArray, w: FloatArray) -> float:

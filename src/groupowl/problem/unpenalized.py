@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._typing import FloatArray, Handle
-from ..designs import Basis, Columns, Design, Sum, largest_square, products
+from ..designs.base import Design, Sum, products
+from ..designs.sparse import Columns
+from ..designs.wrapped import Basis
 from ..losses import Loss
 from ..norm.kernels import column_sums, exceeds_rounding, inverse_weighted_square, row_norms
 from .samples import Samples, check_underflow, weighted_squares
@@ -174,12 +176,6 @@ class Unpenalized:
             columns = columns.with_columns(self.scale * self.basis.Q)
         return columns.with_constant(self.scale * self.constant_value) if self.constant else columns
 
-    def largest_row(self) -> float:
-        """Largest weighted squared norm of a row of the basis; blocks of samples may count for more."""
-        if self.basis is None or self.rank == 0:
-            return 0.0
-        return largest_square(self.space, self.basis.Q, self.samples.w)
-
     @cached_property
     def E(self) -> Handle:
         """The whole basis, a sample-space handle."""
@@ -260,12 +256,13 @@ class Unpenalized:
     def polished(self, rows: FloatArray, Z: Handle) -> FloatArray:
         """Rows of the block where the loss is smallest, to the last digits; ``Z`` is the predictor with ``rows``."""
         Z, moved = self.minimized(Z)
+        return rows + (moved + self.last_step(Z)) / self.scale
+
+    def last_step(self, Z: Handle) -> FloatArray:
+        """From where :meth:`minimized` ends: there a whole step squares the error, which the loss no longer shows."""
         theta = self._dual_point(Z)
         step, decrement = self._newton_step(theta, self._curvature(theta))
-        # So near, a whole step squares the error, while the change of the loss is too small to be measured.
-        if decrement <= _SHORT * self.samples.total_weight:
-            moved = moved + step
-        return rows + moved / self.scale
+        return step if decrement <= _SHORT * self.samples.total_weight else np.zeros_like(step)
 
     def is_settled(self, Z: Handle) -> bool:
         """Whether ``Z``, from :meth:`minimized`, is at a minimum: if that is at infinity, steps do not get shorter.
@@ -350,7 +347,7 @@ def _with_null_model(block: Unpenalized) -> Unpenalized:
     space, samples = block.space, block.samples
     start = space.map(partial(_predict, coefficients=block.null), block.E)
     Z, moved = block.minimized(start)
-    found = replace(block, null=block.null + moved, has_minimum=block.is_settled(Z))
+    found = replace(block, null=block.null + moved + block.last_step(Z), has_minimum=block.is_settled(Z))
     value = partial(_null_value, block.loss, found.null)
     null_loss = float(space.reduce(value, *samples.handles, block.E))
     lowest = min(samples.floor, 0.0)

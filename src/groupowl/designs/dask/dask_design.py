@@ -107,7 +107,6 @@ class DaskDesign(Design):
         self.passes = PassCounter()
         self.unit = 1.0 / self.n_features
         self.feature_names = names
-        self._moments: tuple[Blocks, ColumnMoments] | None = None
 
     def _like(self, X: Blocks, places: list[Place], n_features: int) -> DaskDesign:
         """The same with other blocks."""
@@ -116,7 +115,7 @@ class DaskDesign(Design):
         other.places = places
         other.shape = (sum(place.size for place in places), n_features)
         other.feature_names = None
-        other._moments = None
+        other._known_moments = None
         return other
 
     # Between the spaces -----------------------------------------------------------------------------
@@ -227,15 +226,14 @@ class DaskDesign(Design):
 
     # Columns and rows -------------------------------------------------------------------------------
 
-    def moments(self, w: Handle) -> ColumnMoments:
-        """In one pass, which is kept, and also looks for what is not finite."""
-        if self._moments is None or self._moments[0] is not w:
-            self.charge(self.n_features)
-            moments = partial(checked_moments, n_features=self.n_features)
-            found, work = summed((moments, self.X, w, self._numbered))[0]
-            self.density = min(1.0, work / max(1, self.n_samples * self.n_features))
-            self._moments = w, found
-        return self._moments[1]
+    def compute_moments(self, w: Handle) -> ColumnMoments:
+        """In one pass, which also looks for what is not finite."""
+        self.charge(self.n_features)
+        moments = partial(checked_moments, n_features=self.n_features)
+        found: ColumnMoments
+        found, work = summed((moments, self.X, w, self._numbered))[0]
+        self.density = min(1.0, work / max(1, self.n_samples * self.n_features))
+        return found
 
     def restrict(self, columns: IndexArray) -> DaskDesign:
         """Copies of some columns, kept on the workers; X itself if it is there already and all are asked for."""
@@ -243,10 +241,6 @@ class DaskDesign(Design):
             return self._like(self.X, self.places, self.n_features)
         X = Blocks(function=block_columns, samples=(self.X,), constants={"columns": columns}, reads_X=True)
         return self._like(X, self.places, len(columns))
-
-    def largest_row(self, w: Handle, constant: float = 0.0, mean: Any = None, scale: Any = None) -> float:
-        """Not here: of use only to those who take single samples out of blocks."""
-        raise ValueError(_NO_SINGLE_SAMPLES)
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """Products of columns, added up on the workers."""

@@ -294,14 +294,6 @@ class MemmapDesign(LocalDesign):
             C[part] += block.rmatmul(T[rows])
         return C
 
-    def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
-        """Squared norms of the rows, after centering and scaling; one pass."""
-        squares = np.zeros(self.n_samples)
-        for rows, part, block in self._own_blocks():
-            parts = (None if each is None else each[part] for each in (mean, scale))
-            squares[rows] += block.row_squares(*parts)
-        return squares
-
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``, from memory where the columns fit, else in one pass."""
         self.charge(len(left) + (0 if right is left else len(right)))
@@ -433,7 +425,7 @@ class MemmapDesign(LocalDesign):
     # Statistics -------------------------------------------------------------------------------------
 
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
-        """Few samples with the same squared loss, by one pass, or two for a QR factorization; None if too large."""
+        """Few samples with the same squared loss, by one pass; None if too large."""
         copies = _QR_COPIES if exact else _GRAM_COPIES
         if copies * 8 * self.n_features**2 > self._available_bytes:
             return None
@@ -444,7 +436,9 @@ class MemmapDesign(LocalDesign):
             for rows, _, matrix in self.X.bands(self._buffer, self._chosen):
                 yield matrix, Y[rows], w[rows, 0]
 
-        return compress_blocks(blocks, center) if exact else SufficientStatistics.from_blocks(blocks()).compress(center)
+        return (
+            compress_blocks(blocks(), center) if exact else SufficientStatistics.from_blocks(blocks()).compress(center)
+        )
 
     def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
         """One pass, whatever the number of parts."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..._typing import FloatArray, Handle, IndexArray
-from ...designs import Columns
+from ...designs.sparse import Columns
 from ...losses import SquaredLoss
 from ...norm import GroupOWL
 from ...problem import Problem
@@ -288,7 +288,7 @@ class ColumnsOracle(Oracle):
         if len(rows) > 2 * self.drawn_for:
             self._draw_samples(h, len(rows))
         columns = self.drawn if len(rows) == len(point.B) else self.drawn.chosen(rows)
-        M = columns.gram(columns, h[self.samples] * self.factors)
+        M = columns.gram(h[self.samples] * self.factors)
         M[np.diag_indices(len(M))] = np.maximum(np.diagonal(M), total * self.least[rows])
         return M
 
