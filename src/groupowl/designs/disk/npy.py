@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -48,9 +49,10 @@ class FlatFile(Storage):
         if by_columns:
             self.least_bytes = self.entry_bytes
         self.state = FileState(path)
-        self._check_size(offset + self.nbytes, path.stat().st_size)
+        self._check_size(path.stat().st_size)
 
-    def _check_size(self, needed: int, found: int) -> None:
+    def _check_size(self, found: int) -> None:
+        needed = self.offset + self.nbytes
         if found < needed:
             raise ValueError(
                 f"{self.label} is truncated: its data need {needed} bytes ({format_bytes(needed)}), the file has "
@@ -58,22 +60,20 @@ class FlatFile(Storage):
             )
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def open(self) -> Iterator[Any]:
         """The file with a buffer that all reads share."""
-        self.state.check()
-        with open(self.path, "rb", buffering=0) as file:
+        with self.path.open("rb") as file:
             yield SimpleNamespace(file=file, buffer=np.empty(0, dtype=self.raw))
 
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
-        """Rows into the buffer, from which columns are taken; by columns, only those asked for are read."""
+        """By rows, all columns are read, and some are taken; by columns, only those asked for are read."""
         n, d = self.shape
         height = rows.stop - rows.start
         if self.by_columns:
             wanted = np.arange(d) if columns is None else columns
             # What is contiguous: neighboring columns where all rows are wanted.
             breaks = np.flatnonzero(np.diff(wanted) != 1) + 1 if height == n else np.arange(1, len(wanted))
-            runs = [run for run in np.split(wanted, breaks) if len(run)]
-            spans = [(int(run[0]) * n + rows.start, len(run) * height) for run in runs]
+            spans = [(int(run[0]) * n + rows.start, len(run) * height) for run in np.split(wanted, breaks)]
             matrix = self._filled(source, spans).reshape(len(wanted), height).T
         else:
             matrix = self._filled(source, [(rows.start * d, height * d)]).reshape(height, d)
@@ -88,14 +88,11 @@ class FlatFile(Storage):
         filled = 0
         for start, length in spans:
             source.file.seek(self.offset + start * self.raw.itemsize)
-            target = memoryview(source.buffer[filled : filled + length].view(np.uint8))
-            while len(target):  # a read may deliver less than asked for
-                count = source.file.readinto(target)
-                here = source.file.tell()
-                self._check_size(here + 1 if not count else here, here)
-                target = target[count:]
+            n_bytes = source.file.readinto(source.buffer[filled : filled + length])
+            if n_bytes < length * self.raw.itemsize:
+                self._check_size(os.fstat(source.file.fileno()).st_size)
+            self.counter.total += n_bytes
             filled += length
-        self.counter.total += total * self.raw.itemsize
         return source.buffer[:total]
 
     def block_shape(self, max_bytes: int, n_columns: int) -> tuple[int, int] | None:
@@ -177,14 +174,13 @@ class NpzFile(Storage):
         super().__init__(str(path), shape, raw, n_stored=n_stored)
         self.least_bytes = 2 * self.nbytes  # all of it, and a copy while it is converted
 
-    def runs(self, max_bytes: int) -> IndexArray:
-        """One: the file is read as a whole anyway."""
-        return np.array([0, self.shape[0]])
+    def cuts(self, max_bytes: int) -> IndexArray:
+        """None: the file is read as a whole anyway."""
+        return np.unique([0, self.shape[0]])
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def open(self) -> Iterator[Any]:
         """The matrix."""
-        self.state.check()
         try:
             if self.is_sparse:
                 matrix: Any = sp.csr_array(sparse_array("X", sp.load_npz(self.path)))
@@ -195,9 +191,6 @@ class NpzFile(Storage):
             raise RuntimeError(f"{self.label} cannot be read: {error}. Write or copy it again.") from error
         self.counter.total += self.nbytes
         yield matrix.astype(self.dtype, copy=False)
-
-    def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
-        return source[rows] if columns is None else source[rows][:, columns]
 
 
 def read_archive(path: Path) -> dict[str, Any]:
