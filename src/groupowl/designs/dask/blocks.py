@@ -311,13 +311,9 @@ def computed(collection: Any) -> Any:
     from distributed import wait
 
     future = client.compute(collection)
-
-    def value(seconds: float) -> Any:
-        wait(future, timeout=seconds)
-        return future.result(timeout=_FETCH_WITHIN)
-
     try:
-        return _watched(client, value, lambda: future.status == "error")
+        _watch(client, lambda seconds: wait(future, timeout=seconds), future.done)
+        return future.result(timeout=_FETCH_WITHIN)
     finally:
         future.release()  # now, not when Python finds that nobody has it
 
@@ -325,8 +321,12 @@ def computed(collection: Any) -> Any:
 def await_workers() -> None:
     """Wait for the first worker, where a cluster would compute."""
     client = _client()
-    if client is not None and not client.scheduler_info()["workers"]:
-        _watched(client, lambda seconds: client.wait_for_workers(1, timeout=seconds))
+    if client is not None:
+        _watch(client, lambda seconds: client.wait_for_workers(1, timeout=seconds), lambda: _has_workers(client))
+
+
+def _has_workers(client: Any) -> bool:
+    return bool(client.scheduler_info()["workers"])
 
 
 def _client() -> Any:
@@ -337,8 +337,8 @@ def _client() -> Any:
     return owner if type(owner).__module__.startswith("distributed.") else None
 
 
-def _watched(client: Any, wait: Callable[[float], Any], has_failed: Callable[[], bool] = lambda: False) -> Any:
-    """What waiting returns, for as long as there are workers and some time longer."""
+def _watch(client: Any, wait: Callable[[float], Any], is_done: Callable[[], bool]) -> None:
+    """Wait until something is done, for as long as there are workers and some time longer."""
     import dask
     from dask.utils import parse_timedelta
 
@@ -352,13 +352,11 @@ def _watched(client: Any, wait: Callable[[float], Any], has_failed: Callable[[],
             f"Dask's setting {_PATIENCE_KEY!r} must be a time such as '300 s', not negative, got {setting!r}."
         )
     last_seen = time.monotonic()
-    while True:
+    while not is_done():
         try:
-            return wait(max(min(_LOOK_EVERY, patience), 1e-3))
+            wait(max(min(_LOOK_EVERY, patience), 1e-3))
         except TimeoutError:
-            if has_failed():  # an error of the computation itself
-                raise
-            if client.scheduler_info()["workers"]:
+            if _has_workers(client):
                 last_seen = time.monotonic()
             elif time.monotonic() - last_seen >= patience:
                 raise TimeoutError(

@@ -45,9 +45,8 @@ class FileState:
     def _now(self) -> tuple[int, int, int]:
         """Sums over the files: of a million of them no more is kept than of one."""
         n_files = size = times = 0
-        for folder, _, names in (
-            os.walk(self.path) if self.path.is_dir() else [(str(self.path.parent), [], [self.path.name])]
-        ):
+        alone = [(str(self.path.parent), [], [self.path.name] if self.path.exists() else [])]
+        for folder, _, names in os.walk(self.path) if self.path.is_dir() else alone:
             for name in names:
                 found = os.stat(os.path.join(folder, name))
                 n_files += 1
@@ -57,10 +56,7 @@ class FileState:
 
     def check(self) -> None:
         """Refuse a file or folder in which something was written since it was opened first."""
-        try:
-            now = self._now()
-        except OSError as error:
-            raise RuntimeError(f"{self.path} can no longer be read: {error}.") from error
+        now = self._now()
         if now != self.known:
             before, after = (f"{size} bytes in {n_files} files" for n_files, size, _ in (self.known, now))
             raise RuntimeError(
@@ -88,8 +84,8 @@ class Storage:
         Stored entries of a sparse matrix, whose pieces are CSR arrays.
     """
 
-    #: Whether reading a few rows takes as long as reading all that are compressed together with them.
-    reads_whole_runs: bool = False
+    #: Whether single rows can be read, not only all that are compressed together.
+    reads_single_rows: bool = False
     #: Whether columns, not rows, are contiguous, so that single rows are slow to read.
     by_columns: bool = False
     #: Of the files behind it; None where there are none, or others look after them.
@@ -184,10 +180,10 @@ class Storage:
         """Any rows in any order, read in runs."""
         wanted, inverse = np.unique(rows, return_inverse=True)
         wanted = wanted if len(wanted) else np.zeros(1, dtype=np.intp)  # a row that is not returned
-        if self.reads_whole_runs:
-            breaks = np.diff(np.searchsorted(self.cuts(_RUN_BYTES), wanted, side="right")) > 0
-        else:
+        if self.reads_single_rows:
             breaks = np.diff(wanted) > max(1, _GAP_BYTES // (self.shape[1] * self.raw.itemsize))
+        else:
+            breaks = np.diff(np.searchsorted(self.cuts(_RUN_BYTES), wanted, side="right")) > 0
         pieces = []
         with self.opened() as source:
             for run in np.split(wanted, np.flatnonzero(breaks) + 1):
@@ -215,6 +211,7 @@ class ChosenRows(Storage):
         self.base = base
         self.chosen = rows
         self.by_columns = base.by_columns
+        self.reads_single_rows = base.reads_single_rows
         self.counter = base.counter
         self.entry_bytes = base.entry_bytes + self.dtype.itemsize  # what is read, and a copy of what is chosen
         self.least_bytes = base.least_bytes
@@ -240,11 +237,9 @@ class RowBlocks(Storage):
         raw = np.result_type(*(part.dtype for part in parts))
         n_stored = sum(part.n_stored for part in parts) if first.is_sparse else None
         super().__init__(label, (self.starts[-1], first.shape[1]), raw, first.feature_names, n_stored)
-        self.reads_whole_runs = any(part.reads_whole_runs for part in parts)
+        self.reads_single_rows = all(part.reads_single_rows for part in parts)
         self.nbytes = sum(part.nbytes for part in parts)
-        # The largest of the parts, and a copy where precision differs.
-        copies = [self.dtype.itemsize if part.dtype != self.dtype else 0 for part in parts]
-        self.entry_bytes = max(part.entry_bytes + copy for part, copy in zip(parts, copies, strict=True))
+        self.entry_bytes = max(part.entry_bytes for part in parts)
         self.least_bytes = max(part.least_bytes for part in parts)
         for part in parts:
             part.counter = self.counter

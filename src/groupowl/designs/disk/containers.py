@@ -44,8 +44,6 @@ class ChunkedArray(Storage):
         Of the file or folder behind it; None where there is neither, so that only another shape or dtype is noticed.
     """
 
-    reads_whole_runs = True
-
     def __init__(self, label: str, opener: Callable[[], AbstractContextManager[Any]], state: FileState | None) -> None:
         self.opener = opener
         self.state = state
@@ -170,8 +168,6 @@ def _opened_inside(library: str, path: Path, name: str) -> Iterator[Any]:
 
 class ParquetTable(Storage):
     """The columns of a Parquet file, all numeric; missing values become NaN."""
-
-    reads_whole_runs = True
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -116,7 +116,7 @@ class MemmapDesign(LocalDesign):
         super().__init__(open_storage(source))
         self._max_memory = parse_memory(max_memory)
         self._buffer = max(1, min(self._max_memory // _BUFFER_SHARE, _LARGEST_BUFFER))
-        self._n_tasks = 1
+        self._sample_bytes = _SAMPLE_ARRAYS * 8 * self.n_samples
         if self.X.least_bytes > self._max_memory // 4:
             raise ValueError(
                 f"max_memory={format_bytes(self._max_memory)} is too small for {self.X.label}: the smallest piece that "
@@ -162,19 +162,15 @@ class MemmapDesign(LocalDesign):
     def samples(self, values: Any) -> Handle:
         """Adopt an array, if sample space of this width fits in memory."""
         array = super().samples(values)
-        self._n_tasks = max(self._n_tasks, 1 if array.ndim < 2 else array.shape[1])
-        if self._sample_bytes > self._max_memory:
+        n_bytes = _SAMPLE_ARRAYS * 8 * array.size
+        if n_bytes > self._max_memory:
             raise ValueError(
                 f"max_memory={format_bytes(self._max_memory)} is too small: targets, predictors and dual points of "
-                f"{self.n_samples} samples and {self._n_tasks} tasks take about {format_bytes(self._sample_bytes)}, "
-                "whatever is left of X on disk. Raise max_memory."
+                f"shape {array.shape} (samples, tasks) take about {format_bytes(n_bytes)}, whatever is left of X on "
+                "disk. Raise max_memory."
             )
+        self._sample_bytes = max(self._sample_bytes, n_bytes)
         return array
-
-    @property
-    def _sample_bytes(self) -> int:
-        """Memory for sample space."""
-        return _SAMPLE_ARRAYS * 8 * self.n_samples * self._n_tasks
 
     @property
     def _available_bytes(self) -> int:

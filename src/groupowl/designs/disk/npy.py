@@ -41,6 +41,8 @@ def read_header(path: Path, file: Any) -> tuple[tuple[int, ...], bool, np.dtype[
 class FlatFile(Storage):
     """A contiguous array in a file, by rows or by columns, that begins after ``offset`` bytes."""
 
+    reads_single_rows = True
+
     def __init__(self, path: Path, offset: int, shape: tuple[int, ...], raw: Any, by_columns: bool) -> None:
         super().__init__(str(path), shape, raw)
         self.path = path
@@ -113,9 +115,13 @@ def open_npy(path: Path) -> FlatFile:
 
 def open_memmap(array: Any) -> FlatFile:
     """The part of a file that a memory map shows, if it is contiguous there."""
-    trouble = why_not_flat(array)
-    if trouble is not None:
-        raise ValueError(trouble)
+    if not is_flat(array):
+        raise ValueError(
+            f"X is a memory map that cannot be read from its file (shape {array.shape}, strides {array.strides}, mode "
+            f"{array.mode!r}): it has no file if it was computed from a map, changes in mode 'c' are not in the file, "
+            "and a part must be contiguous there. Pass whole rows of a row-major map or whole columns of a "
+            "column-major one, opened with mode 'r', or a path; or save it with numpy.save."
+        )
     whole = array
     while not isinstance(whole, mmap.mmap):
         whole = whole.base
@@ -125,22 +131,10 @@ def open_memmap(array: Any) -> FlatFile:
     return FlatFile(Path(array.filename), offset, array.shape, array.dtype, not array.flags.c_contiguous)
 
 
-def why_not_flat(array: Any) -> str | None:
-    """Why a memory map cannot be read from its file, and what to do; None if it can."""
-    if getattr(array, "_mmap", None) is None or array.filename is None:
-        return "X is a memory map without a file: it was computed from one. Pass the map itself, or a path."
-    if array.mode == "c":
-        return (
-            "X is a memory map in mode 'c', whose changes are not in the file. Open it with mode 'r', or save the "
-            "changes with numpy.save."
-        )
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        return (
-            f"X is a part of a memory map that is not contiguous in its file (shape {array.shape}, strides "
-            f"{array.strides}). Pass whole rows of a row-major map or whole columns of a column-major one, or save "
-            "the part with numpy.save."
-        )
-    return None
+def is_flat(array: Any) -> bool:
+    """Whether a memory map is one piece of its file, with all changes."""
+    has_file = getattr(array, "_mmap", None) is not None and array.filename is not None
+    return has_file and array.mode != "c" and (array.flags.c_contiguous or array.flags.f_contiguous)
 
 
 # Archives -------------------------------------------------------------------------------------------------
@@ -148,8 +142,6 @@ def why_not_flat(array: Any) -> str | None:
 
 class NpzFile(Storage):
     """The one matrix in a ``.npz`` file, dense, or sparse as SciPy writes it; read as a whole, so best small."""
-
-    reads_whole_runs = True
 
     def __init__(self, path: Path) -> None:
         self.path = path
