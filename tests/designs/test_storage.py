@@ -321,9 +321,9 @@ REFUSED = {
     "unequal blocks": (
         lambda: with_part(npy_folder(make_table()), "part99.npy", np.ones((2, 5))),
         ValueError,
-        r"same columns: .*part8\.npy has 13, .*part99\.npy has 5",
+        r"same columns.*part8\.npy has 13 dense columns, .*part99\.npy has 5 dense columns",
     ),
-    "dense and sparse": (mixed_folder, ValueError, r"all dense or all sparse: .*9\.npy is dense, .*0\.npz is sparse"),
+    "dense and sparse": (mixed_folder, ValueError, r"all dense or all sparse: .*npz has 13 sparse .*npy has 13 dense"),
     "unequal names": (renamed_parquet, ValueError, r"column 4 is 'x4' in .*0\.parquet and 'y4' in .*1\.parquet"),
     "truncated block": (
         lambda: (folder := npy_folder(make_table()), truncate(folder / "part10.npy"))[0],

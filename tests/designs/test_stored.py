@@ -469,7 +469,7 @@ def test_the_first_pass_is_not_disturbed_by_another():
     """Two passes at a time have a buffer each."""
     X, _ = make_data()
     design = MemmapDesign(write_npy(X))
-    for rows, _, block in design._blocks(None):
+    for rows, _, block in design._blocks(np.arange(D), keep=False):
         design.rmatmul(np.ones((N, 1)))
         np.testing.assert_array_equal(block.X, X[rows])
 

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from operator import getitem
 from typing import Any
 from uuid import uuid4
@@ -77,8 +77,9 @@ class Blocks:
     Attributes
     ----------
     parts : list or None
-        One for each block: a key of ``graph``, the block itself, or a :class:`Recipe` for it. None while there is a
-        function instead.
+        One for each block: a key of ``graph``, the block itself, or a recipe, a ``partial`` that makes it in the task
+        that uses it: such a block neither waits in memory nor moves to another worker. None while there is a function
+        instead.
     graph : mapping
         The task graph of the keys.
     function : callable or None
@@ -107,14 +108,6 @@ class Blocks:
         return Blocks([self.parts[i] for i in blocks], self.graph, is_fleeting=self.is_fleeting)
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """A block that is made in the task that uses it: it neither waits in memory nor moves to another worker."""
-
-    graph: Mapping[Any, Any]
-    key: Any
-
-
 def blocks_of(array: Any) -> Blocks:
     """A Dask array in chunks of rows; where every block is made from nothing but a few tasks of its own, as recipes."""
     import dask
@@ -127,9 +120,10 @@ def blocks_of(array: Any) -> Blocks:
     if all(map(istask, graph.values())):  # no data to carry along, and no arrays that are on the workers
         (array,) = dask.optimize(array)
         graph = dict(array.__dask_graph__())
-        recipes = [Recipe(cull(graph, [key])[0], key) for key in keys]
-        if sum(len(recipe.graph) for recipe in recipes) <= len(graph):  # no task of several blocks
-            return Blocks(list(recipes), is_fleeting=is_fleeting)
+        recipes = [cull(graph, [key])[0] for key in keys]
+        if sum(map(len, recipes)) <= len(graph):  # no task of several blocks
+            made = [partial(dask.get, recipe, key) for recipe, key in zip(recipes, keys, strict=True)]
+            return Blocks(list(made), is_fleeting=is_fleeting)
     return Blocks(keys, graph, is_fleeting=is_fleeting)
 
 
@@ -170,13 +164,14 @@ def _task_graph(sums: Sequence[Sum], handles: Sequence[Blocks]) -> tuple[dict[An
 
     Kept are the given arrays and those that read X on the way, as far as they are functions and not fleeting.
     """
-    order = _ordered([*handles, *(handle for _, *samples in sums for handle in samples)])
-    position = {handle: i for i, handle in enumerate(order)}
-    leaves = [handle for handle in order if handle.parts is not None]
-    kept = [handle for handle in order if handle.parts is None and not handle.is_fleeting]
+    position: dict[Blocks, int] = {}
+    for handle in [*handles, *(handle for _, *samples in sums for handle in samples)]:
+        _number(handle, position)
+    leaves = [handle for handle in position if handle.parts is not None]
+    kept = [handle for handle in position if handle.parts is None and not handle.is_fleeting]
     kept = [handle for handle in kept if handle in handles or handle.reads_X]
     program = _Program(
-        [handle.function and (handle.function, [position[other] for other in handle.samples]) for handle in order],
+        [handle.function and (handle.function, [position[other] for other in handle.samples]) for handle in position],
         [position[handle] for handle in kept],
         [(function, [position[handle] for handle in samples]) for function, *samples in sums],
     )
@@ -202,19 +197,12 @@ def _task_graph(sums: Sequence[Sum], handles: Sequence[Blocks]) -> tuple[dict[An
     return graph, keys, parts[0]
 
 
-def _ordered(handles: Iterable[Blocks]) -> list[Blocks]:
-    """These arrays and all that they are made of, each after what it is made of itself."""
-    found: dict[Blocks, None] = {}
-
-    def visit(handle: Blocks) -> None:
-        if handle not in found:
-            for other in handle.samples:
-                visit(other)
-            found[handle] = None
-
-    for handle in handles:
-        visit(handle)
-    return list(found)
+def _number(handle: Blocks, position: dict[Blocks, int]) -> None:
+    """Give an array the next number, after all that it is made of."""
+    if handle not in position:
+        for other in handle.samples:
+            _number(other, position)
+        position[handle] = len(position)
 
 
 # What runs on the workers -------------------------------------------------------------------------------
@@ -232,14 +220,12 @@ class _Program:
 @np.errstate(all="ignore")  # non-finite values are looked for, not warned about
 def _visited(program: _Program, *given: Any) -> tuple[Any, ...]:
     """Compute the arrays of a block one after the other, and return some of them, and sums."""
-    import dask
-
     blocks = iter(given)
     values: list[Any] = []
     for step in program.steps:
         if step is None:
             block = next(blocks)
-            values.append(dask.get(block.graph, block.key) if isinstance(block, Recipe) else block)
+            values.append(block() if isinstance(block, partial) else block)
         else:
             function, inputs = step
             values.append(function(*(values[i] for i in inputs)))

@@ -45,13 +45,12 @@ class FileState:
     def _now(self) -> tuple[int, int, int]:
         """Sums over the files: of a million of them no more is kept than of one."""
         n_files = size = times = 0
-        alone = [(str(self.path.parent), [], [self.path.name] if self.path.exists() else [])]
-        for folder, _, names in os.walk(self.path) if self.path.is_dir() else alone:
-            for name in names:
-                found = os.stat(os.path.join(folder, name))
-                n_files += 1
-                size += found.st_size
-                times += found.st_mtime_ns
+        inside = (os.path.join(folder, name) for folder, _, names in os.walk(self.path) for name in names)
+        for file in [str(self.path)] if self.path.is_file() else inside:
+            found = os.stat(file)
+            n_files += 1
+            size += found.st_size
+            times += found.st_mtime_ns
         return n_files, size, times
 
     def check(self) -> None:
@@ -275,19 +274,17 @@ class RowBlocks(Storage):
 
 
 def _check_columns(first: Storage, part: Storage) -> None:
-    same = "all blocks must have the same columns"
-    if part.shape[1] != first.shape[1]:
-        raise ValueError(f"{same}: {first.label} has {first.shape[1]}, {part.label} has {part.shape[1]}.")
-    if part.is_sparse != first.is_sparse:
-        dense, sparse = (part, first) if first.is_sparse else (first, part)
+    kinds = [f"{each.shape[1]} {'sparse' if each.is_sparse else 'dense'} columns" for each in (first, part)]
+    if kinds[0] != kinds[1]:
         raise ValueError(
-            f"blocks must be all dense or all sparse: {dense.label} is dense, {sparse.label} is sparse. "
-            "Convert one kind into the other."
+            f"all blocks must have the same columns, and be all dense or all sparse: {first.label} has {kinds[0]}, "
+            f"{part.label} has {kinds[1]}."
         )
     for j, (name, other) in enumerate(zip(first.feature_names or (), part.feature_names or (), strict=False)):
         if name != other:
             raise ValueError(
-                f"{same} in the same order: column {j} is {name!r} in {first.label} and {other!r} in {part.label}."
+                f"all blocks must have the same columns in the same order: column {j} is {name!r} in {first.label} and "
+                f"{other!r} in {part.label}."
             )
 
 

@@ -38,6 +38,8 @@ class Cache:
         Columns that are here, ascending.
     matrix : ndarray or csr_array, or None
         All rows of them, in the precision that they have on disk.
+    nbytes : float
+        Memory of the matrix.
     """
 
     def __init__(self, storage: Storage, max_bytes: int) -> None:
@@ -56,12 +58,7 @@ class Cache:
         """Give up the columns."""
         self.columns: IndexArray = np.zeros(0, dtype=np.intp)
         self.matrix: Any = None
-
-    @property
-    def nbytes(self) -> float:
-        """Memory of the columns."""
-        entry_bytes = self.storage.memory_bytes / max(self.storage.n_stored, 1)
-        return 0.0 if self.matrix is None else self.matrix.size * entry_bytes
+        self.nbytes = 0.0
 
     def keep(self, columns: IndexArray, room: float) -> bool:
         """Have these columns here, beside others if both fit into so many bytes; False where they alone do not fit.
@@ -79,6 +76,7 @@ class Cache:
             self.clear()  # before others take its place
             self.matrix = self.storage.read_columns(together, self.max_bytes)
             self.columns = together
+            self.nbytes = self.matrix.size * self.storage.memory_bytes / max(self.storage.n_stored, 1)
         return True
 
     def blocks(self, columns: IndexArray) -> Iterator[Block]:

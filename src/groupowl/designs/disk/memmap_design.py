@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..factors import CompressedData, compress_blocks
 from ..sparse import SPARSE_SLOWDOWN, Columns, SparseDesign
 from ..statistics import SufficientStatistics, statistics_of_parts
 from . import open_storage
-from .base import ChosenRows, Storage
+from .base import Block, ChosenRows, Storage
 from .cache import Cache
 from .memory import format_bytes, parse_memory
 
@@ -127,25 +127,22 @@ class MemmapDesign(LocalDesign):
             self.density = min(1.0, SPARSE_SLOWDOWN * self.X.density)
         self.feature_names = self.X.feature_names
         self._names: Sequence[str] | None = self.X.feature_names  # of all columns, for messages
-        self._used: IndexArray | None = None  # columns that must be finite, where these are not all
-        self._chosen: IndexArray | None = None  # columns of the storage, where these are not all
+        self._used = self._chosen = np.arange(self.n_features)  # columns that must be finite, and those of the design
         self._cache = Cache(self.X, self._buffer)
 
-    def _view(self, storage: Storage, chosen: IndexArray | None) -> MemmapDesign:
+    def _view(self, storage: Storage, chosen: IndexArray) -> MemmapDesign:
         """The same with some columns or rows; products are counted together."""
         view = copy(self)
         view.X = storage
         view._chosen = chosen
-        view.shape = storage.shape
-        view.feature_names = names = storage.feature_names
-        if chosen is not None:
-            view.shape = (storage.shape[0], len(chosen))
-            view.feature_names = None if names is None else [names[j] for j in chosen]
+        view.shape = (storage.shape[0], len(chosen))
+        names = storage.feature_names
+        view.feature_names = None if names is None else [names[j] for j in chosen]
         return view
 
-    def _columns(self, columns: IndexArray) -> IndexArray:
-        """Columns of the storage."""
-        return columns if self._chosen is None else self._chosen[columns]
+    @property
+    def _is_restricted(self) -> bool:
+        return not np.array_equal(self._chosen, np.arange(self.X.shape[1]))
 
     @property
     def bytes_read(self) -> int:
@@ -179,16 +176,15 @@ class MemmapDesign(LocalDesign):
         return max(self._max_memory - 2 * piece - self._sample_bytes - _OVERHEAD, 0)
 
     def _blocks(
-        self, columns: IndexArray | None, *, keep: bool = True, whole_rows: bool = False
+        self, columns: IndexArray, *, keep: bool, whole_rows: bool = False
     ) -> Iterator[tuple[slice, slice, LocalDesign]]:
-        """Pieces of columns of the storage, None for all, as designs: from memory where they may be and fit there."""
-        if columns is not None and len(columns) == 0:
-            return
-        if columns is None or not (keep and self._cache.keep(columns, self._available_bytes)):
+        """Pieces of columns of the storage as designs: from memory if they should be kept and fit there."""
+        blocks: Iterable[Block] = ()
+        if len(columns) and keep and self._cache.keep(columns, self._available_bytes):
+            blocks = self._cache.blocks(columns)
+        elif len(columns):
             max_bytes = self._buffer // _GRAM_SHARE if whole_rows else self._buffer
             blocks = self.X.blocks(max_bytes, columns, whole_rows=whole_rows)
-        else:
-            blocks = self._cache.blocks(columns)
         for rows, part, matrix in blocks:
             yield rows, part, as_local(matrix)
 
@@ -198,13 +194,13 @@ class MemmapDesign(LocalDesign):
         """``X B + 1 offset^T``; with few non-zero rows of ``B``, by their columns, which are kept."""
         support = np.flatnonzero(nonzero_rows(B))
         few = max(_MOST_KEPT * self.n_features, len(self._cache.columns))
-        keep = self._chosen is not None or len(support) <= few
+        keep = self._is_restricted or len(support) <= few
         if not (keep or self.X.by_columns):  # all are read anyway
             support = np.arange(self.n_features)
         self.charge(len(support))
         B = B[support]
         Z = np.zeros((self.n_samples, B.shape[1]))
-        for rows, part, block in self._blocks(self._columns(support), keep=keep):
+        for rows, part, block in self._blocks(self._chosen[support], keep=keep):
             Z[rows] += block.matmul(B[part])
         return Z if offset is None else Z + offset
 
@@ -212,14 +208,14 @@ class MemmapDesign(LocalDesign):
         """``X^T T``, one pass; in memory where only some columns are left, and they fit."""
         self.charge(self.n_features)
         C = np.zeros((self.n_features, T.shape[1]))
-        for rows, part, block in self._blocks(self._chosen):
+        for rows, part, block in self._blocks(self._chosen, keep=self._is_restricted):
             C[part] += block.rmatmul(T[rows])
         return C
 
     def row_squares(self, mean: FloatArray | None = None, scale: FloatArray | None = None) -> FloatArray:
         """Squared norms of the rows, after centering and scaling; one pass."""
         squares = np.zeros(self.n_samples)
-        for rows, part, block in self._blocks(self._chosen):
+        for rows, part, block in self._blocks(self._chosen, keep=self._is_restricted):
             parts = (None if each is None else each[part] for each in (mean, scale))
             squares[rows] += block.row_squares(*parts)
         return squares
@@ -231,7 +227,7 @@ class MemmapDesign(LocalDesign):
         own_left = places[: len(left)]
         own_right = own_left if right is left else places[len(left) :]
         G = np.zeros((len(left), len(right)))
-        for rows, _, block in self._blocks(self._columns(both), whole_rows=True):
+        for rows, _, block in self._blocks(self._chosen[both], keep=True, whole_rows=True):
             G += block.gram(own_left, own_right, w[rows])
         return G
 
@@ -249,12 +245,11 @@ class MemmapDesign(LocalDesign):
             factor = 1.0
             moments = self._moments_of_all(w)
             self._cache.moments = w, moments
-        moments = moments.weighted(factor)
-        return moments if self._chosen is None else moments.restrict(self._chosen)
+        return moments.weighted(factor).restrict(self._chosen)
 
     def _moments_of_all(self, w: FloatArray) -> ColumnMoments:
         parts: dict[int, ColumnMoments] = {}
-        for rows, columns, block in self._blocks(None):
+        for rows, columns, block in self._blocks(np.arange(self.X.shape[1]), keep=False):
             found = block.moments(w[rows])
             if not np.isfinite(found.squares.sum()):  # or so large that squares overflow
                 self._check_finite(rows, columns, block.X)
@@ -264,33 +259,30 @@ class MemmapDesign(LocalDesign):
     def _check_finite(self, rows: slice, columns: slice, matrix: Any) -> None:
         entries = sp.coo_array(matrix)
         bad = np.bincount(columns.start + entries.col[~np.isfinite(entries.data)], minlength=self.X.shape[1])
-        if self._used is not None:
-            bad[np.setdiff1d(np.arange(len(bad)), self._used)] = 0
+        bad[np.setdiff1d(np.arange(len(bad)), self._used)] = 0
         if bad.any():
             raise ValueError(count_message(f"X ({self.X.place(rows)})", bad, IMPUTE, self._names))
 
     def restrict(self, columns: IndexArray) -> MemmapDesign:
         """The same file with these columns; they are kept in memory where they fit."""
-        return self._view(self.X, self._columns(columns))
+        return self._view(self.X, self._chosen[columns])
 
     def selected(self, columns: IndexArray, names: Sequence[str]) -> MemmapDesign:
         """A design of these columns alone: others may have gaps. ``names``, of all columns, are for messages."""
-        used = self._columns(columns)
-        view = self._view(self.X, None if np.array_equal(used, np.arange(self.X.shape[1])) else used)
-        view._used = used
+        view = self.restrict(columns)
+        view._used = view._chosen
         view._names = names
         view._cache = Cache(self.X, self._buffer)  # of moments where others may be NaN
         return view
 
     def in_memory(self) -> FloatArray:
         """All columns as an array, unchecked; for a few of them, after :meth:`restrict`."""
-        columns = np.arange(self.X.shape[1]) if self._chosen is None else self._chosen
-        values = self.X.read_columns(columns, self._buffer)
+        values = self.X.read_columns(self._chosen, self._buffer)
         return np.asarray(values.toarray() if self.X.is_sparse else values, dtype=np.float64)
 
     def columns(self, columns: IndexArray) -> Columns | None:
         """Copies of the columns, or None where those that inner solves make do not fit."""
-        chosen = self._columns(columns)
+        chosen = self._chosen[columns]
         column_bytes = self.X.memory_bytes / self.X.shape[1] * 8 / self.dtype.itemsize
         if not self._cache.keep(chosen, self._available_bytes - _COLUMN_COPIES * len(chosen) * column_bytes):
             return None
@@ -309,7 +301,7 @@ class MemmapDesign(LocalDesign):
             view._cache = Cache(view.X, self._buffer)
             return view
         matrix = self._cache.take_rows(rows)
-        return as_local(matrix if self._chosen is None else matrix[:, self._chosen], self.passes, unit)
+        return as_local(matrix[:, self._chosen] if self._is_restricted else matrix, self.passes, unit)
 
     def shuffled(self, rng: np.random.Generator) -> IndexArray:
         """Runs of rows in random order, the rows of each run shuffled."""
