@@ -101,7 +101,7 @@ def far_design(X: Any) -> Design | None:
     from .disk import is_stored
     from .disk.memmap_design import MemmapDesign
     from .disk.memory import default_max_memory
-    from .disk.npy import why_not_flat
+    from .disk.npy import is_flat
 
     if is_dask(X):
         from .dask.dask_design import DaskDesign
@@ -109,7 +109,7 @@ def far_design(X: Any) -> Design | None:
         return DaskDesign(X)
     if isinstance(X, np.memmap):  # which joblib hands to its workers: usually small
         small = X.nbytes * _SMALL_SHARE <= default_max_memory()
-        return None if small or X.ndim != 2 or why_not_flat(X) is not None else MemmapDesign(X)
+        return None if small or X.ndim != 2 or not is_flat(X) else MemmapDesign(X)
     return open_matrix(X) if is_stored(X) else None
 
 

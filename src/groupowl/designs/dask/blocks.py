@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from operator import getitem
 from typing import Any
 from uuid import uuid4
@@ -77,16 +77,15 @@ class Blocks:
     Attributes
     ----------
     parts : list or None
-        One for each block: a key of ``graph``, the block itself, or a :class:`Recipe` for it. None while there is a
-        function instead.
+        One for each block: a key of ``graph``, the block itself, or a recipe, a ``partial`` that makes it in the task
+        that uses it: such a block neither waits in memory nor moves to another worker. None while there is a function
+        instead.
     graph : mapping
         The task graph of the keys.
     function : callable or None
         Computes a block from the blocks of other arrays.
     samples : tuple of Blocks
         Those arrays.
-    constants : dict
-        Further arguments of the function; a :class:`Total` stands for its value.
     is_fleeting : bool
         Dask computes the blocks at every use, and nothing keeps them: X, unless it was persisted.
     reads_X : bool
@@ -99,7 +98,6 @@ class Blocks:
     graph: Mapping[Any, Any] = field(default_factory=dict)
     function: Callable[..., Any] | None = None
     samples: tuple[Blocks, ...] = ()
-    constants: dict[str, Any] = field(default_factory=dict)
     is_fleeting: bool = False
     reads_X: bool = False
     local: FloatArray | None = None
@@ -108,22 +106,6 @@ class Blocks:
         """Some of the blocks of an array that is not a function of others."""
         assert self.parts is not None
         return Blocks([self.parts[i] for i in blocks], self.graph, is_fleeting=self.is_fleeting)
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A block that is made in the task that uses it: it neither waits in memory nor moves to another worker."""
-
-    graph: Mapping[Any, Any]
-    key: Any
-
-
-@dataclass(frozen=True, eq=False)
-class Total:
-    """A sum over samples that stays on the workers, for functions of each block."""
-
-    function: Callable[..., Any]
-    samples: tuple[Blocks, ...]
 
 
 def blocks_of(array: Any) -> Blocks:
@@ -138,155 +120,89 @@ def blocks_of(array: Any) -> Blocks:
     if all(map(istask, graph.values())):  # no data to carry along, and no arrays that are on the workers
         (array,) = dask.optimize(array)
         graph = dict(array.__dask_graph__())
-        recipes = [Recipe(cull(graph, [key])[0], key) for key in keys]
-        if sum(len(recipe.graph) for recipe in recipes) <= len(graph):  # no task of several blocks
-            return Blocks(list(recipes), is_fleeting=is_fleeting)
+        recipes = [cull(graph, [key])[0] for key in keys]
+        if sum(map(len, recipes)) <= len(graph):  # no task of several blocks
+            made = [partial(dask.get, recipe, key) for recipe, key in zip(recipes, keys, strict=True)]
+            return Blocks(list(made), is_fleeting=is_fleeting)
     return Blocks(keys, graph, is_fleeting=is_fleeting)
 
 
 def summed(*sums: Sum) -> list[Any]:
     """Sums over samples in one task graph, which also keeps the arrays that they are over.
 
-    Functions return what ``+`` adds up, block after block, or tuples of that; None adds nothing. Where a sum needs a
-    :class:`Total`, all blocks are visited once for it and once more after it. Those that Dask computes at every use
-    would wait in memory, all of them, from the first visit to the second: instead each visit has a graph of its own.
+    Functions return what ``+`` adds up, block after block, or tuples of that; None adds nothing.
     """
-    journey = _Journey()
-    handles = [handle for _, *samples in sums for handle in samples]
-    for total in _totals(handles):
-        # What a stage for a total reads of X on the way is kept for the stages to come.
-        made_of_X = [handle for handle in journey.order(total.samples) if handle.reads_X]
-        journey.totals[total] = journey.add([(total.function, *total.samples)], made_of_X)
-        if journey.reads_fleeting:
-            found = journey.run(list(journey.totals.values()))
-            journey.values |= {known: value for known, (value,) in zip(journey.totals, found, strict=True)}
-            journey.totals, journey.graph, journey.reads_fleeting = {}, {}, False
-    return journey.run([journey.add(sums, handles)])[0]
+    return _run(sums, [handle for _, *samples in sums for handle in samples])
 
 
 def fetched(handle: Blocks) -> list[Any]:
     """The blocks of an array in this process."""
-    journey = _Journey()
-    return journey.run(journey.tasks("fetch", [(list, journey.copied(handle))]))[0]
+    blocks: list[Any] = _run([(_in_list, handle)], [])[0]
+    return blocks
 
 
 def exported(handle: Blocks, chunks: Any) -> Any:
-    """The Dask array of a sample-space array with numbers in double precision, computed when it is asked for."""
+    """The Dask array of a function of others with numbers in double precision, computed when it is asked for."""
     import dask.array as da
 
-    journey = _Journey()
-    parts = journey.copied(handle)
-    return da.Array(journey.graph, parts[0][0], chunks, dtype=np.float64)
+    graph, kept, _ = _task_graph((), [handle])
+    return da.Array(graph, kept[handle][0][0], chunks, dtype=np.float64)
 
 
-class _Journey:
-    """One task graph, made stage by stage; a stage visits every block once."""
-
-    def __init__(self) -> None:
-        self.graph: dict[Any, Any] = {}
-        self.parts: dict[Blocks, list[Any]] = {}  # keys of the arrays that this journey will have kept
-        self.totals: dict[Total, Any] = {}  # their keys
-        self.values: dict[Total, Any] = {}  # of totals that are known
-        self.reads_fleeting = False
-
-    def copied(self, handle: Blocks) -> list[Any]:
-        """A stage that computes an array and does not change what is known of it; the keys of its blocks."""
-        copy = Blocks(function=_same, samples=(handle,))
-        self.add((), [copy])
-        return self.parts.pop(copy)
-
-    def add(self, sums: Sequence[Sum], handles: Iterable[Blocks]) -> Any:
-        """A stage that keeps arrays and computes sums; the key of the sums, which are one list."""
-        keep = [handle for handle in dict.fromkeys(handles) if self._is_lazy(handle) and not handle.is_fleeting]
-        order = self.order([*keep, *(handle for _, *samples in sums for handle in samples)])
-        self.reads_fleeting |= any(handle.is_fleeting for handle in order)
-        position = {handle: i for i, handle in enumerate(order)}
-        steps: list[Any] = []
-        leaves = []
-        for handle in order:
-            if self._is_lazy(handle):
-                steps.append(self._step(handle, position))
-                continue
-            steps.append(None)
-            leaves.append(self.parts.get(handle, handle.parts))
-            if handle not in self.parts:
-                self.graph.update(handle.graph)
-        wanted = [(function, [position[handle] for handle in samples]) for function, *samples in sums]
-        program = _Program(steps, [position[handle] for handle in keep], wanted)
-        # Functions and their arguments are a task of their own: they travel once to each worker, not with each block.
-        (program_key,) = self.tasks("share", [(_same, program)])
-        totals = list(self.totals.values())
-        visits = self.tasks("visit", ((_visited, program_key, totals, *block) for block in zip(*leaves, strict=True)))
-        for k, handle in enumerate(keep):
-            self.parts[handle] = self.tasks("keep", ((getitem, visit, k) for visit in visits))
-        # Sums are taken out of the results as well: what is kept must not travel with them.
-        parts = self.tasks("sum", ((getitem, visit, len(keep)) for visit in visits))
-        while len(parts) > 1:
-            groups = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
-            parts = self.tasks("add", ((_added_up, group) for group in groups))
-        return parts[0]
-
-    def _step(self, handle: Blocks, position: Mapping[Blocks, int]) -> tuple[Any, ...]:
-        """How a program computes a block: function, positions of its arguments, constants, numbers of totals."""
-        numbers = {total: number for number, total in enumerate(self.totals)}
-        constants, totals = {}, {}
-        for name, value in handle.constants.items():
-            if isinstance(value, Total) and value not in self.values:
-                totals[name] = numbers[value]
-            else:
-                constants[name] = self.values[value] if isinstance(value, Total) else value
-        return handle.function, [position[other] for other in handle.samples], constants, totals
-
-    def tasks(self, name: str, tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """One task for each block, or for several of them; their keys are those of a Dask array of one column."""
-        name, keys = f"{name}-{uuid4().hex}", []
-        for i, task in enumerate(tasks):
-            keys.append((name, i, 0))
-            self.graph[keys[-1]] = task
-        return keys
-
-    def run(self, wanted: list[Any]) -> list[Any]:
-        """Values of these keys; arrays that are kept go to their handles."""
-        kept, values = _computed(self.graph, list(self.parts.values()), wanted)
-        for (handle, parts), graph in zip(self.parts.items(), kept, strict=True):
-            handle.parts, handle.graph = parts, graph
-            handle.function, handle.samples, handle.constants = None, (), {}  # let go of what it was made of
-        self.parts = {}
-        return values
-
-    def _is_lazy(self, handle: Blocks) -> bool:
-        return handle.parts is None and handle not in self.parts
-
-    def order(self, handles: Iterable[Blocks]) -> list[Blocks]:
-        """These arrays and all that they are made of as far as the workers do not have it, in order of computation."""
-        return _ordered(handles, lambda handle: handle.samples if self._is_lazy(handle) else ())
+def _run(sums: Sequence[Sum], handles: Sequence[Blocks]) -> list[Any]:
+    """Values of the sums; the workers keep the arrays."""
+    graph, kept, key = _task_graph(sums, handles)
+    graphs, values = _computed(graph, list(kept.values()), key)
+    for (handle, parts), own in zip(kept.items(), graphs, strict=True):
+        handle.parts, handle.graph = parts, own
+        handle.function, handle.samples = None, ()  # let go of what it was made of
+    return values
 
 
-def _totals(handles: Iterable[Blocks]) -> list[Total]:
-    """All totals that these arrays need, each after those that it needs itself."""
+def _task_graph(sums: Sequence[Sum], handles: Sequence[Blocks]) -> tuple[dict[Any, Any], dict[Blocks, list[Any]], Any]:
+    """Tasks that visit every block once; the keys of the arrays that are kept, and of the list of all sums.
 
-    def totals_of(handle: Blocks) -> list[Total]:
-        return [value for value in handle.constants.values() if isinstance(value, Total)]
+    Kept are the given arrays and those that read X on the way, as far as they are functions and not fleeting.
+    """
+    position: dict[Blocks, int] = {}
+    for handle in [*handles, *(handle for _, *samples in sums for handle in samples)]:
+        _number(handle, position)
+    leaves = [handle for handle in position if handle.parts is not None]
+    kept = [handle for handle in position if handle.parts is None and not handle.is_fleeting]
+    kept = [handle for handle in kept if handle in handles or handle.reads_X]
+    program = _Program(
+        [handle.function and (handle.function, [position[other] for other in handle.samples]) for handle in position],
+        [position[handle] for handle in kept],
+        [(function, [position[handle] for handle in samples]) for function, *samples in sums],
+    )
+    graph = {key: task for leaf in leaves for key, task in leaf.graph.items()}
 
-    def needed(handle: Blocks) -> Iterable[Blocks]:
-        return (*handle.samples, *(other for total in totals_of(handle) for other in total.samples))
+    def tasks(name: str, tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """Their keys are those of a Dask array of one column."""
+        named = {(f"{name}-{token}", i, 0): task for i, task in enumerate(tasks)}
+        graph.update(named)
+        return list(named)
 
-    return list(dict.fromkeys(total for handle in _ordered(handles, needed) for total in totals_of(handle)))
+    token = uuid4().hex
+    # Functions and their arguments are a task of their own: they travel once to each worker, not with each block.
+    (program_key,) = tasks("share", [(_same, program)])
+    blocks = zip(*(leaf.parts or () for leaf in leaves), strict=True)
+    visits = tasks("visit", ((_visited, program_key, *block) for block in blocks))
+    keys = {handle: tasks(f"keep-{k}", ((getitem, visit, k) for visit in visits)) for k, handle in enumerate(kept)}
+    # Sums are taken out of the results as well: what is kept must not travel with them.
+    parts = tasks("sum", ((getitem, visit, len(kept)) for visit in visits))
+    while len(parts) > 1:
+        groups = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
+        parts = tasks(f"add-{len(parts)}", ((_added_up, group) for group in groups))
+    return graph, keys, parts[0]
 
 
-def _ordered(handles: Iterable[Blocks], needed: Callable[[Blocks], Iterable[Blocks]]) -> list[Blocks]:
-    """These arrays and all that they need, each after what it needs itself."""
-    found: dict[Blocks, None] = {}
-
-    def visit(handle: Blocks) -> None:
-        if handle not in found:
-            for other in needed(handle):
-                visit(other)
-            found[handle] = None
-
-    for handle in handles:
-        visit(handle)
-    return list(found)
+def _number(handle: Blocks, position: dict[Blocks, int]) -> None:
+    """Give an array the next number, after all that it is made of."""
+    if handle not in position:
+        for other in handle.samples:
+            _number(other, position)
+        position[handle] = len(position)
 
 
 # What runs on the workers -------------------------------------------------------------------------------
@@ -294,37 +210,35 @@ def _ordered(handles: Iterable[Blocks], needed: Callable[[Blocks], Iterable[Bloc
 
 @dataclass(frozen=True)
 class _Program:
-    """Steps and sums that Dask does not look into: their functions and tuples are not tasks."""
+    """What a task does with a block, in a form that Dask does not look into: its functions and tuples are no tasks."""
 
-    steps: list[Any]
+    steps: list[Any]  # function and positions of its arguments for each array, None for one that is given
     kept: list[int]
     sums: list[Any]
 
 
 @np.errstate(all="ignore")  # non-finite values are looked for, not warned about
-def _visited(program: _Program, totals: list[Any], *given: Any) -> tuple[Any, ...]:
-    """What a task does with a block: compute arrays one after the other, return some of them, and sums.
-
-    A step is None for an array that is given. Totals are sums, each the only one of a list.
-    """
-    import dask
-
+def _visited(program: _Program, *given: Any) -> tuple[Any, ...]:
+    """Compute the arrays of a block one after the other, and return some of them, and sums."""
     blocks = iter(given)
     values: list[Any] = []
     for step in program.steps:
         if step is None:
             block = next(blocks)
-            values.append(dask.get(block.graph, block.key) if isinstance(block, Recipe) else block)
+            values.append(block() if isinstance(block, partial) else block)
         else:
-            function, inputs, constants, numbers = step
-            known = {name: totals[number][0] for name, number in numbers.items()}
-            values.append(function(*(values[i] for i in inputs), **constants, **known))
+            function, inputs = step
+            values.append(function(*(values[i] for i in inputs)))
     sums = [function(*(values[i] for i in inputs)) for function, inputs in program.sums]
     return (*(values[i] for i in program.kept), sums)
 
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _in_list(value: Any) -> list[Any]:
+    return [value]
 
 
 @np.errstate(all="ignore")
@@ -343,21 +257,20 @@ def _plus(first: Any, second: Any) -> Any:
 # Where Dask computes ------------------------------------------------------------------------------------
 
 
-def _computed(graph: dict[Any, Any], keep: list[list[Any]], wanted: list[Any]) -> tuple[list[Any], list[Any]]:
-    """What Dask computes in one task graph: arrays that stay on the workers, as graphs of their own, and values."""
+def _computed(graph: dict[Any, Any], keep: list[list[Any]], wanted: Any) -> tuple[list[Any], Any]:
+    """What Dask computes in one task graph: arrays that stay on the workers, as graphs of their own, and a value."""
     import dask
     import dask.array as da
     from dask.delayed import Delayed
 
     arrays = [da.Array(graph, keys[0][0], ((np.nan,) * len(keys), (np.nan,)), dtype=np.float64) for keys in keep]
-    values = [Delayed(key, graph) for key in wanted]
+    value = Delayed(wanted, graph)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")  # targets as users gave them
-            if len(arrays) + len(values) > 1:
-                kept = dask.persist(*arrays, *values, optimize_graph=False)
-                arrays, values = kept[: len(arrays)], kept[len(arrays) :]
-            return [dict(array.dask) for array in arrays], [computed(value) for value in values]
+            if arrays:
+                *arrays, value = dask.persist(*arrays, value, optimize_graph=False)
+            return [dict(array.dask) for array in arrays], computed(value)
     except Exception as error:  # those of a lost cluster have no common class; all others go on as they are
         kind = type(error)
         futures = [node for node in graph.values() if hasattr(node, "client") and hasattr(node, "status")]
@@ -384,13 +297,9 @@ def computed(collection: Any) -> Any:
     from distributed import wait
 
     future = client.compute(collection)
-
-    def value(seconds: float) -> Any:
-        wait(future, timeout=seconds)
-        return future.result(timeout=_FETCH_WITHIN)
-
     try:
-        return _watched(client, value, lambda: future.status == "error")
+        _watch(client, lambda seconds: wait(future, timeout=seconds), future.done)
+        return future.result(timeout=_FETCH_WITHIN)
     finally:
         future.release()  # now, not when Python finds that nobody has it
 
@@ -398,8 +307,12 @@ def computed(collection: Any) -> Any:
 def await_workers() -> None:
     """Wait for the first worker, where a cluster would compute."""
     client = _client()
-    if client is not None and not client.scheduler_info()["workers"]:
-        _watched(client, lambda seconds: client.wait_for_workers(1, timeout=seconds))
+    if client is not None:
+        _watch(client, lambda seconds: client.wait_for_workers(1, timeout=seconds), lambda: _has_workers(client))
+
+
+def _has_workers(client: Any) -> bool:
+    return bool(client.scheduler_info()["workers"])
 
 
 def _client() -> Any:
@@ -410,8 +323,8 @@ def _client() -> Any:
     return owner if type(owner).__module__.startswith("distributed.") else None
 
 
-def _watched(client: Any, wait: Callable[[float], Any], has_failed: Callable[[], bool] = lambda: False) -> Any:
-    """What waiting returns, for as long as there are workers and some time longer."""
+def _watch(client: Any, wait: Callable[[float], Any], is_done: Callable[[], bool]) -> None:
+    """Wait until something is done, for as long as there are workers and some time longer."""
     import dask
     from dask.utils import parse_timedelta
 
@@ -425,13 +338,11 @@ def _watched(client: Any, wait: Callable[[float], Any], has_failed: Callable[[],
             f"Dask's setting {_PATIENCE_KEY!r} must be a time such as '300 s', not negative, got {setting!r}."
         )
     last_seen = time.monotonic()
-    while True:
+    while not is_done():
         try:
-            return wait(max(min(_LOOK_EVERY, patience), 1e-3))
+            wait(max(min(_LOOK_EVERY, patience), 1e-3))
         except TimeoutError:
-            if has_failed():  # an error of the computation itself
-                raise
-            if client.scheduler_info()["workers"]:
+            if _has_workers(client):
                 last_seen = time.monotonic()
             elif time.monotonic() - last_seen >= patience:
                 raise TimeoutError(

@@ -31,7 +31,7 @@ from ..dense import DenseDesign
 from ..factors import NO_SAMPLES, CompressedData
 from ..sparse import SparseDesign
 from ..statistics import PairwiseSum, SufficientStatistics, statistics_of_samples
-from .blocks import Blocks, Total, blocks_of, exported, fetched, row_chunks, summed
+from .blocks import Blocks, blocks_of, exported, fetched, row_chunks, summed
 
 # A task graph takes as long as so many floating-point operations, and as moving so many bytes.
 _JOURNEY = 1e8
@@ -91,11 +91,10 @@ class DaskDesign(Design):
         check_data_shape(array.shape)
         if array.dtype.kind not in REAL_KINDS:
             what = f"got a Dask array of dtype {array.dtype}"
-            kinds = dict(getattr(X, "dtypes", {}))
-            others = [name for name, dtype in kinds.items() if getattr(dtype, "kind", "O") not in REAL_KINDS]
+            kinds = dict(getattr(X, "dtypes", {})).items()  # of a data frame
+            others = [f"{name!r} ({dtype})" for name, dtype in kinds if getattr(dtype, "kind", "O") not in REAL_KINDS]
             if others:
-                columns = listed((f"{name!r} ({kinds[name]})" for name in others), quoted=False)
-                what = f"but its columns {columns} do not"
+                what = f"but its columns {listed(others, quoted=False)} do not"
             raise TypeError(f"X must hold real numbers, {what}. Convert it first.")
         blocks = blocks_of(array)
         if not blocks.is_fleeting:  # local arrays would travel to the workers in every pass
@@ -127,8 +126,8 @@ class DaskDesign(Design):
         shift = np.zeros(B.shape[1]) if offset is None else offset
         if len(support) == 0:
             return self.map(constant_rows, self._numbered, row=shift)
-        constants = {"support": support, "rows": B[support], "offset": shift}
-        return Blocks(function=block_product, samples=(self.X,), constants=constants, reads_X=True)
+        product = partial(block_product, support=support, rows=B[support], offset=shift)
+        return Blocks(function=product, samples=(self.X,), reads_X=True)
 
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
         """``X^T T`` and sums over samples in one task graph."""
@@ -164,7 +163,7 @@ class DaskDesign(Design):
 
     def map(self, function: Callable[..., FloatArray], *samples: Handle, **totals: Any) -> Blocks:
         """Apply a function to each block, when it is needed."""
-        return Blocks(function=function, samples=samples, constants=totals)
+        return Blocks(function=partial(function, **totals) if totals else function, samples=samples)
 
     def reduce(self, function: Callable[..., Any], *samples: Handle) -> Any:
         """Sum over blocks, added up on the workers."""
@@ -174,17 +173,14 @@ class DaskDesign(Design):
         """All in one task graph, added up on the workers."""
         return summed(*sums)
 
-    def total(self, function: Callable[..., Any], *samples: Handle) -> Total:
-        """Sum over blocks that stays on the workers."""
-        return Total(function, samples)
-
-    def select(self, samples: Handle, rows: IndexArray) -> Handle:
+    def rows(self, *args: Any, **kwargs: Any) -> Any:
         """Not here: single samples are not taken out of blocks."""
-        raise ValueError(_NO_SINGLE_SAMPLES)
+        raise ValueError(
+            "a Dask collection does not give out single samples: solver='spgd' draws batches of them, and folds of "
+            "cross-validation for classes or with a scorer index them. Use solver='auto', or data in memory."
+        )
 
-    def rows(self, rows: IndexArray) -> Design:
-        """Not here: single samples are not taken out of blocks."""
-        raise ValueError(_NO_SINGLE_SAMPLES)
+    select = largest_row = rows
 
     def adopt(self, Y: Any, sample_weight: Any, check: Any, total_weight: float | None = None) -> tuple[Any, Any, Any]:
         """Targets and weights on the workers, checked block by block."""
@@ -239,7 +235,7 @@ class DaskDesign(Design):
         """Copies of some columns, kept on the workers; X itself if it is there already and all are asked for."""
         if not self.X.is_fleeting and np.array_equal(columns, np.arange(self.n_features)):
             return self._like(self.X, self.places, self.n_features)
-        X = Blocks(function=block_columns, samples=(self.X,), constants={"columns": columns}, reads_X=True)
+        X = Blocks(function=partial(block_columns, columns=columns), samples=(self.X,), reads_X=True)
         return self._like(X, self.places, len(columns))
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
@@ -249,8 +245,7 @@ class DaskDesign(Design):
     def gram_and_sums(self, left: IndexArray, right: IndexArray, w: Handle) -> tuple[Any, ...]:
         """All in one task graph."""
         self.charge(len(left) if right is left else len(left) + len(right))
-        product = partial(block_gram, left=left, right=None if right is left else right)
-        return summed((product, self.X, w))[0]
+        return summed((partial(block_gram, left=left, right=right), self.X, w))[0]
 
     def brought_near(self, columns: IndexArray, n_tasks: int) -> Design | None:
         """Columns here, where they and the targets have fewer bytes than the steps of an inner solve would move.
@@ -277,18 +272,11 @@ class DaskDesign(Design):
         self.charge(self.n_features)
         samples = [self.X, Y, w, self._numbered]
         if parts is not None:
-            kind = np.int8 if n_parts < 128 else np.int32  # one byte per sample travels to the workers
-            samples.append(self._row_blocks("the parts", np.asarray(parts, dtype=kind)[:, None]))
+            samples.append(self._row_blocks("the parts", np.asarray(parts, dtype=np.int32)[:, None]))
         (found,) = summed((partial(part_statistics, n_parts=n_parts), *samples))
         if None in found:
             raise ValueError(NO_SAMPLES)
         return list(found)
-
-
-_NO_SINGLE_SAMPLES = (
-    "a Dask collection does not give out single samples: solver='spgd' draws batches of them, and folds of "
-    "cross-validation for classes or with a scorer index them. Use solver='auto', or data in memory."
-)
 
 
 _in_double_precision = partial(np.asarray, dtype=np.float64)
@@ -368,9 +356,9 @@ def block_correlations(block: Any, T: FloatArray) -> FloatArray:
     return local_design(block).rmatmul(T)
 
 
-def block_gram(block: Any, w: FloatArray, left: IndexArray, right: IndexArray | None) -> tuple[Any, ...]:
-    """Products of columns, and sums to center them with; ``right`` is ``left`` if None."""
-    return local_design(block).gram_and_sums(left, left if right is None else right, w)
+def block_gram(block: Any, w: FloatArray, left: IndexArray, right: IndexArray) -> tuple[Any, ...]:
+    """Products of columns, and sums to center them with."""
+    return local_design(block).gram_and_sums(left, right, w)
 
 
 def checked_moments(block: Any, w: FloatArray, place: Place, n_features: int) -> tuple[ColumnMoments, float]:

@@ -57,25 +57,20 @@ def _open_path(text: str) -> Storage:
         return open_inside("zarr", path, inside)
     if inside:
         raise ValueError(f"{text!r} names an array inside a file, which only HDF5 files and Zarr stores have.")
-    if path.is_file():
-        if suffix not in _BLOCKS:
-            known = ", ".join([*_BLOCKS, *_HDF5, ".zarr"])
-            raise ValueError(f"{path} has the unknown extension {suffix!r}. Known: {known}, or a folder of row blocks.")
-        return _BLOCKS[suffix](path)
-    # All files of a folder, in the natural order of their names: 2 before 10. Names with . or _ in front are left.
-    names = [file.name for file in path.iterdir() if file.name[0] not in "._"]
-    names.sort(
-        key=lambda name: [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
-    )
+    files = [path]
+    if path.is_dir():  # all its files; names with . or _ in front are left
+        files = sorted((file for file in path.iterdir() if file.name[0] not in "._"), key=_natural_order)
     known = ", ".join(_BLOCKS)
-    if not names:
+    if not files:
         raise ValueError(f"{path} is an empty folder: it must hold blocks of rows ({known}).")
-    parts = []
-    for name in names:
-        file = path / name
+    for file in files:
         if file.suffix.lower() not in _BLOCKS or not file.is_file():
-            raise ValueError(
-                f"{path} holds {name!r}, which is no block of rows: those end in {known}. Move it elsewhere."
-            )
-        parts.append(_BLOCKS[file.suffix.lower()](file))
-    return RowBlocks(str(path), parts)
+            others = "Move it elsewhere." if path.is_dir() else f"Or give {', '.join(_HDF5)}, .zarr or a folder."
+            raise ValueError(f"{file} is no matrix or block of rows: their files end in {known}. {others}")
+    parts = [_BLOCKS[file.suffix.lower()](file) for file in files]
+    return RowBlocks(str(path), parts) if path.is_dir() else parts[0]
+
+
+def _natural_order(file: Path) -> list[tuple[int, str]]:
+    """2 before 10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", file.name)]

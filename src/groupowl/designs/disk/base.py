@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..._checks import check_data_shape
+from ..._checks import REAL_KINDS, check_data_shape
 from ..._typing import IndexArray
 from ..base import PassCounter
 from .memory import too_many_columns
@@ -38,48 +36,39 @@ class Block(NamedTuple):
 
 
 class FileState:
-    """Sizes and times of change of a file, or of all files in a folder, when it was opened first."""
+    """Number, sizes and times of change of a file, or of all files in a folder, when it was opened first."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.known = _file_state(path)
+        self.known = self._now()
+
+    def _now(self) -> tuple[int, int, int]:
+        """Sums over the files: of a million of them no more is kept than of one."""
+        n_files = size = times = 0
+        inside = (os.path.join(folder, name) for folder, _, names in os.walk(self.path) for name in names)
+        for file in [str(self.path)] if self.path.is_file() else inside:
+            found = os.stat(file)
+            n_files += 1
+            size += found.st_size
+            times += found.st_mtime_ns
+        return n_files, size, times
 
     def check(self) -> None:
         """Refuse a file or folder in which something was written since it was opened first."""
-        try:
-            now = _file_state(self.path)
-        except OSError as error:
+        now = self._now()
+        if now != self.known:
+            before, after = (f"{size} bytes in {n_files} files" for n_files, size, _ in (self.known, now))
             raise RuntimeError(
-                f"{self.path} was there when it was opened, and can no longer be read: {error}."
-            ) from error
-        if now == self.known:
-            return
-        (n_before, size_before, _), (n_now, size_now, _) = self.known, now
-        change = "was modified while it was in use"
-        if n_now != n_before:
-            change += f": from {n_before} to {n_now} files"
-        elif size_now != size_before and not self.path.is_dir():
-            change = f"changed size while it was in use: from {size_before} to {size_now} bytes"
-        raise RuntimeError(f"{self.path} {change}. Fit again once nothing writes to it.")
+                f"{self.path} was modified while it was in use: it had {before}, and now has {after}, or another time "
+                "of change. Fit again once nothing writes to it."
+            )
 
 
-def _file_state(path: Path) -> tuple[int, int, bytes]:
-    """Number of files, their size, and a digest of the rest: of a million files no more is kept than of one."""
-    digest = blake2b(digest_size=16)
-    n_files = size = 0
-    for folder, folders, names in os.walk(path) if path.is_dir() else [(str(path.parent), [], [path.name])]:
-        folders.sort()
-        for name in sorted(names):
-            file = os.path.join(folder, name)
-            found = os.stat(file)
-            digest.update(f"{file}\0{found.st_size}\0{found.st_mtime_ns}\0".encode(errors="surrogateescape"))
-            n_files += 1
-            size += found.st_size
-    return n_files, size, digest.digest()
-
-
-class Storage(ABC):
+class Storage:
     """A matrix (n_samples, n_features) that is read in pieces.
+
+    A kind of storage says how it is opened (:meth:`open`), how some rows are read then (:meth:`read`), and into which
+    bands of rows (:meth:`cuts`) or other pieces (:meth:`block_shape`) a pass is best cut.
 
     Parameters
     ----------
@@ -94,10 +83,12 @@ class Storage(ABC):
         Stored entries of a sparse matrix, whose pieces are CSR arrays.
     """
 
-    #: Whether reading a few rows takes as long as reading all that are compressed together with them.
-    reads_whole_runs: bool = False
+    #: Whether single rows can be read, not only all that are compressed together.
+    reads_single_rows: bool = False
     #: Whether columns, not rows, are contiguous, so that single rows are slow to read.
     by_columns: bool = False
+    #: Of the files behind it; None where there are none, or others look after them.
+    state: FileState | None = None
 
     def __init__(
         self, label: str, shape: Any, raw: Any, feature_names: Any = None, n_stored: int | None = None
@@ -108,13 +99,14 @@ class Storage(ABC):
         self.label = label
         self.shape = (int(shape[0]), int(shape[1]))
         self.raw = np.dtype(raw)
-        if self.raw.kind not in "fiub":
+        if self.raw.kind not in REAL_KINDS:
             raise TypeError(f"{label} must hold real numbers, got dtype {self.raw}. Write it as float32 or float64.")
         self.dtype = np.dtype(np.float32 if self.raw == np.float32 else np.float64)
         self.feature_names: list[str] | None = feature_names
         self.is_sparse = n_stored is not None
         self.n_stored = self.shape[0] * self.shape[1] if n_stored is None else n_stored
         self.density = self.n_stored / max(self.shape[0] * self.shape[1], 1)
+        #: Bytes read so far.
         self.counter = PassCounter()
         index_bytes = _INDEX_BYTES * self.is_sparse
         #: Bytes that a pass over the whole matrix reads, and bytes of it in memory.
@@ -127,58 +119,56 @@ class Storage(ABC):
         #: Bytes of the smallest piece that can be read.
         self.least_bytes = self.shape[1] * self.entry_bytes
 
-    @property
-    def bytes_read(self) -> int:
-        """Bytes read so far."""
-        return int(self.counter.total)
+    # What kinds of storages differ in ---------------------------------------------------------------
 
-    # Reading ----------------------------------------------------------------------------------------
-
-    def opened(self) -> AbstractContextManager[Any]:
-        """Open for reading; what :meth:`read` takes. Refuses files that have changed since they were found."""
+    def open(self) -> AbstractContextManager[Any]:
+        """What :meth:`read` takes."""
         return nullcontext()
 
-    @abstractmethod
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
-        """Some rows of all or the given columns, from an opened storage; the next read may overwrite them."""
+        """Some rows of all or the given columns; where nothing else is said, from a matrix in memory."""
+        return source[rows] if columns is None else source[rows][:, columns]
 
     def rows_within(self, max_bytes: int) -> int:
         """Rows of a band of at most so many bytes, at least one."""
         return int(max(1, max_bytes // max(self.shape[1] * self.entry_bytes, 1)))
 
     def cuts(self, max_bytes: int) -> IndexArray:
-        """Where rows are cut into bands of at most so many bytes, from 0 to the number of rows."""
-        return np.append(np.arange(0, self.shape[0], self.rows_within(max_bytes)), self.shape[0])
-
-    def runs(self, max_bytes: int) -> IndexArray:
-        """Where rows are cut into runs that are best read together when single rows are wanted."""
-        return self.cuts(max_bytes)
-
-    def bands(self, max_bytes: int, columns: IndexArray | None = None) -> Iterator[Block]:
-        """All or the given columns, some rows at a time."""
-        width = self.shape[1] if columns is None else len(columns)
-        with self.opened() as source:
-            for start, stop in pairwise(self.cuts(max_bytes)):
-                rows = slice(int(start), int(stop))
-                yield Block(rows, slice(0, width), self.read(source, rows, columns))
+        """Where rows are cut into bands of about so many bytes that are best read together, from 0 to their number."""
+        return _cuts(self.shape[0], self.rows_within(max_bytes))
 
     def block_shape(self, max_bytes: int, n_columns: int) -> tuple[int, int] | None:
         """Rows and columns of pieces that are read well, where these are not bands of rows."""
         return None
 
-    def blocks(self, max_bytes: int, columns: IndexArray | None = None) -> Iterator[Block]:
+    def place(self, rows: slice) -> str:
+        """Names some rows in messages."""
+        return f"rows {rows.start} to {rows.stop - 1} of {self.label}"
+
+    # Reading ----------------------------------------------------------------------------------------
+
+    def opened(self) -> AbstractContextManager[Any]:
+        """Open for reading; refuses files that have changed since they were found."""
+        if self.state is not None:
+            self.state.check()
+        return self.open()
+
+    def blocks(self, max_bytes: int, columns: IndexArray | None = None, *, whole_rows: bool = False) -> Iterator[Block]:
         """All or the given columns in the order of storage: bands of rows, or columns, or parts of them."""
-        wanted = np.arange(self.shape[1]) if columns is None else columns
-        shape = self.block_shape(max_bytes, len(wanted))
-        if shape is None:
-            yield from self.bands(max_bytes, columns)
-            return
-        n, (height, width) = self.shape[0], shape
+        if columns is not None and np.array_equal(columns, np.arange(self.shape[1])):
+            columns = None
+        n_columns = self.shape[1] if columns is None else len(columns)
+        row_cuts, column_cuts = self.cuts(max_bytes), np.array([0, n_columns])
+        shape = None if whole_rows else self.block_shape(max_bytes, n_columns)
+        if shape is not None:
+            row_cuts, column_cuts = _cuts(self.shape[0], shape[0]), _cuts(n_columns, shape[1])
+            columns = np.arange(n_columns) if columns is None else columns
         with self.opened() as source:
-            for left, right in pairwise([*range(0, len(wanted), width), len(wanted)]):
-                for start, stop in pairwise([*range(0, n, height), n]):
-                    rows, part = slice(start, stop), slice(left, right)
-                    yield Block(rows, part, self.read(source, rows, wanted[part]))
+            for left, right in pairwise(column_cuts.tolist()):
+                wanted = None if columns is None else columns[left:right]
+                for start, stop in pairwise(row_cuts.tolist()):
+                    rows = slice(start, stop)
+                    yield Block(rows, slice(left, right), self.read(source, rows, wanted))
 
     def read_rows(self, rows: slice, columns: IndexArray | None = None) -> Any:
         """Some consecutive rows."""
@@ -188,39 +178,27 @@ class Storage(ABC):
     def take_rows(self, rows: IndexArray, columns: IndexArray | None = None) -> Any:
         """Any rows in any order, read in runs."""
         wanted, inverse = np.unique(rows, return_inverse=True)
-        if self.reads_whole_runs:
-            breaks = np.diff(np.searchsorted(self.runs(_RUN_BYTES), wanted, side="right")) > 0
-        else:
+        wanted = wanted if len(wanted) else np.zeros(1, dtype=np.intp)  # a row that is not returned
+        if self.reads_single_rows:
             breaks = np.diff(wanted) > max(1, _GAP_BYTES // (self.shape[1] * self.raw.itemsize))
+        else:
+            breaks = np.diff(np.searchsorted(self.cuts(_RUN_BYTES), wanted, side="right")) > 0
         pieces = []
         with self.opened() as source:
-            for run in np.split(wanted, np.flatnonzero(breaks) + 1) if len(wanted) else ():
+            for run in np.split(wanted, np.flatnonzero(breaks) + 1):
                 piece = self.read(source, slice(int(run[0]), int(run[-1]) + 1), columns)
                 pieces.append(piece[run - run[0]])
-        whole = self.stacked(pieces, columns)
+        whole = stacked(pieces)
         return whole if np.array_equal(inverse, np.arange(len(wanted))) else whole[inverse]
 
     def read_columns(self, columns: IndexArray, max_bytes: int) -> Any:
         """Some columns of all rows: an array stored by columns, or a CSR array."""
         if self.is_sparse:
-            return self.stacked([block.matrix for block in self.bands(max_bytes, columns)], columns)
+            return stacked([block.matrix for block in self.blocks(max_bytes, columns)])
         At = np.empty((len(columns), self.shape[0]), dtype=self.dtype)
         for rows, part, matrix in self.blocks(max_bytes, columns):
             At[part, rows] = matrix.T
         return At.T
-
-    def stacked(self, pieces: list[Any], columns: IndexArray | None = None) -> Any:
-        """Pieces below each other, which may be none."""
-        if len(pieces) == 1:
-            return pieces[0]
-        if not pieces:
-            nothing = np.empty((0, self.shape[1] if columns is None else len(columns)), dtype=self.dtype)
-            return sp.csr_array(nothing) if self.is_sparse else nothing
-        return sp.vstack(pieces, format="csr") if self.is_sparse else np.concatenate(pieces)
-
-    def place(self, rows: slice) -> str:
-        """Names some rows in messages."""
-        return f"rows {rows.start} to {rows.stop - 1} of {self.label}"
 
 
 class ChosenRows(Storage):
@@ -232,6 +210,7 @@ class ChosenRows(Storage):
         self.base = base
         self.chosen = rows
         self.by_columns = base.by_columns
+        self.reads_single_rows = base.reads_single_rows
         self.counter = base.counter
         self.entry_bytes = base.entry_bytes + self.dtype.itemsize  # what is read, and a copy of what is chosen
         self.least_bytes = base.least_bytes
@@ -257,39 +236,35 @@ class RowBlocks(Storage):
         raw = np.result_type(*(part.dtype for part in parts))
         n_stored = sum(part.n_stored for part in parts) if first.is_sparse else None
         super().__init__(label, (self.starts[-1], first.shape[1]), raw, first.feature_names, n_stored)
-        self.reads_whole_runs = any(part.reads_whole_runs for part in parts)
+        self.reads_single_rows = all(part.reads_single_rows for part in parts)
         self.nbytes = sum(part.nbytes for part in parts)
-        # The largest of the parts, and a copy where precision differs.
-        copies = [self.dtype.itemsize if part.dtype != self.dtype else 0 for part in parts]
-        self.entry_bytes = max(part.entry_bytes + copy for part, copy in zip(parts, copies, strict=True))
+        self.entry_bytes = max(part.entry_bytes for part in parts)
         self.least_bytes = max(part.least_bytes for part in parts)
         for part in parts:
             part.counter = self.counter
 
-    def runs(self, max_bytes: int) -> IndexArray:
-        runs = [start + part.runs(max_bytes) for start, part in zip(self.starts[:-1], self.parts, strict=True)]
-        return np.unique(np.concatenate(runs))
+    def cuts(self, max_bytes: int) -> IndexArray:
+        cuts = [start + part.cuts(max_bytes) for start, part in zip(self.starts[:-1], self.parts, strict=True)]
+        return np.unique(np.concatenate(cuts))
 
-    def bands(self, max_bytes: int, columns: IndexArray | None = None) -> Iterator[Block]:
-        """Those of the parts, each of which is open while it is read."""
+    def blocks(self, max_bytes: int, columns: IndexArray | None = None, *, whole_rows: bool = False) -> Iterator[Block]:
+        """Bands of the parts, each of which is open while it is read."""
         for start, part in zip(self.starts.tolist(), self.parts, strict=False):
-            for rows, across, matrix in part.bands(max_bytes, columns):
+            for rows, across, matrix in part.blocks(max_bytes, columns, whole_rows=True):
                 here = slice(start + rows.start, start + rows.stop)
                 yield Block(here, across, matrix.astype(self.dtype, copy=False))
 
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
-        pieces = []
-        for part, own in self._parts(rows):
-            pieces.append(part.read_rows(own, columns).astype(self.dtype, copy=False))
-        return self.stacked(pieces, columns)
+        return stacked([part.read_rows(own, columns).astype(self.dtype, copy=False) for part, own in self._parts(rows)])
 
     def _parts(self, rows: slice) -> list[tuple[Storage, slice]]:
         """Parts that hold some of the rows, and their own rows."""
-        overlaps = (self.starts[:-1] < rows.stop) & (self.starts[1:] > rows.start) & (np.diff(self.starts) > 0)
         found = []
-        for number in np.flatnonzero(overlaps).tolist():
-            part, start = self.parts[number], int(self.starts[number])
-            found.append((part, slice(max(rows.start - start, 0), min(rows.stop - start, part.shape[0]))))
+        first, last = np.searchsorted(self.starts, [rows.start + 1, rows.stop]).tolist()
+        for part, start in zip(self.parts[first - 1 : last], self.starts[first - 1 : last].tolist(), strict=True):
+            own = slice(max(rows.start - start, 0), min(rows.stop - start, part.shape[0]))
+            if own.start < own.stop:
+                found.append((part, own))
         return found
 
     def place(self, rows: slice) -> str:
@@ -299,20 +274,29 @@ class RowBlocks(Storage):
 
 
 def _check_columns(first: Storage, part: Storage) -> None:
-    same = "all blocks must have the same columns"
-    if part.shape[1] != first.shape[1]:
-        raise ValueError(f"{same}: {first.label} has {first.shape[1]}, {part.label} has {part.shape[1]}.")
-    if part.is_sparse != first.is_sparse:
-        dense, sparse = (part, first) if first.is_sparse else (first, part)
+    kinds = [f"{each.shape[1]} {'sparse' if each.is_sparse else 'dense'} columns" for each in (first, part)]
+    if kinds[0] != kinds[1]:
         raise ValueError(
-            f"blocks must be all dense or all sparse: {dense.label} is dense, {sparse.label} is sparse. "
-            "Convert one kind into the other."
+            f"all blocks must have the same columns, and be all dense or all sparse: {first.label} has {kinds[0]}, "
+            f"{part.label} has {kinds[1]}."
         )
     for j, (name, other) in enumerate(zip(first.feature_names or (), part.feature_names or (), strict=False)):
         if name != other:
             raise ValueError(
-                f"{same} in the same order: column {j} is {name!r} in {first.label} and {other!r} in {part.label}."
+                f"all blocks must have the same columns in the same order: column {j} is {name!r} in {first.label} and "
+                f"{other!r} in {part.label}."
             )
+
+
+def stacked(pieces: list[Any]) -> Any:
+    """Pieces below each other, at least one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return sp.vstack(pieces, format="csr") if sp.issparse(pieces[0]) else np.concatenate(pieces)
+
+
+def _cuts(length: int, step: int) -> IndexArray:
+    return np.append(np.arange(0, length, step), length)
 
 
 def merged_cuts(cuts: IndexArray, most: int) -> IndexArray:

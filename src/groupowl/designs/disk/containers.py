@@ -44,8 +44,6 @@ class ChunkedArray(Storage):
         Of the file or folder behind it; None where there is neither, so that only another shape or dtype is noticed.
     """
 
-    reads_whole_runs = True
-
     def __init__(self, label: str, opener: Callable[[], AbstractContextManager[Any]], state: FileState | None) -> None:
         self.opener = opener
         self.state = state
@@ -63,10 +61,8 @@ class ChunkedArray(Storage):
         self.least_bytes = self.chunks[0] * self.chunks[1] * self.entry_bytes
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def open(self) -> Iterator[Any]:
         """The array, if it is the one that was found."""
-        if self.state is not None:
-            self.state.check()
         with self.opener() as array:
             if tuple(array.shape) != self.shape or array.dtype != self.raw:
                 raise RuntimeError(
@@ -76,26 +72,20 @@ class ChunkedArray(Storage):
             yield array
 
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
-        """Rows of the chunks that hold the columns, each read once."""
+        """Rows of the chunks that hold the columns; each is read once if these ascend."""
         wanted = np.arange(self.shape[1]) if columns is None else columns
-        if len(wanted) and np.all(np.diff(wanted) == 1):
-            return self._piece(source, rows, wanted)
-        matrix = np.empty((rows.stop - rows.start, len(wanted)), dtype=self.dtype)
-        numbers = wanted // self.chunks[1]
-        for number in np.unique(numbers):
-            here = np.flatnonzero(numbers == number)
-            matrix[:, here] = self._piece(source, rows, wanted[here])
-        return matrix
-
-    def _piece(self, source: Any, rows: slice, columns: IndexArray) -> Any:
-        left, right = int(columns.min()), int(columns.max()) + 1
-        try:
-            piece = np.asarray(source[rows, left:right])
-        except Exception as error:  # of any kind: what codecs and file systems raise
-            raise RuntimeError(f"{self.place(rows)} cannot be read: {error}. Write or copy it again.") from error
-        self.counter.total += piece.nbytes
-        piece = piece if right - left == len(columns) else piece[:, columns - left]
-        return piece.astype(self.dtype, copy=False)
+        is_apart = (np.diff(wanted) != 1) & (np.diff(wanted // self.chunks[1]) != 0)
+        pieces = []
+        for run in np.split(wanted, np.flatnonzero(is_apart) + 1):
+            left, right = int(run.min()), int(run.max()) + 1
+            try:
+                piece = np.asarray(source[rows, left:right])
+            except Exception as error:  # of any kind: what codecs and file systems raise
+                raise RuntimeError(f"{self.place(rows)} cannot be read: {error}. Write or copy it again.") from error
+            self.counter.total += piece.nbytes
+            pieces.append(piece if np.array_equal(run, np.arange(left, right)) else piece[:, run - left])
+        whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
+        return whole.astype(self.dtype, copy=False)
 
     def rows_within(self, max_bytes: int) -> int:
         """Whole chunks, as far as a row of them fits."""
@@ -137,34 +127,28 @@ def open_zarr_array(array: Any) -> ChunkedArray:
 
 def open_inside(library: str, path: Path, name: str) -> ChunkedArray:
     """An array in an HDF5 file or a Zarr folder, opened for each pass; without a name the only matrix there."""
-    module = _import(library, path)
+    name = name.strip("/")
     found: dict[str, Any] = {}
+    _import(library, path)
     try:
-        if library == "h5py":
-            with module.File(path, "r") as file:
-                file.visititems(lambda name, item: found.update({f"/{name}": item}))
-                found |= {name: file[name]} if name and name in file else {}
-                shapes = {known: item.shape for known, item in found.items() if isinstance(item, module.Dataset)}
-        else:
-            name = name.strip("/")
-            node = module.open(str(path), mode="r")
-            found = {"": node} if isinstance(node, module.Array) else dict(sorted(node.members(max_depth=None)))
-            shapes = {known: item.shape for known, item in found.items() if isinstance(item, module.Array)}
+        with _opened_inside(library, path, "") as root:
+            if library == "h5py":
+                root.visititems(found.__setitem__)
+                found |= {name: root[name]} if name and name in root else {}  # also by a link
+            else:
+                found = dict(sorted(root.members(max_depth=None))) if hasattr(root, "members") else {"": root}
+            shapes = {known: item.shape for known, item in found.items() if hasattr(item, "shape")}
     except Exception as error:  # of any kind: what codecs and file systems raise; the cause stays attached
         kind = "HDF5 file" if library == "h5py" else "Zarr store"
         raise ValueError(f"{path} is no {kind} that can be read: {error}. Write or copy it again.") from error
     if name not in shapes:
         matrices = [known for known, shape in shapes.items() if known and len(shape) == 2]
-        there = listed(matrices) if matrices else "no two-dimensional array that could be named"
+        there = f"It has {len(matrices)} two-dimensional arrays: {listed(matrices)}" if matrices else "It has none"
         if name:
-            raise ValueError(f"{path} has no array {name!r}. It has {there}.")
-        if not matrices:
-            raise ValueError(f"{path} has no two-dimensional array.")
-        if len(matrices) > 1:
-            raise ValueError(
-                f"{path} has {len(matrices)} two-dimensional arrays: {there}. "
-                f"Name one of them, for example '{path}{INSIDE}{matrices[0]}'."
-            )
+            raise ValueError(f"{path} has no array {name!r}. {there}.")
+        if len(matrices) != 1:
+            example = f", for example '{path}{INSIDE}{matrices[0]}'" if matrices else ""
+            raise ValueError(f"{path} must hold one two-dimensional array. {there}. Name one{example}.")
         (name,) = matrices
     label = f"{path}{INSIDE}{name}" if name else str(path)
     state = FileState(path / name if library == "zarr" else path)
@@ -173,12 +157,10 @@ def open_inside(library: str, path: Path, name: str) -> ChunkedArray:
 
 @contextmanager
 def _opened_inside(library: str, path: Path, name: str) -> Iterator[Any]:
+    """The array of this name in a file or store, or its root."""
     module = _import(library, path)
-    if library == "zarr":
-        yield module.open_array(str(path), mode="r", path=name or None)
-    else:
-        with module.File(path, "r") as file:
-            yield file[name]
+    with module.File(path, "r") if library == "h5py" else nullcontext(module.open(str(path), mode="r")) as root:
+        yield root[name] if name else root
 
 
 # Parquet --------------------------------------------------------------------------------------------------
@@ -186,8 +168,6 @@ def _opened_inside(library: str, path: Path, name: str) -> Iterator[Any]:
 
 class ParquetTable(Storage):
     """The columns of a Parquet file, all numeric; missing values become NaN."""
-
-    reads_whole_runs = True
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -214,12 +194,8 @@ class ParquetTable(Storage):
         """Groups of rows, small ones together."""
         return merged_cuts(np.unique(self.groups), self.rows_within(max_bytes))
 
-    @contextmanager
-    def opened(self) -> Iterator[Any]:
-        """The file."""
-        self.state.check()
-        with self._file(RuntimeError, "cannot be read") as file:
-            yield file
+    def open(self) -> AbstractContextManager[Any]:
+        return self._file(RuntimeError, "cannot be read")
 
     @contextmanager
     def _file(self, kind: type[Exception], trouble: str) -> Iterator[Any]:
@@ -238,17 +214,13 @@ class ParquetTable(Storage):
         names = self.names if columns is None else [self.names[j] for j in columns]
         matrix = np.empty((rows.stop - rows.start, len(names)), dtype=self.dtype, order="F")
         first, last = np.searchsorted(self.groups, [rows.start, rows.stop - 1], side="right") - 1
-        for number in range(first, last + 1):
-            start, stop = (int(cut) - rows.start for cut in self.groups[number : number + 2])
-            inside = slice(max(-start, 0), min(stop, len(matrix)) - start)
-            target = matrix[max(start, 0) : stop]
-            # Some columns at a time: Arrow takes several times the memory of what it reads.
-            height = stop - start
-            width = max(1, _READ_BYTES // max(height * self.raw.itemsize, 1))
-            for left in range(0, len(names), width):
-                some = names[left : left + width]
-                table = source.read_row_group(number, columns=some, use_threads=False)
-                self.counter.total += height * len(some) * self.raw.itemsize
-                for j, name in enumerate(some, left):
-                    target[:, j] = table.column(name).to_numpy()[inside]
+        start, stop = self.groups[[first, last + 1]]
+        # Some columns at a time: Arrow takes several times the memory of what it reads.
+        width = max(1, int(_READ_BYTES // max((stop - start) * self.raw.itemsize, 1)))
+        for left in range(0, len(names), width):
+            some = names[left : left + width]
+            table = source.read_row_groups(range(first, last + 1), columns=some, use_threads=False)
+            self.counter.total += int(stop - start) * len(some) * self.raw.itemsize
+            for j, name in enumerate(some, left):
+                matrix[:, j] = table.column(name).to_numpy()[rows.start - start : rows.stop - start]
         return matrix

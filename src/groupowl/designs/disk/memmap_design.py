@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,12 +13,13 @@ from ..._checks import IMPUTE, count_message
 from ..._typing import FloatArray, Handle, IndexArray
 from ...norm.kernels import EPS, nonzero_rows
 from ..base import ColumnMoments, LocalDesign, PassCounter
-from ..dense import DenseColumns, DenseDesign
+from ..dense import DenseDesign
 from ..factors import CompressedData, compress_blocks
 from ..sparse import SPARSE_SLOWDOWN, Columns, SparseDesign
 from ..statistics import SufficientStatistics, statistics_of_parts
 from . import open_storage
-from .base import ChosenRows, Storage, merged_cuts
+from .base import Block, ChosenRows, Storage
+from .cache import Cache
 from .memory import format_bytes, parse_memory
 
 # A pass reads pieces of this part of max_memory, at most so many bytes.
@@ -32,14 +31,8 @@ _SAMPLE_ARRAYS = 10
 _OVERHEAD = 16_000_000
 # Gram matrices are made from bands of this part of the buffer, of which there are copies in double precision.
 _GRAM_SHARE = 4
-# Weights for which the moments of the columns are kept.
-_KEPT_MOMENTS = 2
 # A selection of rows is read into memory if it takes no more than this part of what is left there.
 _BATCH_SHARE = 4
-# Samples that are drawn from so many runs of rows come from whole runs, read at once.
-_FEW_RUNS = 2
-# Rows of kept columns that are gathered at a time: so many that a product with them costs more than its call.
-_GATHER_BYTES = 1 << 20
 # Copies in double precision that centering, scaling and inner solves make of the columns of a working set.
 _COLUMN_COPIES = 4
 # Matrices of one number per pair of features that compression has at its worst moment, by moments and by QR.
@@ -123,7 +116,7 @@ class MemmapDesign(LocalDesign):
         super().__init__(open_storage(source))
         self._max_memory = parse_memory(max_memory)
         self._buffer = max(1, min(self._max_memory // _BUFFER_SHARE, _LARGEST_BUFFER))
-        self._n_tasks = 1
+        self._sample_bytes = _SAMPLE_ARRAYS * 8 * self.n_samples
         if self.X.least_bytes > self._max_memory // 4:
             raise ValueError(
                 f"max_memory={format_bytes(self._max_memory)} is too small for {self.X.label}: the smallest piece that "
@@ -134,73 +127,47 @@ class MemmapDesign(LocalDesign):
             self.density = min(1.0, SPARSE_SLOWDOWN * self.X.density)
         self.feature_names = self.X.feature_names
         self._names: Sequence[str] | None = self.X.feature_names  # of all columns, for messages
-        self._used: IndexArray | None = None  # columns that must be finite, where these are not all
-        self._chosen: IndexArray | None = None  # columns of the storage, where these are not all
-        self._forget()
+        self._used = self._chosen = np.arange(self.n_features)  # columns that must be finite, and those of the design
+        self._cache = Cache(self.X, self._buffer)
 
-    def _forget(self) -> None:
-        """Nothing is kept of the storage so far; all views of it share what will be."""
-        self._kept = SimpleNamespace(moments=[], run=None, cuts=None)
-        self._clear()
-
-    def _clear(self) -> None:
-        """Give up the columns that are kept, in arrays of all rows, one for each time that columns were read."""
-        self._kept.matrices = []  # in the precision they have on disk
-        self._kept.owner = np.full(self.X.shape[1], -1, dtype=np.intp)  # which matrix has the column
-        self._kept.position = np.zeros(self.X.shape[1], dtype=np.intp)  # and where
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._forget()
-
-    def _view(self, storage: Storage, chosen: IndexArray | None) -> MemmapDesign:
+    def _view(self, storage: Storage, chosen: IndexArray) -> MemmapDesign:
         """The same with some columns or rows; products are counted together."""
         view = copy(self)
-        view._kept = self._kept
         view.X = storage
-        view.shape = storage.shape
-        view.feature_names = names = storage.feature_names
         view._chosen = chosen
-        if chosen is not None:
-            view.shape = (storage.shape[0], len(chosen))
-            view.feature_names = None if names is None else [names[j] for j in chosen]
+        view.shape = (storage.shape[0], len(chosen))
+        names = storage.feature_names
+        view.feature_names = None if names is None else [names[j] for j in chosen]
         return view
 
-    def _columns(self, columns: IndexArray) -> IndexArray:
-        """Columns of the storage."""
-        return columns if self._chosen is None else self._chosen[columns]
+    @property
+    def _is_restricted(self) -> bool:
+        return not np.array_equal(self._chosen, np.arange(self.X.shape[1]))
 
     @property
     def bytes_read(self) -> int:
         """Bytes of X read so far."""
-        return self.X.bytes_read
+        return int(self.X.counter.total)
 
     @property
     def file_passes(self) -> float:
         """Bytes of X read so far, relative to all of X."""
-        return self.X.bytes_read / max(self.X.nbytes, 1)
+        return self.X.counter.total / max(self.X.nbytes, 1)
 
     # Memory -----------------------------------------------------------------------------------------
 
     def samples(self, values: Any) -> Handle:
         """Adopt an array, if sample space of this width fits in memory."""
         array = super().samples(values)
-        self._n_tasks = max(self._n_tasks, 1 if array.ndim < 2 else array.shape[1])
-        if self._sample_bytes > self._max_memory:
+        n_bytes = _SAMPLE_ARRAYS * 8 * array.size
+        if n_bytes > self._max_memory:
             raise ValueError(
                 f"max_memory={format_bytes(self._max_memory)} is too small: targets, predictors and dual points of "
-                f"{self.n_samples} samples and {self._n_tasks} tasks take about {format_bytes(self._sample_bytes)}, "
-                "whatever is left of X on disk. Raise max_memory."
+                f"shape {array.shape} (samples, tasks) take about {format_bytes(n_bytes)}, whatever is left of X on "
+                "disk. Raise max_memory."
             )
+        self._sample_bytes = max(self._sample_bytes, n_bytes)
         return array
-
-    @property
-    def _sample_bytes(self) -> int:
-        """Memory for sample space."""
-        return _SAMPLE_ARRAYS * 8 * self.n_samples * self._n_tasks
 
     @property
     def _available_bytes(self) -> int:
@@ -208,89 +175,40 @@ class MemmapDesign(LocalDesign):
         piece = max(self._buffer, self.X.least_bytes)
         return max(self._max_memory - 2 * piece - self._sample_bytes - _OVERHEAD, 0)
 
-    @property
-    def _batch_bytes(self) -> int:
-        """Memory for a selection of rows."""
-        return max(self._buffer, self._available_bytes // _BATCH_SHARE)
-
-    @property
-    def _kept_bytes(self) -> int:
-        """Memory of the columns that are kept."""
-        arrays = [(m.data, m.indices, m.indptr) if self.X.is_sparse else (m,) for m in self._kept.matrices]
-        return sum(int(array.nbytes) for parts in arrays for array in parts)
-
-    def _keep(self, columns: IndexArray, extra: int = 0) -> bool:
-        """Have these columns of the storage in memory, with ``extra`` bytes to spare; False where they do not fit.
-
-        Others go where there is no room for both.
-        """
-        wanted = np.unique(columns)
-        new = wanted[self._kept.owner[wanted] < 0]
-        room, column_bytes = self._available_bytes - extra, self.X.memory_bytes / self.X.shape[1]
-        if self._kept_bytes + len(new) * column_bytes > room:
-            if len(wanted) * column_bytes > room:
-                return False
-            self._clear()
-            new = wanted
-        if len(new):
-            matrix = self.X.read_columns(new, self._buffer)
-            self._kept.owner[new] = len(self._kept.matrices)
-            self._kept.position[new] = np.arange(len(new))
-            self._kept.matrices.append(matrix)
-        return True
-
-    def _gather(self, rows: slice, columns: IndexArray) -> Any:
-        """Some rows of columns that are kept: an array stored by columns, or a CSR array."""
-        matrices, owners, position = self._kept.matrices, self._kept.owner[columns], self._kept.position[columns]
-        places = [np.flatnonzero(owners == number) for number in np.unique(owners)]
-        if self.X.is_sparse:
-            pieces = [sp.csr_array((rows.stop - rows.start, 0), dtype=self.dtype)]
-            for here in places:
-                pieces.append(matrices[owners[here[0]]][rows][:, position[here]])
-            whole = sp.hstack(pieces, format="csr")
-            return whole[:, np.argsort(np.concatenate(places))] if len(places) > 1 else whole
-        At = np.empty((len(columns), rows.stop - rows.start), dtype=self.dtype)
-        for here in places:
-            At[here] = matrices[owners[here[0]]].T[position[here], rows]
-        return At.T
-
-    def _blocks(self, columns: IndexArray | None, *, kept: bool = False) -> Iterator[tuple[slice, slice, LocalDesign]]:
-        """Pieces of columns of the storage, in its order, as designs; some rows at a time if the columns are kept."""
-        if not kept or columns is None:
-            for rows, part, matrix in self.X.blocks(self._buffer, columns):
-                yield rows, part, as_local(matrix)
-            return
-        step = max(1, min(self._buffer, _GATHER_BYTES) // max(len(columns) * self.dtype.itemsize, 1))
-        for start in range(0, self.n_samples, step):
-            rows = slice(start, min(start + step, self.n_samples))
-            yield rows, slice(0, len(columns)), as_local(self._gather(rows, columns))
-
-    def _own_blocks(self) -> Iterator[tuple[slice, slice, LocalDesign]]:
-        """Pieces of all columns of this design: in memory where these are some of the storage's, and they fit."""
-        return self._blocks(self._chosen, kept=self._chosen is not None and self._keep(self._chosen))
+    def _blocks(
+        self, columns: IndexArray, *, keep: bool, whole_rows: bool = False
+    ) -> Iterator[tuple[slice, slice, LocalDesign]]:
+        """Pieces of columns of the storage as designs: from memory if they should be kept and fit there."""
+        blocks: Iterable[Block] = ()
+        if len(columns) and keep and self._cache.keep(columns, self._available_bytes):
+            blocks = self._cache.blocks(columns)
+        elif len(columns):
+            max_bytes = self._buffer // _GRAM_SHARE if whole_rows else self._buffer
+            blocks = self.X.blocks(max_bytes, columns, whole_rows=whole_rows)
+        for rows, part, matrix in blocks:
+            yield rows, part, as_local(matrix)
 
     # Products ---------------------------------------------------------------------------------------
 
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
         """``X B + 1 offset^T``; with few non-zero rows of ``B``, by their columns, which are kept."""
         support = np.flatnonzero(nonzero_rows(B))
+        few = max(_MOST_KEPT * self.n_features, len(self._cache.columns))
+        keep = self._is_restricted or len(support) <= few
+        if not (keep or self.X.by_columns):  # all are read anyway
+            support = np.arange(self.n_features)
+        self.charge(len(support))
+        B = B[support]
         Z = np.zeros((self.n_samples, B.shape[1]))
-        if len(support):
-            columns = self._columns(support)
-            few = self._chosen is not None or len(support) <= _MOST_KEPT * self.n_features
-            kept = bool(np.all(self._kept.owner[columns] >= 0)) or (few and self._keep(columns))
-            only_support = kept or self.X.by_columns
-            B = B[support] if only_support else B
-            self.charge(len(B))
-            for rows, part, block in self._blocks(columns if only_support else self._chosen, kept=kept):
-                Z[rows] += block.matmul(B[part])
+        for rows, part, block in self._blocks(self._chosen[support], keep=keep):
+            Z[rows] += block.matmul(B[part])
         return Z if offset is None else Z + offset
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T``, one pass; in memory where only some columns are left, and they fit."""
         self.charge(self.n_features)
         C = np.zeros((self.n_features, T.shape[1]))
-        for rows, part, block in self._own_blocks():
+        for rows, part, block in self._blocks(self._chosen, keep=self._is_restricted):
             C[part] += block.rmatmul(T[rows])
         return C
 
@@ -300,127 +218,86 @@ class MemmapDesign(LocalDesign):
         both, places = np.unique(np.concatenate([left, right]), return_inverse=True)
         own_left = places[: len(left)]
         own_right = own_left if right is left else places[len(left) :]
-        columns = self._columns(both)
         G = np.zeros((len(left), len(right)))
-        if G.size:
-            bands: Any = self.X.bands(self._buffer // _GRAM_SHARE, columns)
-            if self._keep(columns):
-                bands = self._blocks(columns, kept=True)
-            for rows, _, block in bands:
-                G += as_local(block).gram(own_left, own_right, w[rows])
+        for rows, _, block in self._blocks(self._chosen[both], keep=True, whole_rows=True):
+            G += block.gram(own_left, own_right, w[rows])
         return G
 
     # Columns ----------------------------------------------------------------------------------------
 
+    @np.errstate(all="ignore")  # what overflows is refused by whoever uses it
     def moments(self, w: Handle) -> ColumnMoments:
         """From one pass over all columns of the storage, which also looks for what is not finite.
 
         The same weights, or multiples of them, take no second pass.
         """
-        moments = self._moments_of_all(w)
-        return moments if self._chosen is None else moments.restrict(self._chosen)
+        known, moments = self._cache.moments or (w, None)
+        factor = float(w[0, 0] / known[0, 0])
+        if moments is None or not np.allclose(w, factor * known, rtol=4 * EPS, atol=0.0):
+            factor = 1.0
+            moments = self._moments_of_all(w)
+            self._cache.moments = w, moments
+        return moments.weighted(factor).restrict(self._chosen)
 
-    @np.errstate(all="ignore")  # what overflows is refused by whoever uses it
     def _moments_of_all(self, w: FloatArray) -> ColumnMoments:
-        for known, moments in self._kept.moments:
-            factor = float(w[0, 0] / known[0, 0])
-            if known is w or np.all(np.abs(w - factor * known) <= 4 * EPS * w):
-                return moments if known is w else moments.weighted(factor)
         parts: dict[int, ColumnMoments] = {}
-        for rows, columns, block in self._blocks(None):
+        for rows, columns, block in self._blocks(np.arange(self.X.shape[1]), keep=False):
             found = block.moments(w[rows])
             if not np.isfinite(found.squares.sum()):  # or so large that squares overflow
                 self._check_finite(rows, columns, block.X)
             parts[columns.start] = parts[columns.start] + found if columns.start in parts else found
-        moments = ColumnMoments.side_by_side([parts[start] for start in sorted(parts)])
-        self._kept.moments = [*self._kept.moments[1 - _KEPT_MOMENTS :], (w, moments)]
-        return moments
+        return ColumnMoments.side_by_side([parts[start] for start in sorted(parts)])
 
     def _check_finite(self, rows: slice, columns: slice, matrix: Any) -> None:
-        bad = np.zeros(self.X.shape[1], dtype=np.intp)
-        if self.X.is_sparse:
-            bad[columns] = np.bincount(matrix.indices[~np.isfinite(matrix.data)], minlength=matrix.shape[1])
-        else:
-            bad[columns] = np.count_nonzero(~np.isfinite(matrix), axis=0)
-        if self._used is not None:
-            bad[np.setdiff1d(np.arange(len(bad)), self._used)] = 0
+        entries = sp.coo_array(matrix)
+        bad = np.bincount(columns.start + entries.col[~np.isfinite(entries.data)], minlength=self.X.shape[1])
+        bad[np.setdiff1d(np.arange(len(bad)), self._used)] = 0
         if bad.any():
             raise ValueError(count_message(f"X ({self.X.place(rows)})", bad, IMPUTE, self._names))
 
     def restrict(self, columns: IndexArray) -> MemmapDesign:
         """The same file with these columns; they are kept in memory where they fit."""
-        return self._view(self.X, self._columns(columns))
+        return self._view(self.X, self._chosen[columns])
 
     def selected(self, columns: IndexArray, names: Sequence[str]) -> MemmapDesign:
         """A design of these columns alone: others may have gaps. ``names``, of all columns, are for messages."""
-        used = self._columns(columns)
-        view = self._view(self.X, None if np.array_equal(used, np.arange(self.X.shape[1])) else used)
-        view._used = used
+        view = self.restrict(columns)
+        view._used = view._chosen
         view._names = names
-        view._forget()
+        view._cache = Cache(self.X, self._buffer)  # of moments where others may be NaN
         return view
 
     def in_memory(self) -> FloatArray:
         """All columns as an array, unchecked; for a few of them, after :meth:`restrict`."""
-        columns = np.arange(self.X.shape[1]) if self._chosen is None else self._chosen
-        values = self.X.read_columns(columns, self._buffer)
+        values = self.X.read_columns(self._chosen, self._buffer)
         return np.asarray(values.toarray() if self.X.is_sparse else values, dtype=np.float64)
 
     def columns(self, columns: IndexArray) -> Columns | None:
         """Copies of the columns, or None where those that inner solves make do not fit."""
-        chosen = self._columns(columns)
+        chosen = self._chosen[columns]
         column_bytes = self.X.memory_bytes / self.X.shape[1] * 8 / self.dtype.itemsize
-        if not self._keep(chosen, int(_COLUMN_COPIES * len(chosen) * column_bytes)):
+        if not self._cache.keep(chosen, self._available_bytes - _COLUMN_COPIES * len(chosen) * column_bytes):
             return None
-        whole = self._gather(slice(0, self.n_samples), chosen)
-        if self.X.is_sparse:
-            return as_local(whole, self.passes, self.unit).columns(np.arange(len(chosen)))
-        return DenseColumns(np.ascontiguousarray(whole.T, dtype=np.float64), self.passes, self.unit)
+        kept: Any = as_local(self._cache.matrix, self.passes, self.unit)
+        return kept.columns(np.searchsorted(self._cache.columns, chosen))
 
     # Rows -------------------------------------------------------------------------------------------
 
     def rows(self, rows: IndexArray) -> LocalDesign:
         """These rows: in memory if they fit, else as a view of the file."""
         unit = self.unit * len(rows) / self.n_samples
-        if len(rows) * self.X.memory_bytes > self.n_samples * self._batch_bytes:
+        most_bytes = max(self._buffer, self._available_bytes // _BATCH_SHARE)
+        if len(rows) * self.X.memory_bytes > self.n_samples * most_bytes:
             view = self._view(ChosenRows(self.X, rows), self._chosen)
             view.unit = unit
-            view._forget()
+            view._cache = Cache(view.X, self._buffer)
             return view
-        matrix = self._take_rows(rows)
-        return as_local(matrix if self._chosen is None else matrix[:, self._chosen], self.passes, unit)
-
-    @property
-    def _runs(self) -> IndexArray:
-        """Where rows are cut into runs that are read together."""
-        if self._kept.cuts is None:
-            self._kept.cuts = merged_cuts(self.X.runs(self._buffer), self.X.rows_within(self._buffer))
-        return self._kept.cuts
+        matrix = self._cache.take_rows(rows)
+        return as_local(matrix[:, self._chosen] if self._is_restricted else matrix, self.passes, unit)
 
     def shuffled(self, rng: np.random.Generator) -> IndexArray:
-        """Runs of rows in random order, the rows of each run shuffled: what follows each other is read together."""
-        runs = [np.arange(start, stop) for start, stop in pairwise(self._runs)]
-        return np.concatenate([rng.permutation(runs[number]) for number in rng.permutation(len(runs))])
-
-    def _take_rows(self, rows: IndexArray) -> Any:
-        """Some rows; where they come from few runs of rows, these are read whole, and the last one is kept."""
-        cuts, kept = self._runs, self._kept
-        numbers = np.searchsorted(cuts, rows, side="right") - 1
-        wanted = np.unique(numbers).tolist()
-        if len(wanted) > _FEW_RUNS:
-            kept.run = None
-            return self.X.take_rows(rows)
-        known = -1 if kept.run is None else kept.run[0]
-        pieces, places = [], []
-        for number in sorted(wanted, key=lambda number: number != known):  # the one that is there comes first
-            if kept.run is None or kept.run[0] != number:
-                kept.run = None  # gone before the next one comes
-                kept.run = (number, self.X.read_rows(slice(int(cuts[number]), int(cuts[number + 1]))))
-            here = np.flatnonzero(numbers == number)
-            pieces.append(kept.run[1][rows[here] - cuts[number]])
-            places.append(here)
-        whole = self.X.stacked(pieces)
-        return whole if len(pieces) == 1 else whole[np.argsort(np.concatenate(places))]
+        """Runs of rows in random order, the rows of each run shuffled."""
+        return self._cache.shuffled(rng)
 
     # Statistics -------------------------------------------------------------------------------------
 
@@ -429,11 +306,11 @@ class MemmapDesign(LocalDesign):
         copies = _QR_COPIES if exact else _GRAM_COPIES
         if copies * 8 * self.n_features**2 > self._available_bytes:
             return None
-        self._clear()
+        self._cache.clear()
 
         def blocks() -> Iterator[tuple[Any, FloatArray, FloatArray]]:
             self.charge(self.n_features)
-            for rows, _, matrix in self.X.bands(self._buffer, self._chosen):
+            for rows, _, matrix in self.X.blocks(self._buffer, self._chosen, whole_rows=True):
                 yield matrix, Y[rows], w[rows, 0]
 
         return (
@@ -442,14 +319,12 @@ class MemmapDesign(LocalDesign):
 
     def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
         """One pass, whatever the number of parts."""
-        self._clear()
+        self._cache.clear()
         self.charge(self.n_features)
-        bands = self.X.bands(self._buffer, self._chosen)
+        bands = self.X.blocks(self._buffer, self._chosen, whole_rows=True)
         return statistics_of_parts(((X, Y[rows], w[rows, 0], parts[rows]) for rows, _, X in bands), n_parts)
 
 
 def as_local(matrix: Any, passes: PassCounter | None = None, unit: float = 0.0) -> LocalDesign:
-    """The design of a matrix in memory, or of one that is a design already; by itself it counts no products."""
-    if isinstance(matrix, LocalDesign):
-        return matrix
+    """The design of a matrix in memory; by itself it counts no products."""
     return SparseDesign(matrix, passes, unit) if sp.issparse(matrix) else DenseDesign(matrix, passes, unit)

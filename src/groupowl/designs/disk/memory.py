@@ -24,18 +24,15 @@ def parse_memory(value: Any) -> int:
     """Bytes of ``max_memory``: a number of bytes, text such as "200MB" or "1.5 GiB", or None for the default."""
     if value is None:
         return default_max_memory()
-    if isinstance(value, str):
-        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?I?)B?\s*", value.upper())
-        if match is None or match[2] not in _UNITS:
-            raise ValueError(f"max_memory must be a number of bytes or text such as '200MB' or '2GiB', got {value!r}.")
-        number = float(match[1]) * _UNITS[match[2]]
-    elif isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TypeError(f"max_memory must be a number of bytes, text such as '200MB' or None, got {value!r}.")
-    else:
-        number = float(value)
-    if not 1 <= number < float("inf"):
-        raise ValueError(f"max_memory must be a positive number of bytes, got {value!r}.")
-    return int(number)
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:E\+?[0-9]+)?)\s*([KMGT]?I?)B?\s*", str(value).upper())
+    size = float(match[1]) * _UNITS.get(match[2], 0) if match else 0.0
+    if not 1 <= size < float("inf"):
+        raise ValueError(
+            f"max_memory must be a positive number of bytes, or text such as '200MB' or '2GiB', got {value!r}."
+        )
+    return int(size)
 
 
 def format_bytes(size: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -40,6 +41,8 @@ def read_header(path: Path, file: Any) -> tuple[tuple[int, ...], bool, np.dtype[
 class FlatFile(Storage):
     """A contiguous array in a file, by rows or by columns, that begins after ``offset`` bytes."""
 
+    reads_single_rows = True
+
     def __init__(self, path: Path, offset: int, shape: tuple[int, ...], raw: Any, by_columns: bool) -> None:
         super().__init__(str(path), shape, raw)
         self.path = path
@@ -48,9 +51,10 @@ class FlatFile(Storage):
         if by_columns:
             self.least_bytes = self.entry_bytes
         self.state = FileState(path)
-        self._check_size(offset + self.nbytes, path.stat().st_size)
+        self._check_size(path.stat().st_size)
 
-    def _check_size(self, needed: int, found: int) -> None:
+    def _check_size(self, found: int) -> None:
+        needed = self.offset + self.nbytes
         if found < needed:
             raise ValueError(
                 f"{self.label} is truncated: its data need {needed} bytes ({format_bytes(needed)}), the file has "
@@ -58,22 +62,20 @@ class FlatFile(Storage):
             )
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def open(self) -> Iterator[Any]:
         """The file with a buffer that all reads share."""
-        self.state.check()
-        with open(self.path, "rb", buffering=0) as file:
+        with self.path.open("rb") as file:
             yield SimpleNamespace(file=file, buffer=np.empty(0, dtype=self.raw))
 
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
-        """Rows into the buffer, from which columns are taken; by columns, only those asked for are read."""
+        """By rows, all columns are read, and some are taken; by columns, only those asked for are read."""
         n, d = self.shape
         height = rows.stop - rows.start
         if self.by_columns:
             wanted = np.arange(d) if columns is None else columns
             # What is contiguous: neighboring columns where all rows are wanted.
             breaks = np.flatnonzero(np.diff(wanted) != 1) + 1 if height == n else np.arange(1, len(wanted))
-            runs = [run for run in np.split(wanted, breaks) if len(run)]
-            spans = [(int(run[0]) * n + rows.start, len(run) * height) for run in runs]
+            spans = [(int(run[0]) * n + rows.start, len(run) * height) for run in np.split(wanted, breaks)]
             matrix = self._filled(source, spans).reshape(len(wanted), height).T
         else:
             matrix = self._filled(source, [(rows.start * d, height * d)]).reshape(height, d)
@@ -88,14 +90,11 @@ class FlatFile(Storage):
         filled = 0
         for start, length in spans:
             source.file.seek(self.offset + start * self.raw.itemsize)
-            target = memoryview(source.buffer[filled : filled + length].view(np.uint8))
-            while len(target):  # a read may deliver less than asked for
-                count = source.file.readinto(target)
-                here = source.file.tell()
-                self._check_size(here + 1 if not count else here, here)
-                target = target[count:]
+            n_bytes = source.file.readinto(source.buffer[filled : filled + length])
+            if n_bytes < length * self.raw.itemsize:
+                self._check_size(os.fstat(source.file.fileno()).st_size)
+            self.counter.total += n_bytes
             filled += length
-        self.counter.total += total * self.raw.itemsize
         return source.buffer[:total]
 
     def block_shape(self, max_bytes: int, n_columns: int) -> tuple[int, int] | None:
@@ -116,9 +115,13 @@ def open_npy(path: Path) -> FlatFile:
 
 def open_memmap(array: Any) -> FlatFile:
     """The part of a file that a memory map shows, if it is contiguous there."""
-    trouble = why_not_flat(array)
-    if trouble is not None:
-        raise ValueError(trouble)
+    if not is_flat(array):
+        raise ValueError(
+            f"X is a memory map that cannot be read from its file (shape {array.shape}, strides {array.strides}, mode "
+            f"{array.mode!r}): it has no file if it was computed from a map, changes in mode 'c' are not in the file, "
+            "and a part must be contiguous there. Pass whole rows of a row-major map or whole columns of a "
+            "column-major one, opened with mode 'r', or a path; or save it with numpy.save."
+        )
     whole = array
     while not isinstance(whole, mmap.mmap):
         whole = whole.base
@@ -128,22 +131,10 @@ def open_memmap(array: Any) -> FlatFile:
     return FlatFile(Path(array.filename), offset, array.shape, array.dtype, not array.flags.c_contiguous)
 
 
-def why_not_flat(array: Any) -> str | None:
-    """Why a memory map cannot be read from its file, and what to do; None if it can."""
-    if getattr(array, "_mmap", None) is None or array.filename is None:
-        return "X is a memory map without a file: it was computed from one. Pass the map itself, or a path."
-    if array.mode == "c":
-        return (
-            "X is a memory map in mode 'c', whose changes are not in the file. Open it with mode 'r', or save the "
-            "changes with numpy.save."
-        )
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        return (
-            f"X is a part of a memory map that is not contiguous in its file (shape {array.shape}, strides "
-            f"{array.strides}). Pass whole rows of a row-major map or whole columns of a column-major one, or save "
-            "the part with numpy.save."
-        )
-    return None
+def is_flat(array: Any) -> bool:
+    """Whether a memory map is one piece of its file, with all changes."""
+    has_file = getattr(array, "_mmap", None) is not None and array.filename is not None
+    return has_file and array.mode != "c" and (array.flags.c_contiguous or array.flags.f_contiguous)
 
 
 # Archives -------------------------------------------------------------------------------------------------
@@ -151,8 +142,6 @@ def why_not_flat(array: Any) -> str | None:
 
 class NpzFile(Storage):
     """The one matrix in a ``.npz`` file, dense, or sparse as SciPy writes it; read as a whole, so best small."""
-
-    reads_whole_runs = True
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -177,14 +166,13 @@ class NpzFile(Storage):
         super().__init__(str(path), shape, raw, n_stored=n_stored)
         self.least_bytes = 2 * self.nbytes  # all of it, and a copy while it is converted
 
-    def runs(self, max_bytes: int) -> IndexArray:
-        """One: the file is read as a whole anyway."""
-        return np.array([0, self.shape[0]])
+    def cuts(self, max_bytes: int) -> IndexArray:
+        """None: the file is read as a whole anyway."""
+        return np.unique([0, self.shape[0]])
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def open(self) -> Iterator[Any]:
         """The matrix."""
-        self.state.check()
         try:
             if self.is_sparse:
                 matrix: Any = sp.csr_array(sparse_array("X", sp.load_npz(self.path)))
@@ -195,9 +183,6 @@ class NpzFile(Storage):
             raise RuntimeError(f"{self.label} cannot be read: {error}. Write or copy it again.") from error
         self.counter.total += self.nbytes
         yield matrix.astype(self.dtype, copy=False)
-
-    def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
-        return source[rows] if columns is None else source[rows][:, columns]
 
 
 def read_archive(path: Path) -> dict[str, Any]:
