@@ -56,15 +56,6 @@ def safe_rows(problem: Problem, certificate: Certificate, candidates: IndexArray
     return candidates[rule(upper, problem.lam[: len(candidates)])]
 
 
-def _without(rows: IndexArray, others: IndexArray, size: int) -> IndexArray:
-    """Those of the rows, all below ``size``, that are not among the others, in their order."""
-    if len(rows) == len(others):  # the others are some of the rows
-        return rows[:0]
-    mask = np.ones(size, dtype=bool)
-    mask[others] = False
-    return rows[mask[rows]]
-
-
 class ScreenedProblem:
     """A problem that loses rows as they are proved zero; who solves it and how does not matter.
 
@@ -121,14 +112,11 @@ class ScreenedProblem:
         """Units that a certificate of the full problem newly proves to be zero; ends the use of this object."""
         if self.rule is None or not np.isfinite(certificate.gap):
             return np.zeros(0, dtype=np.intp)
-        return _without(
-            self.active, safe_rows(self.full, certificate, self.active, self.rule), self.full.penalty.n_units
-        )
+        kept = safe_rows(self.full, certificate, self.active, self.rule)
+        return np.setdiff1d(self.active, kept, assume_unique=True)
 
     def _keep(self, candidates: IndexArray) -> IndexArray:
-        if len(candidates) == len(self.candidates):
-            return np.zeros(0, dtype=np.intp)
-        proved = self.alive[_without(self.candidates, candidates, len(self.alive))]
+        proved = self.alive[np.setdiff1d(self.candidates, candidates, assume_unique=True)]
         self.candidates = candidates
         return proved
 

@@ -28,10 +28,6 @@ def _ranks(n_features: int) -> FloatArray:
     return np.arange(1, positive_integer("n_features", n_features) + 1, dtype=np.float64)
 
 
-def _level(fdr: float) -> float:
-    return number_in("fdr", fdr, "(0, 1)")
-
-
 def oscar(n_features: int, *, ratio: float = 1.0) -> FloatArray:
     """OSCAR weights ``1 + ratio (d - i)/d``, divided by the first.
 
@@ -105,7 +101,7 @@ def bh(n_features: int, *, fdr: float = 0.1) -> FloatArray:
 
 
 def _normal_quantiles(n_features: int, fdr: float) -> FloatArray:
-    level = _level(fdr)
+    level = number_in("fdr", fdr, "(0, 1)")
     return -ndtri(_ranks(n_features) * level / (2 * n_features))
 
 
@@ -171,7 +167,8 @@ def chi(n_features: int, n_tasks: int, *, fdr: float = 0.1) -> FloatArray:
     [1.0, 0.914, 0.859, 0.818]
     """
     q = positive_integer("n_tasks", n_tasks)
-    return _scaled(np.sqrt(chdtri(q, _ranks(n_features) * _level(fdr) / n_features)))
+    level = number_in("fdr", fdr, "(0, 1)")
+    return _scaled(np.sqrt(chdtri(q, _ranks(n_features) * level / n_features)))
 
 
 def _scaled(weights: FloatArray) -> FloatArray:
@@ -206,22 +203,19 @@ def oscar_lam(n_features: int, alpha_1: float, alpha_2: float) -> FloatArray:
     return level + slope * (n_features - _ranks(n_features))
 
 
-_NAMED: dict[str, Callable[[int, int, int], FloatArray]] = {
-    "oscar": lambda d, q, n: oscar(d),
-    "linear": lambda d, q, n: linear(d),
-    "constant": lambda d, q, n: constant(d),
-    "bh": lambda d, q, n: bh(d),
-    "gaussian": lambda d, q, n: gaussian(d, n),
-    "chi": lambda d, q, n: chi(d, q),
+_NAMED: dict[str, Callable[..., FloatArray]] = {
+    function.__name__: function for function in (oscar, linear, constant, bh, gaussian, chi)
 }
 
 
 def resolve_weights(spec: Any, *, n_features: int, n_tasks: int, n_samples: int) -> FloatArray:
     """Weights from a name, an array (used as it is) or ``f(n_features, n_tasks=, n_samples=)``."""
+    sizes = {"n_tasks": n_tasks, "n_samples": n_samples}
     if callable(spec):
-        spec = spec(n_features, **_accepted(spec, n_tasks=n_tasks, n_samples=n_samples))
+        spec = spec(n_features, **_accepted(spec, sizes))
     if isinstance(spec, str):
-        return lookup("weights", spec, _NAMED)(n_features, n_tasks, n_samples)
+        named = lookup("weights", spec, _NAMED)
+        return named(n_features, **_accepted(named, sizes))
     if is_list_of_sequences(spec) and spec:
         first = repr(spec[0]) if isinstance(spec[0], str) else f"an entry of type {type(spec[0]).__name__}"
         raise TypeError(
@@ -236,7 +230,7 @@ def is_list_of_sequences(spec: Any) -> bool:
     return isinstance(spec, list | tuple) and not (spec and isinstance(spec[0], numbers.Real))
 
 
-def _accepted(function: Any, **arguments: int) -> dict[str, int]:
+def _accepted(function: Any, arguments: dict[str, int]) -> dict[str, int]:
     """Those of the arguments that a function takes by name; all where it does not say."""
     try:
         parameters = inspect.signature(function).parameters

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import entr
+from scipy.special import entr, softmax
 
 from .._typing import FloatArray
 from ..norm.kernels import EPS
@@ -58,8 +58,7 @@ class MultinomialLoss(Loss):
 
     def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """``theta_i = w_i (y_i - softmax(z_i))``."""
-        odds = np.exp(Z - np.maximum.reduce(Z, axis=1, keepdims=True))
-        return w * (Y - odds / np.add.reduce(odds, axis=1, keepdims=True))
+        return w * (Y - softmax(Z, axis=1))
 
     def value_and_dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
         """Value and dual point from one evaluation of the exponentials, in the memory of ``Z``."""
@@ -114,8 +113,7 @@ class MultinomialLoss(Loss):
 
     def change(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
         """``sum_i w_i [log sum_k p_ik exp(move_ik) - <y_i, move_i>]``."""
-        odds = np.exp(Z - np.maximum.reduce(Z, axis=1, keepdims=True))
-        P = odds / np.add.reduce(odds, axis=1, keepdims=True)
+        P = softmax(Z, axis=1)
         below_top = move.max(axis=1, keepdims=True) - move
         logs = np.log(np.maximum(np.sum(P * np.exp(-below_top), axis=1, keepdims=True), _TINY_FREQUENCY))
         return float(np.sum(w * (logs + np.add.reduce(Y * below_top, axis=1, keepdims=True))))
@@ -138,9 +136,7 @@ class MultinomialLoss(Loss):
 
     def score(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """Minus the mean log-loss, probabilities clipped as scikit-learn clips them."""
-        odds = np.exp(Z - Z.max(axis=1, keepdims=True))
-        probabilities = odds / odds.sum(axis=1, keepdims=True)
-        return float(np.sum(w * Y * np.log(np.clip(probabilities, EPS, 1.0 - EPS))))
+        return float(np.sum(w * Y * np.log(np.clip(softmax(Z, axis=1), EPS, 1.0 - EPS))))
 
     def minus_twice_log_likelihood(self, loss: float, least: float, n_samples: float, n_tasks: int) -> float:
         """The loss is a likelihood itself."""

@@ -36,11 +36,6 @@ class SquaredLoss(Loss):
         """``theta_i = w_i (y_i - z_i)``."""
         return w * (Y - Z)
 
-    def value_and_dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
-        residual = Y - Z
-        theta = w * residual
-        return 0.5 * float(np.sum(theta * residual)), theta
-
     def dual_value(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """``<theta, Y> - 1/2 sum_i ||theta_i||^2 / w_i``."""
         product, square = self.ray_totals(theta, Y, w)
