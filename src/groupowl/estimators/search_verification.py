@@ -15,7 +15,7 @@ from ..model_selection import CRITERIA, Choice, Search
 from ..model_selection.search import FOLD_TOL, mean_scores, merit, score_report
 from ..path import PathPoint, PathResult
 from ..path.follower import MAX_DEVIANCE
-from .verification import GOAL_RTOL, RTOL, Claim, Finding, SolutionCheck, Terms, alpha_allowance, findings, real_number
+from .verification import GOAL_RTOL, RTOL, Claim, Finding, SolutionCheck, alpha_allowance, findings, real_number
 
 # Scores of fold fits, relative to the root of their tolerance: by the same steps, and by others.
 _SAME_STEPS = 0.1
@@ -141,11 +141,10 @@ class SearchCheck:
         if damaged:
             what = "coefficients of these features and targets"
             return [*claims, *(Claim(f"path_[{i}]", "damaged", what) for i in damaged)]
-        terms = Terms(self.search.data, model, bool(fit.standardize))
         points, rooms, gap_rooms = [], [], []
         for i, point in enumerate(path.points):
             B, offset = point.coef(d).astype(np.float64), np.asarray(point.intercept, dtype=np.float64)
-            check = SolutionCheck(terms, float(point.alpha), B, offset, point.rows.dtype)
+            check = SolutionCheck(model, float(point.alpha), B, offset, point.rows.dtype)
             gap, gap_room = check.gap(point, partial(self._point_again, i), float(fit.tol))
             stated = np.zeros(d, dtype=np.intp)
             stated[point.support] = point.clusters
@@ -156,7 +155,7 @@ class SearchCheck:
                 loss=check.loss,
                 deviance_ratio=model.problem.explained(check.loss),
                 n_selected=int(np.count_nonzero(~np.isin(point.support, model.unpenalized))),
-                clusters=terms.clusters(B, stated)[point.support],
+                clusters=check.clusters(B, stated)[point.support],
                 status=check.status(point, float(fit.tol)),
             )
             points.append(certified)

@@ -12,13 +12,10 @@ import numpy as np
 
 from .._text import printable
 from .._typing import FloatArray
-from ..designs import as_design, column_deviations
 from ..model import Model
-from ..model_selection.folds import mean_squared_error
 from ..norm import kernels
 from ..norm.kernels import EPS, row_norms
-from ..path import Solution
-from ..problem import published
+from ..problem import intercept_excess, published
 from ..screening import extended_rule, safe_rows
 from ..solvers import SolveResult, WorkingSet, check_settings
 
@@ -167,39 +164,37 @@ def real_number(value: Any) -> float:
     return float(value) if isinstance(value, Real) else np.nan
 
 
-class Terms:
-    """The documented objective, term by term, from the data as they were given.
+class SolutionCheck:
+    """Coefficients at one alpha, on the scale of the input and finite, and what the data say of them.
 
-    ``standardize`` says whether the penalty sees columns divided by their standard deviation.
+    ``dtype`` is the precision that they were rounded to.
     """
 
-    def __init__(self, data: Any, model: Model, standardize: bool) -> None:
-        self.data = data
+    def __init__(self, model: Model, alpha: float, B: FloatArray, intercept: FloatArray, dtype: Any) -> None:
         self.model = model
-        self.penalized = np.delete(np.arange(data.n_features), model.unpenalized)
-        if data.is_summarized:
-            self.mean = data.X.x_mean
-            deviation = np.sqrt(np.diagonal(data.X.gram) / data.X.total_weight)
-        else:
-            check = model.problem.loss.check_targets
-            self.design, self.Y, self.w = as_design(data.X).adopt(data.Y, data.sample_weight, check, 1.0)
-            self.mean = self.design.column_means(self.w)
-            deviation = column_deviations(self.design, self.w, self.mean)
-        is_scaled = kernels.exceeds_rounding(deviation, self.mean) & standardize
-        self.scale = np.where(is_scaled, deviation, 1.0)[self.penalized]
+        self.alpha = alpha
+        self.dtype = dtype
+        self.problem = problem = model.problem.with_lam(alpha * model.sequence_weights)
+        self.coefficients = problem.from_input(B, intercept)
+        self.certificate = problem.certify(self.coefficients)
+        self.lower = self.certificate.primal - self.certificate.gap  # of the minimum, whatever the coefficients
+        excess, self._excess_rounding = intercept_excess(problem, self.coefficients, intercept)
+        value = self.certificate.primal + excess
+        self.objective = value if np.isfinite(value) else np.inf
+        self.loss = self.objective - problem.penalty_value(self.coefficients)
+        self.shift = float(np.linalg.norm(intercept) + np.linalg.norm(offsets(model, B.T)))
 
     def clusters(self, B: FloatArray, stated: Any) -> Any:
         """Numbers of the clusters of coefficients; where rounding decides what is equal, as they are stated."""
-        problem = self.model.problem
+        problem = self.problem
         norms, labels = row_norms(problem.from_input(B.astype(np.float64), None)[: problem.n_rows]), np.asarray(stated)
         is_like = labels.shape == norms.shape and labels.dtype.kind in "iu"
         if B.dtype != np.float64 and is_like and np.array_equal(labels > 0, norms > 0.0):
             # Norms that fall from cluster to cluster and are equal within, up to their rounding.
             members = [norms[labels == number] for number in range(1, int(labels.max(initial=0)) + 1)]
             largest = np.array([part.max(initial=0.0) for part in members])
-            smallest = (1.0 + 8.0 * float(np.finfo(B.dtype).eps)) * np.array(
-                [part.min(initial=np.inf) for part in members]
-            )
+            smallest = np.array([part.min(initial=np.inf) for part in members])
+            smallest *= 1.0 + 8.0 * float(np.finfo(B.dtype).eps)
             if all(map(len, members)) and np.all(largest <= smallest) and np.all(largest[1:] <= smallest[:-1]):
                 return stated
         for change in (1e-5, -1e-5):
@@ -208,57 +203,27 @@ class Terms:
                 return found
         return kernels.cluster_labels(norms)
 
-
-class SolutionCheck:
-    """Coefficients at one alpha, on the scale of the input and finite, and what the data say of them.
-
-    ``dtype`` is the precision that they were rounded to.
-    """
-
-    def __init__(self, terms: Terms, alpha: float, B: FloatArray, intercept: FloatArray, dtype: Any) -> None:
-        self.model = terms.model
-        self.alpha = alpha
-        offset = np.abs(terms.mean) @ np.abs(B)  # of the columns, which the unpenalized ones have no other norm for
-        self.shift = float(np.linalg.norm(intercept) + np.linalg.norm(offset))
-        self.problem = self.model.problem.with_lam(alpha * self.model.sequence_weights)
-        self.coefficients = self.problem.from_input(B, intercept)
-        self.certificate = self.problem.certify(self.coefficients)
-        self.lower = self.certificate.primal - self.certificate.gap  # of the minimum, whatever the coefficients
-        self.dtype = dtype
-        if terms.data.is_summarized:
-            solution = Solution.of(B, intercept)
-            self.loss = 0.5 * terms.data.n_targets * mean_squared_error(terms.data.X, solution)
-        else:
-            Z = terms.design.matmul(B, intercept)
-            self.loss = float(terms.design.reduce(self.problem.loss.value, Z, terms.Y, terms.w))
-        norms = row_norms(B[terms.penalized]) * terms.scale
-        value = self.loss + alpha * kernels.owl_value(norms, self.model.weights)
-        self.objective = value if np.isfinite(value) else np.inf
-
     @cached_property
     def allowance(self) -> float:
         """What rounding changes in objective and dual value.
 
-        Coefficients are rounded to their precision, targets that vary by no more than rounding count as constant, and
-        the Gram matrix that may have stood for the data has errors of its own.
+        Coefficients are rounded to their precision, and the Gram matrix that may have stood for the data has errors of
+        its own.
         """
         problem, residual = self.problem, self.certificate.residual
         if residual is None:  # nothing is known of coefficients that overflow
             return 0.0
         unit = _ROUNDINGS * float(np.finfo(self.dtype).eps)
-        targets = problem.samples
-        varies = problem.design.reduce(_squares, targets.Y) > 0.0  # the problem has zeros for targets that do not
-        taken_as_constant = kernels.CONSTANT_RTOL * float(np.linalg.norm(np.where(varies, 0.0, targets.center)))
-        moved = unit * (residual.reach + self.shift) + taken_as_constant
+        moved = unit * (residual.reach + self.shift)
         # The loss changes with the predictor as fast as the norm of its gradient says, and a little more by curvature.
-        penalty = unit * problem.penalty_value(self.coefficients)
         curvature = problem.loss.curvature
         slope = min(residual.norm, np.sqrt(2.0 * curvature * self.model.null_loss))  # of a fit it is not larger
+        loss = moved * (slope + curvature * moved) + unit * residual.cancelling
         products = 2.0 * problem.product_error * residual.reach**2  # where statistics stand for the data
         public = published(problem, self.coefficients, self.certificate, self.dtype)
-        rounded = abs(public.excess) + public.rounding
-        loss = moved * (slope + curvature * moved) + unit * residual.cancelling + products + self._gram_rounding
-        return float(penalty + loss + rounded)
+        rounded = abs(public.excess) + public.rounding + self._excess_rounding
+        penalty = unit * problem.penalty_value(self.coefficients)
+        return float(penalty + loss + products + rounded + self._gram_rounding)
 
     @cached_property
     def _gram_rounding(self) -> float:
@@ -338,8 +303,10 @@ def alpha_allowance(model: Model, alpha: float) -> float:
     return RTOL * abs(alpha) + kernels.owl_gauge(rounding, model.sequence_weights)
 
 
-def _squares(Y: FloatArray) -> FloatArray:
-    return np.einsum("ik,ik->k", Y, Y)
+def offsets(model: Model, coef: FloatArray) -> FloatArray:
+    """What the means of the columns add to the predictors of each target, without cancellation."""
+    centers = model.problem.design.column_centers
+    return np.zeros(1) if centers is None else np.abs(coef) @ np.abs(centers)
 
 
 class FitCheck:
@@ -376,8 +343,7 @@ class FitCheck:
         self.is_finite = bool(np.isfinite(B).all() and np.isfinite(offset).all())
         if not self.is_finite:  # nothing is known of them
             B, offset = np.zeros((d, q)), np.zeros(q)
-        self.terms = Terms(data, model, bool(estimator.standardize))
-        self.solution = SolutionCheck(self.terms, self.alpha, B, offset, np.asarray(coef).dtype)
+        self.solution = SolutionCheck(model, self.alpha, B, offset, np.asarray(coef).dtype)
         self.objective = self.solution.objective
         self.goal = model.problem.goal(float(estimator.tol))
 
@@ -386,28 +352,37 @@ class FitCheck:
         solution, problem = self.solution, self.solution.problem
         is_claimed_zero = self.stated.screened_at >= 0
         is_claimed_zero[self.model.unpenalized] = False
-        known: dict[str, Any] = {
-            "claimed_objective": real_number(self.stated.primal),
-            "goal": self.goal,
-            "alpha": self.alpha,
-        }
-        known |= {"claimed_gap": real_number(self.estimator.dual_gap_), "n_claimed_zero": int(is_claimed_zero.sum())}
-        if not self.is_finite:
-            finding = Finding(False, "coef_ and intercept_ are not finite, and nothing is known of them")
-            return Verification(np.inf, gap=np.inf, kkt_residual=np.inf, n_proved_again=0, findings=(finding,), **known)
-        lower, reached = solution.lower, self.goal + solution.allowance
+        objective = gap = residual = np.inf
+        n_proved_again = 0
+        found = [Finding(False, "coef_ and intercept_ are not finite, and nothing is known of them")]
+        if self.is_finite:
+            objective, gap, residual = self.objective, self._gap(), solution.kkt_residual()
+            found = [*self._findings(gap, is_claimed_zero), *findings(self._claims())]
+            if np.isfinite(solution.certificate.gap):
+                kept = safe_rows(problem, solution.certificate, np.arange(problem.n_rows), extended_rule)
+                n_proved_again = int(is_claimed_zero.sum() - is_claimed_zero[kept].sum())
+        return Verification(
+            objective=objective,
+            claimed_objective=real_number(self.stated.primal),
+            gap=gap,
+            claimed_gap=real_number(self.estimator.dual_gap_),
+            goal=self.goal,
+            kkt_residual=residual,
+            alpha=self.alpha,
+            n_claimed_zero=int(is_claimed_zero.sum()),
+            n_proved_again=n_proved_again,
+            findings=tuple(found),
+        )
+
+    def _gap(self) -> float:
+        """The gap that is proved here, with a better dual point than that of the coefficients where the goal asks."""
+        solution, reached = self.solution, self.goal + self.solution.allowance
+        lower = solution.lower
         if not self.objective - lower <= reached:
             lower = max(lower, solution.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1)))
-            if not self.objective - lower <= reached:  # the fit's own steps may know a better dual point
-                lower = max(lower, self._solved_again.primal - self._solved_again.gap)
-        gap = max(self.objective - lower, 0.0)
-        n_proved_again = 0
-        if np.isfinite(solution.certificate.gap):
-            kept = safe_rows(problem, solution.certificate, np.arange(problem.n_rows), extended_rule)
-            n_proved_again = int(is_claimed_zero.sum() - is_claimed_zero[kept].sum())
-        found = (*self._findings(gap, is_claimed_zero), *findings(self._claims()))
-        proved: dict[str, Any] = {"gap": gap, "kkt_residual": solution.kkt_residual(), "n_proved_again": n_proved_again}
-        return Verification(self.objective, findings=found, **proved, **known)
+        if not self.objective - lower <= reached:  # the fit's own steps may know a better dual point
+            lower = max(lower, self._solved_again.primal - self._solved_again.gap)
+        return max(self.objective - lower, 0.0)
 
     @cached_property
     def _solved_again(self) -> SolveResult:
@@ -450,7 +425,7 @@ class FitCheck:
         """All attributes of the fit, beside what a fit with its solve stores on these data."""
         fit, stated, solution = self.estimator, self.stated, self.solution
         gap, room = solution.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again, float(fit.tol))
-        clusters = self.terms.clusters(stated.B, fit.clusters_)  # ties need all digits
+        clusters = solution.clusters(stated.B, fit.clusters_)  # ties need all digits
         sure = replace(stated, gap=gap, clusters=clusters, active=np.flatnonzero(stated.screened_at < 0))
         # The dual value nearest to the stated one that gap and objective allow: gaps contain bounds on rounding.
         stated_gap, primal, dual = map(real_number, (fit.dual_gap_, stated.primal, stated.dual))
@@ -470,8 +445,8 @@ class FitCheck:
             if f"{prefix}coef_" in found:
                 coef, intercept = found[f"{prefix}coef_"], found[f"{prefix}intercept_"]
                 unit = rtol + 4.0 * float(np.finfo(solution.dtype).eps)
-                shift = np.atleast_2d(np.abs(coef)) @ np.abs(self.terms.mean)  # the intercept takes it up
-                reach = np.abs(intercept).max() + np.abs(self.model.problem.samples.center).max() + shift.max()
+                shift = offsets(self.model, np.atleast_2d(coef)).max()  # the intercept takes it up
+                reach = np.abs(intercept).max() + np.abs(self.model.problem.samples.center).max() + shift
                 allowances[f"{prefix}coef_"] = unit * np.abs(coef).max() * (coef != 0.0)  # what is zero must be so
                 allowances[f"{prefix}intercept_"] = unit * reach
         for name, value in found.items():
