@@ -252,17 +252,10 @@ def checked_path(argument: str, value: Any) -> Path:
 def position_in(argument: str, index: Any, length: int, what: str) -> int:
     """``index`` of one of so many things as an integer; negative ones count from the end."""
     try:
-        position = operator.index(index)
-    except TypeError:
-        raise TypeError(
-            f"{argument} has {length} {what}: an index must be an integer, got {index!r} of type "
-            f"{type(index).__name__}."
-        ) from None
-    if not -length <= position < length:
-        raise IndexError(
-            f"{argument} has {length} {what}, so that indices run from {-length} to {length - 1}, got {position}."
-        )
-    return position
+        return range(length)[operator.index(index)]
+    except (IndexError, TypeError) as error:
+        valid = f"an index must be an integer from {-length} to {length - 1}"
+        raise type(error)(f"{argument} has {length} {what}: {valid}, got {index!r}.") from None
 
 
 def count_message(argument: str, bad_per_column: Any, remedy: str, names: Iterable[Any] | None = None) -> str:

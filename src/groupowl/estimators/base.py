@@ -28,7 +28,7 @@ from ..model import Model, relaxed_coefficients, warn_unless_bounded
 from ..model_selection import Fitting
 from ..path import PathResult, path_through_fit
 from ..path.follower import Watch
-from ..solvers import Callback, Continuation, SolveResult, SolverSettings, check_settings, warn_unless_converged
+from ..solvers import Callback, SolveResult, SolverSettings, check_settings, warn_unless_converged
 from .fit_summary import ReportMethods
 from .verification import FitCheck, Verification
 
@@ -78,8 +78,9 @@ class FitData:
     is_distributed: bool
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GroupOWLBase(ReportMethods):
-    """Base of the estimators; a subclass adds what a kind of target needs, and a ``fit``.
+    """Base of the estimators, with the parameters of all; a subclass adds what a kind of target needs, and a ``fit``.
 
     A subclass has ``_loss`` and the methods ``_encode_targets``, ``_public_coefficients`` and
     ``_inner_coefficients`` of :class:`~groupowl.estimators.regressor.RegressorMethods` or
@@ -89,7 +90,18 @@ class GroupOWLBase(ReportMethods):
     _loss: ClassVar[str]
     # Whether a fit keeps what a path goes on from, the data among it, until the path is made.
     _keeps_solves = False
-    _solves: tuple[Model, Continuation]
+
+    weights: Any = "oscar"
+    fit_intercept: bool = True
+    standardize: bool = False
+    unpenalized: Any = None
+    solver: Any = "auto"
+    screening: str = "safe"
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    relaxed: bool = False
+    random_state: Any = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -201,7 +213,10 @@ class GroupOWLBase(ReportMethods):
                 UserWarning,
                 stacklevel=3,
             )
-        kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
+        kept = {}
+        for name, value in vars(self).items():
+            if name.startswith("_") or not name.endswith("_"):
+                kept[name] = value
         self.__dict__ = kept | data.labels | fitted | more
         return self
 
@@ -256,18 +271,7 @@ class SingleFit(GroupOWLBase):
 
     alpha: Any = "auto"
     _: KW_ONLY
-    weights: Any = "oscar"
-    fit_intercept: bool = True
-    standardize: bool = False
-    unpenalized: Any = None
-    solver: Any = "auto"
-    screening: str = "safe"
-    tol: float = 1e-6
-    max_iter: int = 10_000
     warm_start: bool = False
-    relaxed: bool = False
-    random_state: Any = None
-    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.

@@ -38,30 +38,18 @@ _FINER = 1e-3
 _FINER_STEPS = 1000
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class CrossValidatedFit(GroupOWLBase):
     """Parameters and ``fit`` of the estimators that choose alpha; a subclass names the estimator of one alpha."""
 
     _single: ClassVar[Any]
     _own_score: ClassVar[str]
-    _: KW_ONLY
-    weights: Any = "oscar"
     alphas: Any = 100
     eps: float = 1e-3
     cv: Any = None
     selection: str = "min"
     scoring: Any = None
     n_jobs: int | None = None
-    fit_intercept: bool = True
-    standardize: bool = False
-    unpenalized: Any = None
-    solver: Any = "auto"
-    screening: str = "safe"
-    tol: float = 1e-6
-    max_iter: int = 10_000
-    relaxed: bool = False
-    random_state: Any = None
-    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
         """Choose alpha and fit the model to all data.

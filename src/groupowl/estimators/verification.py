@@ -25,8 +25,8 @@ RTOL = 1e-9
 GOAL_RTOL = 1e-6
 # Rounding errors of coefficients, in units of their precision, that change what is proved.
 _ROUNDINGS = 4.0
-# Bounds on the rounding of Gram matrices are so much larger than that is, where columns are nearly collinear.
-_GRAM_CAUTION = 100.0
+# The same of sums of products of centered columns, with a factor for columns that are nearly collinear.
+_GRAM_ROUNDINGS = 400.0
 # Accuracy of a dual bound relative to the gap that it is to confirm.
 _SHARPER = 0.1
 # Relative difference of two computations of a gap by the same steps.
@@ -213,31 +213,14 @@ class SolutionCheck:
         problem, residual = self.problem, self.certificate.residual
         if residual is None:  # nothing is known of coefficients that overflow
             return 0.0
-        unit = _ROUNDINGS * float(np.finfo(self.dtype).eps)
-        moved = unit * (residual.reach + self.shift)
-        # The loss changes with the predictor as fast as the norm of its gradient says, and a little more by curvature.
-        curvature = problem.loss.curvature
-        slope = min(residual.norm, np.sqrt(2.0 * curvature * self.model.null_loss))  # of a fit it is not larger
-        loss = moved * (slope + curvature * moved) + unit * residual.cancelling
-        products = 2.0 * problem.product_error * residual.reach**2  # where statistics stand for the data
+        # Near a solution the loss changes with the square of what rounding moves; certificates know the rest.
+        moved = _ROUNDINGS * float(np.finfo(self.dtype).eps) * (residual.reach + self.shift)
         public = published(problem, self.coefficients, self.certificate, self.dtype)
-        rounded = abs(public.excess) + public.rounding + self._excess_rounding
-        penalty = unit * problem.penalty_value(self.coefficients)
-        return float(penalty + loss + products + rounded + self._gram_rounding)
-
-    @cached_property
-    def _gram_rounding(self) -> float:
-        """What rounding changes in an objective that was computed from the Gram matrix of the centered columns."""
-        problem = self.problem
-        if not problem.is_compressible:
-            return 0.0
-        size = problem.samples.norm + float(problem.norms @ row_norms(self.coefficients[: problem.n_rows]))
-        return 4.0 * (problem.n_rows + 8) * EPS * size * size
-
-    @property
-    def rounding(self) -> float:
-        """The most that a fit can have added to the difference of objective and dual value for rounding errors."""
-        return 4.0 * self.certificate.rounding + self.allowance + _GRAM_CAUTION * self._gram_rounding
+        rounded = abs(public.excess) + public.rounding + self._excess_rounding + problem.loss.curvature * moved**2
+        if problem.is_compressible:
+            size = problem.samples.norm + float(problem.norms @ row_norms(self.coefficients[: problem.n_rows]))
+            rounded += _GRAM_ROUNDINGS * (problem.n_rows + 8) * EPS * size * size
+        return float(rounded + 4.0 * self.certificate.rounding)
 
     def gap(self, stated: Any, again: Callable[[], Any], tol: float) -> tuple[float, float]:
         """The gap that a fit can have stated, as near to what it has as that may be, and what may be between them.
@@ -258,7 +241,7 @@ class SolutionCheck:
             return other.gap, _GAP_RTOL * other.gap + allowance
         largest = max(own, other.gap)
         if not claimed < largest:
-            return largest, max(_GAP_RTOL * largest + self.rounding, self.problem.goal(tol) - largest)
+            return largest, max(_GAP_RTOL * largest + allowance, self.problem.goal(tol) - largest)
         proved = self.objective - max(self.lower, other.primal - other.gap)
         if proved > claimed + allowance:
             proved = min(proved, self.objective - self.sharper_bound(_SHARPER * claimed))
@@ -400,7 +383,7 @@ class FitCheck:
             room = alpha_allowance(model, asked) if isinstance(fit.alpha, str) else RTOL * asked
             text = f"alpha_ = {self.alpha:.6g}; on these data the parameters ask for {asked:.6g}"
             found.append(Finding(abs(asked - self.alpha) <= room, text))
-        room = self.solution.allowance + self.solution.certificate.rounding
+        room = self.solution.allowance
         distance = abs(self.objective - claimed)
         holds = bool(distance <= room)
         if not holds and distance <= real_number(self.stated.gap):
@@ -435,7 +418,7 @@ class FitCheck:
             Claim("solve_result_.active", stated.active, sure.active),
             Claim("solve_result_.clusters", stated.clusters, clusters),
             Claim("solve_result_.gap", stated.gap, stated_gap),
-            Claim("solve_result_.dual", stated.dual, nearest, solution.rounding),
+            Claim("solve_result_.dual", stated.dual, nearest, solution.allowance),
             Claim("status", stated.status, solution.status(stated, float(fit.tol))),
         ]
         found, _ = fit._attributes(self.data, self.model, sure, self.alpha, judge=False)
