@@ -292,19 +292,18 @@ def offsets(model: Model, coef: FloatArray) -> FloatArray:
     return np.zeros(1) if centers is None else np.abs(coef) @ np.abs(centers)
 
 
-class FitCheck:
-    """The numbers of a verification, each computed once.
+class FitCheck(SolutionCheck):
+    """The coefficients of a fitted estimator, and all else that it says.
 
-    ``model`` is what the parameters of the fitted estimator ask for on the data.
+    ``model`` is what its parameters ask for on the data.
     """
 
     def __init__(self, estimator: Any, data: Any, model: Model) -> None:
         self.estimator = estimator
         self.data = data
-        self.model = model
         self.stated: SolveResult = estimator.solve_result_
-        self.alpha = real_number(estimator.alpha_)
-        if not 0.0 < self.alpha < np.inf:
+        alpha = real_number(estimator.alpha_)
+        if not 0.0 < alpha < np.inf:
             raise ValueError(f"alpha_ is {estimator.alpha_!r}, which is not a positive number. Fit again.")
         coef, intercept = estimator._penalized_coefficients()
         B, offset = estimator._inner_coefficients(coef, intercept)
@@ -318,31 +317,27 @@ class FitCheck:
         }
         for name, (value, shape) in shapes.items():
             if np.shape(value) != shape:
-                raise ValueError(
-                    f"{name} has shape {np.shape(value)}, which does not belong to {d} features and {q} targets. "
-                    "Fit again."
-                )
+                found = f"{name} has shape {np.shape(value)}"
+                raise ValueError(f"{found}, which does not belong to {d} features and {q} targets. Fit again.")
         self.is_nonzero = kernels.nonzero_rows(B)
         self.is_finite = bool(np.isfinite(B).all() and np.isfinite(offset).all())
         if not self.is_finite:  # nothing is known of them
             B, offset = np.zeros((d, q)), np.zeros(q)
-        self.solution = SolutionCheck(model, self.alpha, B, offset, np.asarray(coef).dtype)
-        self.objective = self.solution.objective
+        super().__init__(model, alpha, B, offset, np.asarray(coef).dtype)
         self.goal = model.problem.goal(float(estimator.tol))
 
     def verification(self) -> Verification:
         """All numbers, and what they mean."""
-        solution, problem = self.solution, self.solution.problem
         is_claimed_zero = self.stated.screened_at >= 0
         is_claimed_zero[self.model.unpenalized] = False
         objective = gap = residual = np.inf
         n_proved_again = 0
         found = [Finding(False, "coef_ and intercept_ are not finite, and nothing is known of them")]
         if self.is_finite:
-            objective, gap, residual = self.objective, self._gap(), solution.kkt_residual()
+            objective, gap, residual = self.objective, self._gap(), self.kkt_residual()
             found = [*self._findings(gap, is_claimed_zero), *findings(self._claims())]
-            if np.isfinite(solution.certificate.gap):
-                kept = safe_rows(problem, solution.certificate, np.arange(problem.n_rows), extended_rule)
+            if np.isfinite(self.certificate.gap):
+                kept = safe_rows(self.problem, self.certificate, np.arange(self.problem.n_rows), extended_rule)
                 n_proved_again = int(is_claimed_zero.sum() - is_claimed_zero[kept].sum())
         return Verification(
             objective=objective,
@@ -359,10 +354,9 @@ class FitCheck:
 
     def _gap(self) -> float:
         """The gap that is proved here, with a better dual point than that of the coefficients where the goal asks."""
-        solution, reached = self.solution, self.goal + self.solution.allowance
-        lower = solution.lower
+        lower, reached = self.lower, self.goal + self.allowance
         if not self.objective - lower <= reached:
-            lower = max(lower, solution.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1)))
+            lower = max(lower, self.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1)))
         if not self.objective - lower <= reached:  # the fit's own steps may know a better dual point
             lower = max(lower, self._solved_again.primal - self._solved_again.gap)
         return max(self.objective - lower, 0.0)
@@ -383,20 +377,16 @@ class FitCheck:
             room = alpha_allowance(model, asked) if isinstance(fit.alpha, str) else RTOL * asked
             text = f"alpha_ = {self.alpha:.6g}; on these data the parameters ask for {asked:.6g}"
             found.append(Finding(abs(asked - self.alpha) <= room, text))
-        room = self.solution.allowance
-        distance = abs(self.objective - claimed)
-        holds = bool(distance <= room)
-        if not holds and distance <= real_number(self.stated.gap):
-            # Before coefficients are rounded, or from a Gram matrix, the objective is another one, as the gap allows.
-            holds = bool(abs(self._solved_again.primal - claimed) <= RTOL * abs(claimed))
+        room = self.allowance
+        holds = bool(abs(self.objective - claimed) <= room)
         found.append(Finding(holds, f"objective {self.objective:.10g} from the data; the fit says {claimed:.10g}"))
-        bound = f"tol * null loss = {self.goal:.3g}"
+        holds, bound = gap <= self.goal + room, f"tol * null loss = {self.goal:.3g}"
         if gap > self.goal:
             bound += f" and {room:.3g} for rounding"
         text = f"above {bound}: these coefficients are not proved optimal"
-        if gap <= self.goal + room:
+        if holds:
             text = f"at most {bound}: nothing is better by more than this"
-        found.append(Finding(gap <= self.goal + room, f"duality gap {gap:.3g}, {text}"))
+        found.append(Finding(holds, f"duality gap {gap:.3g}, {text}"))
         wrong = np.flatnonzero(is_claimed_zero & self.is_nonzero)
         text = f"the {int(is_claimed_zero.sum())} features claimed proved zero have zero coefficients"
         if len(wrong):
@@ -406,9 +396,9 @@ class FitCheck:
 
     def _claims(self) -> list[Claim]:
         """All attributes of the fit, beside what a fit with its solve stores on these data."""
-        fit, stated, solution = self.estimator, self.stated, self.solution
-        gap, room = solution.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again, float(fit.tol))
-        clusters = solution.clusters(stated.B, fit.clusters_)  # ties need all digits
+        fit, stated = self.estimator, self.stated
+        gap, room = self.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again, float(fit.tol))
+        clusters = self.clusters(stated.B, fit.clusters_)  # ties need all digits
         sure = replace(stated, gap=gap, clusters=clusters, active=np.flatnonzero(stated.screened_at < 0))
         # The dual value nearest to the stated one that gap and objective allow: gaps contain bounds on rounding.
         stated_gap, primal, dual = map(real_number, (fit.dual_gap_, stated.primal, stated.dual))
@@ -418,8 +408,8 @@ class FitCheck:
             Claim("solve_result_.active", stated.active, sure.active),
             Claim("solve_result_.clusters", stated.clusters, clusters),
             Claim("solve_result_.gap", stated.gap, stated_gap),
-            Claim("solve_result_.dual", stated.dual, nearest, solution.allowance),
-            Claim("status", stated.status, solution.status(stated, float(fit.tol))),
+            Claim("solve_result_.dual", stated.dual, nearest, self.allowance),
+            Claim("status", stated.status, self.status(stated, float(fit.tol))),
         ]
         found, _ = fit._attributes(self.data, self.model, sure, self.alpha, judge=False)
         allowances = {"weights_": RTOL * self.model.weights, "dual_gap_": room}
@@ -427,7 +417,7 @@ class FitCheck:
         for prefix, rtol in {"": relaxed_rtol if fit.relaxed else 4.0 * EPS, "penalized_": 4.0 * EPS}.items():
             if f"{prefix}coef_" in found:
                 coef, intercept = found[f"{prefix}coef_"], found[f"{prefix}intercept_"]
-                unit = rtol + 4.0 * float(np.finfo(solution.dtype).eps)
+                unit = rtol + 4.0 * float(np.finfo(self.dtype).eps)
                 shift = offsets(self.model, np.atleast_2d(coef)).max()  # the intercept takes it up
                 reach = np.abs(intercept).max() + np.abs(self.model.problem.samples.center).max() + shift
                 allowances[f"{prefix}coef_"] = unit * np.abs(coef).max() * (coef != 0.0)  # what is zero must be so
