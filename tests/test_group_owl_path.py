@@ -422,9 +422,9 @@ def test_indexing():
             path[empty]
     assert path[np.int64(1)] is path.points[1]
     for index in (8, -9):
-        with pytest.raises(IndexError, match=rf"the path has 8 alphas, .* indices run from -8 to 7, got {index}\."):
+        with pytest.raises(IndexError, match=rf"the path has 8 alphas: .* integer from -8 to 7, got {index}\."):
             path[index]
-    with pytest.raises(TypeError, match=r"the path has 8 alphas: an index must be an integer, got 0\.1 of type float"):
+    with pytest.raises(TypeError, match=r"the path has 8 alphas: an index must be an integer from -8 to 7, got 0\.1"):
         path[0.1]
     stopped = path_of(case_of(), callback=lambda progress: progress.alpha_index == 2)
     assert (stopped[1:].stopped_because, stopped[:2].stopped_because) == ("callback", "end")

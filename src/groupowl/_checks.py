@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import numbers
 import operator
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from ._frames import column_names, complain_of_dates, complain_of_entries, list_columns
+from ._text import listed
 from ._typing import FloatArray
 
 #: What to do about NaN and infinity in X.
@@ -27,6 +28,15 @@ REAL_KINDS = "fiub"
 
 #: Squares of numbers up to this do not overflow; what is smaller than others by this factor vanishes beside them.
 LARGEST_FACTOR = 1e150
+
+_LONGEST_ENTRY = 40
+
+_TEXT, _DATES = "text", "dates"
+_REMEDIES = {
+    _TEXT: "Encode text or categories as numbers first (for example with sklearn.preprocessing.OneHotEncoder).",
+    _DATES: "Turn dates into numbers first, for example the days since the first of them.",
+}
+_OTHER_REMEDY = "Every entry must be a number: take those columns out, or convert them first."
 
 Entry = TypeVar("Entry")
 
@@ -55,18 +65,14 @@ def positive_integer(argument: str, value: Any, *, minimum: int = 1) -> int:
     return int(value)
 
 
-def _real(argument: str, value: Any) -> float:
+def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least: float = -np.inf) -> float:
+    """``value`` as a finite float, strictly above one bound and not below the other."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{argument} must be a number, got {value!r} of type {type(value).__name__}.")
     try:
-        return float(value)
+        number = float(value)
     except OverflowError as error:
         raise ValueError(f"{argument} is too large for a number of double precision.") from error
-
-
-def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least: float = -np.inf) -> float:
-    """``value`` as a finite float, strictly above one bound and not below the other."""
-    number = _real(argument, value)
     if not np.isfinite(number) or number <= above or number < at_least:
         bound = f" above {above:g}" if above > -np.inf else f" of at least {at_least:g}" if at_least > -np.inf else ""
         raise ValueError(f"{argument} must be a finite number{bound}, got {value!r}.")
@@ -75,11 +81,10 @@ def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least
 
 def number_in(argument: str, value: Any, interval: str) -> float:
     """``value`` as a number in an interval such as ``"[0, 1)"``."""
-    number = _real(argument, value)
+    number = finite_number(argument, value)
     low, high = map(float, interval[1:-1].split(","))
-    above = number > low or (interval[0] == "[" and number == low)
-    below = number < high or (interval[-1] == "]" and number == high)
-    if not (above and below):
+    is_end = (interval[0] == "[" and number == low) or (interval[-1] == "]" and number == high)
+    if not (low < number < high or is_end):
         raise ValueError(f"{argument} must lie in {interval}, got {value!r}.")
     return number
 
@@ -97,30 +102,39 @@ def numeric_array(argument: str, values: Any) -> FloatArray:
     """``values`` as an array of real numbers; anything else is a TypeError that says what it is."""
     if values is None:
         raise TypeError(f"{argument} must be an array of numbers, got None.")
-    if hasattr(values, "toarray"):
-        raise TypeError(f"{argument} must be a dense array, got a sparse matrix; use {argument}.toarray().")
     array = rectangular_array(argument, values)
-    is_frame = column_names(values) is not None
-    if dates := complain_of_dates(argument, values if is_frame else array):
-        raise TypeError(dates)
+    is_frame = hasattr(values, "dtypes")
+    if array.dtype.kind in REAL_KINDS and not is_frame:
+        return array
+    given = values if is_frame else array
+    if complaint := complain_of_dates(argument, given):
+        raise TypeError(complaint)
+    if array.dtype.kind in REAL_KINDS:
+        return array
+    complaint = f"{argument} must hold real numbers, got dtype {array.dtype}."
     if array.dtype.kind in "OUS":
-        entries = complain_of_entries(argument, values if is_frame else array)
         advice = f"Encode text as numbers first; numbers of dtype {array.dtype} become real ones by .astype(float)."
-        raise TypeError(entries or f"{argument} must hold real numbers, got dtype {array.dtype}. {advice}")
-    if array.dtype.kind not in REAL_KINDS:
-        raise TypeError(f"{argument} must hold real numbers, got dtype {array.dtype}.")
-    return array
+        complaint = complain_of_entries(argument, given) or f"{complaint} {advice}"
+    raise TypeError(complaint)
 
 
 def rectangular_array(argument: str, values: Any) -> Any:
     """``values`` as an array of any kind; nested lists must have rows of one length."""
     refuse_mask(argument, values)
+    if hasattr(values, "toarray"):
+        raise TypeError(f"{argument} must be a dense array, got a sparse matrix; use {argument}.toarray().")
     try:
         return np.asarray(values)
     except ValueError as error:
-        raise ValueError(
-            f"{argument} cannot be read as a rectangular array of numbers: {_unequal_rows(values) or error}"
-        ) from error
+        lengths = [len(row) if hasattr(row, "__len__") else 1 for row in values]
+        reason = str(error)
+        for i in range(1, len(lengths)):
+            if lengths[i] != lengths[i - 1]:
+                reason = (
+                    f"row {i - 1} has length {lengths[i - 1]}, row {i} has {lengths[i]}. All rows must have one length."
+                )
+                break
+        raise ValueError(f"{argument} cannot be read as a rectangular array of numbers: {reason}") from error
 
 
 def refuse_mask(argument: str, values: Any) -> None:
@@ -128,15 +142,6 @@ def refuse_mask(argument: str, values: Any) -> None:
     rows = values if isinstance(values, list | tuple) else (values,)
     if any(map(np.ma.isMaskedArray, rows)):
         raise TypeError(f"{argument} is a masked array, and masks are not supported; fill it in first.")
-
-
-def _unequal_rows(values: Any) -> str:
-    """The first row of nested lists that is not as long as the one before it, in words; empty if there is none."""
-    lengths = [len(row) if hasattr(row, "__len__") else 1 for row in values]
-    for i in range(1, len(lengths)):
-        if lengths[i] != lengths[i - 1]:
-            return f"row {i - 1} has length {lengths[i - 1]}, row {i} has {lengths[i]}. All rows must have one length."
-    return ""
 
 
 #: Arrays that place the entries of a sparse matrix, by its format; in other formats these are Python's lists.
@@ -150,33 +155,30 @@ _SPARSE_PIECES = {
 def checked_sparse(argument: str, matrix: Any) -> Any:
     """The same sparse matrix, or an error where its indices point outside of it: compiled code does not look.
 
-    Arrays are shared with the one that was given, which stays as it is, even where it is not in canonical format.
+    SciPy checks the arrays of a new matrix. They are shared with the one that was given, which stays as it is, even
+    where it is not in canonical format.
     """
     try:
-        return _made_again(matrix)
+        given = matrix if matrix.format in _SPARSE_PIECES else matrix.tocsr()
+        names = _SPARSE_PIECES[given.format]
+        pieces = [getattr(given, name) for name in names]
+        for name, piece in zip(names, pieces, strict=True):
+            for part in piece if name == "coords" else (piece,):
+                if part.dtype.kind not in "iu":
+                    raise ValueError(f"{name} must be integers, but their dtype is {part.dtype}")
+        if "indptr" in names and np.any(
+            pieces[-1][1:] < pieces[-1][:-1]
+        ):  # SciPy does not look where nothing is stored
+            raise ValueError("indptr must not fall")
+        again = type(given)((given.data, *pieces), shape=given.shape)
+        if "indptr" in names:
+            again.check_format(full_check=True)
+        return again
     except (TypeError, ValueError, IndexError) as error:
         raise ValueError(
             f"{argument} is a damaged sparse matrix of shape {matrix.shape} in the format {matrix.format!r}: "
             f"{str(error).rstrip('.')}. Make it again, for example from its entries with scipy.sparse.coo_array."
         ) from error
-
-
-def _made_again(matrix: Any) -> Any:
-    """A new matrix of the same arrays, which SciPy checks as if they were new to it."""
-    if matrix.format not in _SPARSE_PIECES:
-        matrix = matrix.tocsr()
-    names = _SPARSE_PIECES[matrix.format]
-    pieces = [getattr(matrix, name) for name in names]
-    for name, piece in zip(names, pieces, strict=True):
-        for part in piece if name == "coords" else (piece,):
-            if part.dtype.kind not in "iu":
-                raise ValueError(f"{name} must be integers, but their dtype is {part.dtype}")
-    if "indptr" in names and np.any(pieces[-1][1:] < pieces[-1][:-1]):  # SciPy does not look where nothing is stored
-        raise ValueError("indptr must not fall")
-    again = type(matrix)((matrix.data, *pieces), shape=matrix.shape)
-    if "indptr" in names:
-        again.check_format(full_check=True)
-    return again
 
 
 def sparse_array(argument: str, matrix: Any) -> Any:
@@ -254,17 +256,10 @@ def checked_path(argument: str, value: Any) -> Path:
 def position_in(argument: str, index: Any, length: int, what: str) -> int:
     """``index`` of one of so many things as an integer; negative ones count from the end."""
     try:
-        position = operator.index(index)
-    except TypeError:
-        raise TypeError(
-            f"{argument} has {length} {what}: an index must be an integer, got {index!r} of type "
-            f"{type(index).__name__}."
-        ) from None
-    if not -length <= position < length:
-        raise IndexError(
-            f"{argument} has {length} {what}, so that indices run from {-length} to {length - 1}, got {position}."
-        )
-    return position
+        return range(length)[operator.index(index)]
+    except (IndexError, TypeError) as error:
+        valid = f"an index must be an integer from {-length} to {length - 1}"
+        raise type(error)(f"{argument} has {length} {what}: {valid}, got {index!r}.") from None
 
 
 def count_message(argument: str, bad_per_column: Any, remedy: str, names: Iterable[Any] | None = None) -> str:
@@ -290,6 +285,85 @@ def as_generator(random_state: Any) -> np.random.Generator:
         raise ValueError(f"{message}; got {random_state!r}.") from error
 
 
+# Columns of data frames, and of arrays of objects: what in them is no number, in words ------------------------
+
+
+def column_names(X: Any) -> list[Any] | None:
+    """Names of the columns of a pandas or polars frame, of whatever kind; None for anything else."""
+    names = getattr(X, "columns", None)
+    return None if names is None or not hasattr(X, "dtypes") else list(names)
+
+
+def repeated_columns(names: list[Any]) -> list[int]:
+    """Columns of the first name that several of them have; empty where there is none."""
+    if len(set(names)) == len(names):
+        return []
+    name = next(name for j, name in enumerate(names) if name in names[:j])
+    return [j for j, other in enumerate(names) if other == name]
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Some rows of an array, a sparse matrix or a frame, as the same kind of thing."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def list_columns(columns: Sequence[int], names: list[Any] | None) -> str:
+    """Some columns by name, or index, in words."""
+    labels = columns if names is None else [names[j] for j in columns]
+    return f"column{'s' if len(columns) > 1 else ''} {listed(labels)}"
+
+
+def complain_of_dates(argument: str, X: Any) -> str | None:
+    """What to say of a frame or an array that has dates, which NumPy would take for numbers; None if there are none."""
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
+        return f"{argument} must hold real numbers, got dtype {X.dtype}. {_REMEDIES[_DATES]}"
+    names = column_names(X)
+    columns = []
+    for j, dtype in enumerate([] if names is None else X.dtypes):
+        is_temporal = getattr(dtype, "is_temporal", bool)  # of polars; dtypes of pandas have a kind
+        if getattr(dtype, "kind", "") in ("M", "m") or is_temporal():
+            columns.append(j)
+    return _sentence(argument, columns, names, _DATES, str(list(X.dtypes)[columns[0]])) if columns else None
+
+
+def complain_of_entries(argument: str, X: Any) -> str | None:
+    """What to say of columns with entries that cannot be converted to numbers; None if there are none."""
+    names = column_names(X)
+    if names is None and not (isinstance(X, np.ndarray) and X.ndim == 2):
+        return None
+    found: dict[str, list[int]] = {}
+    example = ""
+    for j in range(X.shape[1]):
+        values = np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[:, j])  # several columns may have one name
+        for i, entry in enumerate([] if values.dtype.kind in "fiubc" else values):
+            try:
+                float(entry)
+            except (TypeError, ValueError):
+                plain = entry.item() if isinstance(entry, np.str_ | np.bytes_) else entry
+                shown = repr(plain)
+                shown = shown if len(shown) <= _LONGEST_ENTRY else f"{shown[:_LONGEST_ENTRY]}..."
+                found.setdefault(_kind(plain), []).append(j)
+                example = example or f"{shown} in row {i}"
+                break
+    kind = next(iter(found), "")  # of the first column, as the example is
+    return _sentence(argument, found[kind], names, kind, example) if kind else None
+
+
+def _kind(entry: Any) -> str:
+    if isinstance(entry, str | bytes):
+        return _TEXT
+    dates = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+    if isinstance(entry, dates) or type(entry).__name__ == "Period":
+        return _DATES
+    return f"entries of type {type(entry).__name__}"
+
+
+def _sentence(argument: str, columns: list[int], names: list[Any] | None, kind: str, example: str) -> str:
+    has = "have" if len(columns) > 1 else "has"
+    remedy = _REMEDIES.get(kind, _OTHER_REMEDY)
+    return f"{argument} must hold real numbers, but {list_columns(columns, names)} {has} {kind} ({example}). {remedy}"
+
+
 # Samples ------------------------------------------------------------------------------------------------
 # ``where`` says which samples, for messages: empty for all of them, else such as " of block 3".
 
@@ -306,16 +380,16 @@ def check_data_shape(shape: tuple[int, ...], where: str = "", *, needs_samples: 
 
 def check_targets(Y: Any, n_samples: int, where: str = "", *, argument: str = "Y") -> FloatArray:
     """Targets as a finite matrix with one row per sample and at least one column."""
-    array = as_float_array(f"{argument}{where}", Y, ndim=(1, 2))
-    if len(array) != n_samples:
+    remedy, names = "Remove the samples without a target.", getattr(Y, "columns", None)
+    matrix = finite_matrix(f"{argument}{where}", Y, remedy=remedy, names=names)
+    if len(matrix) != n_samples:
         raise ValueError(
             f"X and {argument}{where} must have one row per sample: X has {n_samples} rows, {argument} has "
-            f"{len(array)} (shape {array.shape})."
+            f"{len(matrix)} (shape {np.shape(Y)})."
         )
-    check_finite(f"{argument}{where}", array, remedy="Remove the samples without a target.", names=column_names(Y))
-    if 0 in array.shape[1:]:
-        raise ValueError(f"{argument}{where} is empty: its shape is {array.shape}; at least one column is needed.")
-    return array if array.ndim == 2 else array[:, None]
+    if matrix.shape[1] == 0:
+        raise ValueError(f"{argument}{where} is empty: its shape is {matrix.shape}; at least one column is needed.")
+    return matrix
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, where: str = "") -> FloatArray:

@@ -15,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 
 import groupowl as go
 from groupowl.estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
-from groupowl.estimators.cv_base import _continued
 from groupowl.path import group_owl_path
 
 FOLD_TOL = "groupowl.model_selection.search.FOLD_TOL"
@@ -348,9 +347,9 @@ def test_the_history_is_that_of_the_whole_fit(kind, unpenalized, relaxed):
     model = estimator(selection="bic", alphas=6, eps=0.1, unpenalized=unpenalized, relaxed=relaxed).fit(X, y)
     result, history = model.solve_result_, model.solve_result_.history
     single = model._single(model.alpha_, unpenalized=unpenalized).fit(X, y).solve_result_
-    assert len(history) > len(single.history)
+    assert len(history) >= len(single.history)
     assert history.iteration[-1] == result.n_iter == model.n_iter_ > single.n_iter
-    assert single.history.passes[-1] < history.passes[-1] <= result.n_passes
+    assert single.history.passes[-1] <= history.passes[-1] <= result.n_passes
     assert history.seconds[-1] <= result.seconds
     assert result.gap == pytest.approx(history.gap.min(), rel=1e-6)
     assert result.gap < 0.1 * single.gap
@@ -360,26 +359,6 @@ def test_the_history_is_that_of_the_whole_fit(kind, unpenalized, relaxed):
     np.testing.assert_array_equal(result.active, np.flatnonzero(result.screened_at < 0))
     assert len(result.active) <= len(single.active)
     assert not result.B[result.screened_at >= 0].any()
-
-
-def test_a_solve_that_goes_on_keeps_what_was_proved_and_adds_to_it():
-    """A proof is dated by the certificate that it comes from, in the history of both parts."""
-    data = go.datasets.make_correlated_groups(40, 80, 3, random_state=0)
-    lam = 0.3 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(80)
-    first = go.solve(data.X, data.Y, lam, tol=1e-3)
-    second = go.solve(data.X, data.Y, lam, tol=1e-8, B_init=first.B)
-    whole, before = _continued(first, second, 0), len(first.history)
-    early, late = first.screened_at >= 0, (first.screened_at < 0) & (second.screened_at >= 0)
-    assert early.sum() > 0
-    assert late.sum() > 0
-    np.testing.assert_array_equal(whole.screened_at[early], first.screened_at[early])
-    np.testing.assert_array_equal(
-        whole.history.gap[whole.screened_at[late]], second.history.gap[second.screened_at[late]]
-    )
-    assert (whole.screened_at[late] >= before).all()
-    np.testing.assert_array_equal(whole.active, np.intersect1d(first.active, second.active))
-    np.testing.assert_array_equal(whole.history.iteration[before:], first.n_iter + second.history.iteration)
-    assert (whole.gap, whole.n_iter) == (second.gap, first.n_iter + second.n_iter)
 
 
 def test_a_criterion_needs_no_folds():

@@ -228,8 +228,8 @@ def test_a_poor_dual_point_is_no_reason_to_refuse():
     direction = np.random.default_rng(0).standard_normal(model.coef_.shape) * model.get_support()
     model.coef_ = model.coef_ + 2e-3 * direction * np.abs(model.coef_).max()
     data = model._validate_fit(X, y, reset=False)
-    check = FitCheck(model, data, model._fitting().model(data.X, data.Y, model.weights, None))
-    assert check.solution.certificate.gap > check.goal
+    check = FitCheck(model, data, data.fitting.model(data.X, data.Y, model.weights, None))
+    assert check.certificate.gap > check.goal
     assert is_proved(model.verify(X, y))
 
 

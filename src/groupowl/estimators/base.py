@@ -11,24 +11,24 @@ from collections.abc import Callable
 from contextlib import closing
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import RegressorMixin, is_classifier
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .. import _checks as checks
-from .._frames import column_names, complain_of_dates, complain_of_entries, list_columns, repeated_name
 from .._text import printable
-from .._typing import FloatArray, IndexArray
+from .._typing import FloatArray
 from ..designs import Design, far_design, is_summary, row_chunks
 from ..inputs import feature_names, resolve_columns
 from ..model import Model, relaxed_coefficients, warn_unless_bounded
 from ..model_selection import Fitting
 from ..path import PathResult, path_through_fit
 from ..path.follower import Watch
-from ..solvers import Callback, Continuation, SolveResult, SolverSettings, check_settings, warn_unless_converged
+from ..solvers import Callback, SolveResult, SolverSettings, check_settings, warn_unless_converged
 from .fit_summary import ReportMethods
 from .verification import FitCheck, Verification
 
@@ -37,20 +37,20 @@ _MATRIX_CHECKS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": [np.
 
 @dataclass(frozen=True, eq=False)
 class FitData:
-    """Data of a fit after all checks.
+    """Data of a fit after all checks, and how to fit them.
 
     Attributes
     ----------
+    fitting : Fitting
+        The parameters, with the columns that are not penalized.
     X : ndarray, sparse matrix or Design of shape (n_samples, n_features), or SufficientStatistics
         float32 or float64.
     Y : ndarray or dask.array of shape (n_samples, n_targets), or None
         Targets; one-hot rows for classes. Statistics have theirs.
-    n_samples, n_features, n_targets : int
-        Sizes of X and Y, or of the data behind statistics.
     sample_weight : ndarray or dask.array of shape (n_samples,), or None
         With the weights of classes multiplied in.
-    unpenalized : ndarray of int
-        Columns that are not penalized.
+    n_samples, n_features, n_targets : int
+        Sizes of X and Y, or of the data behind statistics.
     is_flat : bool
         Whether y was one-dimensional.
     dtype : dtype
@@ -63,23 +63,24 @@ class FitData:
         Whether the samples are known by their statistics only, or are on a cluster.
     """
 
+    fitting: Fitting
     X: Any
     Y: Any
+    sample_weight: Any
     n_samples: int
     n_features: int
     n_targets: int
-    sample_weight: Any
-    unpenalized: IndexArray
     is_flat: bool
     dtype: Any
     labels: dict[str, Any]
-    classes: Any = None
-    is_summarized: bool = False
-    is_distributed: bool = False
+    classes: Any
+    is_summarized: bool
+    is_distributed: bool
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GroupOWLBase(ReportMethods):
-    """Base of the estimators; a subclass adds what a kind of target needs, and a ``fit``.
+    """Base of the estimators, with the parameters of all; a subclass adds what a kind of target needs, and a ``fit``.
 
     A subclass has ``_loss`` and the methods ``_encode_targets``, ``_public_coefficients`` and
     ``_inner_coefficients`` of :class:`~groupowl.estimators.regressor.RegressorMethods` or
@@ -89,7 +90,18 @@ class GroupOWLBase(ReportMethods):
     _loss: ClassVar[str]
     # Whether a fit keeps what a path goes on from, the data among it, until the path is made.
     _keeps_solves = False
-    _solves: tuple[Model, Continuation]
+
+    weights: Any = "oscar"
+    fit_intercept: bool = True
+    standardize: bool = False
+    unpenalized: Any = None
+    solver: Any = "auto"
+    screening: str = "safe"
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    relaxed: bool = False
+    random_state: Any = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -99,61 +111,60 @@ class GroupOWLBase(ReportMethods):
 
     # Fitting ----------------------------------------------------------------------------------------
 
-    def _fitting(self, unpenalized: IndexArray | None = None) -> Fitting:
-        """How to fit, after a check of the parameters; unpenalized columns count where a model is made."""
+    def _fitting(self) -> Fitting:
+        """How to fit, after a check of the parameters; the data decide which columns are not penalized."""
         for name in ("fit_intercept", "standardize", "relaxed", "warm_start"):
             checks.truth_value(name, getattr(self, name, False))
         settings = check_settings(self.solver, self.screening, self.tol, self.max_iter, None, self.random_state)
-        columns = np.zeros(0, dtype=np.intp) if unpenalized is None else unpenalized
         flags = (bool(self.fit_intercept), bool(self.standardize))
-        return Fitting(self._loss, *flags, columns, settings, relaxed=bool(self.relaxed))
+        return Fitting(self._loss, *flags, np.zeros(0, dtype=np.intp), settings, relaxed=bool(self.relaxed))
 
     def _validate_fit(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True) -> FitData:
-        """Check the data of a fit and change nothing; with ``reset=False`` they must be like those of the fit."""
-        kind, classes = type(self).__name__, None
-        is_summarized = is_summary(X)
+        """Check parameters and data and change nothing; with ``reset=False`` data must be like those of the fit."""
+        fitting, kind, is_summarized = self._fitting(), type(self).__name__, is_summary(X)
         if is_summarized:
             if is_classifier(self):
                 raise ValueError(f"X: {kind} needs the samples themselves, not SufficientStatistics.")
             for name, value in (("y", y), ("sample_weight", sample_weight)):
                 if value is not None:
                     raise ValueError(f"SufficientStatistics know targets and weights already: leave {name} out.")
-            if not reset:
-                check_same_features(self, X.n_features, None)
-            checked, names, Y, named, weight = X, None, None, None, None
-            (n_samples, n_features), n_targets, is_flat = (X.n_samples, X.n_features), X.n_tasks, X.n_tasks == 1
+        checked, names = checked_matrix(self, X, reset=reset)
+        is_distributed = getattr(checked, "is_distributed", False)
+        n_samples, n_features = checked.shape
+        labels: dict[str, Any] = {"n_features_in_": n_features}
+        if names is not None:
+            labels["feature_names_in_"] = names
+        if is_summarized:
+            checked, Y, classes, weight, n_targets = X, None, None, None, X.n_tasks
+            is_flat = n_targets == 1
+        elif y is None:
+            raise ValueError(f"{kind} requires y to be passed, but the target y is None. Use fit(X, y).")
         else:
-            checked, names = checked_matrix(self, X, reset=reset)
-            if y is None:
-                raise ValueError(f"{kind} requires y to be passed, but the target y is None. Use fit(X, y).")
-            (n_samples, n_features), named, weight = checked.shape, feature_names(y), sample_weight
-            if getattr(checked, "is_distributed", False):  # entries are checked there, block by block
-                values, named = row_chunks("y", y)
+            Y, named, weight = y, feature_names(y) if hasattr(y, "columns") else None, sample_weight
+            if is_distributed:  # entries are checked there, block by block
+                Y, named = row_chunks("y", y)
                 weight = None if weight is None else row_chunks("sample_weight", weight)[0]
             else:
-                values = target_array(y, n_samples)
+                Y = target_array(y, n_samples)
                 weight = None if weight is None else checks.positive_sample_weight(weight, n_samples)
-            Y, classes, is_flat, weight = self._encode_targets(values, named, weight)
+            Y, classes, is_flat, weight = self._encode_targets(Y, named, weight)
             n_targets = Y.shape[1]
+            if classes is not None:
+                labels["classes_"] = classes
+            elif named is not None:
+                labels["target_names_"] = np.asarray(named, dtype=object)
         if not reset and classes is not None and not np.array_equal(classes, self.classes_):
             given, fitted = classes.tolist(), self.classes_.tolist()
             raise ValueError(f"y has the classes {given}, but {kind} was fitted with {fitted}.")
         if not reset and n_targets != self.solve_result_.B.shape[1]:
             raise ValueError(f"y has {n_targets} targets, but {kind} was fitted with {self.solve_result_.B.shape[1]}.")
-        known = names if reset else getattr(self, "feature_names_in_", None)
-        columns = resolve_columns("unpenalized", self.unpenalized, n_features, known)
+        if self.unpenalized is not None:
+            known = names if reset else getattr(self, "feature_names_in_", None)
+            fitting = replace(fitting, unpenalized=resolve_columns("unpenalized", self.unpenalized, n_features, known))
         dtype = np.dtype(np.float32 if getattr(checked, "dtype", None) == np.float32 else np.float64)
-        sizes, is_distributed = (n_samples, n_features, n_targets), getattr(checked, "is_distributed", False)
-        labels: dict[str, Any] = {"n_features_in_": n_features}
-        if names is not None:
-            labels["feature_names_in_"] = names
-        if classes is not None:
-            labels["classes_"] = classes
-        elif named is not None:
-            labels["target_names_"] = np.asarray(named, dtype=object)
-        return FitData(
-            checked, Y, *sizes, weight, columns, is_flat, dtype, labels, classes, is_summarized, is_distributed
-        )
+        sizes = (n_samples, n_features, n_targets)
+        kinds = (is_summarized, is_distributed)
+        return FitData(fitting, checked, Y, weight, *sizes, is_flat, dtype, labels, classes, *kinds)
 
     def _solve(
         self, model: Model, alpha: float, settings: SolverSettings, start: FloatArray | None = None, *, what: str = ""
@@ -202,7 +213,10 @@ class GroupOWLBase(ReportMethods):
                 UserWarning,
                 stacklevel=3,
             )
-        kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
+        kept = {}
+        for name, value in vars(self).items():
+            if name.startswith("_") or not name.endswith("_"):
+                kept[name] = value
         self.__dict__ = kept | data.labels | fitted | more
         return self
 
@@ -246,7 +260,7 @@ class GroupOWLBase(ReportMethods):
         """
         check_is_fitted(self)
         data = self._validate_fit(X, y, sample_weight, reset=False)
-        model = self._fitting(data.unpenalized).model(data.X, data.Y, self.weights, data.sample_weight)
+        model = data.fitting.model(data.X, data.Y, self.weights, data.sample_weight)
         with np.errstate(all="ignore"):
             return FitCheck(copy(self).set_params(verbose=0), data, model).verification()
 
@@ -257,18 +271,7 @@ class SingleFit(GroupOWLBase):
 
     alpha: Any = "auto"
     _: KW_ONLY
-    weights: Any = "oscar"
-    fit_intercept: bool = True
-    standardize: bool = False
-    unpenalized: Any = None
-    solver: Any = "auto"
-    screening: str = "safe"
-    tol: float = 1e-6
-    max_iter: int = 10_000
     warm_start: bool = False
-    relaxed: bool = False
-    random_state: Any = None
-    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
@@ -296,9 +299,9 @@ class SingleFit(GroupOWLBase):
             When the duality gap stays above ``tol`` times the loss of the null model, or coefficients of unpenalized
             columns have no finite optimum because these tell classes apart.
         """
-        settings = self._fitting().settings
         data = self._validate_fit(X, y, sample_weight)
-        model = self._fitting(data.unpenalized).model(data.X, data.Y, self.weights, data.sample_weight)
+        settings = data.fitting.settings
+        model = data.fitting.model(data.X, data.Y, self.weights, data.sample_weight)
         warn_unless_bounded(model)
         alpha, start = model.resolve_alpha(self.alpha), None
         last: Any = getattr(self, "solve_result_", None)
@@ -336,30 +339,36 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
     # What scikit-learn converts to something else, or refuses without saying what to do.
     if X is None:
         raise TypeError("X is None. Give the data as an array of shape (n_samples, n_features).")
+    if isinstance(X, list | tuple):
+        X = checks.rectangular_array("X", X)
     checks.refuse_mask("X", X)
-    dtype = getattr(checks.rectangular_array("X", X) if isinstance(X, list | tuple) else X, "dtype", None)
-    if getattr(dtype, "kind", "") == "c":
-        raise ValueError(f"X must hold real numbers, got dtype {dtype}. Complex data not supported.")
-    if dates := complain_of_dates("X", X):
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if kind == "c":
+        raise ValueError(f"X must hold real numbers, got dtype {X.dtype}. Complex data not supported.")
+    given_names = checks.column_names(X) if hasattr(X, "columns") else None
+    if (given_names is not None or kind in "mM") and (dates := checks.complain_of_dates("X", X)):
         raise TypeError(dates)
-    given_names = column_names(X)
-    if given_names is not None and (repeated := repeated_name(given_names)) is not None:
-        name, columns = repeated
+    if given_names is not None and (repeated := checks.repeated_columns(given_names)):
         raise ValueError(
-            f"X has {len(columns)} columns of the name {name!r}, {list_columns(columns, None)}, and names must be "
-            "unique. Rename them, or give the data without names, for example X.to_numpy()."
+            f"X has {len(repeated)} columns of the name {given_names[repeated[0]]!r}, "
+            f"{checks.list_columns(repeated, None)}, and names must be unique. Rename them, or give the data without "
+            "names, for example X.to_numpy()."
         )
     X = checks.checked_sparse("X", X) if sp.issparse(X) else X  # before scikit-learn converts it
     scratch = copy(estimator)  # validation writes n_features_in_ and feature_names_in_ before all checks are done
+    convert: Any = partial(validate_data, scratch, reset=reset)
+    is_nameless = reset and kind != ""  # an array or sparse matrix, which has no names to learn
+    if is_nameless:
+        convert = partial(check_array, estimator=estimator, input_name="X")
     try:
-        checked: Any = validate_data(scratch, X, reset=reset, ensure_all_finite=False, **_MATRIX_CHECKS)
+        checked = convert(X, ensure_all_finite=False, **_MATRIX_CHECKS)
     except (TypeError, ValueError) as error:
-        complaint = complain_of_entries("X", X if given_names is not None else np.asarray(X))
+        complaint = checks.complain_of_entries("X", X if given_names is not None else np.asarray(X))
         reason = printable(error, keep="\n")  # scikit-learn lists names as they are
         if isinstance(error, TypeError):
             raise TypeError(f"X: {reason}" if complaint is None else f"{complaint} ({reason})") from None
         raise ValueError(complaint or f"X: {reason}") from None
-    names = getattr(scratch, "feature_names_in_", None)
+    names = None if is_nameless else getattr(scratch, "feature_names_in_", None)
     with np.errstate(all="ignore"):
         total = np.sum(checked.data if hasattr(checked, "tocsr") else checked, dtype=np.float64)
     if not np.isfinite(total):
@@ -384,8 +393,6 @@ def check_same_features(estimator: Any, n_features: int, names: Any) -> None:
 
 def target_array(y: Any, n_samples: int) -> Any:
     """Targets or labels as an array with one row per sample."""
-    if sp.issparse(y):
-        raise TypeError("y must be a dense array, got a sparse matrix; use y.toarray().")
     values = checks.rectangular_array("y", y)
     if values.ndim == 0:
         raise ValueError(f"y must have one entry per sample, got {y!r}.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import position_in, truth_value
-from .._text import printable
+from .._text import counted, printable
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..inputs import coefficient_columns, import_pandas
 from ..norm.kernels import nonzero_rows
@@ -123,9 +122,6 @@ class FitCertificate:
         plain = feature.item() if isinstance(feature, np.generic) else feature
         return FeatureStatus(plain, self.states[j], None if np.isnan(gap) else gap)
 
-    def __iter__(self) -> Iterator[FeatureStatus]:
-        return (self[j] for j in range(len(self)))
-
     @property
     def counts(self) -> dict[str, int]:
         """How many features are in each state; the states of columns that are left out only where there are any."""
@@ -143,18 +139,17 @@ class FitCertificate:
         return ", ".join(f"{count} {_IN_WORDS.get(state, state)}" for state, count in shown.items())
 
     def __repr__(self) -> str:
-        shown = [self[j] for j in np.argsort([STATES.index(state) for state in self.states], kind="stable")[:_SHOWN]]
-        names = [printable(item.feature) for item in shown]
-        width = max(map(len, names), default=0)
+        doubt = "" if self.converged else " (not converged)"
         lines = [
             f"{self.estimator} at alpha {self.alpha:.6g}: {len(self)} features",
-            f"  objective {self.objective:.10g}, proved within {self.gap:.3g} of the minimum"
-            + ("" if self.converged else " (not converged)"),
+            f"  objective {self.objective:.10g}, proved within {self.gap:.3g} of the minimum{doubt}",
             f"  {self.counts_text()}",
         ]
-        for name, item in zip(names, shown, strict=True):
-            proof = f" (gap {item.gap:.2g})" if item.gap is not None else ""
-            lines.append(f"    {name:<{width}}  {item.state}{proof}")
+        shown = np.argsort([STATES.index(state) for state in self.states], kind="stable")[:_SHOWN]
+        width = max((len(printable(self.features[j])) for j in shown), default=0)
+        for j in shown:
+            proof = "" if np.isnan(self.gaps[j]) else f" (gap {self.gaps[j]:.2g})"
+            lines.append(f"    {printable(self.features[j]):<{width}}  {self.states[j]}{proof}")
         if (more := len(self) - len(shown)) > 0:
             lines.append(f"    ... {more} more: iterate over it, or to_frame()")
         return "\n".join(lines)
@@ -285,16 +280,19 @@ def summary_text(estimator: Any) -> str:
     """The text that ``summary()`` prints: numbers of the fit, its strongest features, as many as fit a page, notes."""
     result, certificate = estimator.solve_result_, estimator.certificate()
     coef, classes = np.atleast_2d(estimator.coef_), getattr(estimator, "classes_", None)
-    kind = f"{len(coef)} target{'s' if len(coef) > 1 else ''}" if classes is None else f"{len(classes)} classes"
-    options = "".join(f", {word}" for word in ("standardize", "relaxed") if getattr(estimator, word))
-    options = options.replace("standardize", "standardized")
+    data = [
+        f"{estimator.n_features_in_} features",
+        counted(len(coef), "target") if classes is None else f"{len(classes)} classes",
+        "with intercept" if estimator.fit_intercept else "without intercept",
+        *(["standardized"] if estimator.standardize else []),
+        *(["relaxed"] if estimator.relaxed else []),
+    ]
     weights = f"from {estimator.weights_[0]:.4g} down to {estimator.weights_[-1]:.4g}"
     if isinstance(estimator.weights, str):
         weights = repr(estimator.weights)
     lines = [
         type(estimator).__name__,
-        f"  data       {estimator.n_features_in_} features, {kind}, "
-        f"{'with' if estimator.fit_intercept else 'without'} intercept{options}",
+        f"  data       {', '.join(data)}",
         f"  penalty    alpha {estimator.alpha_:.6g}, weights {weights}",
         f"  objective  {result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
         f"  solve      {results.ending_text(result)}",
@@ -304,15 +302,14 @@ def summary_text(estimator: Any) -> str:
     ]
     n_selected, norms = len(estimator.get_support(indices=True)), coefficient_norms(coef)
     shown = strongest_first(estimator)[: min(n_selected, _SHOWN_IN_SUMMARY)].tolist()
-    names = [printable(certificate.features[j])[:_LONGEST_NAME] for j in shown]
-    width = max(map(len, ["feature", *names]))
-    if shown:
-        lines.append(f"  {'feature':<{width}}  {'cluster':>7}  {'norm':>10}")
-    else:
+    if not shown:
         lines.append("  No feature is selected. A smaller alpha selects some.")
-    for j, name in zip(shown, names, strict=True):
+    table = [("feature", "cluster", "norm")] if shown else []
+    for j in shown:
         cluster = "-" if certificate.states[j] == UNPENALIZED else str(estimator.clusters_[j])
-        lines.append(f"  {name:<{width}}  {cluster:>7}  {norms[j]:>10.4g}")
+        table.append((printable(certificate.features[j])[:_LONGEST_NAME], cluster, f"{norms[j]:.4g}"))
+    width = max((len(row[0]) for row in table), default=0)
+    lines += [f"  {name:<{width}}  {cluster:>7}  {norm:>10}" for name, cluster, norm in table]
     if (more := n_selected - len(shown)) > 0:
         lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
     notes = [f"  {text}" for text in (unequal_norms_text(estimator), edge_of_grid_text(estimator)) if text]
@@ -330,9 +327,8 @@ def unequal_norms_text(estimator: Any) -> str:
 
 def edge_of_grid_text(estimator: Any) -> str:
     """That a longer grid would go on, where the best alpha is at its end; empty otherwise."""
-    if not is_at_edge(estimator):
-        return ""
-    return f"The best alpha is the smallest one tried; an eps below {estimator.eps:g} would look further."
+    advice = "The best alpha is the smallest one tried; an eps below {:g} would look further."
+    return advice.format(estimator.eps) if is_at_edge(estimator) else ""
 
 
 def is_at_edge(estimator: Any) -> bool:

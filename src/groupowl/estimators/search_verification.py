@@ -15,7 +15,7 @@ from ..model_selection import CRITERIA, Choice, Search
 from ..model_selection.search import FOLD_TOL, mean_scores, merit, score_report
 from ..path import PathPoint, PathResult
 from ..path.follower import MAX_DEVIANCE
-from .verification import GOAL_RTOL, RTOL, Claim, Finding, SolutionCheck, Terms, alpha_allowance, findings, real_number
+from .verification import GOAL_RTOL, RTOL, Claim, Finding, SolutionCheck, alpha_allowance, findings, real_number
 
 # Scores of fold fits, relative to the root of their tolerance: by the same steps, and by others.
 _SAME_STEPS = 0.1
@@ -46,20 +46,20 @@ class SearchCheck:
     def __init__(self, search: Search) -> None:
         self.search = search
         self.fit = search.estimator
-        distances = [_distance(self.fit.weights_, model.weights) for model in search.models]
-        self.chosen = int(np.argmin(distances))
+        given = [Claim("weights_", self.fit.weights_, model.weights, RTOL * model.weights) for model in search.models]
+        self.chosen = next((k for k, claim in enumerate(given) if claim.complaint() is None), 0)
         self.model = search.models[self.chosen]
         self.by_criteria = self.fit.selection in CRITERIA
         self.fold_weights: FloatArray | None = None
         self.again: list[Choice] | None = None  # the same search once more
+        self.is_damaged = False
 
     def findings(self, scores: bool, *, chosen_holds: bool) -> list[Finding]:
         """All that is wrong, what is right, and of the scores whether they were computed again."""
         reason = self._reason_against_folds(required=scores)
         if not chosen_holds:
             reason = reason or "the chosen fit does not hold"
-        if not reason:
-            self.again = self.search.run()
+        self.again = None if reason else self.search.run()
         found = [
             *findings(self._path_claims(), f"each of {len(self.fit.path_)} alphas certified again"),
             *findings(self._choice_claims(), "the choice and what it follows from"),
@@ -125,7 +125,7 @@ class SearchCheck:
 
     def _path_claims(self) -> list[Claim]:
         """The path, beside one whose points are what their coefficients and the data make of them."""
-        fit, path, model, d = self.fit, self.fit.path_, self.model, self.search.data.n_features
+        fit, path, model, grid = self.fit, self.fit.path_, self.model, self.search.grids[self.chosen]
         # The last ratio is compared with its own below.
         is_cut = real_number(path.points[-1].deviance_ratio) >= MAX_DEVIANCE and isinstance(fit.alphas, Integral)
         empty = PathResult.of(model, (), "deviance" if is_cut else "end").labeled(vars(fit))
@@ -134,61 +134,55 @@ class SearchCheck:
             "alpha_max": alpha_allowance(model, model.alpha_max),
             "null_loss": GOAL_RTOL * model.null_loss,
         }
-        claims = [Claim("path_.alphas", path.alphas, np.asarray(fit.alphas_))]
+        claims = [
+            Claim("path_.alphas", path.alphas, np.asarray(fit.alphas_)),
+            Claim("path_.n_alphas", len(path), len(path) if is_cut else len(grid)),
+        ]
         for name in (field.name for field in fields(PathResult) if field.name != "points"):
             claims.append(Claim(f"path_.{name}", getattr(path, name), getattr(empty, name), allowances.get(name, 0.0)))
-        damaged = [i for i, point in enumerate(path.points) if not self._is_readable(point)]
-        if damaged:
-            what = "coefficients of these features and targets"
-            return [*claims, *(Claim(f"path_[{i}]", "damaged", what) for i in damaged)]
-        terms = Terms(self.search.data, model, bool(fit.standardize))
-        points, rooms, gap_rooms = [], [], []
+        certified = []
         for i, point in enumerate(path.points):
-            B, offset = point.coef(d).astype(np.float64), np.asarray(point.intercept, dtype=np.float64)
-            check = SolutionCheck(terms, float(point.alpha), B, offset, point.rows.dtype)
-            gap, gap_room = check.gap(point, partial(self._point_again, i), float(fit.tol))
-            stated = np.zeros(d, dtype=np.intp)
-            stated[point.support] = point.clusters
-            certified = replace(
-                point,
-                primal=check.objective,
-                gap=gap,
-                loss=check.loss,
-                deviance_ratio=model.problem.explained(check.loss),
-                n_selected=int(np.count_nonzero(~np.isin(point.support, model.unpenalized))),
-                clusters=terms.clusters(B, stated)[point.support],
-                status=check.status(point, float(fit.tol)),
-            )
-            points.append(certified)
-            rooms.append(check.allowance)
-            gap_rooms.append(gap_room)
+            try:
+                certified.append(self._certified(i, point))
+            except (IndexError, TypeError, ValueError):
+                claims.append(Claim(f"path_[{i}]", "damaged", "coefficients of these features and targets"))
+        self.is_damaged = len(certified) < len(path)
+        if self.is_damaged:
+            return claims
+        points, rooms, gap_rooms = zip(*certified, strict=True)
         room = np.array(rooms)
         allowances = {"primal": room, "losses": room, "dual_gaps": np.array(gap_rooms)}
         allowances["deviance_ratio"] = room / (model.problem.loss_scale or np.inf)
         for name, field in _OF_POINTS.items():
             stated, found = (np.hstack([getattr(point, field) for point in group]) for group in (path.points, points))
             claims.append(Claim(f"path_.{name}", stated, found, allowances.get(name, 0.0)))
-        n_alphas = len(path) if is_cut else len(self.search.grids[self.chosen])
-        return [*claims, Claim("path_.n_alphas", len(path), n_alphas)]
+        return claims
+
+    def _certified(self, i: int, point: PathPoint) -> tuple[PathPoint, float, float]:
+        """A point as its coefficients and the data make it, and what rounding changes in its objective and its gap."""
+        model, d, alpha, tol = self.model, self.search.data.n_features, float(point.alpha), float(self.fit.tol)
+        stated = np.zeros(d, dtype=np.intp)
+        stated[point.support] = point.clusters
+        B, intercept = point.coef(d).astype(np.float64), np.asarray(point.intercept, dtype=np.float64)
+        if not (0.0 < alpha < np.inf and np.isfinite(B).all() and np.isfinite(intercept).all()):
+            raise ValueError("the solution is not finite")
+        check = SolutionCheck(model, alpha, B, intercept, point.rows.dtype)
+        gap, gap_room = check.gap(point, partial(self._point_again, i), tol)
+        certified = replace(
+            point,
+            primal=check.objective,
+            gap=gap,
+            loss=check.loss,
+            deviance_ratio=model.problem.explained(check.loss),
+            n_selected=int(np.count_nonzero(~np.isin(point.support, model.unpenalized))),
+            clusters=check.clusters(B, stated)[point.support],
+            status=check.status(point, tol),
+        )
+        return certified, check.allowance, gap_room
 
     def _point_again(self, i: int) -> PathPoint:
         point = self._path_again.points[min(i, len(self._path_again) - 1)]
         return point if self._is_same_way else replace(point, n_iter=-1)  # as many other steps are not the same
-
-    def _is_readable(self, point: PathPoint) -> bool:
-        d, q = self.search.data.n_features, self.search.data.n_targets
-        support = np.asarray(point.support)
-        shapes = (np.shape(point.clusters), np.shape(point.rows), np.shape(point.intercept))
-        return bool(
-            support.dtype.kind in "iu"
-            and (np.diff(support) > 0).all()
-            and ((support >= 0) & (support < d)).all()
-            and shapes == ((len(support),), (len(support), q), (q,))
-            and np.isfinite(point.rows).all()
-            and np.isfinite(point.intercept).all()
-            and np.isfinite(real_number(point.loss))
-            and 0.0 < real_number(point.alpha) < np.inf
-        )
 
     # The choice ---------------------------------------------------------------------------------------
 
@@ -219,7 +213,7 @@ class SearchCheck:
     def _criterion(self, k: int, report: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """What the criterion of a weight sequence must be, and how exactly."""
         found = {"best_index": int(np.argmin(report["criterion_path"]))}
-        if k == self.chosen and all(map(self._is_readable, self.fit.path_.points)):
+        if k == self.chosen and not self.is_damaged:
             again, is_same = self.search.criterion_report(self.model, self.fit.path_), True
         elif k != self.chosen and self.again is not None and self._is_comparable:
             again, is_same = self.again[k].report, self._is_same_way
@@ -240,9 +234,7 @@ class SearchCheck:
         allowances: dict[str, Any] = {"std_error_path": room, "mean_score_path": room}
         if self.fold_weights is not None:
             found["mean_score_path"] = mean_scores(scores, self.fold_weights)
-        if (
-            self.again is not None and self._is_comparable
-        ):  # folds that were fitted again are as uncertain as their tolerance says
+        if self.again is not None and self._is_comparable:  # fold fits are as uncertain as their tolerance says
             again = self.again[k].report
             count = min(len(scores), len(again["score_path"]))  # paths end where the deviance is explained
             known = found["score_path"] = np.concatenate([again["score_path"][:count], scores[count:]])
@@ -251,12 +243,3 @@ class SearchCheck:
             if self._is_same_way:
                 found["selection_frequency"] = again["selection_frequency"]
         return found, allowances
-
-
-def _distance(weights: Any, others: FloatArray) -> float:
-    """Largest difference of two weight sequences; infinity where they cannot be compared."""
-    given = np.asarray(weights)
-    if given.shape != others.shape or given.dtype.kind not in "iuf":
-        return np.inf
-    distance = float(np.abs(given - others).max())
-    return distance if np.isfinite(distance) else np.inf

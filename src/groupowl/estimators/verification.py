@@ -12,13 +12,10 @@ import numpy as np
 
 from .._text import printable
 from .._typing import FloatArray
-from ..designs import as_design
 from ..model import Model
-from ..model_selection.folds import mean_squared_error
 from ..norm import kernels
 from ..norm.kernels import EPS, row_norms
-from ..path import Solution
-from ..problem import published
+from ..problem import intercept_excess, published
 from ..screening import extended_rule, safe_rows
 from ..solvers import SolveResult, WorkingSet, check_settings
 
@@ -28,8 +25,8 @@ RTOL = 1e-9
 GOAL_RTOL = 1e-6
 # Rounding errors of coefficients, in units of their precision, that change what is proved.
 _ROUNDINGS = 4.0
-# Bounds on the rounding of Gram matrices are so much larger than that is, where columns are nearly collinear.
-_GRAM_CAUTION = 100.0
+# The same of sums of products of centered columns, with a factor for columns that are nearly collinear.
+_GRAM_ROUNDINGS = 400.0
 # Accuracy of a dual bound relative to the gap that it is to confirm.
 _SHARPER = 0.1
 # Relative difference of two computations of a gap by the same steps.
@@ -167,39 +164,37 @@ def real_number(value: Any) -> float:
     return float(value) if isinstance(value, Real) else np.nan
 
 
-class Terms:
-    """The documented objective, term by term, from the data as they were given.
+class SolutionCheck:
+    """Coefficients at one alpha, on the scale of the input and finite, and what the data say of them.
 
-    ``standardize`` says whether the penalty sees columns divided by their standard deviation.
+    ``dtype`` is the precision that they were rounded to.
     """
 
-    def __init__(self, data: Any, model: Model, standardize: bool) -> None:
-        self.data = data
+    def __init__(self, model: Model, alpha: float, B: FloatArray, intercept: FloatArray, dtype: Any) -> None:
         self.model = model
-        self.penalized = np.delete(np.arange(data.n_features), model.unpenalized)
-        if data.is_summarized:
-            self.mean = data.X.x_mean
-            deviation = np.sqrt(np.diagonal(data.X.gram) / data.X.total_weight)
-        else:
-            check = model.problem.loss.check_targets
-            self.design, self.Y, self.w = as_design(data.X).adopt(data.Y, data.sample_weight, check, 1.0)
-            moments = self.design.moments(self.w)
-            self.mean, deviation = moments.mean, moments.deviations()
-        is_scaled = kernels.exceeds_rounding(deviation, self.mean) & standardize
-        self.scale = np.where(is_scaled, deviation, 1.0)[self.penalized]
+        self.alpha = alpha
+        self.dtype = dtype
+        self.problem = problem = model.problem.with_lam(alpha * model.sequence_weights)
+        self.coefficients = problem.from_input(B, intercept)
+        self.certificate = problem.certify(self.coefficients)
+        self.lower = self.certificate.primal - self.certificate.gap  # of the minimum, whatever the coefficients
+        excess, self._excess_rounding = intercept_excess(problem, self.coefficients, intercept)
+        value = self.certificate.primal + excess
+        self.objective = value if np.isfinite(value) else np.inf
+        self.loss = self.objective - problem.penalty_value(self.coefficients)
+        self.shift = float(np.linalg.norm(intercept) + np.linalg.norm(offsets(model, B.T)))
 
     def clusters(self, B: FloatArray, stated: Any) -> Any:
         """Numbers of the clusters of coefficients; where rounding decides what is equal, as they are stated."""
-        problem = self.model.problem
+        problem = self.problem
         norms, labels = row_norms(problem.from_input(B.astype(np.float64), None)[: problem.n_rows]), np.asarray(stated)
         is_like = labels.shape == norms.shape and labels.dtype.kind in "iu"
         if B.dtype != np.float64 and is_like and np.array_equal(labels > 0, norms > 0.0):
             # Norms that fall from cluster to cluster and are equal within, up to their rounding.
             members = [norms[labels == number] for number in range(1, int(labels.max(initial=0)) + 1)]
             largest = np.array([part.max(initial=0.0) for part in members])
-            smallest = (1.0 + 8.0 * float(np.finfo(B.dtype).eps)) * np.array(
-                [part.min(initial=np.inf) for part in members]
-            )
+            smallest = np.array([part.min(initial=np.inf) for part in members])
+            smallest *= 1.0 + 8.0 * float(np.finfo(B.dtype).eps)
             if all(map(len, members)) and np.all(largest <= smallest) and np.all(largest[1:] <= smallest[:-1]):
                 return stated
         for change in (1e-5, -1e-5):
@@ -208,71 +203,24 @@ class Terms:
                 return found
         return kernels.cluster_labels(norms)
 
-
-class SolutionCheck:
-    """Coefficients at one alpha, on the scale of the input and finite, and what the data say of them.
-
-    ``dtype`` is the precision that they were rounded to.
-    """
-
-    def __init__(self, terms: Terms, alpha: float, B: FloatArray, intercept: FloatArray, dtype: Any) -> None:
-        self.model = terms.model
-        self.alpha = alpha
-        offset = np.abs(terms.mean) @ np.abs(B)  # of the columns, which the unpenalized ones have no other norm for
-        self.shift = float(np.linalg.norm(intercept) + np.linalg.norm(offset))
-        self.problem = self.model.problem.with_lam(alpha * self.model.sequence_weights)
-        self.coefficients = self.problem.from_input(B, intercept)
-        self.certificate = self.problem.certify(self.coefficients)
-        self.lower = self.certificate.primal - self.certificate.gap  # of the minimum, whatever the coefficients
-        self.dtype = dtype
-        if terms.data.is_summarized:
-            solution = Solution.of(B, intercept)
-            self.loss = 0.5 * terms.data.n_targets * mean_squared_error(terms.data.X, solution)
-        else:
-            Z = terms.design.matmul(B, intercept)
-            self.loss = float(terms.design.reduce(self.problem.loss.value, Z, terms.Y, terms.w))
-        norms = row_norms(B[terms.penalized]) * terms.scale
-        value = self.loss + alpha * kernels.owl_value(norms, self.model.weights)
-        self.objective = value if np.isfinite(value) else np.inf
-
     @cached_property
     def allowance(self) -> float:
         """What rounding changes in objective and dual value.
 
-        Coefficients are rounded to their precision, targets that vary by no more than rounding count as constant, and
-        the Gram matrix that may have stood for the data has errors of its own.
+        Coefficients are rounded to their precision, and the Gram matrix that may have stood for the data has errors of
+        its own.
         """
         problem, residual = self.problem, self.certificate.residual
         if residual is None:  # nothing is known of coefficients that overflow
             return 0.0
-        unit = _ROUNDINGS * float(np.finfo(self.dtype).eps)
-        targets = problem.samples
-        varies = problem.design.reduce(_squares, targets.Y) > 0.0  # the problem has zeros for targets that do not
-        taken_as_constant = kernels.CONSTANT_RTOL * float(np.linalg.norm(np.where(varies, 0.0, targets.center)))
-        moved = unit * (residual.reach + self.shift) + taken_as_constant
-        # The loss changes with the predictor as fast as the norm of its gradient says, and a little more by curvature.
-        penalty = unit * problem.penalty_value(self.coefficients)
-        curvature = problem.loss.curvature
-        slope = min(residual.norm, np.sqrt(2.0 * curvature * self.model.null_loss))  # of a fit it is not larger
-        products = 2.0 * problem.product_error * residual.reach**2  # where statistics stand for the data
+        # Near a solution the loss changes with the square of what rounding moves; certificates know the rest.
+        moved = _ROUNDINGS * float(np.finfo(self.dtype).eps) * (residual.reach + self.shift)
         public = published(problem, self.coefficients, self.certificate, self.dtype)
-        rounded = abs(public.excess) + public.rounding
-        loss = moved * (slope + curvature * moved) + unit * residual.cancelling + products + self._gram_rounding
-        return float(penalty + loss + rounded)
-
-    @cached_property
-    def _gram_rounding(self) -> float:
-        """What rounding changes in an objective that was computed from the Gram matrix of the centered columns."""
-        problem = self.problem
-        if not problem.is_compressible:
-            return 0.0
-        size = problem.samples.norm + float(problem.norms @ row_norms(self.coefficients[: problem.n_rows]))
-        return 4.0 * (problem.n_rows + 8) * EPS * size * size
-
-    @property
-    def rounding(self) -> float:
-        """The most that a fit can have added to the difference of objective and dual value for rounding errors."""
-        return 4.0 * self.certificate.rounding + self.allowance + _GRAM_CAUTION * self._gram_rounding
+        rounded = abs(public.excess) + public.rounding + self._excess_rounding + problem.loss.curvature * moved**2
+        if problem.is_compressible:
+            size = problem.samples.norm + float(problem.norms @ row_norms(self.coefficients[: problem.n_rows]))
+            rounded += _GRAM_ROUNDINGS * (problem.n_rows + 8) * EPS * size * size
+        return float(rounded + 4.0 * self.certificate.rounding)
 
     def gap(self, stated: Any, again: Callable[[], Any], tol: float) -> tuple[float, float]:
         """The gap that a fit can have stated, as near to what it has as that may be, and what may be between them.
@@ -293,7 +241,7 @@ class SolutionCheck:
             return other.gap, _GAP_RTOL * other.gap + allowance
         largest = max(own, other.gap)
         if not claimed < largest:
-            return largest, max(_GAP_RTOL * largest + self.rounding, self.problem.goal(tol) - largest)
+            return largest, max(_GAP_RTOL * largest + allowance, self.problem.goal(tol) - largest)
         proved = self.objective - max(self.lower, other.primal - other.gap)
         if proved > claimed + allowance:
             proved = min(proved, self.objective - self.sharper_bound(_SHARPER * claimed))
@@ -338,23 +286,24 @@ def alpha_allowance(model: Model, alpha: float) -> float:
     return RTOL * abs(alpha) + kernels.owl_gauge(rounding, model.sequence_weights)
 
 
-def _squares(Y: FloatArray) -> FloatArray:
-    return np.einsum("ik,ik->k", Y, Y)
+def offsets(model: Model, coef: FloatArray) -> FloatArray:
+    """What the means of the columns add to the predictors of each target, without cancellation."""
+    centers = model.problem.design.column_centers
+    return np.zeros(1) if centers is None else np.abs(coef) @ np.abs(centers)
 
 
-class FitCheck:
-    """The numbers of a verification, each computed once.
+class FitCheck(SolutionCheck):
+    """The coefficients of a fitted estimator, and all else that it says.
 
-    ``model`` is what the parameters of the fitted estimator ask for on the data.
+    ``model`` is what its parameters ask for on the data.
     """
 
     def __init__(self, estimator: Any, data: Any, model: Model) -> None:
         self.estimator = estimator
         self.data = data
-        self.model = model
         self.stated: SolveResult = estimator.solve_result_
-        self.alpha = real_number(estimator.alpha_)
-        if not 0.0 < self.alpha < np.inf:
+        alpha = real_number(estimator.alpha_)
+        if not 0.0 < alpha < np.inf:
             raise ValueError(f"alpha_ is {estimator.alpha_!r}, which is not a positive number. Fit again.")
         coef, intercept = estimator._penalized_coefficients()
         B, offset = estimator._inner_coefficients(coef, intercept)
@@ -368,46 +317,49 @@ class FitCheck:
         }
         for name, (value, shape) in shapes.items():
             if np.shape(value) != shape:
-                raise ValueError(
-                    f"{name} has shape {np.shape(value)}, which does not belong to {d} features and {q} targets. "
-                    "Fit again."
-                )
+                found = f"{name} has shape {np.shape(value)}"
+                raise ValueError(f"{found}, which does not belong to {d} features and {q} targets. Fit again.")
         self.is_nonzero = kernels.nonzero_rows(B)
         self.is_finite = bool(np.isfinite(B).all() and np.isfinite(offset).all())
         if not self.is_finite:  # nothing is known of them
             B, offset = np.zeros((d, q)), np.zeros(q)
-        self.terms = Terms(data, model, bool(estimator.standardize))
-        self.solution = SolutionCheck(self.terms, self.alpha, B, offset, np.asarray(coef).dtype)
-        self.objective = self.solution.objective
+        super().__init__(model, alpha, B, offset, np.asarray(coef).dtype)
         self.goal = model.problem.goal(float(estimator.tol))
 
     def verification(self) -> Verification:
         """All numbers, and what they mean."""
-        solution, problem = self.solution, self.solution.problem
         is_claimed_zero = self.stated.screened_at >= 0
         is_claimed_zero[self.model.unpenalized] = False
-        known: dict[str, Any] = {
-            "claimed_objective": real_number(self.stated.primal),
-            "goal": self.goal,
-            "alpha": self.alpha,
-        }
-        known |= {"claimed_gap": real_number(self.estimator.dual_gap_), "n_claimed_zero": int(is_claimed_zero.sum())}
-        if not self.is_finite:
-            finding = Finding(False, "coef_ and intercept_ are not finite, and nothing is known of them")
-            return Verification(np.inf, gap=np.inf, kkt_residual=np.inf, n_proved_again=0, findings=(finding,), **known)
-        lower, reached = solution.lower, self.goal + solution.allowance
-        if not self.objective - lower <= reached:
-            lower = max(lower, solution.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1)))
-            if not self.objective - lower <= reached:  # the fit's own steps may know a better dual point
-                lower = max(lower, self._solved_again.primal - self._solved_again.gap)
-        gap = max(self.objective - lower, 0.0)
+        objective = gap = residual = np.inf
         n_proved_again = 0
-        if np.isfinite(solution.certificate.gap):
-            kept = safe_rows(problem, solution.certificate, np.arange(problem.n_rows), extended_rule)
-            n_proved_again = int(is_claimed_zero.sum() - is_claimed_zero[kept].sum())
-        found = (*self._findings(gap, is_claimed_zero), *findings(self._claims()))
-        proved: dict[str, Any] = {"gap": gap, "kkt_residual": solution.kkt_residual(), "n_proved_again": n_proved_again}
-        return Verification(self.objective, findings=found, **proved, **known)
+        found = [Finding(False, "coef_ and intercept_ are not finite, and nothing is known of them")]
+        if self.is_finite:
+            objective, gap, residual = self.objective, self._gap(), self.kkt_residual()
+            found = [*self._findings(gap, is_claimed_zero), *findings(self._claims())]
+            if np.isfinite(self.certificate.gap):
+                kept = safe_rows(self.problem, self.certificate, np.arange(self.problem.n_rows), extended_rule)
+                n_proved_again = int(is_claimed_zero.sum() - is_claimed_zero[kept].sum())
+        return Verification(
+            objective=objective,
+            claimed_objective=real_number(self.stated.primal),
+            gap=gap,
+            claimed_gap=real_number(self.estimator.dual_gap_),
+            goal=self.goal,
+            kkt_residual=residual,
+            alpha=self.alpha,
+            n_claimed_zero=int(is_claimed_zero.sum()),
+            n_proved_again=n_proved_again,
+            findings=tuple(found),
+        )
+
+    def _gap(self) -> float:
+        """The gap that is proved here, with a better dual point than that of the coefficients where the goal asks."""
+        lower, reached = self.lower, self.goal + self.allowance
+        if not self.objective - lower <= reached:
+            lower = max(lower, self.sharper_bound(_SHARPER * self.goal, max(int(self.estimator.max_iter), 1)))
+        if not self.objective - lower <= reached:  # the fit's own steps may know a better dual point
+            lower = max(lower, self._solved_again.primal - self._solved_again.gap)
+        return max(self.objective - lower, 0.0)
 
     @cached_property
     def _solved_again(self) -> SolveResult:
@@ -425,20 +377,16 @@ class FitCheck:
             room = alpha_allowance(model, asked) if isinstance(fit.alpha, str) else RTOL * asked
             text = f"alpha_ = {self.alpha:.6g}; on these data the parameters ask for {asked:.6g}"
             found.append(Finding(abs(asked - self.alpha) <= room, text))
-        room = self.solution.allowance + self.solution.certificate.rounding
-        distance = abs(self.objective - claimed)
-        holds = bool(distance <= room)
-        if not holds and distance <= real_number(self.stated.gap):
-            # Before coefficients are rounded, or from a Gram matrix, the objective is another one, as the gap allows.
-            holds = bool(abs(self._solved_again.primal - claimed) <= RTOL * abs(claimed))
+        room = self.allowance
+        holds = bool(abs(self.objective - claimed) <= room)
         found.append(Finding(holds, f"objective {self.objective:.10g} from the data; the fit says {claimed:.10g}"))
-        bound = f"tol * null loss = {self.goal:.3g}"
+        holds, bound = gap <= self.goal + room, f"tol * null loss = {self.goal:.3g}"
         if gap > self.goal:
             bound += f" and {room:.3g} for rounding"
         text = f"above {bound}: these coefficients are not proved optimal"
-        if gap <= self.goal + room:
+        if holds:
             text = f"at most {bound}: nothing is better by more than this"
-        found.append(Finding(gap <= self.goal + room, f"duality gap {gap:.3g}, {text}"))
+        found.append(Finding(holds, f"duality gap {gap:.3g}, {text}"))
         wrong = np.flatnonzero(is_claimed_zero & self.is_nonzero)
         text = f"the {int(is_claimed_zero.sum())} features claimed proved zero have zero coefficients"
         if len(wrong):
@@ -448,9 +396,9 @@ class FitCheck:
 
     def _claims(self) -> list[Claim]:
         """All attributes of the fit, beside what a fit with its solve stores on these data."""
-        fit, stated, solution = self.estimator, self.stated, self.solution
-        gap, room = solution.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again, float(fit.tol))
-        clusters = self.terms.clusters(stated.B, fit.clusters_)  # ties need all digits
+        fit, stated = self.estimator, self.stated
+        gap, room = self.gap(replace(stated, gap=fit.dual_gap_), lambda: self._solved_again, float(fit.tol))
+        clusters = self.clusters(stated.B, fit.clusters_)  # ties need all digits
         sure = replace(stated, gap=gap, clusters=clusters, active=np.flatnonzero(stated.screened_at < 0))
         # The dual value nearest to the stated one that gap and objective allow: gaps contain bounds on rounding.
         stated_gap, primal, dual = map(real_number, (fit.dual_gap_, stated.primal, stated.dual))
@@ -460,8 +408,8 @@ class FitCheck:
             Claim("solve_result_.active", stated.active, sure.active),
             Claim("solve_result_.clusters", stated.clusters, clusters),
             Claim("solve_result_.gap", stated.gap, stated_gap),
-            Claim("solve_result_.dual", stated.dual, nearest, solution.rounding),
-            Claim("status", stated.status, solution.status(stated, float(fit.tol))),
+            Claim("solve_result_.dual", stated.dual, nearest, self.allowance),
+            Claim("status", stated.status, self.status(stated, float(fit.tol))),
         ]
         found, _ = fit._attributes(self.data, self.model, sure, self.alpha, judge=False)
         allowances = {"weights_": RTOL * self.model.weights, "dual_gap_": room}
@@ -469,9 +417,9 @@ class FitCheck:
         for prefix, rtol in {"": relaxed_rtol if fit.relaxed else 4.0 * EPS, "penalized_": 4.0 * EPS}.items():
             if f"{prefix}coef_" in found:
                 coef, intercept = found[f"{prefix}coef_"], found[f"{prefix}intercept_"]
-                unit = rtol + 4.0 * float(np.finfo(solution.dtype).eps)
-                shift = np.atleast_2d(np.abs(coef)) @ np.abs(self.terms.mean)  # the intercept takes it up
-                reach = np.abs(intercept).max() + np.abs(self.model.problem.samples.center).max() + shift.max()
+                unit = rtol + 4.0 * float(np.finfo(self.dtype).eps)
+                shift = offsets(self.model, np.atleast_2d(coef)).max()  # the intercept takes it up
+                reach = np.abs(intercept).max() + np.abs(self.model.problem.samples.center).max() + shift
                 allowances[f"{prefix}coef_"] = unit * np.abs(coef).max() * (coef != 0.0)  # what is zero must be so
                 allowances[f"{prefix}intercept_"] = unit * reach
         for name, value in found.items():

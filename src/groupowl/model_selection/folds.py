@@ -18,8 +18,7 @@ from sklearn import get_config
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from .._checks import rectangular_array
-from .._frames import take_rows
+from .._checks import rectangular_array, take_rows
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, SufficientStatistics, as_design
 from ..losses import resolve_loss
@@ -336,7 +335,7 @@ def scorer_scores(
     scores = []
     for solution, alpha in zip(solutions, alphas.tolist(), strict=True):
         fitted = copy(estimator).set_params(alpha=alpha, weights=weights)
-        vars(fitted).update(data.labels, alpha_=alpha, weights_=weights, unpenalized_=data.unpenalized)
+        vars(fitted).update(data.labels, alpha_=alpha, weights_=weights, unpenalized_=data.fitting.unpenalized)
         B = solution.coef(data.n_features)
         fitted.coef_, fitted.intercept_ = fitted._public_coefficients(B, solution.intercept, data)
         try:
