@@ -257,7 +257,7 @@ OPTIONS = {
     ),
     "a class of one sample": Bad(
         CLASSES + "1,2,w\n",
-        ("--test-size needs at least two samples of each class, but 'w' has one",),
+        ("--test-size 0.5 is no good here: The least populated class", "or leave --test-size out"),
         arguments=("--targets", "y", "--test-size", 0.5),
     ),
     "a share without some classes": Bad(
@@ -519,7 +519,7 @@ def test_bad_files_to_verify(run, tmp_path, model, change, message):
     ("prepare", "message"),
     [
         (lambda out: out.write_text("mine"), "exists. Use --force"),
-        (lambda out: out.mkdir(), "it is a folder, not a file"),
+        (lambda out: out.mkdir(), "it is no file"),
     ],
 )
 def test_predictions_have_nowhere_to_go(run, tmp_path, model, train, prepare, message):

@@ -473,7 +473,7 @@ def test_quiet_prints_nothing_but_errors(run, train, tmp_path):
     ran = run("fit", train, *TARGETS, "--out", out, "--quiet")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
     assert {path.name for path in out.iterdir()} == FILES
-    assert "it has an earlier run" in run("fit", train, *TARGETS, "--out", out, "--quiet").message
+    assert "exists. Use --force" in run("fit", train, *TARGETS, "--out", out, "--quiet").message
 
 
 def test_nothing_is_written_without_out(run, train, tmp_path, monkeypatch):
@@ -622,7 +622,7 @@ def test_an_earlier_run_is_replaced_only_by_force(run, train, tmp_path):
     assert run("fit", train, *TARGETS, "--out", out, "--alpha", "0.1").code == 0
     ran = run("fit", train, *TARGETS, "--out", out, "--alpha", "0.2")
     assert ran.code == 1
-    assert "exists: it has an earlier run. Use --force" in ran.message
+    assert "exists. Use --force" in ran.message
     assert go.load(out / "model").alpha_ == 0.1
     assert run("fit", train, *TARGETS, "--out", out, "--alpha", "0.2", "--force").code == 0
     assert go.load(out / "model").alpha_ == 0.2

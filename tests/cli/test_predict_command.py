@@ -69,7 +69,7 @@ def test_extra_columns_are_told(run, model, tmp_path):
     path = write_csv(tmp_path / "more.csv", columns)
     ran = run("predict", model, path)
     assert ran.code == 0
-    assert ran.err == "groupowl: 2 columns that the model does not know are ignored: 'age', 'sex'.\n"
+    assert ran.err == "groupowl: The model ignores 2 columns that it does not know: 'age', 'sex'.\n"
     assert run("predict", model, path, "--quiet").err == ""
     answer = json.loads(run("predict", model, path, "--json").out)
     assert answer["ignored_columns"] == ["age", "sex"]
@@ -97,7 +97,7 @@ def test_features_that_are_not_selected_need_not_be_there(run, train, new, tmp_p
     pd.read_csv(new).drop(columns=others).to_csv(part, index=False)
     ran = run("predict", out, part)
     assert (ran.code, ran.out) == (0, run("predict", out, new).out)
-    assert "not selected and" in ran.err
+    assert "that the model has not selected" in ran.err
     assert "which changes no prediction: " in ran.err
     assert run("predict", out, part, "-q").err == ""
     assert json.loads(run("predict", out, part, "--json").out)["absent_features"] == others

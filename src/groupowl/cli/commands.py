@@ -12,12 +12,16 @@ from contextvars import ContextVar
 from functools import partial, wraps
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from .. import __version__
+from .._checks import number_in
+from ..path.follower import MOST_ALPHAS
 from ..tables import MissingTargetsError, TableError
+from ..weights import resolve_weights
 from .messages import Failure, say, tell, tell_traceback
 
 #: Commands with an example of each.
@@ -83,21 +87,71 @@ def _explained(error: Exception) -> tuple[str, int]:
 # Options ------------------------------------------------------------------------------------------------
 
 
-def option(default: Any, metavar: str | None, help: str, *names: str, panel: str | None = None, **settings: Any) -> Any:
-    """An option of a class; without names it goes by that of the attribute. Flags have the metavar ""."""
-    return typer.Option(default, *names, metavar=metavar, help=help, rich_help_panel=panel, **settings)
+def option(default: Any, metavar: str | None, help: str, *names: str, check: Any = None, **settings: Any) -> Any:
+    """An option of a class; without names it goes by that of the attribute. Flags have the metavar "".
+
+    ``check`` is the interval of a number, or a function of name and value that returns what the value means; what is
+    out of range is refused before any file is read.
+    """
+
+    def checked(param: typer.CallbackParam, value: Any) -> Any:
+        name = param.opts[0].removeprefix("--")
+        try:
+            if callable(check):
+                return check(name, value)
+            if check is not None and value is not None:
+                number_in(name, value, check)
+        except ValueError as error:
+            raise Failure(f"--{error}", 2) from error
+        return value
+
+    return typer.Option(default, *names, metavar=metavar, help=help, callback=checked, **settings)
 
 
-_data = partial(option, panel="Data")
-_model = partial(option, panel="Model")
-_output = partial(option, panel="Output")
+_data = partial(option, rich_help_panel="Data")
+_model = partial(option, rich_help_panel="Model")
+_output = partial(option, rich_help_panel="Output")
 
 
-class Options:
+def _positive(name: str, text: str) -> float:
+    with suppress(ValueError):
+        return number_in(name, float(text), "(0, inf)")
+    raise ValueError(f"{name} must be a positive number, got {text!r}.")
+
+
+def _alpha(name: str, text: str) -> str | float:
+    return text if text == "auto" else _positive(name, text)
+
+
+def _alphas(name: str, text: str) -> int | list[float]:
+    """How many alphas, or which."""
+    if text.strip().isdecimal():
+        return int(number_in(name, int(text), f"[1, {MOST_ALPHAS}]"))
+    return [_positive(name, part.strip()) for part in text.split(",")]
+
+
+def _sequences(name: str, text: str) -> str | list[str]:
+    """One weight sequence, or several; each is tried."""
+    names = [part.strip() for part in text.split(",")]
+    for sequence in names:
+        resolve_weights(sequence, n_features=2, n_tasks=1, n_samples=2)
+    return names if len(names) > 1 else names[0]
+
+
+def _one_sequence(name: str, text: str) -> str | list[str]:
+    if "," in text:
+        raise ValueError(f"{name} must be one sequence here, got {text!r}; cv takes several.")
+    return _sequences(name, text)
+
+
+def _jobs(name: str, count: int) -> int:
+    if count < 1 and count != -1:
+        raise ValueError(f"{name} must be at least 1, or -1 for one job per processor, got {count}.")
+    return count
+
+
+class Options(SimpleNamespace):
     """What was typed: each attribute of a class is an option, and what it is in an instance."""
-
-    def __init__(self, **given: Any) -> None:
-        vars(self).update(given)
 
 
 #: Ways to choose alpha that need no folds, and all of them; formats of files; kinds of targets.
@@ -109,7 +163,10 @@ Task = Literal["auto", "regression", "classification"]
 #: Formats in words, for help.
 FORMATS = "csv, tsv, parquet, npz, libsvm, arff, or large for matrices on disk"
 _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated by commas"
-_SEQUENCES = "oscar, linear, constant, bh, gaussian or chi"
+#: Of NumPy's legacy generator, which makes folds.
+LARGEST_SEED = 2**32 - 1
+_SEQUENCES = "Weight sequence: oscar, linear, constant, bh, gaussian or chi; cv also takes a list."
+_weights = partial(_model, "oscar", "NAME", _SEQUENCES, "--weights", "-w")
 
 
 class TalkOptions(Options):
@@ -139,13 +196,15 @@ class DataOptions(Options):
     sample_weight: str | None = _data(None, "COLUMN", "Weights of the samples.")
     drop: list[str] | None = _data(None, "COLUMNS", "Columns to leave out, given like those of --targets.")
     format: FormatName | None = _data(None, "NAME", f"Format of FILE, if its suffix does not say it: {FORMATS}.")
-    weights: str = _model("oscar", "NAME", f"Weight sequence: {_SEQUENCES}; cv also takes a list.", "--weights", "-w")
+    weights: str = _weights(check=_one_sequence)
     standardize: bool = _model(False, "", "Penalize columns as if divided by their deviation.", "--standardize")
     unpenalized: list[str] | None = _model(None, "COLUMNS", "Features without penalty, given like those of --targets.")
-    test_size: float | None = _model(None, "SHARE", "Hold out this share of the samples, and score on them.")
-    seed: int = _model(0, None, "Of folds, held-out samples and solvers.")
-    tol: float = _model(1e-6, None, "Largest duality gap, relative to the loss of the null model.")
-    max_iter: int = _model(10_000, None, "Most steps of each fit.")
+    test_size: float | None = _model(
+        None, "SHARE", "Hold out this share of the samples, and score on them.", check="(0, 1)"
+    )
+    seed: int = _model(0, None, "Of folds, held-out samples and solvers.", check=f"[0, {LARGEST_SEED}]")
+    tol: float = _model(1e-6, None, "Largest duality gap, relative to the loss of the null model.", check="(0, inf)")
+    max_iter: int = _model(10_000, None, "Most steps of each fit.", check="[1, inf)")
 
 
 class TrainOptions(TalkOptions, DataOptions):
@@ -158,14 +217,14 @@ class TrainOptions(TalkOptions, DataOptions):
 class FitOptions(TrainOptions):
     """One alpha."""
 
-    alpha: str = _model("auto", "NUMBER", "Strength; auto: a tenth of the largest.", "--alpha", "-a")
+    alpha: str = _model("auto", "NUMBER", "Strength; auto: a tenth of the largest.", "--alpha", "-a", check=_alpha)
 
 
 class GridOptions(TrainOptions):
     """Many alphas."""
 
-    alphas: str = _model("100", "N|LIST", "How many alphas, or a list of them separated by commas.")
-    eps: float = _model(1e-3, None, "Smallest alpha relative to the largest.")
+    alphas: str = _model("100", "N|LIST", "How many alphas, or a list of them separated by commas.", check=_alphas)
+    eps: float = _model(1e-3, None, "Smallest alpha relative to the largest.", check="(0, 1)")
 
 
 class PathOptions(GridOptions):
@@ -185,8 +244,9 @@ class FoldOptions(GridOptions):
         "min: best score; 1se: for each weight sequence the largest alpha within one standard error of its best score; "
         "aic, bic, ebic: without folds. Of several sequences, the one with the best score is taken.",
     )
-    folds: int = _model(5, None, "Folds of cross-validation, at least 2.")
-    jobs: int = _model(1, None, "Folds at a time; -1: one per processor.", "--jobs", "-j")
+    weights: str = _weights(check=_sequences)
+    folds: int = _model(5, None, "Folds of cross-validation, at least 2.", check="[2, inf)")
+    jobs: int = _model(1, None, "Folds at a time; -1: one per processor.", "--jobs", "-j", check=_jobs)
 
 
 class ApplyOptions(Options):

@@ -84,7 +84,7 @@ def demo(options: DemoOptions) -> None:
         table=table,
         estimator=estimator,
         path=estimator.path_,
-        scores=fold_scores(estimator, table),
+        scores=fold_scores(estimator, named_design(table.X, table.feature_names), table),
         notes=(OPTIMISTIC,),
         seconds=time.perf_counter() - started,
     )

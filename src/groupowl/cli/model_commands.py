@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Iterator
@@ -14,38 +13,25 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-from .._checks import IMPUTE, number_in
+from .._checks import IMPUTE
 from .._text import counted, listed
 from .._typing import FloatArray
 from ..designs import Design
 from ..estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
 from ..model_selection import FOLD_RULES
 from ..path import PathResult
-from ..path.follower import MOST_ALPHAS
 from ..tables import Reading, Roles, Table, TableError, load_features, load_table
-from ..weights import resolve_weights
 from . import commands
 from .commands import FitOptions, FoldOptions, TrainOptions, command
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
 from .outcome import Outcome, data_notes, edge_note, held_out_rows, named_design, scores_of
-from .run_folder import check_out, check_out_file, csv_text, read_run, write_file, write_outcome
+from .run_folder import check_out, csv_text, read_run, write_file, write_outcome
 from .terminal import Stages, print_json, print_outcome
 
 NOT_CONVERGED = 3
 
 # Options of a fit that verify takes over and has not itself.
 _FITTED_OPTIONS = ("--drop", "--groups", "--sample-weight", "--unpenalized")
-# Parameters of estimators that options of the same name give, where a command has them.
-_PARAMETERS = ("standardize", "tol", "max_iter", "eps", "selection")
-# What numbers must lie in, by the names of the options; seeds are those of NumPy's legacy generator, for folds.
-_INTERVALS = {
-    "test_size": "(0, 1)",
-    "seed": f"[0, {2**32 - 1}]",
-    "tol": "(0, inf)",
-    "max_iter": "[1, inf)",
-    "eps": "(0, 1)",
-    "folds": "[2, inf)",
-}
 
 # A path beside a single fit is for the report: it must cost next to nothing.
 _PATH_ALPHAS = 30
@@ -89,7 +75,6 @@ def cv(options: FoldOptions) -> None:
 
 def _run(name: str, options: TrainOptions) -> None:
     """Read, fit, score, write, tell."""
-    settings = _settings(options)
     check_out(options.out, force=options.force)
     given: dict[str, Any] = {}
     for role in fields(Roles):
@@ -106,9 +91,9 @@ def _run(name: str, options: TrainOptions) -> None:
     noticed = data_notes(table, X, standardized=options.standardize)
     train, test = table, None
     if options.test_size is not None:
-        train, test = _parts(table, options.test_size, options.seed)
+        train, test = map(table.rows, held_out_rows(table, options.test_size, options.seed))
         X = named_design(train.X, train.feature_names)
-    estimator = _make_estimator(train, options, settings)
+    estimator = _make_estimator(train, options)
     with stages.stage(f"Fitting {train.n_samples} x {train.n_features}"):
         warned, converged = _fit(estimator, train, X, verbose=not options.quiet)
         path = estimator.path_ if hasattr(estimator, "path_") else _report_path(estimator)
@@ -148,47 +133,6 @@ def _run(name: str, options: TrainOptions) -> None:
 # Parts of a run -----------------------------------------------------------------------------------------
 
 
-def _settings(options: TrainOptions) -> dict[str, Any]:
-    """Parameters of the estimator that no data decide; what is out of range is refused before any file is read."""
-    given = vars(options)
-    settings = {name: given[name] for name in _PARAMETERS if name in given} | {"random_state": options.seed}
-    try:
-        for name, interval in _INTERVALS.items():
-            if given.get(name) is not None:
-                number_in(name.replace("_", "-"), given[name], interval)
-        weights = [name.strip() for name in options.weights.split(",")]
-        for name in weights:
-            resolve_weights(name, n_features=2, n_tasks=1, n_samples=2)
-        settings["weights"] = weights if len(weights) > 1 else weights[0]
-        if "jobs" not in given and len(weights) > 1:
-            raise ValueError(f"weights must be one sequence here, got {options.weights!r}; cv takes several.")
-        if "jobs" in given:
-            settings["n_jobs"] = given["jobs"]
-            if given["jobs"] < 1 and given["jobs"] != -1:
-                raise ValueError(f"jobs must be at least 1, or -1 for one job per processor, got {given['jobs']}.")
-        if "alpha" in given:
-            settings["alpha"] = "auto" if given["alpha"] == "auto" else _positive("alpha", given["alpha"])
-        if "alphas" in given:
-            parts = [part.strip() for part in given["alphas"].split(",")]
-            if len(parts) == 1 and parts[0].isdecimal():
-                settings["alphas"] = int(number_in("alphas", int(parts[0]), f"[1, {MOST_ALPHAS}]"))
-            else:
-                settings["alphas"] = [_positive("alphas", part) for part in parts]
-    except ValueError as error:
-        raise Failure(f"--{error}", 2) from error
-    return settings
-
-
-def _positive(option: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0.0):
-        raise ValueError(f"{option} must be a positive number, got {text!r}.")
-    return value
-
-
 @contextmanager
 def _data_of(table: Table) -> Iterator[None]:
     """A ValueError is about the data: what is wrong with them, and what can be typed about it."""
@@ -199,55 +143,42 @@ def _data_of(table: Table) -> Iterator[None]:
         raise Failure(f"{table.source}: {problem}") from error
 
 
-def _parts(table: Table, test_size: float, seed: int) -> tuple[Table, Table]:
-    """What is fitted, and what is held out; classes of one sample cannot be in both parts."""
-    if table.is_classification and table.groups is None:
-        labels, numbers = np.unique(table.y, return_counts=True)
-        single = labels[numbers == 1].tolist()
-        if single:
-            found = f"{listed(single)} {'has' if len(single) == 1 else 'have'} one"
-            remedy = "Remove those samples, or leave --test-size out."
-            raise Failure(f"--test-size needs at least two samples of each class, but {found}. {remedy}")
-    try:
-        train, test = held_out_rows(table, test_size, seed)
-    except ValueError as error:
-        problem = " ".join(str(error).split()).rstrip(".")
-        raise Failure(f"--test-size {test_size:g} is no good here: {problem}. Use another share.") from error
-    return table.rows(train), table.rows(test)
-
-
-def _make_estimator(table: Table, options: TrainOptions, settings: dict[str, Any]) -> Any:
-    """An estimator of one alpha, or one that chooses alpha."""
+def _make_estimator(table: Table, options: TrainOptions) -> Any:
+    """An estimator of one alpha, or one that chooses alpha; options go by the names of its parameters."""
+    is_single = isinstance(options, FitOptions)
+    regressor, classifier = (
+        (GroupOWLRegressor, GroupOWLClassifier) if is_single else (GroupOWLRegressorCV, GroupOWLClassifierCV)
+    )
+    estimator: Any = classifier() if table.is_classification else regressor()
+    known = estimator.get_params()
+    estimator.set_params(**{name: value for name, value in vars(options).items() if name in known})
     unpenalized: list[Any] = list(table.unpenalized)
     if not isinstance(table.X, np.ndarray):  # which has no names
         unpenalized = [table.feature_names.index(name) for name in unpenalized]
-    settings = settings | {"unpenalized": unpenalized or None}
-    if isinstance(options, FitOptions):
-        single = GroupOWLClassifier if table.is_classification else GroupOWLRegressor
-        estimator = single(**settings)
+    estimator.set_params(random_state=options.seed, unpenalized=unpenalized or None)
+    if is_single:
         estimator._keeps_solves = table.n_samples * table.n_features <= _PATH_ENTRIES  # for the path of the report
-        return estimator
-    if isinstance(options, FoldOptions) and options.selection in FOLD_RULES:
-        settings["cv"] = _make_folds(table, options.folds, options.seed)
-    return (GroupOWLClassifierCV if table.is_classification else GroupOWLRegressorCV)(**settings)
+    if isinstance(options, FoldOptions):
+        estimator.set_params(n_jobs=options.jobs)
+        if options.selection in FOLD_RULES:
+            estimator.set_params(cv=_make_folds(table, options.folds, options.seed))
+    return estimator
 
 
 def _make_folds(table: Table, folds: int, seed: int) -> Any:
     """Shuffled folds; groups stay together, every fold has its share of each class."""
-    weight = table.sample_weight
-    present = np.ones(table.n_samples, dtype=bool) if weight is None else weight > 0.0
-    counts = {"samples": int(present.sum())}
+    present = slice(None) if table.sample_weight is None else table.sample_weight > 0.0
+    what, count = "samples", len(table.y[present])
     if table.groups is not None:
-        counts["groups"] = len(np.unique(table.groups[present]))
+        what, count = "groups", len(np.unique(table.groups[present]))
     elif table.is_classification:
         labels, numbers = np.unique(table.y[present], return_counts=True)
         rarest = int(np.argmin(numbers))
-        counts[f"samples of class {labels[rarest].item()!r}"] = int(numbers[rarest])
-    for what, count in counts.items():
-        if count < folds:
-            found = f"there {'is' if count == 1 else 'are'} {count}"
-            remedy = "Use fewer folds, or --selection bic, which needs none."
-            raise Failure(f"--folds {folds} needs at least {folds} {what}, but {found}. {remedy}")
+        what, count = f"samples of class {labels[rarest].item()!r}", int(numbers[rarest])
+    if count < folds:
+        found = f"there {'is' if count == 1 else 'are'} {count}"
+        remedy = "Use fewer folds, or --selection bic, which needs none."
+        raise Failure(f"--folds {folds} needs at least {folds} {what}, but {found}. {remedy}")
     if table.groups is not None:
         return (StratifiedGroupKFold if table.is_classification else GroupKFold)(folds)
     return (StratifiedKFold if table.is_classification else KFold)(folds, shuffle=True, random_state=seed)
@@ -255,7 +186,7 @@ def _make_folds(table: Table, folds: int, seed: int) -> Any:
 
 def _fit(estimator: Any, table: Table, X: Design, *, verbose: bool) -> tuple[list[str], bool]:
     """Fit; returns what it has warned of, and whether all of it converged."""
-    groups = {} if table.groups is None or getattr(estimator, "cv", None) is None else {"groups": table.groups}
+    groups = {} if getattr(estimator, "cv", None) is None else {"groups": table.groups}
     is_alone = getattr(estimator, "n_jobs", None) in (None, 1)  # lines of other processes would stand between ours
     estimator.set_params(verbose=int(verbose and is_alone))
     with _data_of(table), warnings.catch_warnings(record=True) as caught:
@@ -299,58 +230,47 @@ def predict(options: commands.PredictOptions) -> None:
     listed. Targets need not be there. Classes come with their probabilities. Text that a spreadsheet would run, such as
     an id that begins with =, has an apostrophe in front.
     """
-    out = options.out
-    if out is not None and is_standard_output(out):
-        out = None
-    check_out_file(out, force=options.force)
-    run = read_run(options.model)
-    estimator, stages = run.estimator, Stages(options.quiet)
+    out = None if options.out is None or is_standard_output(options.out) else options.out
+    check_out(out, force=options.force, kind="file")
+    run, stages = read_run(options.model), Stages(options.quiet)
+    estimator, roles = run.estimator, run.reading.roles
+    others = [name for name in (roles.groups, roles.sample_weight, *roles.id_columns) if name is not None]
+    needed = tuple(run.features[j] for j in estimator.get_support(indices=True).tolist())
     with stages.stage(f"Reading {options.file.name}"):
-        reading, roles = _adapted(run.reading, options), run.reading.roles
-        others = [name for name in (roles.groups, roles.sample_weight, *roles.id_columns) if name is not None]
-        known, needs_ids = (*run.targets, *run.ignored, *others), options.id_column is not None
-        used = np.flatnonzero(np.any(np.atleast_2d(estimator.coef_), axis=0)).tolist()
-        needed = tuple(run.features[j] for j in used)
+        reading, known = _adapted(run.reading, options), (*run.targets, *run.ignored, *others)
+        needs_ids = options.id_column is not None
         features = load_features(options.file, reading, run.features, known, needed=needed, needs_ids=needs_ids)
-    columns: dict[str, Any] = {"row": range(1, features.X.shape[0] + 1)}
+    n_samples = features.X.shape[0]
+    columns: dict[str, Any] = {"row": range(1, n_samples + 1)}
     if features.ids is not None:
         columns = {features.id_name or roles.id_columns[0] or "id": features.ids}
     with stages.stage("Predicting"):
         X = named_design(features.X, run.features)
-        predicted = np.asarray(estimator.predict(X))
-        columns |= dict(zip(run.targets, predicted.reshape(len(predicted), -1).T.tolist(), strict=True))
+        predicted = np.asarray(estimator.predict(X)).reshape(n_samples, -1)
+        columns |= dict(zip(run.targets, predicted.T.tolist(), strict=True))
         if hasattr(estimator, "classes_"):
             chances = zip(estimator.classes_, estimator.predict_proba(X).T.tolist(), strict=True)
             columns |= {f"p({label})": column for label, column in chances}
         text = csv_text([columns, *zip(*columns.values(), strict=True)])
-    if not (options.quiet or options.json):
-        extra, absent = features.extra, features.absent
-        if extra:
-            verb, names = "is" if len(extra) == 1 else "are", listed(extra, shown=10)
-            tell(f"{counted(len(extra), 'column')} that the model does not know {verb} ignored: {names}.")
-        if absent:
-            verb = "was not selected and is" if len(absent) == 1 else "were not selected and are"
-            what = f"that {verb} not in the file, which changes no prediction"
-            tell(f"{counted(len(absent), 'feature')} {what}: {listed(absent, shown=10)}.")
+    if features.extra and not (options.quiet or options.json):
+        found = counted(len(features.extra), "column")
+        tell(f"The model ignores {found} that it does not know: {listed(features.extra, shown=10)}.")
+    if features.absent and not (options.quiet or options.json):
+        found = f"{counted(len(features.absent), 'feature')} that the model has not selected"
+        tell(f"The file lacks {found}, which changes no prediction: {listed(features.absent, shown=10)}.")
     if out is not None:
         with stages.stage("Writing"):
             write_file(out, text)
     with printing("nothing was written" if out is None else f"{out} was written"):
         if options.json:
-            described = {
-                "command": "predict",
-                "model": options.model,
-                "file": options.file,
-                "n_samples": features.X.shape[0],
-                "ignored_columns": features.extra,
-                "absent_features": features.absent,
-                "columns": list(columns),
-            }
-            print_json(described | ({"predictions": columns, "written": []} if out is None else {"written": [out]}))
+            described = {"command": "predict", "model": options.model, "file": options.file, "n_samples": n_samples}
+            described |= {"ignored_columns": features.extra, "absent_features": features.absent}
+            described |= {"columns": list(columns)} | ({"predictions": columns} if out is None else {})
+            print_json(described | {"written": [] if out is None else [out]})
         elif out is None:
             say(text, end="")
         elif not options.quiet:
-            say(f"{counted(features.X.shape[0], 'sample')} predicted.")
+            say(f"{counted(n_samples, 'sample')} predicted.")
             print_paths([out])
 
 
@@ -386,9 +306,8 @@ def verify(options: commands.VerifyOptions) -> None:
         found = [f"lacks {listed(missing)}" if missing else "", f"has also {listed(extra)}" if extra else ""]
         how = " and ".join(filter(None, found)) or "has them in another order"
         raise TableError(f"{table.source} has not the features of the fit: it {how}. Give the file of the fit.")
-    search: dict[str, Any] = {}
-    if hasattr(run.estimator, "search_results_"):
-        search = {"scores": options.scores} | ({} if table.groups is None else {"groups": table.groups})
+    is_search = hasattr(run.estimator, "search_results_")
+    search = {"scores": options.scores, "groups": table.groups} if is_search else {}
     with stages.stage("Verifying"):
         try:
             X = named_design(table.X, run.features)

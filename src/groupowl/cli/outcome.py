@@ -15,29 +15,27 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, log_loss, mean_squared_error
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
-from sklearn.utils.parallel import Parallel, delayed
 
 from .. import __version__
 from .._text import counted, listed
 from .._typing import IndexArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
-from ..estimators import GroupOWLClassifier
 from ..estimators.fit_summary import coefficient_norms, is_at_edge, strongest_first
-from ..model_selection import Fold, check_folds
+from ..model_selection import check_folds
 from ..path import PathResult
 from ..tables import Reading, Table
+from .messages import Failure
 
 Scores = dict[str, tuple[float, float]]
 
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow")
 # Names of targets or classes that are listed.
 _LISTED = 8
-# Digits of fits that only say which class is the most probable.
-_ACCURACY_TOL = 1e-4
 # Columns whose standard deviations differ by more than this are hardly penalized alike.
 _LARGEST_RATIO = 100.0
 # Fewer whole numbers in a row may well be a measurement.
@@ -207,13 +205,18 @@ def held_out_rows(table: Table, test_size: float, seed: int) -> tuple[IndexArray
     if table.is_classification and table.groups is None:
         kind = StratifiedShuffleSplit
     splitter = kind(n_splits=1, test_size=test_size, random_state=seed)
-    train, test = next(splitter.split(np.zeros((table.n_samples, 1)), table.y, table.groups))
+    try:
+        train, test = next(splitter.split(np.zeros((table.n_samples, 1)), table.y, table.groups))
+    except ValueError as error:
+        problem = " ".join(str(error).split()).rstrip(".")
+        remedy = "Use another share, or leave --test-size out."
+        raise Failure(f"--test-size {test_size:g} is no good here: {problem}. {remedy}") from error
     return np.sort(train), np.sort(test)
 
 
 def scores_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tuple[Scores, list[str]]:
     """Scores of a fit to ``train``, whose features are ``X``, and what to know about them."""
-    folded = fold_scores(estimator, train) if hasattr(estimator, "score_path_") else {}
+    folded = fold_scores(estimator, X, train) if hasattr(estimator, "score_path_") else {}
     if test is None and folded:
         return folded, [OPTIMISTIC]
     where, notes, held = "data of the fit, not held out", [NOT_HELD_OUT], train
@@ -225,41 +228,24 @@ def scores_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tu
     return scores | folded, notes
 
 
-def fold_scores(estimator: Any, table: Table) -> Scores:
-    """Mean scores of the folds at the chosen alpha, beside those of a model without features in the same folds.
-
-    Fits of the cross-validation are not kept; those at one alpha, for the accuracy, cost little.
-    """
+def fold_scores(estimator: Any, X: Design, table: Table) -> Scores:
+    """Mean scores of the folds at the chosen alpha, beside those of a model without features in the same folds."""
     weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
     folds = check_folds(estimator.cv.split(np.zeros((table.n_samples, 1)), table.y, table.groups), weight)
-    settings, n_jobs = None, 1
-    if table.is_classification and not isinstance(table.X, Design):  # what is on disk is not read again for this
-        known, n_jobs = GroupOWLClassifier().get_params(), estimator.n_jobs
-        settings = {name: value for name, value in estimator.get_params().items() if name in known}
-        settings |= {"alpha": estimator.alpha_, "weights": estimator.weights_, "tol": max(estimator.tol, _ACCURACY_TOL)}
-    found = Parallel(n_jobs=n_jobs)(delayed(_fold_measured)(table, fold, settings) for fold in folds)
+    without_features, found = replace(table, X=table.y), []
+    for fold in folds:
+        train, test = without_features.rows(fold.train), without_features.rows(fold.test)
+        found.append(_measured(_null_model(train), test.y, test, table.classes))
     shares = [weight[fold.test].sum() for fold in folds]
-    null = {name: np.average([fold[name] for fold, _ in found], weights=shares) for name in found[0][0]}
+    null = {name: np.average([scores[name] for scores in found], weights=shares) for name in found[0]}
     model = {next(iter(null)): -estimator.mean_score_path_[estimator.best_index_]}
-    if settings is not None:
-        model["accuracy"] = np.average([accuracy for _, accuracy in found], weights=shares)
+    if "accuracy" in null and not isinstance(table.X, Design):  # what is on disk is not read again for this
+        again = clone(estimator).set_params(alphas=[estimator.alpha_], weights=estimator.weights_, scoring="accuracy")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the cross-validation has told of its own
+            again.fit(X, table.y, sample_weight=table.sample_weight, groups=table.groups)
+        model["accuracy"] = again.best_score_
     return _named_scores(table, model, null, f"held out, {len(folds)} folds")
-
-
-def _fold_measured(table: Table, fold: Fold, settings: dict[str, Any] | None) -> tuple[dict[str, float], float]:
-    """Scores of the null model of a fold, and the accuracy of a fit with these settings, where there are some."""
-    without_features = replace(table, X=table.y)
-    train, test = without_features.rows(fold.train), without_features.rows(fold.test)
-    null = _null_model(train)
-    found = _measured(null, test.y, test, table.classes)
-    if settings is None or len(null.classes_) == 1:
-        return found, found.get("accuracy", np.nan)
-    train, test = table.rows(fold.train), table.rows(fold.test)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the cross-validation has told of its own
-        X = named_design(train.X, train.feature_names)
-        model = GroupOWLClassifier(**settings).fit(X, train.y, sample_weight=train.sample_weight)
-    return found, _measured(model, named_design(test.X, test.feature_names), test, table.classes)["accuracy"]
 
 
 def _null_model(table: Table) -> Any:
@@ -302,12 +288,10 @@ def data_notes(table: Table, X: Design, *, standardized: bool) -> list[str]:
         return []
     notes = []
     counters = _counters(table)
-    if len(counters) > 1:
-        remedy = "leave them out with --drop" if table.ids is not None else "use --id-column for one, --drop for others"
-        notes.append(f"Columns {listed(counters)} count the samples; if they name them, {remedy}.")
-    elif counters:
+    if counters:
         remedy = f"use {'--id-column' if table.ids is None else '--drop'} {shlex.quote(counters[0])}"
-        notes.append(f"Column {counters[0]!r} counts the samples; if it names them, {remedy}.")
+        rest = f", and --drop for {listed(counters[1:])}" if counters[1:] else ""
+        notes.append(f"Numbers of {listed(counters)} count the samples; if they name them, {remedy}{rest}.")
     if not standardized:
         # Whether the penalty sees columns of very different sizes; constant and unpenalized ones do not count.
         weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight

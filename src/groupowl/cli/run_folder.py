@@ -46,38 +46,20 @@ _ROWS_AT_ONCE = 100_000
 # Where to write -----------------------------------------------------------------------------------------
 
 
-def check_out(out: Path | None, *, force: bool) -> None:
-    """Refuse a folder that cannot be written or would lose files, before any work is done."""
-    if out is None:
+def check_out(out: Path | None, *, force: bool, kind: str = "folder") -> None:
+    """Refuse a folder or a file that cannot be written or would be lost, before any work is done."""
+    if out is None or (kind == "file" and _files.is_stream(out)):  # which is written to, not replaced
         return
     with writing(out):
-        if out.exists() and not out.is_dir():
-            raise Failure(f"cannot write to {out}: it is a file, not a folder. Give the name of a new folder.")
-        if out.is_dir() and any(out.iterdir()):
-            if not is_run_folder(out):
-                raise Failure(f"{out} holds other files, which would be lost. Give the name of a new folder.")
-            if not force:
-                raise Failure(f"{out} exists: it has an earlier run. Use --force to replace it, or another name.")
-        _try_writing(out)
-
-
-def check_out_file(out: Path | None, *, force: bool) -> None:
-    """The same for a single file."""
-    if out is None or _files.is_stream(out):  # which is written to, not replaced
-        return
-    with writing(out):
-        if out.exists() and not out.is_file():
-            state = "a folder, not a file" if out.is_dir() else "neither a file nor a pipe"
-            raise Failure(f"cannot write to {out}: it is {state}. Give the name of a new file.")
-        if out.exists() and not force:
+        if out.exists() and not (out.is_dir() if kind == "folder" else out.is_file()):
+            raise Failure(f"cannot write to {out}: it is no {kind}. Give the name of a new {kind}.")
+        is_taken = any(out.iterdir()) if out.is_dir() else out.exists()
+        if is_taken and kind == "folder" and not is_run_folder(out):
+            raise Failure(f"{out} holds other files, which would be lost. Give the name of a new folder.")
+        if is_taken and not force:
             raise Failure(f"{out} exists. Use --force to replace it, or another name.")
-        _try_writing(out)
-
-
-def _try_writing(out: Path) -> None:
-    """Try the nearest folder that is there."""
-    nearest = next(parent for parent in Path(os.path.realpath(out)).parents if parent.exists())
-    tempfile.TemporaryFile(dir=nearest).close()
+        nearest = next(parent for parent in Path(os.path.realpath(out)).parents if parent.exists())
+        tempfile.TemporaryFile(dir=nearest).close()
 
 
 def is_run_folder(folder: Path) -> bool:

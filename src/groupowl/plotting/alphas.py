@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 _WIDEST_NAME = 0.4  # of the width of the axes
 _OFFSET = 4.0  # points between a line and its name
 _DASHES = (0, (5, 2))
-_FEW_TICKS = 4
-_MOST_ROOM = 0.6  # of the height of axes, for a legend
+_LEGEND: dict[str, Any] = {"fontsize": style.LARGEST_FONT, "borderaxespad": 0.3}
 _MOST_FOLDS = 20  # more lines hide the mean
 _REMEDY = "Use GroupOWLRegressorCV or GroupOWLClassifierCV."
 
@@ -187,9 +186,10 @@ class CoefficientPathDisplay(style.Display):
             ax.plot(self.alphas, norms, label=name, linestyle=_DASHES if is_unpenalized else "-", **look)[0]
             for norms, name, is_unpenalized in zip(self.norms.T, self.feature_names, self.unpenalized, strict=True)
         ]
-        chosen = [] if self.alpha is None else [self.alpha]
-        marks = [ax.axvline(alpha, label=f"chosen alpha = {alpha:.3g}", **style.CHOSEN) for alpha in chosen]
-        _alpha_axis(ax, [*self.alphas, *chosen])
+        marks: dict[str, Any] = {}
+        if self.alpha is not None:
+            marks[f"chosen alpha = {self.alpha:.3g}"] = ax.axvline(self.alpha, **style.CHOSEN)
+        _alpha_axis(ax, self.alphas, self.alpha)
         top = 1.05 * float(self.norms.max(initial=0.0)) or 1.0
         ax.set(title="Coefficient path", ylabel="norm of the coefficients", ylim=(0.0, top))
         if not self.features.size:
@@ -197,16 +197,12 @@ class CoefficientPathDisplay(style.Display):
         if self.unpenalized.any():
             from matplotlib.lines import Line2D
 
-            marks.append(Line2D([], [], color="0.3", linestyle=_DASHES, label="not penalized"))
+            marks["not penalized"] = Line2D([], [], color="0.3", linestyle=_DASHES)
         if marks:  # explained above the lines, in room that is made for it
-            settings: dict[str, Any] = {"loc": "upper left", "fontsize": style.LARGEST_FONT, "borderaxespad": 0.3}
-            for columns in dict.fromkeys([len(marks), 1]):  # side by side, or below each other where that is too wide
-                legend = style.name_in_legend(ax, marks, ncols=columns, **settings)
-                style.lay_out(ax)
-                if style.widest(ax, [legend]) < 1.0:
-                    break
+            legend = style.name_in_legend(ax, marks, loc="upper left", **_LEGEND)
+            style.lay_out(ax)
             share = (ax.bbox.y1 - legend.get_window_extent().y0) / ax.bbox.height
-            ax.set_ylim(top=ax.get_ylim()[1] / max(1.0 - share, 0.5))
+            ax.set_ylim(top=top / max(1.0 - share, 0.5))
         self._name_lines(ax, max_labels)
         return self
 
@@ -217,31 +213,25 @@ class CoefficientPathDisplay(style.Display):
         and the number of the others.
         """
         style.lay_out(ax)
-        to_pixels = ax.bbox.height / style.size_in_points(ax)[1]
-        height = style.LINE_HEIGHT * style.LARGEST_FONT * to_pixels  # of a name
-        end = float(self.alphas[-1])
+        width, height = style.size_in_points(ax)
+        between = style.LINE_HEIGHT * style.LARGEST_FONT / height * ax.get_ylim()[1]  # names, on the scale of norms
+        end, ends = float(self.alphas[-1]), self.norms[-1]
         named: list[IndexArray] = []
-        heights: list[float] = []
         for lines in self.strongest_first():
-            middle = float(ax.transData.transform((end, self.norms[-1, lines[0]]))[1])
-            if len(named) == max_labels:
-                break
-            if middle - height / 2 >= ax.bbox.y0 and all(abs(middle - other) >= height for other in heights):
+            is_apart = all(abs(ends[lines[0]] - ends[others[0]]) >= between for others in named)
+            if is_apart and ends[lines[0]] >= between / 2 and len(named) < max_labels:
                 named.append(lines)
-                heights.append(middle)
+        longest = style.longest_name(_WIDEST_NAME * width, style.LARGEST_FONT)
+        names = style.shortened_names([self.feature_names[lines[0]] for lines in named], longest)
         look: dict[str, Any] = {"fontsize": style.LARGEST_FONT, "parse_math": False}  # a $ in a name is a dollar
-        self.labels_ = [style.text_beside(ax, "", (end, self.norms[-1, lines[0]]), _OFFSET, **look) for lines in named]
-        for color, lines in zip(cycle(style.COLORS), named, strict=False):
+        self.labels_ = []
+        for color, lines, name in zip(cycle(style.COLORS), named, names, strict=False):
+            tied = f" (+{len(lines) - 1} tied)" if len(lines) > 1 else ""
+            self.labels_.append(style.text_beside(ax, name + tied, (end, ends[lines[0]]), _OFFSET, **look))
             for k in lines:
                 self.lines_[k].set(color=color, linewidth=1.5, zorder=2.5)
-        names = [self.feature_names[lines[0]] for lines in named]
-        for longest in range(style.LONGEST_NAME, style.SHORTEST_NAME - 1, -1):
-            for text, lines, name in zip(self.labels_, named, style.shortened_names(names, longest), strict=True):
-                text.set_text(name + (f" (+{len(lines) - 1} tied)" if len(lines) > 1 else ""))
-            if style.widest(ax, self.labels_) <= _WIDEST_NAME:
-                break
         # The axis becomes wider on the right until the names end inside the axes; no numbers stand below them.
-        share = style.widest(ax, self.labels_) + 3 * _OFFSET / style.size_in_points(ax)[0] if named else 0.0
+        share = style.widest(ax, self.labels_) + 3 * _OFFSET / width if named else 0.0
         left, right = ax.get_xlim()
         ax.set_xlim(left, min(right, end * (end / left) ** (share / (1.0 - share))))
         _number_alphas(ax, left, right)
@@ -387,46 +377,33 @@ class CrossValidationDisplay(style.Display):
             This display, with ``ax_``, ``figure_`` and ``line_``.
         """
         ax = self._begin(ax)
-        marks: list[Any] = []
-        wanted = None if folds is None else truth_value("folds", folds)
-        if self.scores is not None and (self.scores.shape[1] <= _MOST_FOLDS if wanted is None else wanted):
-            lines = ax.plot(self.alphas, self.scores, color=style.FAINT, linewidth=0.8)
-            lines[0].set_label("folds")
-            marks.append(lines[0])
+        marks: dict[str, Any] = {}
+        are_few = self.scores is not None and self.scores.shape[1] <= _MOST_FOLDS
+        if (are_few if folds is None else truth_value("folds", folds)) and self.scores is not None:
+            marks["folds"] = ax.plot(self.alphas, self.scores, color=style.FAINT, linewidth=0.8)[0]
         look: dict[str, Any] = {"color": style.COLORS[0], "linewidth": 1.8, "marker": "o", "markersize": 2.5}
         name = "criterion (lower is better)" if self.std_errors is None else "mean over folds (higher is better)"
-        (self.line_,) = ax.plot(self.alphas, self.values, label=name, zorder=3, **look)
-        marks.append(self.line_)
+        (self.line_,) = ax.plot(self.alphas, self.values, zorder=3, **look)
+        marks[name] = self.line_
         if self.std_errors is not None and self.one_se_band is not None:
             around = self.values - self.std_errors, self.values + self.std_errors
             look = {"color": style.COLORS[6], "alpha": 0.4, "lw": 0}
-            marks.append(ax.fill_between(self.alphas, *around, label="± one standard error", **look))
+            marks["± one standard error"] = ax.fill_between(self.alphas, *around, **look)
             look = {"color": style.COLORS[1], "alpha": 0.3, "lw": 0}
-            marks.append(ax.axhspan(*self.one_se_band, label="within one standard error of the best", **look))
+            marks["within one standard error of the best"] = ax.axhspan(*self.one_se_band, **look)
         choice = f"chosen alpha = {self.alpha:.3g}"
         for count in self._counts_at([self.alpha]):
             choice += f", {counted(count, 'feature')}"
-        marks.append(ax.axvline(self.alpha, label=choice, **style.CHOSEN))
-        _alpha_axis(ax, np.append(self.alphas, self.alpha))
+        marks[choice] = ax.axvline(self.alpha, **style.CHOSEN)
+        _alpha_axis(ax, self.alphas, self.alpha)
         ax.set_ylabel(self.label)
         ax.margins(y=0.08)
         if self.n_selected is not None:
             counts = ax.secondary_xaxis("top")
-            counts.set_xticks(ax.get_xticks(), [str(count) for count in self._counts_at(ax.get_xticks())])
+            counts.set_xticks(ax.get_xticks(), map(str, self._counts_at(ax.get_xticks())))
             counts.minorticks_off()
             counts.set_xlabel("features selected")
-        # The legend hides none of the lines: where there is no place for it, the axes get room at their bottom.
-        frame: dict[str, Any] = {"fontsize": style.LARGEST_FONT, "framealpha": 1.0, "borderaxespad": 0.3}
-        legend = style.name_in_legend(ax, marks, loc="best", **frame)
-        style.lay_out(ax)
-        curves = [line for line in ax.get_lines() if line.get_transform() == ax.transData]  # no lines across the axes
-        points = np.concatenate([ax.transData.transform(line.get_xydata()) for line in curves])
-        box = legend.get_window_extent()
-        if ((box.min <= points) & (points <= box.max)).all(axis=1).any():
-            bottom, top = ax.get_ylim()
-            share = min(box.height / ax.bbox.height + 0.05, _MOST_ROOM)
-            ax.set_ylim(top - (top - bottom) / (1.0 - share), top)
-            legend.set_loc("lower center")
+        style.name_in_legend(ax, marks, loc="best", **_LEGEND)
         return self
 
     def _counts_at(self, alphas: Iterable[float]) -> list[int]:
@@ -436,9 +413,10 @@ class CrossValidationDisplay(style.Display):
         return [int(self.n_selected[np.argmin(np.abs(np.log(self.alphas / alpha)))]) for alpha in alphas]
 
 
-def _alpha_axis(ax: Axes, alphas: Any) -> None:
+def _alpha_axis(ax: Axes, alphas: FloatArray, chosen: float | None) -> None:
     """A logarithmic axis with the largest alpha on the left."""
-    largest, smallest = float(np.max(alphas)), float(np.min(alphas))
+    shown = alphas if chosen is None else np.append(alphas, chosen)
+    largest, smallest = float(shown.max()), float(shown.min())
     if largest < 1.05 * smallest:  # one alpha only
         largest, smallest = 1.5 * largest, smallest / 1.5
     ax.set(xscale="log", xlim=(largest, smallest), xlabel="alpha")
@@ -451,10 +429,9 @@ def _number_alphas(ax: Axes, largest: float, smallest: float) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     style.lay_out(ax)
-    for subs in (range(1, 10), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
-        numbers = LogLocator(subs=subs, numticks=100).tick_values(smallest, largest)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
+    for subs, most in ((range(1, 10), 100), ((1.0, 2.0, 5.0), 100), ((1.0, 3.0), 100), ((1.0,), 100), ((1.0,), 4)):
+        numbers = LogLocator(subs=subs, numticks=most).tick_values(smallest, largest)
         ax.set_xticks([number for number in numbers if smallest <= number <= largest])
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
         if not style.touching(ax.get_xticklabels()):
             return
-    ax.set_xticks(ax.get_xticks()[:: -(-len(ax.get_xticks()) // _FEW_TICKS)])

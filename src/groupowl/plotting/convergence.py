@@ -22,9 +22,9 @@ Names = str | Iterable[str]
 # Curves often coincide: later ones are thinner, so that the earlier ones show behind them.
 _WIDEST, _THINNEST = 3.2, 1.4
 _INCHES = (5.0, 3.6)  # of one panel
+_POINTS_PER_NUMBER = 45.0  # along the horizontal axis: very short times have many decimals
 # Horizontal axes: what they show, and where a result has the number at the end of the solve.
 _X = {"seconds": ("time (seconds)", "seconds"), "passes": ("passes over the data", "n_passes")}
-_FEWER_TICKS = (4, 3, 2)
 
 
 def plot_gap(
@@ -112,13 +112,10 @@ def _curves(histories: Mapping[str, SolveResult], x: str) -> list[tuple[SolveRes
     Color, dashes, width and marker all differ, for print and for color-blind readers.
     """
     _, total = lookup("x", x, _X)
-    if not isinstance(histories, Mapping) or not all(isinstance(item, SolveResult) for item in histories.values()):
-        raise TypeError(f"histories must be a mapping of str to SolveResult, got {type(histories).__name__}.")
-    if not histories:
-        raise ValueError("histories is empty: there is nothing to draw.")
-    widths = np.linspace(_WIDEST, _THINNEST, len(histories)) if len(histories) > 1 else [_THINNEST]
+    solves = _solves("histories", histories)
+    widths = np.linspace(_WIDEST, _THINNEST, len(solves)) if len(solves) > 1 else [_THINNEST]
     curves = []
-    for i, (name, result) in enumerate(histories.items()):
+    for i, (name, result) in enumerate(solves.items()):
         look = {
             "label": name,
             "color": style.COLORS[i % len(style.COLORS)],
@@ -132,12 +129,25 @@ def _curves(histories: Mapping[str, SolveResult], x: str) -> list[tuple[SolveRes
     return curves
 
 
+def _solves(argument: str, given: Any) -> dict[str, SolveResult]:
+    """Solves by name."""
+    solves = dict(given) if isinstance(given, Mapping) else {"solve": given}
+    if not solves:
+        raise ValueError(f"{argument} is empty: there is nothing to draw.")
+    for value in solves.values():
+        if not isinstance(value, SolveResult):
+            raise TypeError(f"{argument} must be a SolveResult or a mapping of them, got {type(value).__name__}.")
+    return solves
+
+
 def _finish(ax: Axes, x: str, title: str, y_label: str) -> Axes:
-    ax.locator_params(axis="x", nbins=5)  # labels of very short times are long
+    ax.locator_params(axis="x", nbins=int(np.clip(style.size_in_points(ax)[0] / _POINTS_PER_NUMBER, 2, 5)))
     ax.set(yscale="log", title=title, xlabel=_X[x][0], ylabel=y_label)
     ax.grid(visible=True, which="major", color="0.9")
     ax.set_axisbelow(True)
-    style.name_in_legend(ax, ax.get_lines(), handlelength=4.0)
+    named = {str(line.get_label()): line for line in ax.get_lines()}
+    lines = {label: line for label, line in named.items() if not label.startswith("_child")}  # which have no label
+    style.name_in_legend(ax, lines, handlelength=4.0)
     return ax
 
 
@@ -218,14 +228,8 @@ class ConvergenceDisplay(style.Display):
         -------
         ConvergenceDisplay
         """
-        results = dict(result) if isinstance(result, Mapping) else {"solve": result}
-        if not results:
-            raise ValueError("result is an empty mapping: there is nothing to draw.")
-        for value in results.values():
-            if not isinstance(value, SolveResult):
-                raise TypeError(f"result must be a SolveResult or a mapping of them, got {type(value).__name__}.")
         scale = finite_number("relative_to", relative_to, above=0.0)
-        return cls(results, scale).plot(ax=ax, **settings)
+        return cls(_solves("result", result), scale).plot(ax=ax, **settings)
 
     def plot(self, ax: Any = None, *, x: Names = ("seconds", "passes"), y: Names = ("gap", "rows")) -> Self:
         """Draw a panel for each pair of ``y`` and ``x``.
@@ -254,12 +258,6 @@ class ConvergenceDisplay(style.Display):
                 style.say(panel, "The gap is 0 from the start.")
             if len(self.results) == 1 or (i, j) != (0, 0):
                 panel.get_legend().remove()  # one legend for all panels
-        style.lay_out(panels[0, 0])
-        for panel in panels.ravel():  # fewer numbers until they keep apart: times have many decimals
-            low, high = sorted(panel.get_xlim())
-            for bins in _FEWER_TICKS:
-                if style.touching([text for text in panel.get_xticklabels() if low <= text.get_position()[0] <= high]):
-                    panel.locator_params(axis="x", nbins=bins)
         self.ax_ = panels if panels.size > 1 else panels[0, 0]
         self.figure_ = panels[0, 0].figure
         return self
@@ -277,15 +275,14 @@ def _panels(ax: Any, n_rows: int, n_columns: int) -> Any:
     """An array of axes of the given shape: new ones, those given, or parts of the one that was given."""
     size = n_rows * n_columns
     if ax is None:
-        panels = style.new_axes(n_rows, n_columns, figsize=(_INCHES[0] * n_columns, _INCHES[1] * n_rows))
-    else:
-        panels = [style.axes_to_draw_on(panel) for panel in np.ravel(ax)]
-    if ax is not None and np.ndim(ax) == 0 and size > 1:
+        ax = style.new_axes(n_rows, n_columns, figsize=(_INCHES[0] * n_columns, _INCHES[1] * n_rows))
+    panels = np.array([style.axes_to_draw_on(panel) for panel in np.ravel(ax)], dtype=object)
+    if np.ndim(ax) == 0 and size > 1:
         place = ax.get_subplotspec()
         if place is None:
             raise ValueError("ax has no place in a grid and cannot be divided. Use plt.subplots(), or one x and one y.")
         ax.set_axis_off()
         panels = place.subgridspec(n_rows, n_columns).subplots()
-    if np.size(panels) != size:
-        raise ValueError(f"ax must have {size} axes for x and y as they are, got {len(panels)}.")
-    return np.array(panels, dtype=object).reshape(n_rows, n_columns)
+    if panels.size != size:
+        raise ValueError(f"ax must have {size} axes for x and y as they are, got {panels.size}.")
+    return panels.reshape(n_rows, n_columns)

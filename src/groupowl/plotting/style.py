@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,6 @@ _LETTER_WIDTH = 0.6  # in units of the font's size
 _MOST_FOR_NAMES = 0.5  # of the width of axes
 _SPARE = 0.93  # of the room for names: widths of letters change a little with the resolution
 _APART = 6.0  # pixels between numbers or names side by side
-_IS_UNNAMED = re.compile(r"_child\d+")  # what Matplotlib calls artists without a label
 
 
 # Axes ---------------------------------------------------------------------------------------------------
@@ -164,14 +162,17 @@ def shortened_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[s
     return max(without_middle, without_start, key=lambda candidate: len(set(candidate)))  # what tells more apart
 
 
-def name_in_legend(ax: Axes, artists: Sequence[Any], **settings: Any) -> Any:
-    """A legend with the artists' labels as they are: a $ is no mathematics, a leading _ no reason to leave one out."""
-    shown = [artist for artist in artists if not _IS_UNNAMED.fullmatch(artist.get_label())]
-    legend = ax.legend(shown, [str(i) for i in range(len(shown))], **settings)
-    for text, artist in zip(legend.get_texts(), shown, strict=True):
-        text.set_parse_math(False)
-        text.set_text(artist.get_label())
+def name_in_legend(ax: Axes, artists: Mapping[str, Any], **settings: Any) -> Any:
+    """A legend with labels as they are: a $ is no mathematics, a leading _ no reason to leave one out."""
+    legend = ax.legend(artists.values(), map(str, range(len(artists))), **settings)
+    for text, label in zip(legend.get_texts(), artists, strict=True):
+        text.set(parse_math=False, text=label)
     return legend
+
+
+def longest_name(room: float, fontsize: float) -> int:
+    """How many letters of a name fit into so many points."""
+    return int(np.clip(room / (_LETTER_WIDTH * fontsize), SHORTEST_NAME, LONGEST_NAME))
 
 
 def font_for(pitch: float) -> float:
@@ -186,25 +187,20 @@ def most_lines(height: float) -> int:
 
 def name_ticks(ax: Axes, side: int, positions: Sequence[float], names: Sequence[str], **settings: Any) -> None:
     """Names to the left of the axes (side 0) or below them (side 1), cut where there is no room for them."""
-    axis = (ax.yaxis, ax.xaxis)[side]
-    figure, box, along = ax.figure.canvas.figure, ax.bbox, 1 - side
-    letters = _MOST_FOR_NAMES * size_in_points(ax)[side] / (_LETTER_WIDTH * settings["fontsize"])
-    longest = int(np.clip(letters, SHORTEST_NAME, LONGEST_NAME))
-    while True:
+    axis, figure, box, along = (ax.yaxis, ax.xaxis)[side], ax.figure.canvas.figure, ax.bbox, 1 - side
+    # The room begins at a neighbor, or at the figure's edge.
+    before = [other.bbox for other in figure.axes if other.bbox.max[side] <= box.min[side]]
+    facing = [other for other in before if other.min[along] < box.max[along] and box.min[along] < other.max[along]]
+    room = _SPARE * (box.min[side] - max((other.max[side] for other in facing), default=0.0))
+    most = longest_name(_MOST_FOR_NAMES * size_in_points(ax)[side], settings["fontsize"])
+    for longest in range(most, SHORTEST_NAME - 1, -1):
         labels = shortened_names(names, longest)
         axis.set_ticks(positions, labels, parse_math=False, **settings)  # a $ in a name is a dollar
         axis.set_tick_params(length=0)
         lay_out(ax)
-        # The room begins at a neighbor, or at the figure's edge.
-        others = [other.bbox for other in figure.axes if other is not ax]
-        facing = [other for other in others if other.min[along] < box.max[along] and box.min[along] < other.max[along]]
-        start = max((other.max[side] for other in facing if other.max[side] <= box.min[side]), default=0.0)
-        room = _SPARE * (box.min[side] - start)
         needed = box.min[side] - min(label.get_window_extent().min[side] for label in axis.get_ticklabels())
-        has_engine = figure.get_layout_engine() is not None  # which makes room for names
-        if has_engine or needed <= room or longest == SHORTEST_NAME:
+        if needed <= room or figure.get_layout_engine() is not None:  # which makes room for names
             return
-        longest = max(min(longest - 1, int(longest * room / needed)), SHORTEST_NAME)
 
 
 def touching(texts: Sequence[Any]) -> bool:

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._text import printable
-from .._typing import FloatArray
 from ..path import PathResult
 from ..plotting import CoefficientPathDisplay, CrossValidationDisplay
 from ..plotting.coefficients import selection_of_estimator, selection_of_result
@@ -148,18 +147,15 @@ class Subject:
         fitted, path, given = contents.estimator, contents.path, contents.feature_names
         self.names = given if isinstance(given, Sequence) else list(given)
         columns = [shown_name(name) for name in contents.columns]
-        self.intercept: FloatArray | None = None
         if fitted is not None:
-            self.alpha = float(fitted.alpha_)
+            self.alpha, intercept = float(fitted.alpha_), np.atleast_1d(fitted.intercept_)
             selection = selection_of_estimator(fitted, self.names, columns)
-            if fitted.fit_intercept:
-                self.intercept = np.atleast_1d(fitted.intercept_)
         elif path is not None:
-            end = path[len(path) - 1]
+            end, intercept = path[len(path) - 1], path.intercepts[:, -1]
             self.alpha = end.alpha
             selection = selection_of_result(replace(end, rows=public_rows(path, end)), self.names, columns)
-            if path.fit_intercept:
-                self.intercept = path.intercepts[:, -1]
+        source: Any = path if fitted is None else fitted
+        self.intercept = intercept if source.fit_intercept else None
         self.selection = replace(selection, names=[shown_name(name) for name in selection.names])
         self.n_clusters = int(selection.clusters.max(initial=0))
         self.n_unpenalized = int(np.count_nonzero(selection.clusters == 0))
@@ -180,5 +176,4 @@ class Subject:
             path = replace(path, points=(*path.points[:i], point, *path.points[i + 1 :]))
         self.points, display = path, CoefficientPathDisplay.undrawn(path, alpha=chosen, feature_names=self.names)
         self.display = replace(display, feature_names=[shown_name(name) for name in display.feature_names])
-        distances = np.arange(len(path), 0, -1) if chosen is None else np.abs(np.log(path.alphas / chosen))
-        self.nearest = int(np.argmin(distances))
+        self.nearest = int(np.argmin(np.abs(np.log(path.alphas / (chosen or path.alphas[-1])))))

@@ -6,11 +6,9 @@ import base64
 import hashlib
 import json
 import math
-import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import replace
-from decimal import ROUND_HALF_UP, Decimal, localcontext
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -133,9 +131,10 @@ def render_report(contents: ReportContents) -> str:
     columns, chosen = _feature_columns(subject), subject.selection
     data: dict[str, Any] = {"path": _path_data(subject), "choice": _choice_data(subject), "table": None}
     if chosen.names:
-        numbers = [{name: column[name] for name in ("kind", "decimals", "values")} for column in columns]
         data["table"] = {"shown": SHOWN_ROWS, "features": chosen.features.tolist(), "names": chosen.names}
-        data["table"]["columns"] = numbers
+        data["table"]["columns"] = [
+            {name: column[name] for name in ("kind", "decimals", "values")} for column in columns
+        ]
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "})();"
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     lines = [color for color in COLORS if color != CHOSEN["color"]]  # that of a choice is for nothing else
@@ -168,38 +167,36 @@ def _proof(subject: Subject) -> dict[str, Any] | None:
     certificate = subject.certificate
     if certificate is None:
         return None
-    counts = certificate.counts
-
-    def names_of(state: str) -> list[str]:
-        return [shown_name(subject.names[j]) for j in np.flatnonzero(certificate.states == state).tolist()]
-
+    names = {
+        state: [shown_name(subject.names[j]) for j in np.flatnonzero(certificate.states == state).tolist()]
+        for state in (NOT_PROVED, *_WHY_LEFT_OUT)
+    }
     gaps = certificate.gaps[np.isfinite(certificate.gaps)]
     reached = np.unique(gaps)[::-1]
-    shown = reached[np.unique(np.linspace(0, len(reached) - 1, _MOST_GAPS).round().astype(int))] if len(reached) else []
+    shown = np.unique(np.linspace(0, len(reached) - 1, min(_MOST_GAPS, len(reached))).round().astype(int))
     return {
-        "n_zero": counts[PROVED_ZERO],
-        "gaps": [(float(gap), int(np.count_nonzero(gaps >= gap))) for gap in shown],
-        "not_proved": names_of(NOT_PROVED),
-        "left_out": {state: (why, names_of(state)) for state, why in _WHY_LEFT_OUT.items() if counts.get(state)},
-        "n_selected": counts[SELECTED],
+        "n_zero": certificate.counts[PROVED_ZERO],
+        "n_selected": certificate.counts[SELECTED],
+        "gaps": [(float(gap), int(np.count_nonzero(gaps >= gap))) for gap in reached[shown]],
+        "not_proved": names[NOT_PROVED],
+        "left_out": {state: (why, names[state]) for state, why in _WHY_LEFT_OUT.items() if names[state]},
     }
 
 
 def _clusters(subject: Subject) -> dict[str, Any] | None:
-    """Clusters of more than one feature, with their norms as shares of the largest; None without clusters."""
+    """Clusters of more than one feature, with their norms; None without clusters."""
     chosen, norms = subject.selection, subject.selection.norms
     if subject.n_clusters == 0:
         return None
     groups = np.split(np.arange(len(norms)), 1 + np.flatnonzero(np.diff(chosen.clusters)))
     groups = [rows for rows in groups if chosen.clusters[rows[0]] > 0]  # without the unpenalized features
     several = [rows for rows in groups if len(rows) > 1]
-    largest = max((norms[rows].mean() for rows in several[:_MOST_CLUSTERS]), default=0.0)
     shown = [
         {
             "number": int(chosen.clusters[rows[0]]),
             "names": [chosen.names[k] for k in rows],
-            "norms": (float(norms[rows].min()), float(norms[rows].max())),
-            "share": float(norms[rows].mean() / largest),
+            "norms": (norms[rows].min(), norms[rows].max()),
+            "mean": norms[rows].mean(),
         }
         for rows in several[:_MOST_CLUSTERS]
     ]
@@ -213,14 +210,11 @@ def number(value: float, digits: int = _SHOWN_DIGITS) -> str:
     """A number with so many significant digits, plain where it is neither huge nor tiny."""
     if not np.isfinite(value):
         return "not defined" if np.isnan(value) else str(value)
-    size = abs(float(value))
-    if size == 0.0:
-        return "0"
+    size = abs(float(value)) or 1.0
     if not _SMALLEST <= size < _LARGEST:
-        return re.sub(r"\.?0*e", "e", _written(value, f".{digits - 1}e"))
+        return np.format_float_scientific(value, digits - 1, unique=False, trim="-", exp_digits=1)
     decimals = max(digits - 1 - int(np.floor(np.log10(size))), 0)
-    written = _written(value, f".{decimals}f")
-    return written.rstrip("0").rstrip(".") if "." in written else written
+    return np.format_float_positional(value, decimals, unique=False, trim="-")
 
 
 def decimals_of(values: FloatArray) -> int:
@@ -240,14 +234,8 @@ def fixed(value: float, decimals: int) -> str:
     if value == 0.0:
         return "0"
     if decimals < 0 or abs(value) < 0.5 * 10.0**-decimals:
-        return _written(value, f".{1 if decimals >= 0 else _SHOWN_DIGITS - 1}e")
-    return _written(value, f".{decimals}f")
-
-
-def _written(value: float, form: str) -> str:
-    """As scripts write it: a number half way between two is rounded up, and exponents have no leading zeros."""
-    with localcontext(rounding=ROUND_HALF_UP):
-        return format(Decimal(float(value)), form)
+        return np.format_float_scientific(value, 1 if decimals >= 0 else _SHOWN_DIGITS - 1, unique=False, exp_digits=1)
+    return f"{value:.{decimals}f}"
 
 
 def _feature_columns(subject: Subject) -> list[dict[str, Any]]:
@@ -267,10 +255,11 @@ def _feature_columns(subject: Subject) -> list[dict[str, Any]]:
         entries[display.features] = display.alphas[np.argmax(display.norms > 0.0, axis=0)]
         meaning = "largest alpha of the path that selects the feature"
         columns.append(_column("Enters at", meaning, "number", entries[chosen.features]))
-    for k, name in enumerate(chosen.tasks):
+    intercepts = [None] * len(chosen.tasks) if subject.intercept is None else subject.intercept
+    for name, coefficients, intercept in zip(chosen.tasks, chosen.rows.T, intercepts, strict=True):
         label = "Coefficient" if len(chosen.tasks) == 1 else name
-        column = _column(label, f"coefficient: {name}", "coefficient", chosen.rows[:, k])
-        columns.append(column | {"intercept": None if subject.intercept is None else float(subject.intercept[k])})
+        column = _column(label, f"coefficient: {name}", "coefficient", coefficients)
+        columns.append(column | {"intercept": intercept})
     return columns
 
 
@@ -284,23 +273,16 @@ def _column(label: str, meaning: str, kind: str, values: Any, decimals: int | No
     cells = [fixed(value, decimals) for value in known[:SHOWN_ROWS]]
     if kind == "cluster":
         cells = [NOTHING if cell == "0" else cell for cell in cells]
-    column: dict[str, Any] = {"label": label, "meaning": meaning, "kind": kind, "decimals": decimals}
-    return column | {"values": rounded(known), "cells": cells, "intercept": None}
+    column = {"label": label, "meaning": meaning, "kind": kind, "decimals": decimals, "intercept": None}
+    return column | {"values": rounded(known), "cells": cells}
 
 
 # Data for scripts ---------------------------------------------------------------------------------------
 
 
-def rounded(values: Iterable[float]) -> list[float | int | None]:
-    """Numbers with six significant digits, whole ones without decimals; None for what is no number."""
-    numbers: list[float | int | None] = []
-    for value in values:
-        short = float(f"{float(value):.{_DIGITS}g}")
-        if short.is_integer() and abs(short) < 1e15:
-            numbers.append(int(short))
-        else:
-            numbers.append(short if math.isfinite(short) else None)
-    return numbers
+def rounded(values: Iterable[float]) -> list[float | None]:
+    """Numbers with six significant digits; None for what is no number."""
+    return [float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None for value in values]
 
 
 def _path_data(subject: Subject) -> dict[str, Any] | None:
