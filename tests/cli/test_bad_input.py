@@ -83,14 +83,17 @@ FILES = {
     "blank lines": Bad("\n\n  \n", ("is empty",)),
     "a header alone": Bad("a,b,y\n", ("has no rows below its header",)),
     "no header": Bad("1.5,2.5,3.5\n1,2,3\n", ("the first line should hold column names, but '1.5' is a number",)),
-    "binary junk": Bad(JUNK, ("is no text but binary data",)),
-    "zeros": Bad(bytes(300), ("is no text but binary data",)),
+    "binary junk": Bad(JUNK, ("is binary data, not UTF-8 text",)),
+    "zeros": Bad(bytes(300), ("is binary data, not UTF-8 text",)),
     "a spreadsheet": Bad(spreadsheet, ("a ZIP archive or a spreadsheet",)),
-    "a Parquet file named CSV": Bad(parquet, ("a Parquet file",)),
+    "a Parquet file named CSV": Bad(parquet, ("a Parquet or Feather file",)),
     "compressed without a suffix": Bad(gzip.compress(GOOD.encode()), ("compressed data (name it .gz)",)),
     "a broken gz": Bad(gzip.compress(GOOD.encode())[:-20], ("cannot be read as a CSV file",), name="t.csv.gz"),
     "no gz at all": Bad(GOOD, ("t.csv.gz",), name="t.csv.gz"),
-    "UTF-16": Bad(GOOD.encode("utf-16"), ("is UTF-16 text. Save it as UTF-8",)),
+    "UTF-16": Bad(
+        GOOD.encode("utf-16"),
+        ("is UTF-16 text, not UTF-8 text with cells between separators. Save it as CSV in UTF-8",),
+    ),
     "Latin-1 in the header": Bad("größe,y\n1,2\n".encode("latin-1"), ("is not UTF-8 text: byte 0xf6 in line 1",)),
     "Latin-1 in a cell": Bad(
         ("a,n,y\n" + "1,x,2\n" * 40 + "1,ö,2\n").encode("latin-1"), ("is not UTF-8 text: byte 0xf6",)
@@ -191,7 +194,7 @@ FILES = {
     ),
     "ARFF of an unknown kind": Bad(
         ARFF.replace("y numeric", "y vector") + "1,2\n",
-        ("line 3 declares an attribute of an unknown kind",),
+        ("line 3 declares no attribute with a name and a known kind",),
         name="t.arff",
     ),
     "ARFF with two names alike": Bad(
