@@ -86,7 +86,7 @@ FILES = {
     "binary junk": Bad(JUNK, ("is binary data, not UTF-8 text",)),
     "zeros": Bad(bytes(300), ("is binary data, not UTF-8 text",)),
     "a spreadsheet": Bad(spreadsheet, ("a ZIP archive or a spreadsheet",)),
-    "a Parquet file named CSV": Bad(parquet, ("a Parquet or Feather file",)),
+    "a Parquet file named CSV": Bad(parquet, ("is binary data, not UTF-8 text",)),
     "compressed without a suffix": Bad(gzip.compress(GOOD.encode()), ("compressed data (name it .gz)",)),
     "a broken gz": Bad(gzip.compress(GOOD.encode())[:-20], ("cannot be read as a CSV file",), name="t.csv.gz"),
     "no gz at all": Bad(GOOD, ("t.csv.gz",), name="t.csv.gz"),
@@ -113,12 +113,13 @@ FILES = {
         "id,sex,b,y\nW054,f,1,3\nW055,m,2,1\n",
         (
             "feature with 'W054' in row 1 (below the header) of column 'id' (column 1)",
-            "If it names the samples, use --id-column id; if not, encode it as a number, or leave columns out with "
-            "--drop: 'id', 'sex'.",
+            "; nor are 'sex'. Encode it as a number, use --id-column if it names the samples, or leave columns out "
+            "with --drop.",
         ),
     ),
     "words that name no samples": Bad(
-        "sex,id,y\nf,W054,3\nm,W055,1\nf,W056,2\n", (". Encode it as a number, or leave columns out with --drop",)
+        "sex,id,y\nf,W054,3\nm,W055,1\nf,W056,2\n",
+        (". Encode it as a number, use --id-column if it names the samples, or leave",),
     ),
     "a decimal comma": Bad(
         "a;b;y\n1,5;2;3\n2,5;3;4\n",
@@ -209,7 +210,7 @@ OPTIONS = {
         GOOD, ("--targets: {file} has no column 'z'", "Columns: 'a', 'b', 'y'"), arguments=("--targets", "z")
     ),
     "a position beyond": Bad(GOOD, ("position 4, but {file} has 3 columns",), arguments=("--targets", "4")),
-    "a pattern without a match": Bad(GOOD, ("no column that matches 'q*'",), arguments=("--targets", "q*")),
+    "a pattern without a match": Bad(GOOD, ("no column 'q*'",), arguments=("--targets", "q*")),
     "an unknown column to drop": Bad(
         GOOD, ("--drop: {file} has no column",), arguments=("--targets", "y", "--drop", "zz")
     ),

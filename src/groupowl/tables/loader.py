@@ -19,7 +19,7 @@ from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
 from .readers import read_sheet
-from .sheet import Sheet, is_number
+from .sheet import FEATURES, TARGETS, Sheet, is_number
 from .table import CLASSIFICATION, REGRESSION, Features, Match, MissingTargetsError, Reading, Roles, Table, TableError
 
 # A number with so few different values may well stand for classes.
@@ -52,9 +52,9 @@ def load_table(path: str | Path, reading: Reading) -> Table:
     columns = _Columns(sheet, other, reading.roles)
     match = _match(columns)
     _check_copies(columns, match)
-    X = sheet.numbers(columns.features, can_drop=True, rows=match.left)
+    X = sheet.numbers(columns.features, FEATURES, match.left)
     if X.shape[0] < 2:
-        raise TableError(f"{columns.sources}: there is one sample only. A fit needs at least two.")
+        raise TableError(f"{sheet.source} has one sample only. A fit needs at least two.")
     task, y = _target_values(columns, match.right)
     values: dict[str, Any] = {}
     for option, check in (("--groups", Sheet.groups), ("--sample-weight", Sheet.weights)):
@@ -105,7 +105,6 @@ class _Columns:
 
     def __init__(self, sheet: Sheet, other: Sheet, roles: Roles) -> None:
         self.sheet, self.other, self.roles = sheet, other, roles
-        self.sources = " and ".join(dict.fromkeys((sheet.source, other.source)))
         left, right = roles.id_columns
         if other is sheet and left != right:
             given = f"--id-column {roles.id_column} is for two files"
@@ -235,8 +234,7 @@ def _target_values(columns: _Columns, rows: IndexArray) -> tuple[str, Any]:
         task = CLASSIFICATION if is_class else REGRESSION
     if task == CLASSIFICATION:
         return task, sheet.class_labels(targets, rows)
-    remedy = "Correct it; if it is a class, use --task classification, and no other target in --targets."
-    return task, sheet.few_numbers(targets, "target", remedy, "Remove the samples without a target.", rows)
+    return task, sheet.numbers(targets, TARGETS, rows, is_small=True)
 
 
 def _target_notes(columns: _Columns, Y: FloatArray) -> Iterator[str]:

@@ -44,12 +44,8 @@ _BEGINNINGS = {
     "compressed data (name it .bz2)": (b"BZh",),
     "compressed data (unpack it first)": (b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!"),
     "a ZIP archive or a spreadsheet": (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"),
-    "a Parquet or Feather file": (b"PAR1", b"ARROW1"),
-    "an HDF5 file": (b"\x89HDF",),
-    "a NumPy file": (b"\x93NUMPY",),
-    "a PDF file": (b"%PDF",),
-    "a web page or XML": (b"<!doctype html", b"<html", b"<?xml"),
-    "JSON": (b'{"', b"[{"),
+    "binary data": (b"PAR1", b"%PDF"),
+    "a web page, XML or JSON": (b"<!doctype html", b"<html", b"<?xml", b'{"', b"[{"),
 }
 
 
