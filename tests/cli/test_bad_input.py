@@ -92,7 +92,7 @@ FILES = {
     "no gz at all": Bad(GOOD, ("t.csv.gz",), name="t.csv.gz"),
     "UTF-16": Bad(
         GOOD.encode("utf-16"),
-        ("is UTF-16 text, not UTF-8 text with cells between separators. Save it as CSV in UTF-8",),
+        ("is UTF-16 or UTF-32 text, not UTF-8 text with cells between separators. Save it as CSV in UTF-8",),
     ),
     "Latin-1 in the header": Bad("größe,y\n1,2\n".encode("latin-1"), ("is not UTF-8 text: byte 0xf6 in line 1",)),
     "Latin-1 in a cell": Bad(
@@ -113,8 +113,8 @@ FILES = {
         "id,sex,b,y\nW054,f,1,3\nW055,m,2,1\n",
         (
             "feature with 'W054' in row 1 (below the header) of column 'id' (column 1)",
-            "; nor are 'sex'. Encode it as a number, use --id-column if it names the samples, or leave columns out "
-            "with --drop.",
+            "; nor are cells of 'sex'. Encode it as a number, use --id-column if it names the samples, or leave "
+            "columns out with --drop.",
         ),
     ),
     "words that name no samples": Bad(
@@ -146,7 +146,7 @@ FILES = {
         ("target with 'high'", "classification"),
         arguments=("--targets", "y", "--task", "regression"),
     ),
-    "one class": Bad(CLASSES.replace("v", "u"), ("has one class only, 'u'",)),
+    "one class": Bad(CLASSES.replace("v", "u"), ("y has one class only, ['u']",)),
     "a gap among labels": Bad(CLASSES + "1,2,\n", ("target 'y' has 1 missing value (row 13)",)),
     "fractions as classes": Bad(
         GOOD, ("has fractions such as",), arguments=("--targets", "y", "--task", "classification")
@@ -162,20 +162,26 @@ FILES = {
     "an empty Parquet": Bad(b"", ("cannot be read as a Parquet file",), name="t.parquet"),
     "half a Parquet": Bad(cut(parquet, 200), ("cannot be read as a Parquet file",), name="t.parquet"),
     "lists in Parquet": Bad(nested, ("'[1.0]' in row 1", "no number"), name="t.parquet"),
-    "no archive": Bad(GOOD, ("it is no archive",), name="t.npz"),
-    "half an archive": Bad(cut(archive(X=np.eye(9), y=np.ones(9)), 300), ("it is no archive",), name="t.npz"),
+    "no archive": Bad(GOOD, ("File is not a zip file",), name="t.npz"),
+    "half an archive": Bad(cut(archive(X=np.eye(9), y=np.ones(9)), 300), ("File is not a zip file",), name="t.npz"),
     "an archive without X": Bad(archive(y=np.ones(3)), ("the arrays in it are y",), name="t.npz", arguments=()),
     "an archive of objects": Bad(
         archive(X=np.array([{}], dtype=object)), ("allow_pickle",), name="t.npz", arguments=()
     ),
     "an archive of words": Bad(
-        archive(X=np.array([["a"]]), y=[1]), ("X must hold real numbers",), name="t.npz", arguments=()
+        archive(X=np.array([["a"]]), y=[1]), ("X must be a matrix of real numbers",), name="t.npz", arguments=()
     ),
     "an archive with too few answers": Bad(
-        archive(X=np.eye(3), y=[1, 2]), ("X has 3 rows, but y has shape (2,)",), name="t.npz", arguments=()
+        archive(X=np.eye(3), y=[1, 2]),
+        ("labels for the 3 rows of X, but its shape is (2,)",),
+        name="t.npz",
+        arguments=(),
     ),
     "an archive of a vector": Bad(
-        archive(X=np.ones(3), y=np.ones(3)), ("X must have two dimensions",), name="t.npz", arguments=()
+        archive(X=np.ones(3), y=np.ones(3)),
+        ("X must be a matrix of real numbers, but its shape is (3,)",),
+        name="t.npz",
+        arguments=(),
     ),
     "an archive without answers": Bad(
         archive(X=np.eye(3)), ("are targets? Name them with --targets",), name="t.npz", arguments=(), code=2
@@ -227,7 +233,7 @@ OPTIONS = {
         GOOD, ("--unpenalized: {file} has no column",), arguments=("--targets", "y", "--unpenalized", "zz")
     ),
     "all unpenalized": Bad(
-        GOOD, ("at least one must be penalized",), arguments=("--targets", "y", "--unpenalized", "a,b")
+        GOOD, ("no column left that is a feature with a penalty",), arguments=("--targets", "y", "--unpenalized", "a,b")
     ),
     "target and dropped": Bad(GOOD, ("is also in --drop",), arguments=("--targets", "y", "--drop", "y")),
     "no file of targets": Bad(
@@ -257,7 +263,7 @@ OPTIONS = {
         arguments=("--targets", "y", "--folds", 7),
     ),
     "a class among other targets": Bad(
-        CLASSES, ("target with 'u' in row 1", "choose them with --targets"), arguments=("--targets", "a,y")
+        CLASSES, ("target with 'u' in row 1", "and no other target in --targets"), arguments=("--targets", "a,y")
     ),
     "a class of one sample": Bad(
         CLASSES + "1,2,w\n",
@@ -563,7 +569,7 @@ def test_no_permission_to_read(run, tmp_path, monkeypatch, name):
         path.chmod(0)
     ran = run("fit", path, "--targets", "y", "--out", tmp_path / "m")
     assert ran.code == 1
-    assert "cannot be opened: Permission denied" in ran.message or "it is no archive" in ran.message
+    assert "cannot be opened: Permission denied" in ran.message or "File is not a zip file" in ran.message
     assert snapshot(tmp_path) == [name]
 
 

@@ -180,9 +180,6 @@ def _match(columns: _Columns) -> Match:
     sheet, other = columns.sheet, columns.other
     left, right = sheet.ids(columns.id), other.ids(columns.other_id)
     if other is sheet or left is None or right is None:
-        if other is not sheet and columns.roles.id_column is not None:
-            missing = sheet.source if left is None else other.source
-            raise TableError(f"--id-column: {missing} has no ids. Name a column that is in both files.")
         if sheet.n_rows != other.n_rows:
             what = f"{sheet.source} has {counted(sheet.n_rows, 'sample')}, but {other.source} has {other.n_rows}"
             remedy = "name the column that has the ids of the samples in both."

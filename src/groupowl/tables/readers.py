@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import is_zipfile
 
 import numpy as np
 import scipy.sparse as sp
@@ -141,8 +140,6 @@ _PARTS = ("X", *_CSR_PIECES, "feature_names", "target_names", "ids", "format")
 
 def read_matrix(path: Path) -> tuple[dict[str, Any], Any]:
     """All arrays of an archive, and the X among them, or the sparse one that pieces make; pickles are refused."""
-    if not is_zipfile(path):  # of which NumPy would say that it holds pickles
-        raise ValueError("it is no archive.")
     arrays = read_archive(path)
     if not arrays.keys() >= set(_CSR_PIECES):
         if "X" not in arrays:

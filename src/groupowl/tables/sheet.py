@@ -246,8 +246,6 @@ class Sheet:
             return [number - 1 if number > 0 else count + number]
         if found := [j for j, name in enumerate(names) if fnmatchcase(name, part)]:
             return found
-        if not part:
-            raise TableError(f"{option} has an empty name. Separate names by single commas.")
         close = difflib.get_close_matches(part, names.others, n=3, cutoff=0.7)  # numbers are all alike
         hint = f"Did you mean {' or '.join(repr(name) for name in close)}?" if close else f"Columns: {listed(names)}."
         raise TableError(f"{option}: {self.source} has no column {part!r}. {hint}")
@@ -322,8 +320,8 @@ class Sheet:
         i, cell = (wrong or cells or [(0, None)])[0]
         shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
         kind = "which is no number" if wrong else "which is stored as text"
-        more = f"; nor are {listed(self.names[k] for k in columns[1:])}" if len(columns) > 1 else ""
-        hint = _SPELLING if wrong and any(map(str.isdigit, str(cell))) else ""
+        more = f"; nor are cells of {listed(self.names[k] for k in columns[1:])}" if len(columns) > 1 else ""
+        hint = _SPELLING if wrong and re.match(r"\W*\d", str(cell)) else ""
         return f"{self.source}: {part.name} with {shown!r} in {self.place(i, j)}, {kind}{more}. {hint}{part.encode}"
 
     def _check_values(self, columns: Positions, values: Any, part: Part) -> None:

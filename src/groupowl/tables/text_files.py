@@ -38,8 +38,7 @@ _FRACTION = re.compile(r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*")
 
 # What files that are no tables of text begin with.
 _BEGINNINGS = {
-    "UTF-32 text": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"),
-    "UTF-16 text": (b"\xff\xfe", b"\xfe\xff"),
+    "UTF-16 or UTF-32 text": (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"),
     "compressed data (name it .gz)": (b"\x1f\x8b",),
     "compressed data (name it .bz2)": (b"BZh",),
     "compressed data (unpack it first)": (b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!"),
@@ -121,11 +120,8 @@ def _check_beginning(path: Path) -> None:
         raise TableError(f"{path} is empty. Give a file with column names in its first line and samples below.")
     starts = head, head.lstrip().lower()
     kinds = [kind for kind, marks in _BEGINNINGS.items() if any(start.startswith(marks) for start in starts)]
-    for width, encoding in ((4, "UTF-32 text"), (2, "UTF-16 text")):  # all but one of the bytes of a character are zero
-        if len(head) >= width and sum(not any(head[k::width]) for k in range(width)) == width - 1:
-            kinds.append(encoding)
     if b"\0" in head:
-        kinds.append("binary data")
+        kinds.append("binary data, or text in UTF-16 or UTF-32")
     if kinds:
         remedy = "Save it as CSV in UTF-8, or give its format with --format."
         raise TableError(f"{path} is {kinds[0]}, not UTF-8 text with cells between separators. {remedy}")
@@ -157,9 +153,9 @@ def _problem(path: Path, separator: str = ",", n_columns: int = 0) -> str:
     with open_text(path) as file:
         for number, row in enumerate(filter(None, csv.reader(file, delimiter=separator))):
             if len(row) != n_columns:
-                reason = "The file may be cut off, a quotation mark not closed, or a separator in a cell without them."
-                if number == n_columns == 1:
-                    reason = "The first line may be a title or a comment: remove what is above the names."
+                reason = (
+                    "A title may be above the names, the file be cut off, or quotation marks be missing or not closed."
+                )
                 found = f"{counted(len(row), 'cell')}, but the header has {counted(n_columns, 'name')}"
                 return f"{path}: row {number} below the header has {found}. {reason}"
     if number == 0:
@@ -280,11 +276,9 @@ def _row(text: str, n_attributes: int) -> Iterable[tuple[int, str]]:
         if len(words) != n_attributes:
             raise ValueError(f"{len(words)} values for {n_attributes} attributes.")
         return enumerate(words)
-    if not text.endswith("}"):
-        raise ValueError("the row is cut off.")
     pairs = [word.split(maxsplit=1) for word in _words(text[1:-1]) if word]
     row = [(int(pair[0]), pair[1]) for pair in pairs if len(pair) == 2 and pair[0].isdecimal()]
-    if len(row) < len(pairs) or any(place >= n_attributes for place, _ in row):
+    if not text.endswith("}") or len(row) < len(pairs) or any(place >= n_attributes for place, _ in row):
         raise ValueError(f"not pairs of a value and the place of one of {n_attributes} attributes.")
     return row
 
