@@ -91,7 +91,7 @@ def test_columns_that_are_not_there(given, parts):
 
 def test_one_column_where_one_is_meant():
     assert Sheet("t.csv", NAMES).find_column("--groups", "-1") == 7
-    with pytest.raises(TableError, match=r"--groups must be one column of t\.csv, but 'y\*' names 2: 'y1', 'y2'"):
+    with pytest.raises(TableError, match=r"--groups: 'y\*' names 2 columns of t\.csv: 'y1', 'y2'\. Name one"):
         Sheet("t.csv", NAMES).find_column("--groups", "y*")
 
 
@@ -423,7 +423,7 @@ def test_roles_that_cannot_be(write, roles, parts):
         ({"w": [1, -2, 0, 1]}, {"sample_weight": "w"}, "row 2 (below the header) of column 'w' (column 3) has the"),
         ({"w": [0, 0, 0, 0]}, {"sample_weight": "w"}, "has the weight 0. Weights are not below 0, and not all"),
         ({"w": [1, None, 0, 1]}, {"sample_weight": "w"}, "has 1 missing value in 1 weight column"),
-        ({"batch": ["u", None, "v", "v"]}, {"groups": "batch"}, "column 'batch' of"),
+        ({"batch": ["u", None, "v", "v"]}, {"groups": "batch"}, "--groups 'batch' has 1 missing value (row 2)"),
         ({"kind": ["oak", None, "elm", "elm"]}, {"targets": ("kind",)}, "target 'kind' has 1 missing value (row 2)"),
         ({"a": ["0,5", "1,5", "2,5", "3,5"]}, {}, "Numbers have a decimal point"),
         ({"a": ["1", "2", "x" * 60, "4"]}, {}, "feature with '" + "x" * 40 + "...' in row 3"),

@@ -60,7 +60,7 @@ def load_table(path: str | Path, reading: Reading) -> Table:
     for option, check in (("--groups", Sheet.groups), ("--sample-weight", Sheet.weights)):
         if option in columns.used:
             home, j = columns.used[option]
-            values[option] = check(home, option, j)[match.left if home is sheet else match.right]
+            values[option] = check(home, j)[match.left if home is sheet else match.right]
     ids = sheet.ids(columns.id)
     return Table(
         source=sheet.source,

@@ -50,6 +50,8 @@ TARGETS = Part(
     "Correct it; if it is a class, use --task classification, and no other target in --targets.",
     "Remove the samples without a target.",
 )
+CLASSES = Part("target", "", "Remove those samples, or quote a label that looks like a gap.")
+GROUPS = Part("--groups", "", "Give every sample a group.")
 WEIGHTS = Part("weight", "Weights are numbers.", "Every sample needs a weight; 0 leaves it out.")
 # Its square is about the largest double.
 _LARGEST = np.sqrt(np.finfo(np.float64).max)
@@ -197,10 +199,12 @@ class Sheet:
         first = 1 if self.index is None else 0  # a nameless first column is the index
         names = self.ids(0) if self.index is None else self.index
         samples = range(first, len(self.names))
-        cells = pandas.DataFrame({j: self.labels(j) if j in self.texts else self.matrix([j])[:, 0] for j in samples})
+        cells = pandas.DataFrame(
+            {j: self.labels(j) if self.is_category(j) else self.matrix([j])[:, 0] for j in samples}
+        )
         numbers = cells.apply(pandas.to_numeric, errors="coerce")
         has_text = (numbers.isna() & cells.notna()).any(axis=1)
-        texts = {j: pa.array([_text(cell) for cell in cells.loc[j]]) for j in np.flatnonzero(has_text).tolist()}
+        texts = {j: pa.array([_text(_plain(cell)) for cell in cells.loc[j]]) for j in np.flatnonzero(has_text).tolist()}
         X = np.ascontiguousarray(numbers.to_numpy(np.float64).T)
         return Sheet(self.source, own_names(names or ()), X, texts, index=self.names[first:], is_transposed=True)
 
@@ -228,9 +232,7 @@ class Sheet:
         found = self.find_columns(option, [given])
         if len(found) != 1:
             shown = listed(self.names[j] for j in found)
-            raise TableError(
-                f"{option} must be one column of {self.source}, but {given!r} names {len(found)}: {shown}."
-            )
+            raise TableError(f"{option}: {given!r} names {len(found)} columns of {self.source}: {shown}. Name one.")
         return found[0]
 
     def _matches(self, option: str, part: str) -> Sequence[int]:
@@ -277,38 +279,35 @@ class Sheet:
             self._check_values(columns, X, part)
         return X
 
-    def class_labels(self, targets: Sequence[int], rows: Any = slice(None)) -> Any:
+    def class_labels(self, targets: Sequence[int], rows: IndexArray) -> Any:
         """One label per sample, all of one kind."""
         if len(targets) != 1:
             names = listed(self.names[j] for j in targets)
             raise TableError(f"classification takes one target, but --targets has {len(targets)}: {names}.")
-        what = f"{self.source}: target {self.names[targets[0]]!r}"
-        remedy = "Remove those samples, or quote a label that looks like a gap."
-        labels = self._full_labels(targets[0], rows, what, remedy)
-        if fractions := [repr(label) for label in labels if isinstance(label, float)]:
-            shown = f"fractions such as {fractions[0]}"
-            raise TableError(f"{what} has {shown}, which are no classes. Use --task regression.")
+        labels = self._full_labels(targets[0], CLASSES, rows.tolist())
+        if fractions := [label for label in labels if isinstance(label, float)]:
+            what = f"target {self.names[targets[0]]!r} has fractions such as {fractions[0]!r}, which are no classes"
+            raise TableError(f"{self.source}: {what}. Use --task regression.")
         return np.array(labels)
 
-    def groups(self, option: str, j: int) -> Any:
+    def groups(self, j: int) -> Any:
         """The group of each sample, as text."""
-        what = f"{option}: column {self.names[j]!r} of {self.source}"
-        return np.array([str(cell) for cell in self._full_labels(j, slice(None), what, "Give every sample a group.")])
+        return np.array([str(cell) for cell in self._full_labels(j, GROUPS, range(self.n_rows))])
 
-    def _full_labels(self, j: int, rows: Any, what: str, remedy: str) -> list[Any]:
+    def _full_labels(self, j: int, part: Part, rows: Sequence[int]) -> list[Any]:
         """Cells of a column in some rows, none of them empty."""
         cells = self.labels(j)
-        chosen = np.arange(self.n_rows)[rows].tolist()
-        if missing := [i + 1 for i in chosen if cells[i] is None]:
-            raise TableError(f"{what} has {counted(len(missing), 'missing value')} (row {listed(missing)}). {remedy}")
-        return [cells[i] for i in chosen]
+        if missing := [i + 1 for i in rows if cells[i] is None]:
+            what = f"{counted(len(missing), 'missing value')} (row {listed(missing)})"
+            raise TableError(f"{self.source}: {part.name} {self.names[j]!r} has {what}. {part.fill}")
+        return [cells[i] for i in rows]
 
-    def weights(self, option: str, j: int) -> FloatArray:
+    def weights(self, j: int) -> FloatArray:
         """The weight of each sample: a number, not negative, and not zero for all."""
         weights = self.numbers([j], WEIGHTS, is_small=True)[:, 0]
         i = int(np.argmin(weights))
         if weights[i] < 0.0 or not weights.any():
-            where = f"{option}: {self.source}: {self.place(i, j)}"
+            where = f"{self.source}: {self.place(i, j)}"
             raise TableError(f"{where} has the weight {weights[i]:g}. Weights are not below 0, and not all of them 0.")
         return weights
 
