@@ -83,14 +83,17 @@ FILES = {
     "blank lines": Bad("\n\n  \n", ("is empty",)),
     "a header alone": Bad("a,b,y\n", ("has no rows below its header",)),
     "no header": Bad("1.5,2.5,3.5\n1,2,3\n", ("the first line should hold column names, but '1.5' is a number",)),
-    "binary junk": Bad(JUNK, ("is no text but binary data",)),
-    "zeros": Bad(bytes(300), ("is no text but binary data",)),
+    "binary junk": Bad(JUNK, ("is binary data, not UTF-8 text",)),
+    "zeros": Bad(bytes(300), ("is binary data, not UTF-8 text",)),
     "a spreadsheet": Bad(spreadsheet, ("a ZIP archive or a spreadsheet",)),
-    "a Parquet file named CSV": Bad(parquet, ("a Parquet file",)),
+    "a Parquet file named CSV": Bad(parquet, ("is binary data, not UTF-8 text",)),
     "compressed without a suffix": Bad(gzip.compress(GOOD.encode()), ("compressed data (name it .gz)",)),
     "a broken gz": Bad(gzip.compress(GOOD.encode())[:-20], ("cannot be read as a CSV file",), name="t.csv.gz"),
     "no gz at all": Bad(GOOD, ("t.csv.gz",), name="t.csv.gz"),
-    "UTF-16": Bad(GOOD.encode("utf-16"), ("is UTF-16 text. Save it as UTF-8",)),
+    "UTF-16": Bad(
+        GOOD.encode("utf-16"),
+        ("is UTF-16 or UTF-32 text, not UTF-8 text with cells between separators. Save it as CSV in UTF-8",),
+    ),
     "Latin-1 in the header": Bad("größe,y\n1,2\n".encode("latin-1"), ("is not UTF-8 text: byte 0xf6 in line 1",)),
     "Latin-1 in a cell": Bad(
         ("a,n,y\n" + "1,x,2\n" * 40 + "1,ö,2\n").encode("latin-1"), ("is not UTF-8 text: byte 0xf6",)
@@ -110,12 +113,13 @@ FILES = {
         "id,sex,b,y\nW054,f,1,3\nW055,m,2,1\n",
         (
             "feature with 'W054' in row 1 (below the header) of column 'id' (column 1)",
-            "If it names the samples, use --id-column id; if not, encode it as a number, or leave columns out with "
-            "--drop: 'id', 'sex'.",
+            "; nor are cells of 'sex'. Encode it as a number, use --id-column if it names the samples, or leave "
+            "columns out with --drop.",
         ),
     ),
     "words that name no samples": Bad(
-        "sex,id,y\nf,W054,3\nm,W055,1\nf,W056,2\n", (". Encode it as a number, or leave columns out with --drop",)
+        "sex,id,y\nf,W054,3\nm,W055,1\nf,W056,2\n",
+        (". Encode it as a number, use --id-column if it names the samples, or leave",),
     ),
     "a decimal comma": Bad(
         "a;b;y\n1,5;2;3\n2,5;3;4\n",
@@ -142,7 +146,7 @@ FILES = {
         ("target with 'high'", "classification"),
         arguments=("--targets", "y", "--task", "regression"),
     ),
-    "one class": Bad(CLASSES.replace("v", "u"), ("has one class only, 'u'",)),
+    "one class": Bad(CLASSES.replace("v", "u"), ("y has one class only, ['u']",)),
     "a gap among labels": Bad(CLASSES + "1,2,\n", ("target 'y' has 1 missing value (row 13)",)),
     "fractions as classes": Bad(
         GOOD, ("has fractions such as",), arguments=("--targets", "y", "--task", "classification")
@@ -158,20 +162,26 @@ FILES = {
     "an empty Parquet": Bad(b"", ("cannot be read as a Parquet file",), name="t.parquet"),
     "half a Parquet": Bad(cut(parquet, 200), ("cannot be read as a Parquet file",), name="t.parquet"),
     "lists in Parquet": Bad(nested, ("'[1.0]' in row 1", "no number"), name="t.parquet"),
-    "no archive": Bad(GOOD, ("it is no archive",), name="t.npz"),
-    "half an archive": Bad(cut(archive(X=np.eye(9), y=np.ones(9)), 300), ("it is no archive",), name="t.npz"),
+    "no archive": Bad(GOOD, ("File is not a zip file",), name="t.npz"),
+    "half an archive": Bad(cut(archive(X=np.eye(9), y=np.ones(9)), 300), ("File is not a zip file",), name="t.npz"),
     "an archive without X": Bad(archive(y=np.ones(3)), ("the arrays in it are y",), name="t.npz", arguments=()),
     "an archive of objects": Bad(
         archive(X=np.array([{}], dtype=object)), ("allow_pickle",), name="t.npz", arguments=()
     ),
     "an archive of words": Bad(
-        archive(X=np.array([["a"]]), y=[1]), ("X must hold real numbers",), name="t.npz", arguments=()
+        archive(X=np.array([["a"]]), y=[1]), ("X must be a matrix of real numbers",), name="t.npz", arguments=()
     ),
     "an archive with too few answers": Bad(
-        archive(X=np.eye(3), y=[1, 2]), ("X has 3 rows, but y has shape (2,)",), name="t.npz", arguments=()
+        archive(X=np.eye(3), y=[1, 2]),
+        ("labels for the 3 rows of X, but its shape is (2,)",),
+        name="t.npz",
+        arguments=(),
     ),
     "an archive of a vector": Bad(
-        archive(X=np.ones(3), y=np.ones(3)), ("X must have two dimensions",), name="t.npz", arguments=()
+        archive(X=np.ones(3), y=np.ones(3)),
+        ("X must be a matrix of real numbers, but its shape is (3,)",),
+        name="t.npz",
+        arguments=(),
     ),
     "an archive without answers": Bad(
         archive(X=np.eye(3)), ("are targets? Name them with --targets",), name="t.npz", arguments=(), code=2
@@ -191,7 +201,7 @@ FILES = {
     ),
     "ARFF of an unknown kind": Bad(
         ARFF.replace("y numeric", "y vector") + "1,2\n",
-        ("line 3 declares an attribute of an unknown kind",),
+        ("line 3 declares no attribute with a name and a known kind",),
         name="t.arff",
     ),
     "ARFF with two names alike": Bad(
@@ -206,7 +216,7 @@ OPTIONS = {
         GOOD, ("--targets: {file} has no column 'z'", "Columns: 'a', 'b', 'y'"), arguments=("--targets", "z")
     ),
     "a position beyond": Bad(GOOD, ("position 4, but {file} has 3 columns",), arguments=("--targets", "4")),
-    "a pattern without a match": Bad(GOOD, ("no column that matches 'q*'",), arguments=("--targets", "q*")),
+    "a pattern without a match": Bad(GOOD, ("no column 'q*'",), arguments=("--targets", "q*")),
     "an unknown column to drop": Bad(
         GOOD, ("--drop: {file} has no column",), arguments=("--targets", "y", "--drop", "zz")
     ),
@@ -223,7 +233,7 @@ OPTIONS = {
         GOOD, ("--unpenalized: {file} has no column",), arguments=("--targets", "y", "--unpenalized", "zz")
     ),
     "all unpenalized": Bad(
-        GOOD, ("at least one must be penalized",), arguments=("--targets", "y", "--unpenalized", "a,b")
+        GOOD, ("no column left that is a feature with a penalty",), arguments=("--targets", "y", "--unpenalized", "a,b")
     ),
     "target and dropped": Bad(GOOD, ("is also in --drop",), arguments=("--targets", "y", "--drop", "y")),
     "no file of targets": Bad(
@@ -253,7 +263,7 @@ OPTIONS = {
         arguments=("--targets", "y", "--folds", 7),
     ),
     "a class among other targets": Bad(
-        CLASSES, ("target with 'u' in row 1", "choose them with --targets"), arguments=("--targets", "a,y")
+        CLASSES, ("target with 'u' in row 1", "and no other target in --targets"), arguments=("--targets", "a,y")
     ),
     "a class of one sample": Bad(
         CLASSES + "1,2,w\n",
@@ -559,7 +569,7 @@ def test_no_permission_to_read(run, tmp_path, monkeypatch, name):
         path.chmod(0)
     ran = run("fit", path, "--targets", "y", "--out", tmp_path / "m")
     assert ran.code == 1
-    assert "cannot be opened: Permission denied" in ran.message or "it is no archive" in ran.message
+    assert "cannot be opened: Permission denied" in ran.message or "File is not a zip file" in ran.message
     assert snapshot(tmp_path) == [name]
 
 

@@ -333,6 +333,12 @@ def test_a_row_of_words_among_numbers(tmp_path):
     np.testing.assert_array_equal(sheet.matrix([0, 2]), [[1, 4], [2.5, 5], [np.nan, 6]])
     assert sheet.labels(1) == ["oak", "elm", "oak"]
     assert sheet.place(1, 1) == "row 2 (below the header, feature 'kind') of column 's2'"
+    path.write_text(
+        "gene,s1,s2,s3\na,1,2,true\nkind,oak,2,false\n"
+    )  # of two samples all cells are numbers or truth values
+    sheet = read_sheet(path, transpose=True)
+    np.testing.assert_array_equal(sheet.matrix([0]), [[1], [2], [1]])
+    assert sheet.labels(1) == ["oak", "2", "False"]
 
 
 @pytest.mark.parametrize(

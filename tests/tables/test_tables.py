@@ -74,12 +74,12 @@ def test_columns_by_name_position_and_pattern(given, expected):
     [
         ("gen1", ["--targets: t.csv has no column 'gen1'.", "Did you mean 'gene1'"]),
         ("zebra", ["has no column 'zebra'", "Columns: 'id', 'gene1', 'gene2', 'gene10', 'y1' and 3 more"]),
-        ("zebra*", ["has no column that matches 'zebra*'"]),
+        ("zebra*", ["has no column 'zebra*'"]),
         ("0", ["position 0, but t.csv has 8 columns", "count from 1"]),
         ("9", ["position 9"]),
         ("-9", ["position -9"]),
-        ("y1,,y2", ["has an empty name"]),
-        ("", ["has an empty name"]),
+        ("y1,,y2", ["has no column ''"]),
+        ("", ["has no column ''"]),
         ("Y1", ["has no column 'Y1'"]),  # capitals count
     ],
 )
@@ -91,7 +91,7 @@ def test_columns_that_are_not_there(given, parts):
 
 def test_one_column_where_one_is_meant():
     assert Sheet("t.csv", NAMES).find_column("--groups", "-1") == 7
-    with pytest.raises(TableError, match=r"--groups must be one column of t\.csv, but 'y\*' names 2: 'y1', 'y2'"):
+    with pytest.raises(TableError, match=r"--groups: 'y\*' names 2 columns of t\.csv: 'y1', 'y2'\. Name one"):
         Sheet("t.csv", NAMES).find_column("--groups", "y*")
 
 
@@ -186,7 +186,7 @@ def test_vectors_of_an_archive_are_no_features(tmp_path):
     table = load(tmp_path / "t.npz", targets=("age",))
     assert (table.feature_names, table.target_names) == (("x1", "x2", "x3", "x4"), ("age",))
     np.testing.assert_array_equal(table.y[:, 0], [3, 1, 2, 5])
-    assert table.notes == (f"Not used: 'y' of {tmp_path / 't.npz'}, beside its features.",)
+    assert table.notes == (f"Not used: 'y' of {tmp_path / 't.npz'}.",)
 
 
 def test_what_a_table_has_no_place_for_is_told(tmp_path):
@@ -245,8 +245,8 @@ def test_targets_that_are_in_the_data_too_are_no_features(write):
     assert table.feature_names == ("w", "a", "b", "c")
     assert {"y1", "y2"} <= set(table.ignored)
 
-    left_out = "Left out of the features: 'y1', 'y2' of "
-    assert [note for note in table.notes if note.startswith(left_out) and "answers.csv has them as targets" in note]
+    left_out = "Not used: 'y1', 'y2' of "
+    assert [note for note in table.notes if note.startswith(left_out) and "answers.csv has them too" in note]
 
 
 def test_a_name_of_two_columns_with_different_values_is_refused(write):
@@ -258,7 +258,7 @@ def test_a_name_of_two_columns_with_different_values_is_refused(write):
     table = joined(data, answers, id_column="id", drop=("kind,batch,b",))  # as the message says
     assert table.feature_names == ("w", "a", "c")
     assert table.target_names == ("y1", "y2", "b")
-    with pytest.raises(TableError, match="'y1' in --unpenalized is no feature"):
+    with pytest.raises(TableError, match="'y1' in --targets is also in --unpenalized"):
         joined(data, answers, id_column="id", drop=("kind,batch,b",), unpenalized=("y1",))
 
 
@@ -292,7 +292,7 @@ def test_weights_and_groups_in_both_files_are_no_targets(write):
     table = joined(write(FRAME), write(answers, "answers.csv"), id_column="id", sample_weight="w", drop=("kind,batch",))
     assert table.target_names == ("y1", "y2")
     assert table.sample_weight.tolist() == [1, 0, 3]
-    assert [note for note in table.notes if note.startswith("Left out of the targets: 'w' of ")]
+    assert [note for note in table.notes if note.startswith("Not used: 'w' of ") and "has them too" in note]
 
 
 def test_ids_under_two_names_and_some_of_the_targets(write):
@@ -392,18 +392,18 @@ def test_ids_that_do_not_match(write, left, right, message):
     [
         ({}, ["which columns of", "are targets? Name them with --targets", "'id', 'batch'"]),
         ({"targets": ("y1",), "drop": ("kind,y1",)}, ["'y1' in --targets is also in --drop"]),
-        ({"targets": ("y1,w",), "sample_weight": "w"}, ["'w' in --targets is also in --groups, --sample-weight"]),
+        ({"targets": ("y1,w",), "sample_weight": "w"}, ["'w' in --targets is also in --drop, --groups, --sam"]),
         ({"targets": ("y1",), "unpenalized": ("y1",)}, ["'y1' in --targets is also in --unpenalized"]),
-        ({"targets": ("y1",), "drop": ("c",), "unpenalized": ("c",)}, ["'c' in --unpenalized is no feature"]),
+        ({"targets": ("y1",), "drop": ("c",), "unpenalized": ("c",)}, ["'c' in --unpenalized is also in --drop"]),
         ({"targets": ("y1",)}, ["feature with 'p' in row 1 (below the header) of column 'id' (column 1)", "--drop"]),
         ({"targets": ("y1",), "drop": ("*",)}, ["'y1' in --targets is also in --drop"]),
         ({"targets": ("*",)}, ["has no column left that is a feature"]),
-        ({"targets": ("kind,y1",), "drop": ("id,batch",)}, ["target with 'oak'", "the only target, but there are 2"]),
+        ({"targets": ("kind,y1",), "drop": ("id,batch",)}, ["target with 'oak'", "no other target in --targets"]),
         ({"targets": ("kind",), "task": "regression", "drop": ("id,batch",)}, ["'oak' in row 1", "--task classifica"]),
         ({"targets": ("y1,y2",), "task": "classification", "drop": ("id,batch,kind",)}, ["takes one target"]),
         ({"targets": ("y2",), "task": "classification", "drop": ("id,batch,kind",)}, ["has fractions such as 0.1"]),
         ({"targets": ("y1",), "drop": ("id,batch,kind,w,a,b,c,y2",)}, ["has no column left that is a feature"]),
-        ({"targets": ("y1",), "drop": ("id,batch,kind,y2",), "unpenalized": ("w,a,b,c",)}, ["has all 4 features"]),
+        ({"targets": ("y1",), "drop": ("id,batch,kind,y2",), "unpenalized": ("w,a,b,c",)}, ["feature with a penalty"]),
         ({"targets": ("y1",), "sample_weight": "kind", "drop": ("id,batch",)}, ["weight with 'oak' in row 1"]),
     ],
 )  # fmt: skip
@@ -421,11 +421,10 @@ def test_roles_that_cannot_be(write, roles, parts):
         ({"a": [0.5, np.inf, 2.5, 1.0]}, {}, "has 1 infinite value in 1 feature column: 'a' (1)"),
         ({"y1": [1.0, None, 3.0, 4.0]}, {}, "has 1 missing value in 1 target column: 'y1' (1). Remove the samples"),
         ({"w": [1, -2, 0, 1]}, {"sample_weight": "w"}, "row 2 (below the header) of column 'w' (column 3) has the"),
-        ({"w": [0, 0, 0, 0]}, {"sample_weight": "w"}, "all weights in 'w' are zero"),
+        ({"w": [0, 0, 0, 0]}, {"sample_weight": "w"}, "has the weight 0. Weights are not below 0, and not all"),
         ({"w": [1, None, 0, 1]}, {"sample_weight": "w"}, "has 1 missing value in 1 weight column"),
-        ({"batch": ["u", None, "v", "v"]}, {"groups": "batch"}, "column 'batch' of"),
+        ({"batch": ["u", None, "v", "v"]}, {"groups": "batch"}, "--groups 'batch' has 1 missing value (row 2)"),
         ({"kind": ["oak", None, "elm", "elm"]}, {"targets": ("kind",)}, "target 'kind' has 1 missing value (row 2)"),
-        ({"kind": ["oak"] * 4}, {"targets": ("kind",)}, "has one class only, 'oak'"),
         ({"a": ["0,5", "1,5", "2,5", "3,5"]}, {}, "Numbers have a decimal point"),
         ({"a": ["1", "2", "x" * 60, "4"]}, {}, "feature with '" + "x" * 40 + "...' in row 3"),
     ],

@@ -11,7 +11,6 @@ import inspect
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,8 @@ STORABLE = ESTIMATORS | _RESULTS
 RECORDS = _RESULTS | {item.__name__: item for item in (PathPoint, WorkingSet, APGD, SPGD)}
 #: Splitters of scikit-learn by name; the arguments of their constructors are stored.
 SPLITTERS = _classes(model_selection, "get_n_splits")
+# Kinds of objects, their classes, and the key under which the arguments of their constructors are stored.
+_OBJECTS = {"estimator": (ESTIMATORS, "params"), "record": (RECORDS, "fields"), "splitter": (SPLITTERS, "args")}
 
 _TAG = "$"
 # Kinds of arrays that are stored as they are: numbers, truth values, text, bytes and dates.
@@ -76,10 +77,11 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if is_fitted_name(name)}
 
 
-def public_fields(record: Any) -> dict[str, Any]:
-    """Fields of a dataclass; those that begin with an underscore hold functions and have a default."""
-    names = [item.name for item in fields(record) if not item.name.startswith("_")]
-    return {name: getattr(record, name) for name in names}
+def constructor_arguments(obj: Any) -> dict[str, Any]:
+    """What the constructor of an object has taken; names that begin with an underscore hold functions."""
+    names = [name for name in inspect.signature(type(obj)).parameters if not name.startswith("_")]
+    others = getattr(obj, "cvargs", {})  # where a repeated splitter keeps some arguments
+    return {name: others[name] if name in others else getattr(obj, name) for name in names}
 
 
 def encode(value: Any, arrays: dict[str, Any], what: str, place: str = "") -> Any:
@@ -96,11 +98,14 @@ def encode(value: Any, arrays: dict[str, Any], what: str, place: str = "") -> An
         Where in the whole the value stands.
     """
 
+    def encode_part(item: Any, step: str) -> Any:
+        return encode(item, arrays, what, f"{place}{step}" if place else step.removeprefix("."))
+
     def encode_items(items: Iterable[Any]) -> list[Any]:
-        return [encode(item, arrays, what, f"{place}[{i}]") for i, item in enumerate(items)]
+        return [encode_part(item, f"[{i}]") for i, item in enumerate(items)]
 
     def encode_named(items: dict[str, Any]) -> dict[str, Any]:
-        return {name: encode(item, arrays, what, f"{place}.{name}" if place else name) for name, item in items.items()}
+        return {name: encode_part(item, f".{name}") for name, item in items.items()}
 
     kind, name = type(value), type(value).__name__
     if value is None or kind in (bool, int, str):
@@ -114,23 +119,18 @@ def encode(value: Any, arrays: dict[str, Any], what: str, place: str = "") -> An
     if kind is dict:
         if all(type(key) is str for key in value) and _TAG not in value:
             return encode_named(value)
-        keys, items = encode_items(value), [encode(value[key], arrays, what, f"{place}[{key!r}]") for key in value]
-        return {_TAG: "dict", "pairs": [list(pair) for pair in zip(keys, items, strict=True)]}
+        pairs = [[encode_part(key, f"[{key!r}]"), encode_part(item, f"[{key!r}]")] for key, item in value.items()]
+        return {_TAG: "dict", "pairs": pairs}
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _PLAIN_KINDS + "O":
         if value.dtype.kind == "O":
             return {_TAG: "objects", "shape": list(value.shape), "items": encode_items(np.ravel(value).tolist())}
         key = f"array_{len(arrays)}"
         arrays[key] = np.asarray(value)
         return {_TAG: "scalar" if isinstance(value, np.generic) else "array", "name": key}
-    if belongs_to(value, ESTIMATORS):
-        params, fitted = encode_named(value.get_params(deep=False)), encode_named(fitted_attributes(value))
-        return {_TAG: "estimator", "class": name, "params": params, "fitted": fitted}
-    if belongs_to(value, RECORDS):
-        return {_TAG: "record", "class": name, "fields": encode_named(public_fields(value))}
-    if belongs_to(value, SPLITTERS):
-        known = vars(value) | vars(value).get("cvargs", {})  # where a repeated splitter keeps some arguments
-        args = {name: known[name] for name in inspect.signature(kind).parameters if name in known}
-        return {_TAG: "splitter", "class": name, "args": encode_named(args)}
+    for tag, (classes, key) in _OBJECTS.items():
+        if belongs_to(value, classes):
+            tree = {_TAG: tag, "class": name, key: encode_named(constructor_arguments(value))}
+            return tree | ({"fitted": encode_named(fitted_attributes(value))} if tag == "estimator" else {})
     argument = place.partition("[")[0].partition(".")[0]
     shown = f"the {name} {getattr(value, '__name__', '')}".rstrip()
     raise TypeError(f"{what} cannot be saved: {place} is {shown}. {_REMEDIES.get(argument, _OTHER_REMEDY)}")
@@ -165,17 +165,17 @@ def decode(node: Any, arrays: dict[str, Any]) -> Any:
             shown = f"shape {array.shape} and the dtype {array.dtype}"
             raise Damage(f"its {kind} {name!r} has the {shown}, which is never saved")
         return array if kind == "array" else array[()]
-    if kind in ("record", "splitter"):
-        classes, key = (RECORDS, "fields") if kind == "record" else (SPLITTERS, "args")
-        return classes[parts["class"]](**parts[key])
-    if kind != "estimator":
+    if kind not in _OBJECTS:
         raise Damage(f"it has a {kind!r}, which is never saved")
-    estimator = ESTIMATORS[parts["class"]](**parts["params"])
-    for name in parts["fitted"]:
-        if not is_fitted_name(name) or hasattr(type(estimator), name):
+    classes, key = _OBJECTS[kind]
+    obj = classes[parts["class"]](**parts[key])
+    fitted = parts["fitted"] if kind == "estimator" else {}
+    for name, value in fitted.items():
+        if not is_fitted_name(name) or hasattr(type(obj), name):
             raise Damage(f"{parts['class']}.{name} is nothing that a fit leaves behind")
-    vars(estimator).update(parts["fitted"])
-    return estimator
+        if value is not None:  # which no fit leaves behind either
+            setattr(obj, name, value)
+    return obj
 
 
 # What a saved object must hold ----------------------------------------------------------------------------
@@ -300,11 +300,8 @@ def check_object(obj: Any, outside: dict[str, int], place: str) -> None:
     if belongs_to(obj, ESTIMATORS):
         _check_estimator(obj, sizes, place)
     else:
-        table, values = _RECORDS[type(obj).__name__], obj if isinstance(obj, dict) else public_fields(obj)
-        known = re.findall(r"\w+", " ".join(table.values()))
-        if unknown := [name for name in values if name not in known]:
-            raise Damage(f"{place} has {unknown[0]!r}, which nothing reads")
-        _check_fields(table, values, sizes, place)
+        values = obj if isinstance(obj, dict) else constructor_arguments(obj)
+        _check_fields(_RECORDS[type(obj).__name__], values, sizes, place)
         alphas = [point.alpha for point in values.get("points", ())]
         if alphas != sorted(alphas, reverse=True):
             raise Damage(f"{place}.points have alphas that do not decrease")
@@ -320,19 +317,16 @@ def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
     fitted = fitted_attributes(estimator)
     if not fitted:
         return
-    if nothing := [name for name, value in fitted.items() if value is None]:
-        raise Damage(f"{place}.{nothing[0]} is missing")
     if getattr(fitted.get("coef_"), "ndim", 2) == 1:  # of a target without dimensions of its own
         flat = ("coef_", "intercept_", "penalized_coef_", "penalized_intercept_")
         numbers = np.ndarray | np.floating | float
         fitted |= {name: np.array([fitted[name]]) for name in flat if isinstance(fitted.get(name), numbers)}
     estimator._fitting()  # which checks the parameters
-    params = estimator.get_params(deep=False)
     _check_fields(_ESTIMATOR, fitted, sizes, place)
     if hasattr(type(estimator), "predict_proba"):
         _check_fields({"labels q": "classes_"}, fitted, sizes, place)
-    if "alphas" in params:
-        _check_fields(_SEARCH, params | fitted, sizes, place)
+    if hasattr(estimator, "alphas"):
+        _check_fields(_SEARCH, {"eps": estimator.eps} | fitted, sizes, place)
     tasks = sizes["q"] if sizes["q"] != 2 or "classes_" not in fitted else 1  # two classes share a row
     if sizes["t"] != tasks:
         raise Damage(f"{place}.coef_ has {sizes['t']} rows, but {tasks} belong to the {sizes['q']} tasks of the fit")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
 from .readers import read_sheet
-from .sheet import Sheet, is_number
+from .sheet import FEATURES, TARGETS, Sheet, is_number
 from .table import CLASSIFICATION, REGRESSION, Features, Match, MissingTargetsError, Reading, Roles, Table, TableError
 
 # A number with so few different values may well stand for classes.
@@ -46,25 +46,21 @@ def load_table(path: str | Path, reading: Reading) -> Table:
     TableError
         If a column is not there, has the wrong kind of cells, or misses some; if ids do not match.
     """
-    sheet, other = _read(path, reading), None
+    sheet = other = _read(path, reading)
     if reading.targets_from is not None:
         other = read_sheet(reading.targets_from, text_columns=reading.roles.id_columns[1:]).apart_from(sheet)
-    columns = _Columns(sheet, reading.roles, other)
-    match, where = None, sheet.source
-    if other is not None:
-        match, where = _match(columns), f"{sheet.source} joined with {other.source}"
-        _check_copies(columns, match)
-    X = sheet.numbers(columns.features, can_drop=True, rows=None if match is None else match.left)
+    columns = _Columns(sheet, other, reading.roles)
+    match = _match(columns)
+    _check_copies(columns, match)
+    X = sheet.numbers(columns.features, FEATURES, match.left)
     if X.shape[0] < 2:
-        raise TableError(f"{where} has one sample only. A fit needs at least two.")
-    task, y = _target_values(columns, slice(None) if match is None else match.right)
+        raise TableError(f"{sheet.source} has one sample only. A fit needs at least two.")
+    task, y = _target_values(columns, match.right)
     values: dict[str, Any] = {}
     for option, check in (("--groups", Sheet.groups), ("--sample-weight", Sheet.weights)):
         if option in columns.used:
             home, j = columns.used[option]
-            values[option] = check(home, option, j)
-            if match is not None:
-                values[option] = values[option][match.left if home is sheet else match.right]
+            values[option] = check(home, j)[match.left if home is sheet else match.right]
     ids = sheet.ids(columns.id)
     return Table(
         source=sheet.source,
@@ -73,11 +69,11 @@ def load_table(path: str | Path, reading: Reading) -> Table:
         y=y,
         target_names=columns.target_names,
         task=task,
-        ids=ids if ids is None or match is None else tuple(ids[i] for i in match.left),
+        ids=None if ids is None else tuple(ids[i] for i in match.left),
         groups=values.get("--groups"),
         sample_weight=values.get("--sample-weight"),
         unpenalized=tuple(sheet.names[j] for j in columns.unpenalized),
-        ignored=tuple(sheet.names[j] for j in (*columns.drop, *columns.unused)),
+        ignored=tuple(sheet.names[j] for j in (*columns.drop, *columns.beside, *columns.copies)),
         match=match,
         notes=(*(_target_notes(columns, y) if task == REGRESSION else ()), *_notes(columns, match)),
         first_index=sheet.names.first,
@@ -92,95 +88,86 @@ def _read(path: str | Path, reading: Reading) -> Sheet:
 
 
 class _Columns:
-    """Positions of all columns by what they are for, checked.
+    """Columns of the data and of the sheet of the targets by what they are for, checked; both may be one sheet.
 
     Attributes
     ----------
-    other : Sheet or None
-        The sheet of the targets, if it is another one.
     used : dict
         Sheet and position of the columns of ids, groups and weights.
     repeated : list of int
         Columns of the other sheet with the name of groups or weights that the data have themselves.
     copies : list of int
         Columns of the data that have the name of a target in the other sheet; unnamed ones have none.
-    features, unused : ndarray of int, list of int
-        Columns of the data that are features, and those that play no part although nobody has dropped them.
+    beside : list of int
+        Columns of the data beside the features that play no part although nobody has dropped them.
+    features : ndarray of int
     """
 
-    def __init__(self, sheet: Sheet, roles: Roles, other: Sheet | None) -> None:
-        self.sheet, self.roles, self.other = sheet, roles, other
-        self.target_sheet = other or sheet
+    def __init__(self, sheet: Sheet, other: Sheet, roles: Roles) -> None:
+        self.sheet, self.other, self.roles = sheet, other, roles
         left, right = roles.id_columns
-        if other is None and left != right:
+        if other is sheet and left != right:
             given = f"--id-column {roles.id_column} is for two files"
             raise TableError(f"{given}, but there is no --targets-from. Give it, or one name.")
         self.used: dict[str, tuple[Sheet, int]] = {}
-        for key, home, name in (("id", sheet, left), ("other id", self.target_sheet, right)):
+        for key, home, name in (("id", sheet, left), ("other id", other, right)):
             # the names of rows are ids too, of one of two sheets
-            if name is not None and (other is None or home.index is None or name in home.names):
+            if name is not None and (other is sheet or home.index is None or name in home.names):
                 self.used[key] = home, home.find_column("--id-column", name)
         self.id, self.other_id = (self.used.get(key, (None, None))[1] for key in ("id", "other id"))
         for option, name in (("--groups", roles.groups), ("--sample-weight", roles.sample_weight)):
             if name is not None:
-                home = self.target_sheet if name not in sheet.names and name in self.target_sheet.names else sheet
+                home = other if name not in sheet.names and name in other.names else sheet
                 self.used[option] = home, home.find_column(option, name)
         self.drop = sheet.find_columns("--drop", roles.drop)
         self.unpenalized = sheet.find_columns("--unpenalized", roles.unpenalized)
-        own = [j for key, (home, j) in self.used.items() if key.startswith("--") and home is sheet]
-        repeated = [] if other is None or roles.targets else [other.names.find(sheet.names[j]) for j in own]
-        self.repeated = [j for j in repeated if j >= 0]
+        own = [sheet.names[j] for key, (home, j) in self.used.items() if key.startswith("--") and home is sheet]
+        self.repeated = [] if other is sheet or roles.targets else other.names.found(own)
         self.targets = self._targets()
-        self.target_names = tuple(self.target_sheet.names[j] for j in self.targets)
+        self.target_names = tuple(other.names[j] for j in self.targets)
         others = {*self.drop, *self.taken(sheet), *sheet.auxiliary}
-        copies = [] if other is None else [sheet.names.find(name) for name in self.target_names]
+        copies = [] if other is sheet else sheet.names.found(self.target_names)
         self.copies = [j for j in copies if j >= sheet.names.n_numbered and j not in others]
-        self.features, self.unused = self._features()
+        self._check_parts()
+        known = {*self.drop, *self.taken(sheet), *self.copies, *(self.targets if other is sheet else ())}
+        self.beside = sorted({*sheet.auxiliary} - known - {*self.unpenalized})
+        is_feature = np.ones(len(sheet.names), dtype=bool)
+        is_feature[[*known, *self.beside]] = False
+        self.features = np.flatnonzero(is_feature)
+        if len(self.features) <= len(self.unpenalized):
+            what = "has no column left that is a feature with a penalty"
+            raise TableError(f"{sheet.source} {what}. Check --targets, --drop and --unpenalized.")
 
     def taken(self, sheet: Sheet) -> set[int]:
         """Columns of a sheet that are ids, groups or weights."""
         return {j for home, j in self.used.values() if home is sheet}
 
     def _targets(self) -> list[int]:
-        sheet = self.target_sheet
+        sheet = self.other
         if self.roles.targets:
             return sheet.find_columns("--targets", self.roles.targets)
-        if self.other is not None:
-            left_out = {*self.taken(sheet), *self.repeated}
-            return [j for j in sheet.suggested_targets or range(len(sheet.names)) if j not in left_out]
-        if not sheet.suggested_targets:
-            remedy = (
-                f"Name them with --targets (columns: {listed(sheet.names)}), or give their file with --targets-from."
-            )
+        if sheet is self.sheet and not sheet.suggested_targets:
+            columns = f"columns: {listed(sheet.names)}"
+            remedy = f"Name them with --targets ({columns}), or give their file with --targets-from."
             raise MissingTargetsError(f"which columns of {sheet.source} are targets? {remedy}")
-        return list(sheet.suggested_targets)
+        left_out = {*self.taken(sheet), *self.repeated}
+        targets = [j for j in sheet.suggested_targets or range(len(sheet.names)) if j not in left_out]
+        if not targets:
+            raise TableError(f"{sheet.source} has no column that could be a target. Check --id-column.")
+        return targets
 
-    def _features(self) -> tuple[IndexArray, list[int]]:
-        """Columns that are features, and those that are nothing; a column that is two things at once is refused."""
-        sheet, target_sheet = self.sheet, self.target_sheet
-        if not self.targets:
-            raise TableError(f"{target_sheet.source} has no column that could be a target. Check --id-column.")
-        options = {"--drop": self.drop, "--unpenalized": self.unpenalized} if self.other is None else {}
-        for option, found in {**options, "--groups, --sample-weight or --id-column": self.taken(target_sheet)}.items():
-            if both := set(self.targets) & set(found):
-                names = listed(target_sheet.names[j] for j in sorted(both))
-                raise TableError(f"{names} in --targets is also in {option}. A column is one thing only.")
-        known = {*self.drop, *self.taken(sheet)}
-        if both := set(self.unpenalized) & {*known, *self.copies}:
-            names = listed(sheet.names[j] for j in sorted(both))
-            raise TableError(f"{names} in --unpenalized is no feature: another option uses it or leaves it out.")
-        if self.other is None:
-            known |= set(self.targets)
-        # targets that are in the data too would explain themselves
-        unused = {*sheet.auxiliary, *self.copies} - set(self.unpenalized) - known
-        is_feature = np.ones(len(sheet.names), dtype=bool)
-        is_feature[[*known, *unused]] = False
-        features = np.flatnonzero(is_feature)
-        if len(features) == 0:
-            raise TableError(f"{sheet.source} has no column left that is a feature. Check --targets and --drop.")
-        if len(self.unpenalized) == len(features):
-            raise TableError(f"--unpenalized has all {len(features)} features: at least one must be penalized.")
-        return features, sorted(unused)
+    def _check_parts(self) -> None:
+        """Refuse a column that is two things at once; copies of targets would explain themselves."""
+        sheet = self.sheet
+        parts = {
+            "--targets": {(self.other, j) for j in self.targets} | {(sheet, j) for j in self.copies},
+            "--unpenalized": {(sheet, j) for j in self.unpenalized},
+            "--drop, --groups, --sample-weight or --id-column": {*((sheet, j) for j in self.drop), *self.used.values()},
+        }
+        for (option, columns), (another, others) in combinations(parts.items(), 2):
+            if both := columns & others:
+                names = listed(sorted(home.names[j] for home, j in both))
+                raise TableError(f"{names} in {option} is also in {another}. A column is one thing only.")
 
 
 # Rows ---------------------------------------------------------------------------------------------------
@@ -188,41 +175,41 @@ class _Columns:
 
 def _match(columns: _Columns) -> Match:
     """Rows of two sheets with equal ids; all rows in the order of the files where there are none."""
-    sheet, other, id_column = columns.sheet, columns.target_sheet, columns.roles.id_column
+    import pandas
+
+    sheet, other = columns.sheet, columns.other
     left, right = sheet.ids(columns.id), other.ids(columns.other_id)
-    if left is None or right is None or (id_column is None and sheet.index is None):
-        if id_column is not None:
-            missing = sheet.source if left is None else other.source
-            raise TableError(f"--id-column: {missing} has no ids. Name a column that is in both files.")
+    if other is sheet or left is None or right is None:
         if sheet.n_rows != other.n_rows:
             what = f"{sheet.source} has {counted(sheet.n_rows, 'sample')}, but {other.source} has {other.n_rows}"
             remedy = "name the column that has the ids of the samples in both."
             raise TableError(f"{what}. Without --id-column they are joined in order; {remedy}")
         rows = np.arange(sheet.n_rows)
         return Match(rows, rows, in_order=True)
-    for ids, source in ((left, sheet.source), (right, other.source)):
-        if empty := [i + 1 for i, name in enumerate(ids) if not name]:
-            what = f"{counted(len(empty), 'sample')} without an id (row {listed(empty)})"
+    first, second = pandas.Index(left, dtype=object), pandas.Index(right, dtype=object)
+    for ids, source in ((first, sheet.source), (second, other.source)):
+        if len(empty := np.flatnonzero(ids == "") + 1):
+            what = f"{counted(len(empty), 'sample')} without an id (row {listed(empty.tolist())})"
             raise TableError(f"{source}: {what}. Give every sample one.")
-        if twice := [name for name, count in Counter(ids).items() if count > 1]:
-            what = f"{counted(len(twice), 'id')} more than once: {listed(twice)}"
+        if len(twice := ids[ids.duplicated()].unique()):
+            what = f"{counted(len(twice), 'id')} more than once: {listed(list(twice))}"
             raise TableError(f"{source}: {what}. Give every sample an id of its own.")
-    known, row_of = set(left), {name: i for i, name in enumerate(right)}
-    rows = np.array([row_of.get(name, -1) for name in left])
-    if rows.max() < 0:
+    rows = second.get_indexer(first)
+    is_common = rows >= 0
+    if not is_common.any():
         shown = f"the first has {listed(left, shown=3)}, the second {listed(right, shown=3)}"
         remedy = "Check --id-column, or --transpose if samples are columns."
         raise TableError(f"no id of {sheet.source} is in {other.source}: {shown}. {remedy}")
-    only_left = tuple(name for name in left if name not in row_of)
-    only_right = tuple(name for name in right if name not in known)
-    return Match(np.flatnonzero(rows >= 0), rows[rows >= 0], only_left, only_right)
+    only_right = tuple(second[~second.isin(first)])
+    return Match(np.flatnonzero(is_common), rows[is_common], tuple(first[~is_common]), only_right)
 
 
 def _check_copies(columns: _Columns, match: Match) -> None:
     """Refuse a column of the data that has the name of a target and other values: nobody knows what it is."""
-    sheet, other = columns.sheet, columns.target_sheet
-    for name in [sheet.names[j] for j in columns.copies]:
-        left, right = (home.labels(home.names.index(name)) for home in (sheet, other))
+    sheet, other = columns.sheet, columns.other
+    for j in columns.copies:
+        name = sheet.names[j]
+        left, right = sheet.labels(j), other.labels(other.names.index(name))
         n_different = sum(left[i] != right[k] for i, k in zip(match.left, match.right, strict=True))
         if n_different:
             what = f"{name!r} is a column of {sheet.source} and a target in {other.source}, with different values in"
@@ -233,22 +220,18 @@ def _check_copies(columns: _Columns, match: Match) -> None:
 # Targets ------------------------------------------------------------------------------------------------
 
 
-def _target_values(columns: _Columns, rows: Any) -> tuple[str, Any]:
+def _target_values(columns: _Columns, rows: IndexArray) -> tuple[str, Any]:
     """The task, and targets or labels in the order of the data."""
-    sheet, targets, task = columns.target_sheet, columns.targets, columns.roles.task
-    texts = [j for j in targets if j in sheet.texts]
-    remedy = "Use --task classification if it is a class."
+    sheet, targets, task = columns.other, columns.targets, columns.roles.task
     if task == "auto":
-        is_class = len(targets) == 1 and sheet.is_category(targets[0])
-        if len(targets) > 1:
-            remedy = f"A class must be the only target, but there are {len(targets)}: choose them with --targets."
-        elif any("." in cell and is_number(cell) for j in texts for cell in map(str, sheet.labels(j))):
-            remedy = "Correct it, or use --task classification if all of them are labels of classes."
-            is_class = False  # no label is a number with decimals
+        j = targets[0]
+        words = map(str, sheet.labels(j)) if j in sheet.texts else ()
+        has_fractions = any("." in word and is_number(word) for word in words)  # which no labels have
+        is_class = len(targets) == 1 and sheet.is_category(j) and not has_fractions
         task = CLASSIFICATION if is_class else REGRESSION
     if task == CLASSIFICATION:
         return task, sheet.class_labels(targets, rows)
-    return task, sheet.few_numbers(targets, "target", remedy, "Remove the samples without a target.", rows)
+    return task, sheet.numbers(targets, TARGETS, rows, is_small=True)
 
 
 def _target_notes(columns: _Columns, Y: FloatArray) -> Iterator[str]:
@@ -265,35 +248,27 @@ def _target_notes(columns: _Columns, Y: FloatArray) -> Iterator[str]:
             yield f"{what}, all whole numbers, and is fitted as a number; {remedy}"
 
 
-def _notes(columns: _Columns, match: Match | None) -> Iterator[str]:
+def _notes(columns: _Columns, match: Match) -> Iterator[str]:
     """How rows of two files were joined, and what is in no part of the table, but for what the user has dropped."""
     sheet, other = columns.sheet, columns.other
-
-    def named(home: Sheet, positions: Collection[int]) -> str:
-        return f"{listed([home.names[j] for j in positions], shown=10)} of {home.source}"
-
-    if other is None and sheet.index is not None and columns.id is None:
-        yield f"Rows of {sheet.source} have names of their own, which are taken as the samples' ids."
-    if match is not None and other is not None:
+    used = {*columns.targets, *columns.taken(other), *columns.repeated}
+    sides = [(sheet, other, match.only_left, columns.beside, columns.copies)]
+    if other is not sheet:
+        left = [j for j in range(len(other.names)) if j not in used]
+        sides.append((other, sheet, match.only_right, left, columns.repeated))
         if match.in_order:
             yield f"Samples of {sheet.source} and {other.source} are joined in the order of their rows."
-        for ids, here, there in ((match.only_left, sheet, other), (match.only_right, other, sheet)):
-            if ids:
-                verb = "is" if len(ids) == 1 else "are"
-                what = f"{counted(len(ids), 'id')} of {here.source} {verb} not in {there.source}"
-                yield f"{what}, left out: {listed(ids, shown=10)}."
-    if beside := [j for j in columns.unused if j not in columns.copies]:
-        yield f"Not used: {named(sheet, beside)}, beside its features."
-    if other is not None:
-        if columns.copies:
-            yield f"Left out of the features: {named(sheet, columns.copies)}, as {other.source} has them as targets."
-        used = {*columns.targets, *columns.taken(other), *columns.repeated}
-        if left := [j for j in range(len(other.names)) if j not in used]:
-            yield f"Not used: {named(other, left)}, beside its targets."
-        if columns.repeated:
-            yield f"Left out of the targets: {named(other, columns.repeated)}, as those of {sheet.source} are used."
-    yield from sheet.notes
-    yield from other.notes if other is not None else ()
+    elif sheet.index is not None and columns.id is None:
+        yield f"Rows of {sheet.source} have names of their own, which are taken as the samples' ids."
+    for home, there, ids, unused, repeated in sides:
+        if ids:
+            verb = "is" if len(ids) == 1 else "are"
+            what = f"{counted(len(ids), 'id')} of {home.source} {verb} not in {there.source}"
+            yield f"{what}, left out: {listed(ids, shown=10)}."
+        for positions, why in ((unused, ""), (repeated, f", as {there.source} has them too")):
+            if positions:
+                yield f"Not used: {listed([home.names[j] for j in positions], shown=10)} of {home.source}{why}."
+        yield from home.notes
 
 
 # New samples --------------------------------------------------------------------------------------------
@@ -338,9 +313,8 @@ def load_features(
     is_extra = np.ones(len(sheet.names), dtype=bool)
     is_extra[positions[is_there]] = False
     is_extra[sheet.auxiliary.start :] = False
-    found = (sheet.names[j] for j in np.flatnonzero(is_extra).tolist())
     others = {*known, id_name}
-    extra = tuple(name for name in found if name not in others)
+    extra = tuple(name for j in np.flatnonzero(is_extra) if (name := sheet.names[j]) not in others)
     X = sheet.numbers(positions[is_there])
     if not is_there.all():  # zeros stand in for what the file leaves out
         shape, places = (X.shape[0], len(positions)), np.flatnonzero(is_there)
@@ -365,10 +339,6 @@ def _check_missing(sheet: Sheet, missing: Sequence[str], names: Sequence[str], n
         wanted = set(needed)
         refused = [name for name in missing if name in wanted]
     if refused:
-        how = (
-            ""
-            if are_names
-            else ", and here names are numbers of columns: features that were not selected are needed too"
-        )
+        counting = ", and here names are numbers of columns: features that were not selected are needed too"
         what = f"{counted(len(refused), 'column')} of the model's {len(names)} features: {listed(refused, shown=10)}"
-        raise TableError(f"{sheet.source} lacks {what}. Columns are matched by name{how}.")
+        raise TableError(f"{sheet.source} lacks {what}. Columns are matched by name{'' if are_names else counting}.")

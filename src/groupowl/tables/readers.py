@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import is_zipfile
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +18,7 @@ from .._text import listed
 from ..designs import open_matrix
 from ..designs.disk import open_storage
 from ..designs.disk.base import INSIDE
-from ..designs.disk.memory import check_fits, check_sparse_shape, most_columns, too_many_columns
+from ..designs.disk.memory import check_fits, check_sparse_shape, too_many_columns
 from ..designs.disk.npy import read_archive
 from .sheet import Sheet
 from .table import NumberedNames, TableError, own_names
@@ -141,61 +140,61 @@ _PARTS = ("X", *_CSR_PIECES, "feature_names", "target_names", "ids", "format")
 
 def read_matrix(path: Path) -> tuple[dict[str, Any], Any]:
     """All arrays of an archive, and the X among them, or the sparse one that pieces make; pickles are refused."""
-    if not is_zipfile(path):  # of which NumPy would say that it holds pickles
-        raise ValueError("it is no archive.")
     arrays = read_archive(path)
     if not arrays.keys() >= set(_CSR_PIECES):
         if "X" not in arrays:
             raise ValueError(f"the arrays in it are {', '.join(sorted(arrays)) or 'nothing'}.")
         return arrays, arrays["X"]
-    for name in ("indices", "indptr", "shape"):
-        if arrays[name].dtype.kind not in "iu":
-            raise ValueError(f"{name} must be integers, but their type is {arrays[name].dtype}")
-    data, indices, indptr, shape = (arrays[piece] for piece in _CSR_PIECES)
-    if shape.shape != (2,):
-        raise ValueError(f"shape must be two integers, but it is {shape.tolist()!r}")
-    check_sparse_shape("X", tuple(shape.tolist()))
+    data, *places = (arrays[piece] for piece in _CSR_PIECES)
+    for name, values in zip(_CSR_PIECES[1:], places, strict=True):
+        if values.dtype.kind not in "iu" or (name == "shape" and values.shape != (2,)):
+            raise ValueError(f"{name} must be integers, two for a shape, but it has {values.dtype} {values.shape}.")
+    shape = tuple(arrays["shape"].tolist())
+    check_sparse_shape("X", shape)
     is_csc = "format" in arrays and arrays["format"].tolist() in ("csc", b"csc")
     kind = sp.csc_array if is_csc else sp.csr_array
-    return arrays, sp.csr_array(sparse_array("X", kind((data, indices, indptr), shape=tuple(shape.tolist()))))
+    return arrays, sp.csr_array(sparse_array("X", kind((data, *places[:2]), shape=shape)))
 
 
 def _read_npz(path: Path, **unused: Any) -> Sheet:
     """A NumPy archive: X, or the pieces of a sparse one; y or Y; names; and vectors with an entry per sample."""
     arrays, X = read_matrix(path)
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, but its shape is {X.shape}.")
-    if X.dtype.kind not in "fiub":
-        raise ValueError(f"X must hold real numbers, but its type is {X.dtype}.")
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise ValueError(f"X must be a matrix of real numbers, but its shape is {X.shape} and its type {X.dtype}.")
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
     n_rows, n_columns = X.shape
-    targets = ["y" if "y" in arrays else "Y"]
+    target = "y" if "y" in arrays else "Y"
+    targets = [target]
     vectors: dict[str, Any] = {}
     notes = []
     for name in [name for name in arrays if name not in _PARTS]:
         values = arrays[name]
-        if name in ("y", "Y") and values.shape[:1] != (n_rows,):
-            raise ValueError(f"X has {n_rows} rows, but {name} has shape {values.shape}.")
-        if name in ("y", "Y") and values.dtype.kind == "c":
-            raise ValueError(f"{name} must hold real numbers or labels, but its type is {values.dtype}.")
-        if name == "Y" and targets == ["Y"] and values.ndim == 2:
+        if name == target and (values.shape[:1] != (n_rows,) or values.dtype.kind == "c"):
+            found = f"its shape is {values.shape} and its type {values.dtype}"
+            raise ValueError(f"{name} must have real numbers or labels for the {n_rows} rows of X, but {found}.")
+        if name == target == "Y" and values.ndim == 2:
             numbered = NumberedNames("y", 1, values.shape[1])
             targets = _stored_names(arrays, "target_names", len(numbered)) or list(numbered)
             vectors |= dict(zip(targets, values.T, strict=True))
-        elif values.shape == (n_rows,) or (name == "y" and values.shape == (n_rows, 1)):
+        elif values.shape == (n_rows,) or (name == target and values.shape == (n_rows, 1)):
             vectors[name] = values.reshape(n_rows)
         else:
             notes.append(f"Array {name!r} of {path} is not used: it is no vector of {n_rows} samples.")
-    names = NumberedNames("x", 1, n_columns, tuple(vectors))
-    if stored := _stored_names(arrays, "feature_names", n_columns):
-        names = own_names([*stored, *vectors])
-    places = dict(zip(vectors, range(n_columns, len(names)), strict=True))
-    if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)
-    columns = {places[name]: _arrow_column(values) for name, values in vectors.items()}
     index = tuple(str(item) for item in arrays["ids"].tolist()) if "ids" in arrays else None
+    names = _stored_names(arrays, "feature_names", n_columns) or NumberedNames("x", 1, n_columns)
+    return _sheet(path, names, X, vectors, targets, index=index, notes=tuple(notes))
+
+
+def _sheet(path: Path, names: Any, X: Any, vectors: dict[str, Any], targets: Collection[str], **others: Any) -> Sheet:
+    """A sheet of a matrix, its columns named by a list or numbered, and of vectors beside it, some of them targets."""
+    is_numbered = isinstance(names, NumberedNames)
+    together = replace(names, others=tuple(vectors)) if is_numbered else own_names([*names, *vectors])
+    places = dict(zip(vectors, range(X.shape[1], len(together)), strict=True))
+    columns = {places[name]: _arrow_column(values) for name, values in vectors.items()}
     suggested = tuple(places[name] for name in targets if name in vectors)
     categorical = frozenset(places[name] for name, values in vectors.items() if values.dtype.kind == "b")
-    return Sheet(str(path), names, X, columns, index, suggested, categorical, notes=tuple(notes))
+    return Sheet(str(path), together, X, columns, suggested_targets=suggested, categorical=categorical, **others)
 
 
 def _stored_names(arrays: dict[str, Any], key: str, count: int) -> list[str]:
@@ -216,11 +215,6 @@ def _arrow_column(values: Any) -> Any:
 
 # LIBSVM files -------------------------------------------------------------------------------------------
 
-_NUMBER = rb"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|inf(?:inity)?|nan)"
-_LINE = re.compile(
-    rb"\s*(?:%s(?:,%s)*)?(?:\s+qid:\d+)?(?:\s+\d+:%s)*\s*(?:#.*)?" % (_NUMBER, _NUMBER, _NUMBER), re.IGNORECASE
-)
-_INDEX = re.compile(rb"\s0*(\d+):")
 # Digits that are read of an index; with more it is too large for anything.
 _LONGEST_INDEX = 18
 
@@ -249,16 +243,18 @@ def read_libsvm(path: Path, *, first_index: int | None = None, multilabel: bool 
 
 def _check_lines(path: Path) -> None:
     """Refuse the first line that is not in the format, or whose indices imply more columns than there can be."""
-    most = most_columns()
     with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
-            if not _LINE.fullmatch(line.rstrip(b"\r\n")):
-                raise ValueError(f"line {number} is not in the format")
-            for index in _INDEX.findall(line.partition(b"#")[0]):
-                value = int(index[:_LONGEST_INDEX])
-                if value > most:
-                    where = f"line {number} has the index {value}{'...' if len(index) > _LONGEST_INDEX else ''}"
-                    raise TableError(f"{path}: {where}, and so X has {too_many_columns(value)}.")
+            words = [word.split(b":") for word in line.partition(b"#")[0].replace(b"qid:", b"0:").split()]
+            labels = words.pop(0)[0].split(b",") if words and len(words[0]) == 1 else []
+            try:
+                for text in (*labels, *(value for _, value in words)):
+                    float(text)
+                largest = max((int(index[:_LONGEST_INDEX]) for index, _ in words), default=0)
+            except ValueError:
+                raise ValueError(f"line {number} is not in the format") from None
+            if trouble := too_many_columns(largest):
+                raise TableError(f"{path}: line {number} has the index {largest}, and so X has {trouble}.")
 
 
 def _read_svm(path: Path, *, first_index: int | None, **unused: Any) -> Sheet:
@@ -272,10 +268,8 @@ def _read_svm(path: Path, *, first_index: int | None, **unused: Any) -> Sheet:
         coder = MultiLabelBinarizer().fit(labels)
         words = [f"label {int(label) if float(label).is_integer() else label}" for label in coder.classes_]
         targets = dict(zip(words, coder.transform(labels).T, strict=True))
-    names = NumberedNames("", start, X.shape[1], tuple(targets))
-    places = tuple(range(X.shape[1], len(names)))
-    columns = {j: _arrow_column(values) for j, values in zip(places, targets.values(), strict=True)}
-    return Sheet(str(path), names, X, columns, suggested_targets=places, zeros_left_out=True)
+    names = NumberedNames("", start, X.shape[1])
+    return _sheet(path, names, X, targets, targets.keys(), zeros_left_out=True)
 
 
 # Matrices on disk ---------------------------------------------------------------------------------------
@@ -291,8 +285,8 @@ def _read_large(path: Path, **unused: Any) -> Sheet:
         if IMPUTE not in str(error):
             raise TableError(str(error)) from error
         X = storage.read_rows(slice(0, storage.shape[0]))  # columns that are not used may have gaps
-    names = storage.feature_names
-    return Sheet(str(path), NumberedNames("x", 1, X.shape[1]) if names is None else own_names(map(str, names)), X)
+    names = NumberedNames("x", 1, X.shape[1]) if storage.feature_names is None else map(str, storage.feature_names)
+    return _sheet(path, names, X, {}, ())
 
 
 # All formats --------------------------------------------------------------------------------------------

@@ -9,13 +9,12 @@ from __future__ import annotations
 import difflib
 import numbers
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,13 +27,32 @@ from .table import NumberedNames, TableError, own_names
 Positions = Sequence[int] | IndexArray
 
 _NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|0x[\da-f]+|inf(inity)?|nan)\s*", re.ASCII | re.IGNORECASE)
-_PATTERN_MARKS = re.compile(r"[*?\[]")
 _POSITION = re.compile(r"[+-]?\d+")
-# With a decimal comma, marks between thousands or a typographic minus.
-_ODD_NUMBER = re.compile(
-    "\\s*[-+\N{MINUS SIGN}]?\\d[\\d.,\\s_'\N{RIGHT SINGLE QUOTATION MARK}]*(e[-+]?\\d+)?", re.IGNORECASE
+_SPELLING = "Numbers have a decimal point, a plain minus and nothing between thousands. "
+
+
+class Part(NamedTuple):
+    """What columns of numbers are for: its name, and what to do about text and about gaps in them."""
+
+    name: str
+    encode: str
+    fill: str
+
+
+FEATURES = Part(
+    "feature",
+    "Encode it as a number, use --id-column if it names the samples, or leave columns out with --drop.",
+    "Fill them in, remove those samples, or leave columns out with --drop.",
 )
-_SPELLING = "Numbers have a decimal point, a plain minus and nothing between thousands."
+NEW_FEATURES = Part("feature", "Encode it as a number.", "Fill them in, or remove those samples.")
+TARGETS = Part(
+    "target",
+    "Correct it; if it is a class, use --task classification, and no other target in --targets.",
+    "Remove the samples without a target.",
+)
+CLASSES = Part("target", "", "Remove those samples, or quote a label that looks like a gap.")
+GROUPS = Part("--groups", "", "Give every sample a group.")
+WEIGHTS = Part("weight", "Weights are numbers.", "Every sample needs a weight; 0 leaves it out.")
 # Its square is about the largest double.
 _LARGEST = np.sqrt(np.finfo(np.float64).max)
 
@@ -83,14 +101,13 @@ class Sheet:
 
     def __post_init__(self) -> None:
         what = "feature" if self.is_transposed else "column"
-        numbered = replace(self.names, others=())
-        counts = Counter(self.names.others)
-        twice = sorted(name for name, count in counts.items() if count > 1 or name in numbered)
+        names, counts = self.names, Counter(self.names.others)
+        twice = sorted(name for name, count in counts.items() if count > 1 or names.find(name) < names.n_numbered)
         if twice:
             repeated = f"{counted(len(twice), f'{what} name')} more than once: {listed(twice)}"
             raise TableError(f"{self.source} has {repeated}. Give every one a name of its own.")
         if "" in counts:
-            raise TableError(f"{self.source}: {what} {self.names.index('') + 1} has no name. Give it one.")
+            raise TableError(f"{self.source}: {what} {names.index('') + 1} has no name. Give it one.")
 
     @property
     def n_rows(self) -> int:
@@ -119,7 +136,7 @@ class Sheet:
         is_inside = wanted < width
         inside, others = wanted[is_inside], wanted[~is_inside].tolist()
         part = self.X
-        if getattr(part, "is_on_disk", False):
+        if getattr(part, "is_on_disk", False):  # which has no columns beside it
             part = part.selected(inside, self.names)
         elif part is not None and not np.array_equal(inside, np.arange(width)):
             part = part[:, inside]
@@ -132,9 +149,6 @@ class Sheet:
             beside[:, k] = column.to_numpy()
         if len(inside) == 0:
             return beside
-        if isinstance(part, Design):
-            names = listed(self.names[j] for j in others)
-            raise TableError(f"{self.source} is read from disk while it is fitted: {names} cannot join its features.")
         both: list[Any] = [part, beside]
         joined = sp.hstack(both, format="csr") if sp.issparse(part) else np.hstack(both)
         return joined[:, np.argsort(np.argsort(~is_inside, kind="stable"))]
@@ -182,18 +196,17 @@ class Sheet:
             raise TableError(f"{self.source}: --transpose is for CSV, TSV and Parquet files. {remedy}")
         if len(self.names) < 2:
             raise TableError(f"{self.source} has one column: --transpose needs feature names and samples beside them.")
-        names = self.index or self.ids(0) or ()
         first = 1 if self.index is None else 0  # a nameless first column is the index
+        names = self.ids(0) if self.index is None else self.index
         samples = range(first, len(self.names))
-        texts = {}
-        if self.texts.isdisjoint(samples):
-            X = np.ascontiguousarray(self.matrix(samples).T)
-        else:
-            cells = np.array([self.labels(j) for j in samples], dtype=object)
-            X = np.array([pandas.to_numeric(row, errors="coerce") for row in cells], dtype=np.float64)
-            has_text = np.any(np.isnan(X) & pandas.notna(cells), axis=0)
-            texts = {int(j): pa.array([_text(cell) for cell in cells[:, j]]) for j in np.flatnonzero(has_text)}
-        return Sheet(self.source, own_names(names), X, texts, index=self.names[first:], is_transposed=True)
+        cells = pandas.DataFrame(
+            {j: self.labels(j) if self.is_category(j) else self.matrix([j])[:, 0] for j in samples}
+        )
+        numbers = cells.apply(pandas.to_numeric, errors="coerce")
+        has_text = (numbers.isna() & cells.notna()).any(axis=1)
+        texts = {j: pa.array([_text(_plain(cell)) for cell in cells.loc[j]]) for j in np.flatnonzero(has_text).tolist()}
+        X = np.ascontiguousarray(numbers.to_numpy(np.float64).T)
+        return Sheet(self.source, own_names(names or ()), X, texts, index=self.names[first:], is_transposed=True)
 
     # Columns as users name them -------------------------------------------------------------------------
 
@@ -219,9 +232,7 @@ class Sheet:
         found = self.find_columns(option, [given])
         if len(found) != 1:
             shown = listed(self.names[j] for j in found)
-            raise TableError(
-                f"{option} must be one column of {self.source}, but {given!r} names {len(found)}: {shown}."
-            )
+            raise TableError(f"{option}: {given!r} names {len(found)} columns of {self.source}: {shown}. Name one.")
         return found[0]
 
     def _matches(self, option: str, part: str) -> Sequence[int]:
@@ -235,120 +246,91 @@ class Sheet:
                 what = f"{option} has the position {number}, but {self.source} has {counted(count, 'column')}"
                 raise TableError(f"{what}. Positions count from 1; -1 is the last column.")
             return [number - 1 if number > 0 else count + number]
-        is_pattern = _PATTERN_MARKS.search(part) is not None
-        if is_pattern and (found := [j for j, name in enumerate(names) if fnmatchcase(name, part)]):
+        if found := [j for j, name in enumerate(names) if fnmatchcase(name, part)]:
             return found
-        if not part:
-            raise TableError(f"{option} has an empty name. Separate names by single commas.")
         close = difflib.get_close_matches(part, names.others, n=3, cutoff=0.7)  # numbers are all alike
         hint = f"Did you mean {' or '.join(repr(name) for name in close)}?" if close else f"Columns: {listed(names)}."
-        raise TableError(
-            f"{option}: {self.source} has no column {'that matches ' if is_pattern else ''}{part!r}. {hint}"
-        )
+        raise TableError(f"{option}: {self.source} has no column {part!r}. {hint}")
 
     # Values as a fit needs them -------------------------------------------------------------------------
 
-    def numbers(self, features: Positions, *, can_drop: bool = False, rows: IndexArray | None = None) -> Any:
+    def numbers(
+        self, columns: Positions, part: Part = NEW_FEATURES, rows: IndexArray | None = None, *, is_small: bool = False
+    ) -> Any:
         """Columns as numbers without gaps; what is wrong is said with row and column.
 
         Parameters
         ----------
-        features : sequence of int
-            Positions of the columns.
-        can_drop : bool, default=False
-            Whether the user may leave columns out.
+        columns : sequence of int
+            Their positions.
+        part : Part
+            What they are.
         rows : ndarray of int, default=None
             Rows that count; all by default.
+        is_small : bool, default=False
+            Whether they become an array of doubles, whatever they are in the file.
         """
-        texts = [int(j) for j in features if j in self.texts] if self.texts else []
-        if texts:
-            name = self.names[texts[0]]
-            more = f" ({counted(len(texts) - 1, 'more column')} like it)" if len(texts) > 1 else ""
-            drop = f", or leave columns out with --drop: {listed(self.names[j] for j in texts)}" if can_drop else ""
-            remedy = f"Encode it as a number{drop}."
-            cells = self.labels(texts[0])
-            are_words = all(isinstance(cell, str) and not _ODD_NUMBER.fullmatch(cell) for cell in cells)
-            if can_drop and are_words and len(set(cells)) == len(cells):
-                option = f"--id-column {shlex.quote(name)}"
-                remedy = f"If it names the samples, use {option}; if not, encode it as a number{drop}."
-            raise TableError(self.no_number(texts[0], "feature", remedy, more))
-        X = self.matrix(features)
+        if texts := [int(j) for j in columns if j in self.texts] if self.texts else []:
+            raise TableError(self._no_number(texts, part))
+        X = self.dense(columns) if is_small else self.matrix(columns)
         if rows is not None and not np.array_equal(rows, np.arange(self.n_rows)):
             X = X.rows(rows) if isinstance(X, Design) else X[rows]
         if not isinstance(X, Design):  # a matrix on disk is checked in the first pass over it
-            drop = ", or leave columns out with --drop" if can_drop else ""
-            self.check_values(features, X, "feature", f"Fill them in, remove those samples{drop}.")
+            self._check_values(columns, X, part)
         return X
 
-    def class_labels(self, targets: Sequence[int], rows: Any = slice(None)) -> Any:
+    def class_labels(self, targets: Sequence[int], rows: IndexArray) -> Any:
         """One label per sample, all of one kind."""
         if len(targets) != 1:
             names = listed(self.names[j] for j in targets)
             raise TableError(f"classification takes one target, but --targets has {len(targets)}: {names}.")
-        what = f"{self.source}: target {self.names[targets[0]]!r}"
-        remedy = "Remove those samples, or quote a label that looks like a gap."
-        labels = self._full_labels(targets[0], rows, what, remedy)
-        if fractions := [repr(label) for label in labels if isinstance(label, float)]:
-            shown = f"fractions such as {fractions[0]}"
-            raise TableError(f"{what} has {shown}, which are no classes. Use --task regression.")
-        values = np.array(labels)
-        if len(np.unique(values)) < 2:
-            raise TableError(f"{what} has one class only, {labels[0]!r}. Two or more are needed.")
-        return values
+        labels = self._full_labels(targets[0], CLASSES, rows.tolist())
+        if fractions := [label for label in labels if isinstance(label, float)]:
+            what = f"target {self.names[targets[0]]!r} has fractions such as {fractions[0]!r}, which are no classes"
+            raise TableError(f"{self.source}: {what}. Use --task regression.")
+        return np.array(labels)
 
-    def groups(self, option: str, j: int) -> Any:
+    def groups(self, j: int) -> Any:
         """The group of each sample, as text."""
-        what = f"{option}: column {self.names[j]!r} of {self.source}"
-        return np.array([str(cell) for cell in self._full_labels(j, slice(None), what, "Give every sample a group.")])
+        return np.array([str(cell) for cell in self._full_labels(j, GROUPS, range(self.n_rows))])
 
-    def _full_labels(self, j: int, rows: Any, what: str, remedy: str) -> list[Any]:
+    def _full_labels(self, j: int, part: Part, rows: Sequence[int]) -> list[Any]:
         """Cells of a column in some rows, none of them empty."""
         cells = self.labels(j)
-        chosen = np.arange(self.n_rows)[rows].tolist()
-        if missing := [i + 1 for i in chosen if cells[i] is None]:
-            raise TableError(f"{what} has {counted(len(missing), 'missing value')} (row {listed(missing)}). {remedy}")
-        return [cells[i] for i in chosen]
+        if missing := [i + 1 for i in rows if cells[i] is None]:
+            what = f"{counted(len(missing), 'missing value')} (row {listed(missing)})"
+            raise TableError(f"{self.source}: {part.name} {self.names[j]!r} has {what}. {part.fill}")
+        return [cells[i] for i in rows]
 
-    def weights(self, option: str, j: int) -> FloatArray:
+    def weights(self, j: int) -> FloatArray:
         """The weight of each sample: a number, not negative, and not zero for all."""
-        gaps = "Every sample needs a weight; 0 leaves it out."
-        weights = self.few_numbers([j], "weight", "Weights are numbers.", gaps)[:, 0]
+        weights = self.numbers([j], WEIGHTS, is_small=True)[:, 0]
         i = int(np.argmin(weights))
-        if weights[i] < 0.0:
+        if weights[i] < 0.0 or not weights.any():
             where = f"{self.source}: {self.place(i, j)}"
-            raise TableError(f"{where} has the weight {weights[i]:g}. Weights are not below 0.")
-        if not weights.any():
-            raise TableError(f"{option}: all weights in {self.names[j]!r} are zero. At least one must be positive.")
+            raise TableError(f"{where} has the weight {weights[i]:g}. Weights are not below 0, and not all of them 0.")
         return weights
 
-    def few_numbers(self, columns: Sequence[int], what: str, remedy: str, gaps: str, rows: Any = slice(None)) -> Any:
-        """A few columns as doubles without gaps; remedies are for text and for gaps."""
-        texts = [j for j in columns if j in self.texts]
-        if texts:
-            raise TableError(self.no_number(texts[0], what, remedy))
-        values = self.dense(columns)[rows]
-        self.check_values(columns, values, what, gaps)
-        return values
-
-    def no_number(self, j: int, what: str, remedy: str, more: str = "") -> str:
-        """A message about the first cell that is no number."""
+    def _no_number(self, columns: Sequence[int], part: Part) -> str:
+        """A message about columns of text, and the first cell of them that is no number."""
+        j = columns[0]
         cells = [(i, cell) for i, cell in enumerate(self.labels(j)) if cell is not None]
         wrong = [pair for pair in cells if not is_number(pair[1])]
         i, cell = (wrong or cells or [(0, None)])[0]
-        if not wrong:
-            return f"{self.source}: {what} with {cell!r} in {self.place(i, j)} is stored as text{more}. {remedy}"
-        hint = f" {_SPELLING}" if isinstance(cell, str) and _ODD_NUMBER.fullmatch(cell) else ""
         shown = f"{cell[:40]}..." if isinstance(cell, str) and len(cell) > 43 else cell
-        return f"{self.source}: {what} with {shown!r} in {self.place(i, j)}, which is no number{more}.{hint} {remedy}"
+        kind = "which is no number" if wrong else "which is stored as text"
+        more = f"; nor are cells of {listed(self.names[k] for k in columns[1:])}" if len(columns) > 1 else ""
+        hint = _SPELLING if wrong and re.match(r"\W*\d", str(cell)) else ""
+        return f"{self.source}: {part.name} with {shown!r} in {self.place(i, j)}, {kind}{more}. {hint}{part.encode}"
 
-    def check_values(self, columns: Positions, values: Any, what: str, remedy: str) -> None:
+    def _check_values(self, columns: Positions, values: Any, part: Part) -> None:
         """Refuse empty and infinite cells, and features whose sum of squares is more than a double holds."""
         import pyarrow as pa
 
         is_sparse = sp.issparse(values)
         cells = values.data if is_sparse else values
         largest = float(max(-cells.min(initial=0.0), cells.max(initial=0.0)))
-        bound = _LARGEST / np.sqrt(values.shape[0]) if what == "feature" else np.inf
+        bound = _LARGEST / np.sqrt(values.shape[0]) if part.name == "feature" else np.inf
         if largest < bound:
             return
         kinds = {"missing": np.isnan(cells), "infinite": np.isinf(cells), "large": abs(cells) == largest}
@@ -359,7 +341,7 @@ class Sheet:
             what = f"column {self.names[columns[found[0]]]!r} has values as large as {largest:.3g}"
             raise TableError(f"{self.source}: {what}, the squares of which overflow. Measure it in larger units.")
         shown = listed([f"{self.names[columns[k]]!r} ({counts[k]})" for k in found], quoted=False)
-        where = f"{counted(int(counts.sum()), f'{kind} value')} in {counted(len(found), f'{what} column')}"
+        where = f"{counted(int(counts.sum()), f'{kind} value')} in {counted(len(found), f'{part.name} column')}"
         example = ""
         columns_of_text = {} if self.separator is None else {str(j): cells for j, cells in self.columns.items()}
         if kind == "missing" and pa.table(columns_of_text).drop_null().num_rows:  # some samples would be left
@@ -367,7 +349,7 @@ class Sheet:
             index, written = ("", ", index=False") if self.index is None else (", index_col=0", "")
             read = f"pandas.read_csv({self.source!r}{separator}{index}, na_values='?')"  # for pandas "?" is no gap
             example = f" In Python, {read}.dropna().to_csv('clean.csv'{written}) removes the samples."
-        raise TableError(f"{self.source} has {where}: {shown}. {remedy}{example}")
+        raise TableError(f"{self.source} has {where}: {shown}. {part.fill}{example}")
 
 
 @cache

@@ -276,6 +276,10 @@ class NumberedNames(Sequence[str]):
         j = int(digits) - self.first if is_numbered else -1
         return j if 0 <= j < self.n_numbered and self[j] == name else self._positions.get(name, -1)
 
+    def found(self, names: Iterable[str]) -> list[int]:
+        """Positions of those of some names that are there."""
+        return [j for j in map(self.find, names) if j >= 0]
+
     @cached_property
     def _positions(self) -> dict[object, int]:
         return {name: j for j, name in enumerate(self.others, start=self.n_numbered)}

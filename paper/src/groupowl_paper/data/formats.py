@@ -15,16 +15,7 @@ import scipy.sparse as sp
 from scipy.io import loadmat
 
 from groupowl.tables.readers import read_libsvm, read_matrix
-from groupowl.tables.text_files import (
-    COMPRESSIONS,
-    Attribute,
-    arff_header,
-    arff_lines,
-    arff_table,
-    format_suffix,
-    open_text,
-    read_delimited,
-)
+from groupowl.tables.text_files import COMPRESSIONS, format_suffix, parse_arff, read_delimited
 
 from .table import DatasetEntry
 
@@ -89,21 +80,11 @@ def _read_libsvm(path: Path, entry: DatasetEntry) -> Raw:
 
 
 def _read_arff(path: Path, entry: DatasetEntry) -> Raw:
-    with open_text(path, errors="replace") as file:  # names may be in any encoding: only the numbers matter
-        lines = arff_lines(file)
-        attributes, n_labels = arff_header(lines)
-        for attribute in attributes:
-            _check_numeric(attribute)
-        table, _ = arff_table(lines, attributes)
+    attributes, n_labels, table, _ = parse_arff(path, errors="replace")  # names may be in any encoding
+    if others := [attribute.name for attribute in attributes if not attribute.holds_numbers]:
+        raise ValueError(f"its attribute {others[0]!r} is not numeric.")
     expected = 1 if entry.loss == "multinomial" else entry.n_labels
     return _split_labels(table, n_labels or (expected if entry.labels_first else -expected))
-
-
-def _check_numeric(attribute: Attribute) -> None:
-    if attribute.holds_numbers:
-        return
-    problem = "values that are not numbers" if attribute.is_nominal else "an attribute that is not numeric"
-    raise ValueError(f"line {attribute.line} declares {problem}: {attribute.declaration[:80]}")
 
 
 def _split_labels(table: Any, count: int) -> Raw:
