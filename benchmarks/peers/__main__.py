@@ -15,7 +15,7 @@ from . import cases
 from .adapters import ADAPTERS, RIVALS, ROOT
 from .extras import measure, measure_small
 from .report import print_report, write_page
-from .run import ROUNDS, Runner, Settings, Store, now, versions
+from .run import REPEATS_IN_ROUNDS, Runner, Settings, Store, now, versions
 from .screen import Screen
 from .small import write_small_page, write_tree_page
 from .targets import SLOWER, all_targets, small_targets, tree_ratios, tree_targets
@@ -45,7 +45,11 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=float, default=120.0, metavar="S", help="seconds for one call (default: 120)")
     parser.add_argument("--minutes", type=float, metavar="M", help="for the whole run (default: 90, quick 10)")
     parser.add_argument(
-        "--repeats", type=int, default=ROUNDS, metavar="N", help="timings in a small or comparing run (default: 60)"
+        "--repeats",
+        type=int,
+        default=REPEATS_IN_ROUNDS,
+        metavar="N",
+        help="timings in a small or comparing run (default: 60)",
     )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of every competitor (default: 1)")
     parser.add_argument("--seed", type=int, default=0, help="of the order of runs (default: 0)")

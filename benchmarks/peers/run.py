@@ -37,9 +37,9 @@ SPECTRA_PATIENCE = 20.0  # the aim is one second
 LATE, LATE_PATIENCE = 0.8, 30.0  # share of the minutes after which baselines are left out and limits are short
 OVER = 0.95  # share after which no problem is begun
 COMPILE_LIMIT = 180.0
-LOOSEN, LOOSEN_SECONDS = (4.0, 2.0), 1.0  # looser tolerances to try for short calls of small problems
+LOOSEN, LOOSEN_SECONDS = (4.0, 2.0), 5.0  # looser tolerances to try for short calls of small problems
 # Small problems and comparisons of source trees: calls in rounds of one random order, each round short.
-ROUNDS, ROUND_SECONDS, ROUND_CALLS, ROUNDS_SECONDS = 60, 0.05, 10, 1.0
+REPEATS_IN_ROUNDS, ROUND_SECONDS, ROUND_CALLS, ROUNDS_SECONDS = 60, 0.05, 5, 1.0
 LEAST_ROUNDS, LEAST_SECONDS = 3, 5.0  # of calls up to so long
 AGAIN = 3  # times that problems are measured anew which another source tree solved faster
 PROFILE_FACTORS = 10.0 ** np.arange(8, -5, -1.5)  # of the tolerance found, from loose to tight
@@ -59,7 +59,7 @@ class Settings:
     minutes: float = np.inf  # for the whole run
     small: bool = False
     against: Path | None = None  # the folder with the packages of another source tree
-    repeats: int = ROUNDS
+    repeats: int = REPEATS_IN_ROUNDS
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -448,13 +448,13 @@ class Attempt:
     def _loosen(self) -> None:
         """Look for the loosest tolerance that the judge accepts, where calls are short."""
         cell = self.cell
-        for factor in () if cell.adapter.exact else LOOSEN:
+        loosest = cell.adapter.tol if cell.adapter.exact else np.inf
+        for factor in LOOSEN:
             for _ in range(MAX_ATTEMPTS):
-                seconds, gap = self._judged_run(cell.tol * factor)
-                if gap > cell.problem.goal:
+                if cell.tries[-1][1] > LOOSEN_SECONDS or cell.tol * factor > loosest:
                     break
-                if seconds > LOOSEN_SECONDS:
-                    return
+                if self._judged_run(cell.tol * factor)[1] > cell.problem.goal:
+                    break
 
     def _judged_run(self, tol: float) -> tuple[float, float]:
         """Seconds and gap with this tolerance; the cell keeps the run if it is good enough, or nothing was."""
@@ -547,10 +547,11 @@ class Attempt:
 
     def round_call(self) -> dict[str, Any]:
         """Its part in a round."""
-        count = int(np.clip(ROUND_SECONDS / max(self.expected, 1e-9), 1, ROUND_CALLS))
-        left = self.runner.settings.repeats - len(self.cell.times)
-        what = {name: value for name, value in self._what().items() if name in ("competitor", "call")}
-        return {**what, "tol": self.cell.tol, "count": max(1, min(count, left))}
+        repeats = self.runner.settings.repeats
+        most = min(ROUND_CALLS, repeats - len(self.cell.times), -(-repeats // ROUND_CALLS))
+        count = int(np.clip(ROUND_SECONDS / max(self.expected, 1e-9), 1, most))
+        what = {"competitor": self.cell.adapter.name, "call": self.kind.call}
+        return {**what, "tol": self.cell.tol, "count": count}
 
     def may_repeat(self) -> bool:
         """Whether one more call is cheap enough."""

@@ -18,7 +18,8 @@ needs_sources = pytest.mark.skipif(not (ROOT / "native").is_dir(), reason="the s
 
 @pytest.fixture
 def looked_up_again(monkeypatch):
-    monkeypatch.delenv("GROUPOWL_KERNEL", raising=False)
+    for name in ("GROUPOWL_KERNEL", "GROUPOWL_KERNEL_LIBRARY"):
+        monkeypatch.delenv(name, raising=False)
     kernel._found.cache_clear()
     yield monkeypatch
     monkeypatch.undo()
