@@ -15,6 +15,7 @@ CLUSTER_TESTS := tests/distributed/test_cluster.py
 BENCH_VENV := .venv-bench
 BENCH_BIN := $(BENCH_VENV)/bin
 BENCH_READY := $(BENCH_VENV)/.ready
+BENCH_KERNEL := $(BENCH_VENV)/.ready-kernel
 ADELIE_VENV := .venv-bench-adelie
 WHEELS_VENV := .venv-wheels
 WHEELS_READY := $(WHEELS_VENV)/.ready
@@ -85,7 +86,7 @@ docs: $(DOCS_READY)
 
 # groupowl against its peers, in an environment of its own; make bench BENCH_ARGS="--quick" for ten minutes,
 # "--small" for small fits and paths, "--against FOLDER" for this source tree beside that of another clone.
-bench: $(BENCH_READY)
+bench: $(BENCH_READY) $(BENCH_KERNEL)
 	$(BENCH_BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 
 $(BENCH_READY): pyproject.toml harness/pyproject.toml
@@ -93,6 +94,10 @@ $(BENCH_READY): pyproject.toml harness/pyproject.toml
 	$(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -e ./harness
 	$(PYTHON) -m venv --clear $(ADELIE_VENV)
 	$(ADELIE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench-adelie]' -e ./harness
+	@touch $@
+
+$(BENCH_KERNEL): $(wildcard native/*) hatch_build.py | $(BENCH_READY)
+	$(BENCH_BIN)/python hatch_build.py
 	@touch $@
 
 $(KERNEL): $(wildcard native/*) hatch_build.py | $(BIN)/python
