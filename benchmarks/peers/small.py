@@ -24,8 +24,7 @@ PEERS_NOTE = """
 - All that get along live in one process. adelie needs an older NumPy and has a process of its own, like R's glmnet,
   which measures its own CPU time, several calls together where one is short.
 - Each competitor runs at the loosest tolerance found that passes. `> 30 s`: stopped, which gives a lower bound.
-- Problems, data and memory order are those of the [benchmark](README.md), at correlation 0.5. Estimators fit an
-  intercept.
+- Data and memory order are those of the large benchmark, at correlation 0.5. Estimators fit an intercept.
 """
 TREE_NOTE = f"""
 - Each source tree has a process of its own. Ratios are the time of the other tree over that of this one: above 1, this
