@@ -15,7 +15,10 @@ CLUSTER_TESTS := tests/distributed/test_cluster.py
 BENCH_VENV := .venv-bench
 BENCH_BIN := $(BENCH_VENV)/bin
 BENCH_READY := $(BENCH_VENV)/.ready
+BENCH_KERNEL := $(BENCH_VENV)/.ready-kernel
 ADELIE_VENV := .venv-bench-adelie
+WHEELS_VENV := .venv-wheels
+WHEELS_READY := $(WHEELS_VENV)/.ready
 BENCH_ARGS ?=
 DATA ?=
 OUT ?= results
@@ -25,7 +28,7 @@ SOLVER_TESTS := tests/solvers tests/safety tests/kernel tests/test_path.py tests
 # The compiled kernel beside the package; without a C compiler the stamp is made all the same, and NumPy does the work.
 KERNEL := $(VENV)/.ready-kernel
 
-.PHONY: demo reproduce test test-long test-install bench docs lint types unit clean
+.PHONY: demo reproduce test test-long test-install wheels bench docs lint types unit clean
 
 demo: $(DEMO_READY) $(KERNEL)
 	$(BIN)/groupowl demo --out demo
@@ -52,17 +55,28 @@ unit: $(TEST_READY) $(KERNEL)
 	GROUPOWL_KERNEL=numpy OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) $(SOLVER_TESTS)
 
 test-long: $(TEST_READY) $(KERNEL)
+	$(BIN)/python tests/kernel/fuzz.py --tests
 	$(BIN)/python tests/kernel/fuzz.py --minutes 10
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/edges.py --out results/edges.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/large_file.py
 	$(MAKE) docs
 	$(BIN)/python tests/long/site_layout.py docs/_build/html
-	$(MAKE) test-install
+	$(MAKE) test-install wheels
+	$(BIN)/python tests/long/installation.py --dist dist --only wheel pure
 
 # Source distribution and wheel in clean environments, and the lowest versions of what is required.
 test-install: | $(BIN)/python
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/installation.py
+
+# The source distribution, a wheel for each platform and the pure wheel, in dist/, all made on this machine.
+wheels: $(WHEELS_READY)
+	$(WHEELS_VENV)/bin/python tools/wheels.py
+
+$(WHEELS_READY):
+	$(PYTHON) -m venv --clear $(WHEELS_VENV)
+	$(WHEELS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'hatchling>=1.24' ziglang==0.14.1
+	@touch $@
 
 # A site that needs no network, in docs/_build/html; whatever Sphinx warns of is an error, and so are broken links.
 docs: $(DOCS_READY)
@@ -70,8 +84,9 @@ docs: $(DOCS_READY)
 	$(BIN)/python docs/check_site.py docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-# groupowl against its peers, in an environment of its own; make bench BENCH_ARGS="--quick" for ten minutes.
-bench: $(BENCH_READY)
+# groupowl against its peers, in an environment of its own; make bench BENCH_ARGS="--quick" for ten minutes,
+# "--small" for small fits and paths, "--against FOLDER" for this source tree beside that of another clone.
+bench: $(BENCH_READY) $(BENCH_KERNEL)
 	$(BENCH_BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 
 $(BENCH_READY): pyproject.toml harness/pyproject.toml
@@ -79,6 +94,10 @@ $(BENCH_READY): pyproject.toml harness/pyproject.toml
 	$(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -e ./harness
 	$(PYTHON) -m venv --clear $(ADELIE_VENV)
 	$(ADELIE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench-adelie]' -e ./harness
+	@touch $@
+
+$(BENCH_KERNEL): $(wildcard native/*) hatch_build.py | $(BENCH_READY)
+	$(BENCH_BIN)/python hatch_build.py
 	@touch $@
 
 $(KERNEL): $(wildcard native/*) hatch_build.py | $(BIN)/python
@@ -108,5 +127,5 @@ $(DOCS_READY): pyproject.toml | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(ADELIE_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(BENCH_VENV) $(ADELIE_VENV) $(WHEELS_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache \
 		docs/_build docs/api/generated docs/auto_gallery

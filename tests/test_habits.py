@@ -163,7 +163,7 @@ def test_hooks_run_what_the_tests_run():
 def test_workflow_covers_versions_systems_and_the_site():
     workflow = read_yaml(".github", "workflows", "tests.yml")
     jobs = workflow["jobs"]
-    assert set(jobs) == {"lint", "newest", "lowest", "docs"}
+    assert set(jobs) == {"lint", "newest", "lowest", "wheels", "installed", "docs"}
     matrix = jobs["newest"]["strategy"]["matrix"]
     assert [system.partition("-")[0] for system in matrix["system"]] == ["ubuntu", "macos", "windows"]
     assert matrix["python"] == ["3.11", "3.12", "3.13"]

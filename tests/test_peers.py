@@ -1,4 +1,4 @@
-"""The command line of the peer benchmark: what it refuses, and what it lists."""
+"""The peer benchmark: what it refuses, what it lists, how workers answer, and what follows from times."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ def main(monkeypatch):
     [
         (["--competitors", "groupowl,sklearn"], "--competitors: unknown competitor 'sklearn'; known are groupowl, "),
         (["--only", "b,q"], "--only: unknown group 'q'; known are a: multi-task regression"),
-        (["--quick", "--cases", "7x7"], "--cases: '7x7' is in no name of a problem in a,b,c,d,e,f,g,s,x; their data "),
+        (["--quick", "--cases", "7x7"], "--cases: '7x7' is in no name of a problem in a,b,c,d,e,f,g,s,x,i,j,k,v; "),
         (["--only", "e"], "--only: there is no problem in e; its data come from --data DIR"),
         (["--only", "x", "--cases", "oscar"], "--only: there is no problem in x"),
+        (["--against", "nowhere"], "--against: 'nowhere' has no src/groupowl"),
+        (["--competitors", "groupowl,before"], "--competitors: 'before' is the groupowl of --against FOLDER"),
     ],
 )
 def test_what_does_not_exist_is_refused_in_one_line(main, capsys, arguments, message):
@@ -51,7 +53,7 @@ def test_groups_and_names_choose_problems(main, capsys):
 @pytest.mark.usefixtures("main")
 def test_a_competitor_answers_fails_and_is_late():
     process = import_module("benchmarks.peers.process")
-    worker = process.Process("groupowl", 1)
+    worker = process.Process("groupowl", threads=1)
     try:
         assert worker.ask(120.0, do="rehearse") == {}
         worker.warmed.add("this kind")
@@ -75,3 +77,94 @@ def test_why_skglm_declines_sorted_weights():
     assert "SLOPE" in refuse(one)
     assert refuse(many) == "constant weights only"
     assert refuse(adapters.Kind("squared", False, one_task=True, sparse=False, path=False)) is None
+
+
+def test_small_problems(main, capsys):
+    main(["--small", "--list"])
+    listed = capsys.readouterr().out.splitlines()
+    assert {line[0] for line in listed} == set("ijk")
+    assert len([line for line in listed if line.startswith("i: ")]) == 4 * 3 * 3
+    assert "k: multinomial 300x3000x4 corr 0.5 constant @ path" in listed
+    assert "k: 100x1000x5 corr 0.5 oscar @ path" not in listed  # nobody else has paths of it
+    main(["--small", "--list", "--against", str(ROOT)])
+    beside = set(capsys.readouterr().out.splitlines())
+    assert beside > set(listed)
+    assert "k: 100x1000x5 corr 0.5 oscar @ path" in beside
+    assert "v: 100x500x3 corr 0.5 oscar @ path" in beside
+
+
+@pytest.mark.usefixtures("main")
+def test_competitors_take_turns_in_one_process(tmp_path):
+    cases, process, run = (import_module(f"benchmarks.peers.{name}") for name in ("cases", "process", "run"))
+    folder = run.Folder(tmp_path, cases.Source("ar", n=30, d=20, q=1), None)
+    problem = cases.Problem("i", folder.source, "constant", 0.5)
+    _, strengths = folder.prepare(problem)
+    worker = process.Process("groupowl", "scikit-learn", threads=1)
+    calls = [
+        {"competitor": name, "call": call, "tol": 1e-6, "count": count}
+        for name, call, count in (("groupowl", "solve", 4), ("scikit-learn", "estimator", 3))
+    ]
+    try:
+        worker.ask(120.0, **folder.request(problem))
+        times = worker.ask(120.0, do="rounds", strengths=strengths.tolist(), calls=calls, seed=0, cpu=True)["times"]
+    finally:
+        worker.stop()
+    assert {name: len(found) for name, found in times.items()} == {"groupowl": 4, "scikit-learn": 3}
+    assert all(seconds > 0.0 for found in times.values() for seconds in found)
+
+
+@pytest.mark.usefixtures("main")
+def test_a_machine_without_r(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert import_module("benchmarks.peers.glmnet_in_r").version() is None
+
+
+def record(key, competitor, seconds, **more):
+    """A finished cell."""
+    letter, case = key[0], key.partition(" @ ")[0]
+    fraction = None if key.endswith("path") else 0.5
+    numbers = {"seconds": seconds, "least": seconds, "gap": 1e-7, "median_gap": 1e-8, "goal": 1e-6}
+    size, names = [50, 20, 3], {"key": key, "case": case, "group": letter, "competitor": competitor}
+    return {**names, **numbers, "fraction": fraction, "size": size, "status": "ok", "note": "", **more}
+
+
+def results(*records, **more):
+    cells = {f"{one['key']} | {one['competitor']}": one for one in records}
+    meta = {"cpu": True, "repeats": 60, "small": True, "versions": {}, "threads": 1, "limit": 60.0, "date": "today"}
+    return {"meta": {**meta, "python": "3", "machine": "one"}, "cells": cells, "extras": {}, **more}
+
+
+@pytest.mark.usefixtures("main")
+def test_what_small_problems_promise(tmp_path):
+    targets, small = (import_module(f"benchmarks.peers.{name}") for name in ("targets", "small"))
+    fit, estimator, path = "i: 50x20x3 constant @ 0.5", "j: 50x20x3 constant @ 0.5", "k: 50x20x3 constant @ path"
+    data = results(
+        *(record(fit, name, seconds) for name, seconds in (("groupowl", 1e-4), ("celer", 4e-4), ("skglm", 9e-4))),
+        *(record(estimator, name, seconds) for name, seconds in (("groupowl", 3e-4), ("celer", 5e-4))),
+        *(record(path, name, seconds) for name, seconds in (("groupowl", 1e-2), ("celer", 4e-2), ("glmstar", 8e-3))),
+        record(path, "glmnet", 20.0, status="limit"),
+        extras={"first_calls": {}},
+    )
+    found = {one.text.partition(":")[0] + f" {i}": one.passed for i, one in enumerate(targets.small_targets(data))}
+    assert list(found.values()) == [True, True, True, True, True, False, True, None]
+    page = small.write_small_page(data, tmp_path).read_text()
+    missed = page.partition("## Problems that miss their aim")[2].partition("##")[0]
+    assert "| k: 50x20x3 constant @ path | glmstar | 0.80 | 0.80 | 1.5 |" in missed
+    assert "i: " not in missed
+
+
+@pytest.mark.usefixtures("main")
+def test_another_source_tree_that_is_faster(tmp_path):
+    """A problem that was measured again counts with the median of these times."""
+    targets, small = (import_module(f"benchmarks.peers.{name}") for name in ("targets", "small"))
+    noisy, slow = "i: noisy constant @ 0.5", "i: slow constant @ 0.5"
+    records = [
+        record(key, name, seconds) for key in (noisy, slow) for name, seconds in (("groupowl", 2), ("before", 1))
+    ]
+    data = results(*records, again={noisy: [0.7, 1.1, 1.2], slow: [0.5, 0.6, 1.3]})
+    assert targets.tree_ratios(data) == {"i": {noisy: 1.1, slow: 0.6}}
+    medians, below, search, imports = targets.tree_targets(data)
+    assert (medians.passed, below.passed, search.passed, imports.passed) == (False, False, None, None)
+    assert slow in below.measured
+    assert noisy not in below.measured
+    assert "| i: slow constant @ 0.5 | 0.50 | 0.60 | 1.30 |" in small.write_tree_page(data, tmp_path).read_text()

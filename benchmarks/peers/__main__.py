@@ -12,24 +12,31 @@ import numpy as np
 from rich.console import Console
 
 from . import cases
-from .adapters import ADAPTERS, ROOT
-from .extras import measure
+from .adapters import ADAPTERS, RIVALS, ROOT
+from .extras import measure, measure_small
 from .report import print_report, write_page
-from .run import Runner, Settings, Store, now, versions
+from .run import REPEATS_IN_ROUNDS, Runner, Settings, Store, now, versions
 from .screen import Screen
+from .small import write_small_page, write_tree_page
+from .targets import SLOWER, all_targets, small_targets, tree_ratios, tree_targets
 
 ALL_GROUPS = ",".join(cases.GROUPS)
+NO_R = "there is no R with the package glmnet here (Debian: apt-get install r-base-core r-cran-glmnet)"
+SMALL_LIMIT, SMALL_MINUTES = 60.0, 15.0
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few cells, all competitors, at most ten minutes")
+    parser.add_argument("--small", action="store_true", help="small fits and paths, in at most 15 minutes")
+    parser.add_argument(
+        "--against", type=source_tree, metavar="FOLDER", help="compare with groupowl in another clone, FOLDER/src"
+    )
     parser.add_argument("--thorough", action="store_true", help="full limit for baselines, all paths; takes hours")
     parser.add_argument("--only", default=ALL_GROUPS, type=known_groups, metavar="GROUPS", help=f"some of {ALL_GROUPS}")
     parser.add_argument("--cases", default="", metavar="TEXT", help="problems whose name has TEXT in it; see --list")
     parser.add_argument(
         "--competitors",
-        default=",".join(ADAPTERS),
         type=known_competitors,
         metavar="NAMES",
         help="such as groupowl,celer",
@@ -37,6 +44,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with real data sets (.npz)")
     parser.add_argument("--limit", type=float, default=120.0, metavar="S", help="seconds for one call (default: 120)")
     parser.add_argument("--minutes", type=float, metavar="M", help="for the whole run (default: 90, quick 10)")
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=REPEATS_IN_ROUNDS,
+        metavar="N",
+        help="timings in a small or comparing run (default: 60)",
+    )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of every competitor (default: 1)")
     parser.add_argument("--seed", type=int, default=0, help="of the order of runs (default: 0)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results", metavar="DIR")
@@ -54,6 +68,22 @@ def known_competitors(text: str) -> list[str]:
     return names
 
 
+def source_tree(text: str) -> Path:
+    folder = Path(text).resolve() / "src"
+    if not (folder / "groupowl" / "__init__.py").exists():
+        raise argparse.ArgumentTypeError(f"{text!r} has no src/groupowl")
+    return folder
+
+
+def default_competitors(arguments: argparse.Namespace) -> list[str]:
+    """Who takes part if nobody is named."""
+    if arguments.against is not None:
+        return ["groupowl", "before"]
+    if arguments.small:
+        return list(dict.fromkeys(name for names in RIVALS.values() for name in names))
+    return [name for name, adapter in ADAPTERS.items() if adapter.default]
+
+
 def known_groups(text: str) -> list[str]:
     groups = list(text.replace(",", "")) or list(cases.GROUPS)
     unknown = [group for group in groups if group not in cases.GROUPS]
@@ -65,7 +95,13 @@ def known_groups(text: str) -> list[str]:
 
 def chosen_problems(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> list[cases.Problem]:
     """Problems of the groups and names asked for; the parser's error where a run would have nothing to do."""
-    everything = cases.problems(data=arguments.data, quick=arguments.quick, thorough=arguments.thorough)
+    everything = cases.problems(
+        data=arguments.data,
+        quick=arguments.quick,
+        thorough=arguments.thorough,
+        small=arguments.small,
+        against=arguments.against is not None,
+    )
     offered = [one for one in everything if one.group in arguments.only]
     chosen = [one for one in offered if arguments.cases in one.key]
     if chosen or wants_extras(arguments) or arguments.report:
@@ -96,14 +132,19 @@ def known_versions(parser: argparse.ArgumentParser, competitors: list[str]) -> d
 
 def description(settings: Settings, found: dict[str, str]) -> dict[str, object]:
     """What a reader must know about a run."""
+    missing = {"glmnet": NO_R} if found.get("glmnet") == "missing" else {}
     return {
+        "small": settings.small,
+        "cpu": settings.cpu,
+        "repeats": settings.repeats,
+        "left out": missing,
         "date": now(),
         "python": platform.python_version(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "threads": settings.threads,
         "quick": settings.quick,
         "limit": settings.limit,
-        "versions": found,
+        "versions": {name: number for name, number in found.items() if name not in missing},
     }
 
 
@@ -115,46 +156,79 @@ def run(
     found: dict[str, str],
 ) -> None:
     competitors = arguments.competitors
-    settings = Settings(
-        limit=min(arguments.limit, 30.0) if arguments.quick else arguments.limit,
-        threads=arguments.threads,
-        seed=arguments.seed,
-        quick=arguments.quick,
-        thorough=arguments.thorough,
-        data=arguments.data,
-        minutes=arguments.minutes or (np.inf if arguments.thorough else 10.0 if arguments.quick else 90.0),
-    )
+    settings = make_settings(arguments)
     store.data["meta"].update(description(settings, found))
+    for name, reason in store.data["meta"]["left out"].items():
+        console.print(f"{name} is left out: {reason}")
+        competitors.remove(name)
     console.print(
         f"{len(problems)} problems, {len(competitors)} competitors, {settings.threads} thread(s) for everyone"
     )
     with Screen(console, len(problems) * len(competitors)) as screen:
         runner = Runner(settings, competitors, store, screen)
         try:
+            runner.look_at_trees()
             runner.run(problems)
+            if settings.against is not None:
+                below = {
+                    key for part in tree_ratios(store.data).values() for key, ratio in part.items() if ratio < SLOWER
+                }
+                runner.measure_again([problem for problem in problems if problem.key in below])
             if wants_extras(arguments):
-                store.data["extras"] = measure(settings, competitors, runner.root, screen.say)
+                measured = measure_small if settings.in_rounds else measure
+                store.data["extras"] = measured(settings, competitors, runner.root, screen.say)
         finally:
             runner.close()
             store.save()
 
 
+def make_settings(arguments: argparse.Namespace) -> Settings:
+    most = {"limit": np.inf, "minutes": 90.0}
+    if arguments.quick:
+        most = {"limit": 30.0, "minutes": 10.0}
+    elif arguments.small:
+        most = {"limit": SMALL_LIMIT, "minutes": SMALL_MINUTES}
+    elif arguments.thorough:
+        most["minutes"] = np.inf
+    return Settings(
+        limit=min(arguments.limit, most["limit"]),
+        threads=arguments.threads,
+        seed=arguments.seed,
+        quick=arguments.quick,
+        thorough=arguments.thorough,
+        data=arguments.data,
+        minutes=arguments.minutes or most["minutes"],
+        small=arguments.small,
+        against=arguments.against,
+        repeats=arguments.repeats,
+    )
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = make_parser()
     arguments = parser.parse_args(argv)
+    arguments.competitors = arguments.competitors or default_competitors(arguments)
+    if ("before" in arguments.competitors) != (arguments.against is not None):
+        parser.error("argument --competitors: 'before' is the groupowl of --against FOLDER, and they go together")
     problems = chosen_problems(parser, arguments)
     if arguments.list:
         print("\n".join(problem.key for problem in problems))
         return
+    name, targets, write = "results", all_targets, write_page
+    if arguments.against is not None:
+        name, targets, write = "against", tree_targets, write_tree_page
+    elif arguments.small:
+        name, targets, write = "small", small_targets, write_small_page
     found = {} if arguments.report else known_versions(parser, arguments.competitors)
     console = Console()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    store = Store(arguments.out / "results.json", arguments.resume or arguments.report)
+    path = arguments.out / f"{name}.json"
+    store = Store(path, arguments.resume or arguments.report)
     if not arguments.report:
         run(arguments, problems, store, console, found)
-        store = Store(arguments.out / "results.json", resume=True)  # as the next reader will see it
-    print_report(store.data, console)
-    console.print(f"written: {write_page(store.data, arguments.out)}", highlight=False)
+        store = Store(path, resume=True)  # as the next reader will see it
+    print_report(store.data, console, targets(store.data))
+    console.print(f"written: {write(store.data, arguments.out)}", highlight=False)
 
 
 if __name__ == "__main__":

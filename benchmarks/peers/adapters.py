@@ -2,7 +2,7 @@
 
 Every adapter answers the judge's problem, ``F(XB) + sum_i lam_i ||B_[i],:||_2`` with sums over samples and no
 intercept, in the scaling of its package: most divide the loss by n, adelie and skein-glm by n
-times the number of responses.
+times the number of responses. Estimators fit an intercept, which changes nothing: data of squared loss are centered.
 ``tol`` is the package's own tolerance; where that is absolute, the adapter makes it relative to the problem.
 Packages are imported in the worker that needs them, never here.
 """
@@ -10,8 +10,8 @@ Packages are imported in the worker that needs them, never here.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,13 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 Answers = Iterable[np.ndarray]  # coefficients (features, tasks), one for each strength
+#: Who takes part in the groups of small problems; groupowl of another source tree may join everywhere.
+RIVALS = {
+    "i": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm"),
+    "j": ("groupowl", "scikit-learn", "celer"),
+    "k": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm", "adelie", "glmnet", "glmstar"),
+    "v": ("groupowl",),
+}
 
 
 @dataclass(frozen=True)
@@ -52,13 +59,15 @@ class Kind:
     one_task: bool
     sparse: bool
     path: bool
+    call: str = "solve"
 
 
 @dataclass(frozen=True)
 class Adapter:
     """How to call one competitor.
 
-    ``solve(task, strengths, tol)`` answers one strength or a path of them; ``refuse`` gives the reason to decline;
+    ``solve(task, strengths, tol)`` answers one strength or a path of them, ``others`` has other calls (an estimator, a
+    cross-validation) by name; ``refuse`` gives the reason to decline;
     ``tol`` is where the search for the tolerance starts, ``floor`` where it ends. ``exact`` says that the tolerance
     is the judge's gap, so looser ones are not tried. ``patience`` limits the seconds for one call of those known to be
     slow, ``baseline`` marks other ways to solve sorted problems, which need not run everywhere. ``own_environment``
@@ -77,6 +86,18 @@ class Adapter:
     baseline: bool = False
     patience: float = np.inf
     own_environment: str | None = None
+    own_process: bool = False  # it cannot share one with others
+    default: bool = True  # it takes part where nobody asks for it
+    others: Mapping[str, Callable[[Task, np.ndarray, float], Answers]] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> dict[str, Callable[[Task, np.ndarray, float], Answers]]:
+        """What it can be asked to do."""
+        return {"solve": self.solve, **self.others}
+
+    def declines(self, kind: Kind) -> str | None:
+        """The reason why it does not take part, or None."""
+        return self.refuse(kind) if kind.call in self.calls else f"no {kind.call} here"
 
     @property
     def python(self) -> Path:
@@ -104,6 +125,38 @@ def _groupowl_path(task: Task, strengths: np.ndarray, common: dict[str, Any]):
     from groupowl.path import solve_path
 
     return solve_path(task.X, task.Y, task.weights, strengths=strengths, max_iter=10**7, **common)
+
+
+def _groupowl_estimator(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    from groupowl import GroupOWLRegressor
+
+    model = GroupOWLRegressor(alpha=strengths[0] / task.n, weights=task.weights, tol=tol, max_iter=10**7)
+    return [_coefficients(model.fit(task.X, _targets(task)), task)]
+
+
+class Chosen(list):
+    """An answer for a strength that the competitor chose itself."""
+
+    def __init__(self, answers: Answers, strength: float) -> None:
+        super().__init__(answers)
+        self.strengths = [strength]
+
+
+def _groupowl_search(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    from groupowl import GroupOWLRegressorCV
+
+    model = GroupOWLRegressorCV(weights=task.weights, alphas=len(strengths), cv=5, tol=tol, max_iter=10**7)
+    model.fit(task.X, _targets(task))
+    return Chosen([_coefficients(model, task)], model.alpha_ * task.n)
+
+
+def _targets(task: Task) -> np.ndarray:
+    """Targets as estimators want them: one of them is a vector."""
+    return task.Y[:, 0] if task.Y.shape[1] == 1 else task.Y
+
+
+def _coefficients(model: Any, task: Task) -> np.ndarray:
+    return model.coef_.reshape(-1, task.X.shape[1]).T
 
 
 def _singles_only(kind: Kind) -> str | None:
@@ -174,6 +227,24 @@ def _sklearn(task: Task, strengths: np.ndarray, tol: float) -> Answers:
         return [model.fit(task.X, y).coef_.reshape(-1, task.X.shape[1]).T]
     _, coefs, _ = enet_path(task.X, y, l1_ratio=1.0, alphas=alphas, tol=tol, max_iter=10**6, copy_X=False)
     return np.moveaxis(coefs.reshape(-1, task.X.shape[1], len(alphas)), 2, 0).swapaxes(1, 2)
+
+
+def _sklearn_estimator(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    from sklearn.linear_model import Lasso, MultiTaskLasso
+
+    return _fitted(Lasso, MultiTaskLasso, task, strengths, tol=tol, max_iter=10**6)
+
+
+def _celer_estimator(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    from celer import Lasso, MultiTaskLasso
+
+    return _fitted(Lasso, MultiTaskLasso, task, strengths, tol=tol, max_iter=1000, max_epochs=10**6)
+
+
+def _fitted(one: Any, many: Any, task: Task, strengths: np.ndarray, **options: Any) -> Answers:
+    estimator = one if task.Y.shape[1] == 1 else many
+    model = estimator(alpha=strengths[0] / task.n, fit_intercept=True, **options)
+    return [_coefficients(model.fit(task.X, _targets(task)), task)]
 
 
 def _celer(task: Task, strengths: np.ndarray, tol: float) -> Answers:
@@ -251,6 +322,30 @@ def _skein(task: Task, strengths: np.ndarray, tol: float) -> Answers:
     return [coef.T for coef in coefs]
 
 
+def _glmstar(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    from glmnet import GaussNet, MultiClassNet, MultiGaussNet
+    from glmnet.paths.fastnet import FastNetControl
+
+    control = FastNetControl(thresh=tol, maxit=10**8, fdev=0.0, devmax=1.0)
+    options = {"lambda_values": strengths / task.n, "fit_intercept": False, "standardize": False, "control": control}
+    if task.loss == "multinomial":
+        model = MultiClassNet(grouped=True, **options).fit(task.X, np.argmax(task.Y, axis=1))
+    else:
+        estimator = GaussNet if task.Y.shape[1] == 1 else MultiGaussNet
+        model = estimator(**options).fit(task.X, _targets(task))
+    return model.coefs_.reshape(len(model.coefs_), *task.shape)
+
+
+def _glmnet(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    from .glmnet_in_r import solve
+
+    return solve(task.X, task.Y, task.loss, strengths / task.n, tol)
+
+
+def _constant_paths(kind: Kind) -> str | None:
+    return _constant(kind) or (None if kind.path and not kind.sparse else "dense paths only here")
+
+
 # The list ---------------------------------------------------------------------------------------------
 
 
@@ -259,6 +354,7 @@ def _never(kind: Kind) -> None:
 
 
 _OWN = {"package": "groupowl", "module": "groupowl", "tol": 0.99e-6, "order": "C", "exact": True}
+_OWN_CALLS = {"estimator": _groupowl_estimator, "search": _groupowl_search}
 _SLOW = {"baseline": True, "order": "C"}
 
 
@@ -268,18 +364,38 @@ def _own(name: str, patience: float, **options) -> Adapter:
 
 
 _LIST = (
-    Adapter("groupowl", solve=_groupowl(), refuse=_never, **_OWN),
+    Adapter("groupowl", solve=_groupowl(), refuse=_never, others=_OWN_CALLS, **_OWN),
+    Adapter("before", solve=_groupowl(), refuse=_never, others=_OWN_CALLS, own_process=True, default=False, **_OWN),
     _own("apgd", 20.0, solver="apgd", screening="none"),
     _own("apgd+paper", 12.0, solver="apgd", screening="paper"),
     _own("spgd", 8.0, solver="spgd", random_state=0),
     Adapter("growl-reg", "growl-reg", "growl", _growl, _growl_refuses, tol=1e-13, patience=15.0, **_SLOW),
     Adapter("sortedl1", "sortedl1", "sortedl1", _sortedl1, _sortedl1_refuses, tol=1e-6),
-    Adapter("scikit-learn", "scikit-learn", "sklearn.linear_model", _sklearn, _constant_squared, tol=4.5e-7),
-    Adapter("celer", "celer", "celer", _celer, _celer_refuses, tol=4.5e-7),
+    Adapter(
+        "scikit-learn",
+        "scikit-learn",
+        "sklearn.linear_model",
+        _sklearn,
+        _constant_squared,
+        tol=4.5e-7,
+        others={"estimator": _sklearn_estimator},
+    ),
+    Adapter("celer", "celer", "celer", _celer, _celer_refuses, tol=4.5e-7, others={"estimator": _celer_estimator}),
     Adapter("skglm", "skglm", "skglm", _skglm, _skglm_refuses, tol=3e-5),
     Adapter(
         "adelie", "adelie", "adelie", _adelie, _constant, tol=3e-13, floor=1e-20, own_environment=".venv-bench-adelie"
     ),
+    Adapter(
+        "glmnet", "glmnet", "numpy", _glmnet, _constant_paths, tol=1e-14, floor=1e-22, own_process=True, default=False
+    ),
+    Adapter("glmstar", "glmstar", "glmnet", _glmstar, _constant_paths, tol=1e-14, floor=1e-22, default=False),
     Adapter("skein-glm", "skein-glm", "skein_glm", _skein, _constant, tol=1e-6, order="C", patience=20.0),
 )
 ADAPTERS = {adapter.name: adapter for adapter in _LIST}
+
+
+def takes_part(name: str, group: str) -> bool:
+    """Whether a competitor is one of those that a group of problems compares."""
+    if name == "before":
+        return True
+    return name in RIVALS[group] if group in RIVALS else ADAPTERS[name].default

@@ -14,8 +14,10 @@ import groupowl as go
 
 FRACTIONS = (0.5, 0.2, 0.05)
 SIZES = ((200, 20_000, 5), (500, 10_000, 10), (2000, 500, 10), (100, 1000, 5))
+SMALL_SIZES = ((50, 20, 3), (100, 500, 1), (100, 1000, 1), (100, 1000, 5))
+SMALL_WEIGHTS = ("constant", "oscar", "bh")
 CORRELATIONS = (0.5, 0.9)
-PATH_LENGTH, PATH_EPS = 100, 1e-2
+PATH_LENGTH, PATH_EPS, SHORT_PATH_EPS = 100, 1e-2, 0.05
 
 GROUPS = {
     "a": "multi-task regression, sorted weights",
@@ -27,7 +29,12 @@ GROUPS = {
     "g": "sparse designs, 1 % density",
     "s": "spectra: smooth curves, badly conditioned, relative gap 1e-9",
     "x": "first calls, import time and memory",
+    "i": "small single fits",
+    "j": "small fits by estimators, with intercept",
+    "k": "paths of 100 alphas down to 0.05 lam_max",
+    "v": "cross-validation, 100 alphas and 5 folds",
 }
+SMALL = "ijkv"  # groups of --small
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,7 @@ class Problem:
     weights: str
     fraction: float | None
     goal: float = 1e-6
+    end: float = PATH_EPS  # of a path, as a fraction of lam_max
 
     @property
     def case(self) -> str:
@@ -72,6 +80,11 @@ class Problem:
     def key(self) -> str:
         """Unique name."""
         return f"{self.case} @ {'path' if self.fraction is None else self.fraction}"
+
+    @property
+    def call(self) -> str:
+        """Which call of a competitor answers it."""
+        return {"j": "estimator", "v": "search"}.get(self.group, "solve")
 
     @property
     def one_task(self) -> bool:
@@ -103,11 +116,14 @@ def weight_sequence(name: str, d: int) -> np.ndarray:
 # Which problems ---------------------------------------------------------------------------------------
 
 
-def problems(*, data: Path | None, quick: bool, thorough: bool) -> list[Problem]:
-    """Every problem of a run, singles before paths."""
+def problems(*, data: Path | None, quick: bool, thorough: bool, small: bool, against: bool) -> list[Problem]:
+    """Every problem of a run, singles before paths; a comparison with another source tree takes small ones as well."""
+    if small:
+        return list(_small(against))
+    more = list(_small(against)) if against else []
     generate = _quick if quick else _full
     singles = list(generate()) + list(_spectra(quick)) + list(_real(data, quick))
-    return singles + [replace(one, group="f", fraction=None) for one in _path_starts(singles, quick, thorough)]
+    return more + singles + [replace(one, group="f", fraction=None) for one in _path_starts(singles, quick, thorough)]
 
 
 def _ar(n: int, d: int, q: int, correlation: float, **options) -> Source:
@@ -140,6 +156,22 @@ def _quick() -> Iterator[Problem]:
         yield Problem("c", _ar(200, 20_000, 1, 0.5), "bh", fraction)
         yield Problem("d", _ar(500, 10_000, 5, 0.5, loss="multinomial"), "constant", fraction)
         yield Problem("g", _ar(2000, 20_000, 5, 0.5, density=0.01), "constant", fraction)
+
+
+def _small(against: bool) -> Iterator[Problem]:
+    """Small problems; cross-validation, and paths that no peer can solve, only beside another source tree."""
+    sources = [_ar(n, d, q, 0.5) for n, d, q in SMALL_SIZES]
+    for source, weights, fraction in product(sources, SMALL_WEIGHTS, FRACTIONS):
+        yield Problem("i", source, weights, fraction)
+    for source, fraction in product(sources[:2], FRACTIONS):
+        yield Problem("j", source, "constant", fraction)
+    sources += [_ar(500, 10_000, 10, 0.5), _ar(2000, 500, 10, 0.5), _ar(300, 3000, 4, 0.5, loss="multinomial")]
+    for source, weights in product(sources, SMALL_WEIGHTS):
+        if against or weights == "constant" or source.q == 1:
+            yield Problem("k", source, weights, None, end=SHORT_PATH_EPS)
+    if against:
+        for weights in ("constant", "oscar"):
+            yield Problem("v", _ar(100, 500, 3, 0.5), weights, None)
 
 
 def _spectra(quick: bool) -> Iterator[Problem]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from groupowl_harness import process as harness
@@ -17,24 +19,30 @@ class Failed(Exception):
     """The competitor raised an error or died."""
 
 
-def environment(threads: int) -> dict[str, str]:
-    """The environment of a worker: every known thread pool has the same size."""
-    return harness.environment(threads, PYTHONWARNINGS="ignore")
+def environment(threads: int, tree: Path | None = None, folder: Path | None = None) -> dict[str, str]:
+    """The environment of a worker: thread pools of the same size, another source tree, a folder for its files."""
+    more = {"PYTHONWARNINGS": "ignore"}
+    if tree is not None:
+        more["PYTHONPATH"] = os.pathsep.join([str(tree), *filter(None, [os.environ.get("PYTHONPATH")])])
+    if folder is not None:
+        more["TMPDIR"] = str(folder)
+    return harness.environment(threads, **more)
 
 
 class Process:
-    """A worker for one competitor."""
+    """A worker for one competitor, or for several in one process; ``tree`` is where "before" has its groupowl."""
 
-    def __init__(self, name: str, threads: int) -> None:
+    def __init__(self, *names: str, threads: int, tree: Path | None = None, folder: Path | None = None) -> None:
+        self.tree = tree if names == ("before",) else None
         self.worker = harness.WorkerProcess(
             "benchmarks.peers.worker",
-            name,
+            ",".join(names),
             str(threads),
-            environment=environment(threads),
-            python=ADAPTERS[name].python,
+            environment=environment(threads, self.tree, folder),
+            python=ADAPTERS[names[0]].python,
             folder=ROOT,
         )
-        self.warmed: set[Any] = set()  # kinds of problems it has solved since its start
+        self.warmed: set[Any] = set()  # competitors and kinds of problems it has solved since its start
 
     def ask(self, limit: float, **request: Any) -> dict[str, Any]:
         """The reply to a request, or :class:`OverLimit` and the end of the process."""

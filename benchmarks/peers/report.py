@@ -12,7 +12,7 @@ from rich.table import Table
 from .adapters import ADAPTERS
 from .cases import GROUPS
 from .screen import cell_text, seconds_text
-from .targets import Record, all_targets, by_problem, cost, ratios
+from .targets import Record, Target, all_targets, by_problem, cost, ratios
 
 INTRODUCTION = """\
 # groupowl against its peers
@@ -38,44 +38,46 @@ each of the 100 alphas. The gap is relative to the loss at zero.
 # Screen -----------------------------------------------------------------------------------------------
 
 
-def print_report(data: dict[str, Any], console: Console) -> None:
+def print_report(data: dict[str, Any], console: Console, targets: list[Target]) -> None:
     """One table for each group, and the targets."""
-    for letter, records in _groups(data).items():
-        names = _present(records)
+    for letter, records in groups_of(data).items():
+        names = names_present(records)
         table = Table(title=f"({letter}) {GROUPS[letter]}", title_justify="left")
         for column in ("problem", *names):
             table.add_column(column, justify="left" if column == "problem" else "right")
-        for key, row in sorted(by_problem(records).items(), key=_by_case):
-            table.add_row(key, *(_text(row.get(name)) for name in names))
+        for key, row in sorted(by_problem(records).items(), key=by_case):
+            table.add_row(key, *(text_of(row.get(name)) for name in names))
         console.print(table)
     table = Table("target", "measured", "", title="Targets", title_justify="left")
-    for target in all_targets(data):
-        table.add_row(target.text, target.measured, _verdict(target.passed))
+    for target in targets:
+        table.add_row(target.text, target.measured, verdict(target.passed))
     console.print(table)
 
 
-def _groups(data: dict[str, Any]) -> dict[str, list[Record]]:
+def groups_of(data: dict[str, Any]) -> dict[str, list[Record]]:
+    """Records of each group that has any."""
     records = list(data["cells"].values())
     found = {letter: [one for one in records if one["group"] == letter] for letter in GROUPS}
     return {letter: part for letter, part in found.items() if part}
 
 
-def _present(records: list[Record]) -> list[str]:
+def names_present(records: list[Record]) -> list[str]:
     """Competitors that did not decline everything."""
     active = {one["competitor"] for one in records if one["status"] != "declined"}
     return [name for name in ADAPTERS if name in active]
 
 
-def _by_case(item: tuple[str, dict[str, Record]]) -> tuple[str, float]:
+def by_case(item: tuple[str, dict[str, Record]]) -> tuple[str, float]:
+    """Order of problems in a table: by case, strong penalties first."""
     record = next(iter(item[1].values()))
     return record["case"], -(record["fraction"] or 0.0)
 
 
-def _text(record: Record | None) -> str:
+def text_of(record: Record | None) -> str:
     return "" if record is None else cell_text(record["status"], record["seconds"], record["gap"])
 
 
-def _verdict(passed: bool | None) -> str:
+def verdict(passed: bool | None) -> str:
     return {True: "pass", False: "FAIL", None: "-"}[passed]
 
 
@@ -85,25 +87,25 @@ def _verdict(passed: bool | None) -> str:
 def write_page(data: dict[str, Any], folder: Path) -> Path:
     """``README.md`` and the plots it shows."""
     plots = draw(data, folder)
-    parts = [INTRODUCTION, _setting(data), _summary(data)]
+    parts = [INTRODUCTION, run_text(data), _summary(data)]
     parts += [f"![{title}]({name})\n" for name, title in plots]
-    for letter, records in _groups(data).items():
+    for letter, records in groups_of(data).items():
         parts += [f"## ({letter}) {GROUPS[letter]}\n", _times(letter, records), _gaps(letter, records)]
-    parts += [_reasons(data), _first_calls(data), _targets(data)]
+    parts += [reasons(data), _first_calls(data), _targets(data)]
     page = folder / "README.md"
     page.write_text("\n".join(part for part in parts if part))
     return page
 
 
-def _rows(header: list[str], rows: list[list[str]]) -> str:
+def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def _setting(data: dict[str, Any]) -> str:
+def run_text(data: dict[str, Any]) -> str:
     meta = data["meta"]
     versions = ", ".join(f"{name} {number}" for name, number in meta["versions"].items())
-    kind = "Quick run" if meta["quick"] else "Full run"
+    kind = "Run" if meta.get("small") else "Quick run" if meta["quick"] else "Full run"
     pools = {number for found in meta.get("thread pools", {}).values() for _, number in found}
     checked = f" (found in the workers: {', '.join(map(str, sorted(pools)))})" if pools else ""
     threads = f"threads for everyone: {meta['threads']}{checked}"
@@ -111,14 +113,16 @@ def _setting(data: dict[str, Any]) -> str:
     missing = meta.get("not run", [])
     left = f" The time was up before {len(missing)} problems: {', '.join(missing)}." if missing else ""
     where = f"Python {meta['python']}, {meta['machine']}"
-    return f"{kind} of {meta['date']}: {where}, {threads}, {limit}. {versions}.{left}\n"
+    kernels = "".join(f" Kernel of {name}: {text}." for name, text in meta.get("kernels", {}).items())
+    absent = "".join(f" {name} is left out: {reason}." for name, reason in meta.get("left out", {}).items())
+    return f"{kind} of {meta['date']}: {where}, {threads}, {limit}. {versions}.{kernels}{absent}{left}\n"
 
 
 def _summary(data: dict[str, Any]) -> str:
     """Median ratios of times, for each group and competitor."""
     rows = []
-    for letter, records in _groups(data).items():
-        for name in _present(records):
+    for letter, records in groups_of(data).items():
+        for name in names_present(records):
             found = ratios(records, name)
             if name == "groupowl" or not found:
                 continue
@@ -128,35 +132,35 @@ def _summary(data: dict[str, Any]) -> str:
             rows.append([f"({letter})", name, f"{np.median(values):.3g}", span, str(len(values)), str(stopped)])
     header = ["group", "competitor", "time / groupowl, median", "range", "problems", "of these stopped"]
     note = "Above 1: groupowl is faster. Stopped ones count with the time they were given, if that says anything."
-    return f"## Times relative to groupowl\n\n{note}\n\n" + _rows(header, rows)
+    return f"## Times relative to groupowl\n\n{note}\n\n" + markdown_table(header, rows)
 
 
 def _times(letter: str, records: list[Record]) -> str:
-    names = _present(records)
+    names = names_present(records)
     header = ["problem", "rows", *names] + ([] if letter == "f" else ["groupowl in X^T Y"])
     rows = []
-    for key, row in sorted(by_problem(records).items(), key=_by_case):
+    for key, row in sorted(by_problem(records).items(), key=by_case):
         own = row.get("groupowl")
         texts = [_bold_best(row, name) for name in names]
         units = [] if letter == "f" else [f"{cost(own):.1f}" if own and own["products"] else "-"]
         rows.append([key[3:], str(own["n_rows"]) if own else "", *texts, *units])
-    return _rows(header, rows)
+    return markdown_table(header, rows)
 
 
 def _bold_best(row: dict[str, Record], name: str) -> str:
     good = [one["seconds"] for one in row.values() if one["status"] == "ok"]
-    text = _text(row.get(name))
+    text = text_of(row.get(name))
     best = name in row and row[name]["status"] == "ok" and row[name]["seconds"] == min(good)
     return f"**{text}**" if best else text
 
 
 def _gaps(letter: str, records: list[Record]) -> str:
     """Gaps really reached; for paths the worst and the median."""
-    names = _present(records)
+    names = names_present(records)
     rows = []
-    for key, row in sorted(by_problem(records).items(), key=_by_case):
+    for key, row in sorted(by_problem(records).items(), key=by_case):
         rows.append([key[3:], *(_gap(row.get(name), letter == "f") for name in names)])
-    table = _rows(["problem", *names], rows)
+    table = markdown_table(["problem", *names], rows)
     return f"<details><summary>Gaps reached</summary>\n\n{table}\n</details>\n"
 
 
@@ -166,7 +170,7 @@ def _gap(record: Record | None, path: bool) -> str:
     return f"{record['gap']:.0e}" + (f", median {record['median_gap']:.0e}" if path else "")
 
 
-def _reasons(data: dict[str, Any]) -> str:
+def reasons(data: dict[str, Any]) -> str:
     """Who declined what, and what went wrong."""
     notes: dict[tuple[str, str, str], int] = {}
     for one in data["cells"].values():
@@ -175,7 +179,7 @@ def _reasons(data: dict[str, Any]) -> str:
             place = (one["competitor"], f"({one['group']})", f"{one['status']}: {note}")
             notes[place] = notes.get(place, 0) + 1
     rows = [[*place, str(count)] for place, count in sorted(notes.items())]
-    return "## Who did not take part, and why\n\n" + _rows(["competitor", "group", "reason", "problems"], rows)
+    return "## Who did not take part, and why\n\n" + markdown_table(["competitor", "group", "reason", "problems"], rows)
 
 
 def _first_calls(data: dict[str, Any]) -> str:
@@ -186,7 +190,7 @@ def _first_calls(data: dict[str, Any]) -> str:
     if not rows:
         return ""
     text = "## First calls\n\nIn a fresh process; compiling counts as part of the first call.\n\n"
-    text += _rows(["competitor", "problem", "import", "first call", "second call"], rows)
+    text += markdown_table(["competitor", "problem", "import", "first call", "second call"], rows)
     memory = ", ".join(f"{one['share']:.3f} of X at {one['fraction']}" for one in extras["memory"])
     base, beyond = extras["import"].values()
     text += f"\nImport: scikit-learn's linear models {base:.3f} s, groupowl beyond them {beyond:.3f} s. "
@@ -194,8 +198,8 @@ def _first_calls(data: dict[str, Any]) -> str:
 
 
 def _targets(data: dict[str, Any]) -> str:
-    rows = [[one.text, one.measured, _verdict(one.passed)] for one in all_targets(data)]
-    return "## Targets\n\n" + _rows(["target", "measured", "verdict"], rows)
+    rows = [[one.text, one.measured, verdict(one.passed)] for one in all_targets(data)]
+    return "## Targets\n\n" + markdown_table(["target", "measured", "verdict"], rows)
 
 
 # Plots ------------------------------------------------------------------------------------------------
@@ -249,8 +253,8 @@ def _draw_ratios(data: dict[str, Any], path: Path, colors: dict[str, Any]) -> bo
     import matplotlib.pyplot as plt
 
     bars = []
-    for letter, records in _groups(data).items():
-        for name in _present(records):
+    for letter, records in groups_of(data).items():
+        for name in names_present(records):
             values = [ratio for _, ratio in ratios(records, name)]
             if name != "groupowl" and values:
                 bars.append((f"({letter}) {name}", values, colors[name]))

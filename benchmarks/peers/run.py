@@ -22,8 +22,9 @@ from groupowl._files import write_file
 from groupowl_harness import judge
 
 from . import cases
-from .adapters import ADAPTERS, Adapter, Kind
+from .adapters import ADAPTERS, ROOT, Adapter, Kind, takes_part
 from .cases import Problem, Source
+from .glmnet_in_r import version as version_in_r
 from .process import Failed, OverLimit, Process
 
 MAX_ATTEMPTS = 8  # runs to find a tolerance
@@ -36,6 +37,11 @@ SPECTRA_PATIENCE = 20.0  # the aim is one second
 LATE, LATE_PATIENCE = 0.8, 30.0  # share of the minutes after which baselines are left out and limits are short
 OVER = 0.95  # share after which no problem is begun
 COMPILE_LIMIT = 180.0
+LOOSEN, LOOSEN_SECONDS = (4.0, 2.0), 5.0  # looser tolerances to try for short calls of small problems
+# Small problems and comparisons of source trees: calls in rounds of one random order, each round short.
+REPEATS_IN_ROUNDS, ROUND_SECONDS, ROUND_CALLS, ROUNDS_SECONDS = 60, 0.05, 5, 1.0
+LEAST_ROUNDS, LEAST_SECONDS = 3, 5.0  # of calls up to so long
+AGAIN = 3  # times that problems are measured anew which another source tree solved faster
 PROFILE_FACTORS = 10.0 ** np.arange(8, -5, -1.5)  # of the tolerance found, from loose to tight
 PROFILE_SECONDS, QUICK_PROFILE_SECONDS, PROFILE_GAP = 20.0, 2.0, 1e-10
 
@@ -51,7 +57,20 @@ class Settings:
     thorough: bool = False
     data: Path | None = None
     minutes: float = np.inf  # for the whole run
+    small: bool = False
+    against: Path | None = None  # the folder with the packages of another source tree
+    repeats: int = REPEATS_IN_ROUNDS
     started: float = field(default_factory=time.monotonic)
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether calls are too short to be timed one by one."""
+        return self.small or self.against is not None
+
+    @property
+    def cpu(self) -> bool:
+        """Whether CPU time is measured; of several threads it would be their sum."""
+        return self.in_rounds and self.threads == 1
 
     @property
     def over(self) -> bool:
@@ -120,6 +139,7 @@ class Cell:
             "size": size,
             "goal": problem.goal,
             "seconds": self.seconds,
+            "least": min(self.times, default=np.nan),
             **{
                 name: getattr(self, name)
                 for name in ("status", "note", "tol", "gap", "median_gap", "objective", "dual", "n_rows")
@@ -185,7 +205,7 @@ class Folder:
         self.strongest[problem.weights] = strongest = judge.lam_max(self.X, self.Y, weights, self.source.loss)
         if problem.fraction is not None:
             return weights, np.array([problem.fraction * strongest])
-        return weights, strongest * np.geomspace(1.0, cases.PATH_EPS, cases.PATH_LENGTH)
+        return weights, strongest * np.geomspace(1.0, problem.end, cases.PATH_LENGTH)
 
     def request(self, problem: Problem) -> dict[str, Any]:
         """What a worker is asked to load."""
@@ -206,22 +226,43 @@ class Runner:
         self.adapters = [ADAPTERS[name] for name in competitors]
         self.random = random.Random(settings.seed)
         self.root = Path(tempfile.mkdtemp(prefix="groupowl-bench-"))
-        self.processes = {name: Process(name, settings.threads) for name in competitors}
+        self.processes = self._processes(competitors)
         self.tolerances: dict[Any, float] = {}  # what a competitor needed last time
         self.stopped: dict[tuple[str, str], tuple[float, float]] = {}  # fraction and time at which a case was stopped
         self.tiny: dict[Any, Folder] = {}
 
+    def _processes(self, competitors: list[str]) -> dict[str, Process]:
+        """Each competitor has a process of its own, or, for small problems, one with all that get along."""
+        options = {"threads": self.settings.threads, "tree": self.settings.against, "folder": self.root}
+        sociable = [one.name for one in self.adapters if not (one.own_process or one.own_environment)]
+        shared = sociable if self.settings.small and self.settings.against is None else []
+        together = Process(*shared, **options) if shared else None
+        return {name: together if name in shared else Process(name, **options) for name in competitors}
+
+    def look_at_trees(self) -> None:
+        """Note which kernel each source tree of groupowl runs with; another tree than the one meant is an error."""
+        for name in self.processes.keys() & {"groupowl", "before"}:
+            found = self.processes[name].ask(COMPILE_LIMIT, do="source_tree")
+            wanted = self.settings.against if name == "before" else ROOT / "src"
+            if wanted is None or Path(found["folder"]) != wanted.resolve():
+                raise Failed(f"{name}: imported from {found['folder']}, not from {wanted}")
+            self.store.data["meta"].setdefault("kernels", {})[name] = found["kernel"]
+
     def close(self) -> None:
         """End the workers and remove their files."""
+        self.stop()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def stop(self) -> None:
+        """End the workers; those that are asked again start anew."""
         for process in self.processes.values():
             process.stop()
-        shutil.rmtree(self.root, ignore_errors=True)
 
     def run(self, problems: list[Problem]) -> None:
         """Solve every problem, data set by data set, as long as there is time."""
         not_run: list[str] = []
         for source, group in groupby(self._ordered(problems), key=lambda problem: problem.source):
-            todo = [one for one in group if any(not self.store.has(one, adapter) for adapter in self.adapters)]
+            todo = [one for one in group if self._missing(one)]
             if not todo:
                 continue
             folder = Folder(self.root, source, self.settings.data)
@@ -246,25 +287,50 @@ class Runner:
             problems, key=lambda one: (sources.index(one.source), all_cases.index(one.case), -(one.fraction or 0.0))
         )
 
+    def _missing(self, problem: Problem) -> list[Adapter]:
+        """Who takes part in this problem, and has not solved it yet."""
+        mine = [adapter for adapter in self.adapters if takes_part(adapter.name, problem.group)]
+        return [adapter for adapter in mine if not self.store.has(problem, adapter)]
+
     def _solve(self, problem: Problem, folder: Folder) -> None:
+        cells = self._measured(problem, folder, self._missing(problem))
+        for attempt in cells:
+            self.store.add(attempt.cell.record(folder.size))
+            attempt.forget()
+        self.show.finish(problem, [attempt.cell for attempt in cells])
+
+    def measure_again(self, problems: list[Problem]) -> None:
+        """Ratios of the two source trees on problems that the other one solved faster, in new processes each time."""
+        for problem in problems:
+            folder = Folder(self.root, problem.source, self.settings.data)
+            for _ in range(AGAIN):
+                self.stop()
+                cells = {one.cell.adapter.name: one for one in self._measured(problem, folder, self.adapters)}
+                ratio = cells["before"].cell.seconds / cells["groupowl"].cell.seconds
+                self.store.data.setdefault("again", {}).setdefault(problem.key, []).append(ratio)
+            self.store.save()
+            folder.remove()
+
+    def _measured(self, problem: Problem, folder: Folder, adapters: list[Adapter]) -> list[Attempt]:
+        """Every competitor with its tolerance and its times."""
         weights, strengths = folder.prepare(problem)
-        adapters = [adapter for adapter in self.adapters if not self.store.has(problem, adapter)]
-        self.random.shuffle(adapters)
+        adapters = self.random.sample(adapters, len(adapters))
         cells = []
         for adapter in adapters:
             attempt = Attempt(self, Cell(problem, adapter), folder, weights, strengths)
             self.show.start(problem, adapter)
             attempt.find_tolerance()
             cells.append(attempt)
-        self._repeat([attempt for attempt in cells if attempt.cell.times])
-        if cases.profiled(problem):
+        timed = [attempt for attempt in cells if attempt.cell.times]
+        if self.settings.in_rounds:
+            self._in_rounds(timed)
+        else:
+            self._repeat(timed)
+        if cases.profiled(problem) and not self.settings.in_rounds:
             for attempt in cells:
                 self.show.start(problem, attempt.cell.adapter)
                 attempt.profile()
-        for attempt in cells:
-            self.store.add(attempt.cell.record(folder.size))
-            attempt.forget()
-        self.show.finish(problem, [attempt.cell for attempt in cells])
+        return cells
 
     def _repeat(self, attempts: list[Attempt]) -> None:
         """Time the competitors in turn, in a new random order each round."""
@@ -272,6 +338,32 @@ class Runner:
             attempts = [attempt for attempt in attempts if attempt.may_repeat()]
             for attempt in self.random.sample(attempts, len(attempts)):
                 attempt.repeat()
+
+    def _in_rounds(self, attempts: list[Attempt]) -> None:
+        """Time short calls in turn: inside a process in one random order, the processes in another one."""
+        for attempt in attempts:
+            attempt.forget_search()
+        while attempts := [attempt for attempt in attempts if attempt.may_join()]:
+            processes = list({attempt.process: None for attempt in attempts})
+            for process in self.random.sample(processes, len(processes)):
+                mine = [attempt for attempt in attempts if attempt.process is process]
+                join_round(process, mine, self.random.randrange(2**32))
+
+
+def join_round(process: Process, attempts: list[Attempt], seed: int) -> None:
+    """One round of the competitors that live in one process."""
+    calls = [attempt.round_call() for attempt in attempts]
+    limit = sum(attempt.limit * call["count"] for attempt, call in zip(attempts, calls, strict=True))
+    strengths, cpu = attempts[0].strengths.tolist(), attempts[0].runner.settings.cpu
+    try:
+        attempts[0].load()
+        times = process.ask(limit, do="rounds", strengths=strengths, calls=calls, seed=seed, cpu=cpu)["times"]
+    except (OverLimit, Failed) as error:
+        for attempt in attempts:
+            attempt.cell.status, attempt.cell.note = "failed", f"in a repeated run: {error or 'over the limit'}"
+        return
+    for attempt in attempts:
+        attempt.cell.times += times[attempt.cell.adapter.name]
 
 
 class Attempt:
@@ -283,6 +375,7 @@ class Attempt:
         self.process = runner.processes[cell.adapter.name]
         self.limit = runner.settings.limit_of(cell.adapter, cell.problem)
         self.answer = runner.root / f"{cell.adapter.name}.npz"
+        self.expected = np.nan  # seconds of a call, before any was timed in rounds
         problem = cell.problem
         self.kind = Kind(
             problem.source.loss,
@@ -290,6 +383,7 @@ class Attempt:
             folder.size[2] == 1,
             problem.sparse,
             problem.fraction is None,
+            problem.call,
         )
 
     # Finding the tolerance ----------------------------------------------------------------------------
@@ -297,7 +391,7 @@ class Attempt:
     def find_tolerance(self) -> None:
         """Run with tighter and tighter tolerances until the judge is content; note what happened."""
         cell, stopped = self.cell, self.runner.stopped
-        reason = cell.adapter.refuse(self.kind)
+        reason = cell.adapter.declines(self.kind)
         if not reason and self.runner.settings.left_out(cell.adapter, cell.problem):
             reason = "left out to save time; --thorough runs it"
         if reason:
@@ -310,6 +404,8 @@ class Attempt:
         try:
             self._warm_up()
             self._ladder()
+            if self.runner.settings.small and cell.status == "ok":
+                self._loosen()
         except OverLimit:
             self._over_limit()
         except Failed as error:
@@ -349,6 +445,17 @@ class Attempt:
         if cell.gap > goal:
             cell.status, cell.note = "short", f"gap {cell.gap:.1e} at its tightest tolerance"
 
+    def _loosen(self) -> None:
+        """Look for the loosest tolerance that the judge accepts, where calls are short."""
+        cell = self.cell
+        loosest = cell.adapter.tol if cell.adapter.exact else np.inf
+        for factor in LOOSEN:
+            for _ in range(MAX_ATTEMPTS):
+                if cell.tries[-1][1] > LOOSEN_SECONDS or cell.tol * factor > loosest:
+                    break
+                if self._judged_run(cell.tol * factor)[1] > cell.problem.goal:
+                    break
+
     def _judged_run(self, tol: float) -> tuple[float, float]:
         """Seconds and gap with this tolerance; the cell keeps the run if it is good enough, or nothing was."""
         cell = self.cell
@@ -371,28 +478,35 @@ class Attempt:
         folder = self.folder
         with np.load(self.answer) as file:
             count, which, rows, values = (file[name] for name in ("count", "which", "rows", "values"))
-        if count != len(self.strengths):
-            raise Failed(f"{count} answers for {len(self.strengths)} strengths")
-        for t, strength in enumerate(self.strengths):
+            strengths = file.get("strengths", self.strengths)
+        if count != len(strengths):
+            raise Failed(f"{count} answers for {len(strengths)} strengths")
+        for t, strength in enumerate(strengths):
             mine = which == t
             lam = strength * self.weights
             verdict = judge.judge(folder.X, folder.Y, lam, folder.source.loss, rows[mine], values[mine])
             yield verdict, int(np.count_nonzero(mine))
 
     def _call(self, tol: float, out: str | None = None, burst: int = 1) -> list[float]:
-        self._load()
+        self.load()
         request = {"strengths": self.strengths.tolist(), "tol": tol, "out": out, "burst": burst}
-        times: list[float] = self.process.ask(self.allowed * burst, do="solve", **request)["times"]
+        times: list[float] = self.process.ask(self.allowed * burst, **self._what(), **request)["times"]
         return times
 
-    def _load(self) -> None:
-        problem = self.cell.problem
-        self.process.ask(COMPILE_LIMIT, **self.folder.request(problem))
+    def _what(self) -> dict[str, Any]:
+        """What the worker is asked to do, without the data."""
+        name, cpu = self.cell.adapter.name, self.runner.settings.cpu
+        return {"do": "solve", "competitor": name, "call": self.kind.call, "cpu": cpu}
+
+    def load(self) -> None:
+        """Let the worker read the data, unless it has them."""
+        self.process.ask(COMPILE_LIMIT, **self.folder.request(self.cell.problem))
 
     def _warm_up(self) -> None:
         """Let the worker import and compile on a tiny problem of the same kind; first calls are reported apart."""
         self.allowed = self.limit
-        if self.process.worker.is_running and self.kind in self.process.warmed:
+        name = self.cell.adapter.name
+        if self.process.worker.is_running and (name, self.kind) in self.process.warmed:
             return
         folder = self._tiny_folder()
         weights = "oscar" if self.kind.sorted_weights else "constant"
@@ -401,10 +515,10 @@ class Attempt:
         self.process.ask(COMPILE_LIMIT, **folder.request(problem))
         strengths = strengths[:: 33 if self.kind.path else 1].tolist()
         for _ in range(2):
-            self.process.ask(COMPILE_LIMIT, do="solve", strengths=strengths, tol=self.cell.adapter.tol)
-        self.process.warmed.add(self.kind)
+            self.process.ask(COMPILE_LIMIT, **self._what(), strengths=strengths, tol=self.cell.adapter.tol)
+        self.process.warmed.add((name, self.kind))
         pools = self.process.ask(COMPILE_LIMIT, do="threads_used")["threads"]
-        self.runner.store.data["meta"].setdefault("thread pools", {})[self.cell.adapter.name] = pools
+        self.runner.store.data["meta"].setdefault("thread pools", {})[name] = pools
 
     def _tiny_folder(self) -> Folder:
         kind, tiny = self.kind, self.runner.tiny
@@ -416,6 +530,28 @@ class Attempt:
         return tiny[key]
 
     # Timing -------------------------------------------------------------------------------------------
+
+    def forget_search(self) -> None:
+        """Start the times anew: those of the search come from caches as they happened to be."""
+        if self.may_join():
+            self.expected, self.cell.times = self.cell.seconds, []
+
+    def may_join(self) -> bool:
+        """Whether another round is wanted and cheap enough."""
+        times, settings = self.cell.times, self.runner.settings
+        if self.cell.status not in ("ok", "short") or len(times) >= settings.repeats:
+            return False
+        seconds = self.cell.seconds if times else self.expected
+        few = len(times) < LEAST_ROUNDS and seconds < LEAST_SECONDS
+        return few or sum(times) + seconds < ROUNDS_SECONDS
+
+    def round_call(self) -> dict[str, Any]:
+        """Its part in a round."""
+        repeats = self.runner.settings.repeats
+        most = min(ROUND_CALLS, repeats - len(self.cell.times), -(-repeats // ROUND_CALLS))
+        count = int(np.clip(ROUND_SECONDS / max(self.expected, 1e-9), 1, most))
+        what = {"competitor": self.cell.adapter.name, "call": self.kind.call}
+        return {**what, "tol": self.cell.tol, "count": count}
 
     def may_repeat(self) -> bool:
         """Whether one more call is cheap enough."""
@@ -465,11 +601,14 @@ def versions(competitors: list[str]) -> dict[str, str]:
     """
     found = {package: version(package) for package in ("numpy", "scipy", "scikit-learn")}
     for name in competitors:
-        found.update(_versions_of(ADAPTERS[name]))
+        if name != "before":  # its source tree has no version of its own
+            found.update(_versions_of(ADAPTERS[name]))
     return dict(sorted(found.items()))
 
 
 def _versions_of(adapter: Adapter) -> dict[str, str]:
+    if adapter.name == "glmnet":
+        return {"glmnet": version_in_r() or "missing"}
     if adapter.own_environment is None:
         return {adapter.package: version(adapter.package)}
     command = f"from importlib.metadata import version as v; print(v({adapter.package!r}), 'with numpy', v('numpy'))"

@@ -12,6 +12,10 @@ from .adapters import ADAPTERS
 
 Record = dict[str, Any]
 LARGE = 1_000_000  # entries of X
+SLOWER = 0.9  # of the other source tree's speed: below this a problem is measured again
+#: Rivals everywhere: neither slow baselines nor groupowl itself.
+PEERS = [name for name, one in ADAPTERS.items() if not one.baseline and name not in ("groupowl", "before")]
+PYTHON_PEERS = ("scikit-learn", "celer", "skglm", "sortedl1", "adelie")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Duel:
     best: str
     seconds: float  # of the best peer, or what it was given at least
     ratio: float  # best peer / groupowl: above 1 groupowl is faster
+    least_ratio: float  # the same of the shortest times
     large: bool
 
 
@@ -63,19 +68,20 @@ def ratios(records: Iterable[Record], competitor: str) -> list[tuple[Record, flo
     return found
 
 
-def duels(records: Iterable[Record]) -> list[Duel]:
-    """Every problem that groupowl and a peer (not a baseline) solved, or at which every peer was stopped."""
+def duels(records: Iterable[Record], names: Iterable[str] = PEERS) -> list[Duel]:
+    """Every problem that groupowl and one of the peers solved, or at which every one of them was stopped."""
     found = []
     for key, row in by_problem(records).items():
         own = row.get("groupowl")
-        peers = [one for name, one in row.items() if name != "groupowl" and not ADAPTERS[name].baseline]
+        peers = [row[name] for name in names if name in row]
         if not own or own["status"] != "ok":
             continue
         finished = [one for one in peers if counts(one)] or [one for one in peers if slower(one, own)]
         if finished:
             best = min(finished, key=lambda one: one["seconds"])
             large = own["size"][0] * own["size"][1] >= LARGE
-            found.append(Duel(key, best["competitor"], best["seconds"], best["seconds"] / own["seconds"], large))
+            ratio, least = (best[name] / own[name] if name in own else np.nan for name in ("seconds", "least"))
+            found.append(Duel(key, best["competitor"], best["seconds"], ratio, least, large))
     return found
 
 
@@ -182,3 +188,106 @@ def _spectra(records: list[Record]) -> Target:
     reached = all(one["status"] == "ok" for one in mine)
     measured = f"slowest {worst:.3g} s" + ("" if reached else ", gap not reached everywhere")
     return _target("spectra to a relative gap of 1e-9: under one second", measured, reached and worst < 1.0, bool(mine))
+
+
+# Small problems ---------------------------------------------------------------------------------------
+
+
+def small_targets(data: dict[str, Any]) -> list[Target]:
+    """What a run of small problems promises."""
+    group = {letter: [one for one in data["cells"].values() if one["group"] == letter] for letter in "ijk"}
+    fits, paths = duels(group["i"]), duels(group["k"], PYTHON_PEERS)
+    return [
+        _median("single fits: at least 3x faster than the best peer (median)", fits, 3.0),
+        _every("single fits: never slower than any peer", fits),
+        _every("estimators with intercept: at least as fast as those of celer and scikit-learn", duels(group["j"])),
+        _estimator_cost(group["i"], group["j"]),
+        _every("paths: faster than R's glmnet in every cell (aim: 1.5x)", duels(group["k"], ["glmnet"])),
+        _every("paths: faster than glmstar in every cell (aim: 1.5x)", duels(group["k"], ["glmstar"])),
+        _median(f"paths: at least 3x faster than the best of {', '.join(PYTHON_PEERS)} (median)", paths, 3.0),
+        _first_call(data["extras"]),
+    ]
+
+
+def _median(text: str, found: list[Duel], factor: float) -> Target:
+    values = [duel.ratio for duel in found] or [np.nan]
+    least = np.median([duel.least_ratio for duel in found] or [np.nan])
+    measured = f"{np.median(values):.2f}x over {len(found)} problems, {min(values):.2f}x to {max(values):.2f}x"
+    return _target(f"{text}", f"{measured}; by shortest times {least:.2f}x", np.median(values) >= factor, bool(found))
+
+
+def _every(text: str, found: list[Duel]) -> Target:
+    lost = [duel for duel in found if duel.ratio < 1.0]
+    values = [duel.ratio for duel in found] or [np.nan]
+    names = "; ".join(f"{duel.key}: {duel.best} {1 / duel.ratio:.2f}x faster" for duel in lost)
+    measured = f"{len(found) - len(lost)} of {len(found)}, median {np.median(values):.2f}x, worst {min(values):.2f}x"
+    return _target(text, measured + (f"; lost: {names}" if lost else ""), not lost, bool(found))
+
+
+def _estimator_cost(fits: list[Record], estimators: list[Record]) -> Target:
+    """What the estimator adds to ``solve`` on the same data; the intercept is part of it."""
+    text = "GroupOWLRegressor.fit at 50 x 20 x 3: at most 0.25 ms longer than solve"
+    own = [one for one in fits + estimators if one["competitor"] == "groupowl" and one["status"] == "ok"]
+    times = {(one["group"], one["case"][3:], one["fraction"]): one["seconds"] for one in own}
+    added = [
+        1000 * (seconds - times["i", case, fraction])
+        for (letter, case, fraction), seconds in times.items()
+        if letter == "j" and case.startswith("50x20x3") and ("i", case, fraction) in times
+    ]
+    return _target(text, f"at most {max(added, default=np.nan):.3f} ms", max(added, default=1) <= 0.25, bool(added))
+
+
+def _first_call(extras: dict[str, Any]) -> Target:
+    calls = extras.get("first_calls", {}).get("groupowl", {})
+    later = 1000 * (calls["first"] - calls["second"]) if "first" in calls else np.nan
+    text = "first call in a fresh process: at most 30 ms slower than the second"
+    return _target(text, f"{later:.1f} ms", later <= 30.0, bool(np.isfinite(later)))
+
+
+# Another source tree ----------------------------------------------------------------------------------
+
+
+def tree_ratios(data: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Time of the other source tree over that of this one, by group and problem; measured again, the median counts."""
+    found: dict[str, dict[str, float]] = {}
+    for record, ratio in ratios(data["cells"].values(), "before"):
+        again = data.get("again", {}).get(record["key"])
+        found.setdefault(record["group"], {})[record["key"]] = float(np.median(again)) if again else ratio
+    return found
+
+
+def tree_targets(data: dict[str, Any]) -> list[Target]:
+    """Nothing is slower than in the other source tree."""
+    groups = tree_ratios(data)
+    medians = {letter: float(np.median(list(part.values()))) for letter, part in groups.items()}
+    below = {key: ratio for part in groups.values() for key, ratio in part.items() if ratio < SLOWER}
+    search = list(groups.get("v", {}).values())
+    imports = {name: one["groupowl beyond it"] for name, one in data["extras"].get("imports", {}).items()}
+    known = len(imports) == 2
+    more = imports["groupowl"] - imports["before"] if known else np.nan
+    return [
+        _target(
+            "median ratio at least 1 in every group",
+            ", ".join(f"({letter}) {ratio:.2f}x" for letter, ratio in sorted(medians.items())),
+            min(medians.values(), default=0.0) >= 1.0,
+            bool(medians),
+        ),
+        _target(
+            f"no problem below {SLOWER}x, measured again three times",
+            "; ".join(f"{key}: {ratio:.2f}x" for key, ratio in below.items()) or "none",
+            not below,
+            bool(groups),
+        ),
+        _target(
+            "cross-validation at 100 x 500 x 3, 100 alphas, 5 folds: at least 5x faster",
+            ", ".join(f"{ratio:.2f}x" for ratio in search),
+            min(search, default=0.0) >= 5.0,
+            bool(search),
+        ),
+        _target(
+            "import: no slower, but for 5 ms of noise",
+            f"{1000 * more:+.1f} ms of {1000 * imports.get('before', np.nan):.1f} ms",
+            more <= 5e-3,
+            known,
+        ),
+    ]

@@ -3,7 +3,8 @@
 The library is compiled with the address and undefined-behavior sanitizers into a temporary folder. The program starts
 itself again with the sanitizer's runtime loaded first, feeds the kernel problems of every kind, and compares what it
 proposes with what a solve must satisfy: finite numbers, statuses that are known, and, where it says that it converged,
-the gap by the problem's own certificate. What the sanitizers find ends the process with their report.
+the gap by the problem's own certificate. What the sanitizers find ends the process with their report. With --tests the
+same library goes through the tests in this folder instead.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def compiled(folder: Path) -> Path:
     return target
 
 
-def start_again(arguments: list[str]) -> int:
-    """Run this program with the sanitizers' library, whose runtime must come first."""
+def run_sanitized(*arguments: str) -> int:
+    """Run Python with the sanitizers' library, whose runtime must come first."""
     compiler = os.environ.get("CC", "cc")
     runtime = subprocess.run([compiler, "-print-file-name=libasan.so"], check=True, capture_output=True, text=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -46,9 +47,10 @@ def start_again(arguments: list[str]) -> int:
             UBSAN_OPTIONS="print_stacktrace=1",
             OMP_NUM_THREADS="1",
             OPENBLAS_NUM_THREADS="1",
+            GROUPOWL_REQUIRE_KERNEL="1",  # a library that cannot be loaded must not skip the tests
         )
         environment[LIBRARY] = str(compiled(Path(folder)))
-        return subprocess.run([sys.executable, __file__, *arguments], env=environment, check=False).returncode
+        return subprocess.run([sys.executable, *arguments], env=environment, check=False).returncode
 
 
 def random_problem(rng):
@@ -166,9 +168,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tests", action="store_true", help="run the tests of the kernel, no random problems")
     arguments = parser.parse_args()
+    if arguments.tests:
+        return run_sanitized("-m", "pytest", "--capture=sys", "-p", "no:cacheprovider", str(Path(__file__).parent))
     if LIBRARY not in os.environ:
-        return start_again(sys.argv[1:])
+        return run_sanitized(__file__, *sys.argv[1:])
     import numpy as np
 
     from groupowl import kernel

@@ -26,6 +26,11 @@ def looked_up_again(monkeypatch):
     kernel._found.cache_clear()
 
 
+def look_in(folder, monkeypatch):
+    monkeypatch.setattr(kernel, "_FOLDER", folder)
+    monkeypatch.delenv("GROUPOWL_KERNEL_LIBRARY", raising=False)
+
+
 def hatch_build():
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     module = importlib.util.module_from_spec(spec)
@@ -44,13 +49,13 @@ def test_switched_off(looked_up_again):
 
 
 def test_missing(looked_up_again, tmp_path):
-    looked_up_again.setattr(kernel, "_FOLDER", tmp_path)
+    look_in(tmp_path, looked_up_again)
     assert "without a C compiler" in kernel.kernel_info().reason
 
 
 def test_damaged(looked_up_again, tmp_path):
     (tmp_path / "_kernel.native.so").write_text("nothing")
-    looked_up_again.setattr(kernel, "_FOLDER", tmp_path)
+    look_in(tmp_path, looked_up_again)
     info = kernel.kernel_info()
     assert info.name == "numpy"
     assert "cannot be loaded" in info.reason

@@ -1,10 +1,11 @@
 """Build groupowl, install what was built into clean environments, and try it there.
 
-Three environments, each made anew: one with the wheel, one with the source distribution, and one with the lowest
-versions of the required packages that ``pyproject.toml`` allows, where a part of the tests runs as well. Packages come
-from wherever pip gets them on this machine. ``make test-install`` runs all of it.
+Four environments, each made anew: one with the wheel, one with the source distribution, one with the wheel that has no
+compiled kernel, and one with the lowest versions of the required packages that ``pyproject.toml`` allows, where a part
+of the tests runs as well. Of several wheels, as ``make wheels`` leaves them, pip takes the one for this platform.
+Packages come from wherever pip gets them on this machine. ``make test-install`` runs all of it.
 
-    python tests/long/installation.py [--dist FOLDER] [--only wheel sdist lowest] [--keep FOLDER]
+    python tests/long/installation.py [--dist FOLDER] [--only wheel sdist pure lowest] [--keep FOLDER]
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-KINDS = ["wheel", "sdist", "lowest"]
+KINDS = ["wheel", "sdist", "pure", "lowest"]
 
 # What a user would try first. It runs outside the clone, so that only what was installed can be imported.
 SMOKE = """
@@ -35,6 +36,9 @@ assert model.verify(data.X, data.Y), "the fit does not hold"
 lam = 0.3 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(80)
 result = go.solve(data.X, data.Y, lam)
 assert result.converged and len(result.active) < 80
+info = go.kernel_info()
+assert info.name == (sys.argv[1:] or [info.name])[0], info
+assert info.name == "compiled" or "without a C compiler" in info.reason, info
 go.show_versions()
 """
 
@@ -74,21 +78,31 @@ def main() -> int:
 
 def run(folder: Path, dist: Path | None, kinds: list[str]) -> int:
     dist = build(folder) if dist is None else dist.resolve()
-    wheel, sdist = only_file(dist, "*.whl"), only_file(dist, "*.tar.gz")
     for kind in kinds:
         started = time.perf_counter()
         python = environment(folder / kind)
-        try_installed(python, sdist if kind == "sdist" else wheel, folder, lowest=kind == "lowest")
+        try_installed(python, choose_archive(python, dist, kind, folder), folder, lowest=kind == "lowest")
         print(f"{kind}: installed and works ({time.perf_counter() - started:.0f} s)", flush=True)
     return 0
 
 
 def build(folder: Path) -> Path:
-    """Source distribution, and the wheel that is built from it."""
+    """Source distribution, the wheel that is built from it, and the one that is built without a compiler."""
     python = environment(folder / "builder")
     call(python, "-m", "pip", "install", "--quiet", "build")
-    call(python, "-m", "build", "--outdir", str(folder / "dist"), str(ROOT))
+    for compiler in ({"CC": "false", "GROUPOWL_REQUIRE_KERNEL": "0"}, {}):  # last what else could be the pure one, too
+        call(python, "-m", "build", "--outdir", str(folder / "dist"), str(ROOT), **compiler)
     return folder / "dist"
+
+
+def choose_archive(python: Path, dist: Path, kind: str, folder: Path) -> Path:
+    """What to install: the source distribution, the pure wheel, or the wheel that pip prefers on this platform."""
+    if kind in ("sdist", "pure"):
+        return only_file(dist, "*.tar.gz" if kind == "sdist" else "*-none-any.whl")
+    chosen = folder / f"chosen-{kind}"
+    source = ["--no-index", "--no-deps", "--only-binary", ":all:", "--pre", "--find-links", str(dist)]
+    call(python, "-m", "pip", "download", "--quiet", *source, "--dest", str(chosen), "groupowl")
+    return only_file(chosen, "*.whl")
 
 
 def only_file(folder: Path, pattern: str) -> Path:
@@ -110,7 +124,10 @@ def try_installed(python: Path, archive: Path, folder: Path, *, lowest: bool) ->
     call(python, "-m", "pip", "install", "--quiet", f"{archive}[cli,plot]", *requirements)
     elsewhere = folder / f"work-{python.parents[1].name}"
     elsewhere.mkdir(exist_ok=True)
-    call(python, "-W", "error", "-c", SMOKE, cwd=elsewhere)
+    kernel = []  # of a source distribution it depends on the compilers here
+    if archive.suffix == ".whl":
+        kernel = ["numpy" if archive.name.endswith("-none-any.whl") else "compiled"]
+    call(python, "-W", "error", "-c", SMOKE, *kernel, cwd=elsewhere)
     command = python.with_name("groupowl.exe" if os.name == "nt" else "groupowl")
     expected = f"groupowl {declared_version()}"
     printed = call(command, "--version", cwd=elsewhere, capture=True)
@@ -141,11 +158,15 @@ def declared_version() -> str:
     return found[1]
 
 
-def call(program: Path, *arguments: str, cwd: Path | None = None, capture: bool = False) -> str:
+def call(program: Path, *arguments: str, cwd: Path | None = None, capture: bool = False, **variables: str) -> str:
     """Run a program, or end with its exit code; nothing of this process's path reaches it."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     result = subprocess.run(
-        [str(program), *arguments], cwd=cwd, env=kept, text=True, stdout=subprocess.PIPE if capture else None
+        [str(program), *arguments],
+        cwd=cwd,
+        env={**kept, **variables},
+        text=True,
+        stdout=subprocess.PIPE if capture else None,
     )
     if result.returncode:
         print(f"failed: {program.name} {' '.join(arguments[:4])}", file=sys.stderr, flush=True)
