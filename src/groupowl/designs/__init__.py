@@ -36,7 +36,6 @@ __all__ = [
     "as_design",
     "encode_labels_of_blocks",
     "far_design",
-    "is_summary",
     "open_matrix",
     "project_out",
     "row_chunks",
@@ -77,11 +76,6 @@ def as_design(X: Any) -> Design:
     check_data_shape(array.shape)
     check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
     return DenseDesign(array)
-
-
-def is_summary(X: Any) -> bool:
-    """Whether X is the statistics of samples, which know the targets too, in place of the samples."""
-    return isinstance(X, SufficientStatistics)
 
 
 def far_design(X: Any) -> Design | None:

@@ -22,7 +22,7 @@ from .. import _checks as checks
 from .._frames import column_names, complain_of_dates, complain_of_entries, list_columns, repeated_name
 from .._text import printable
 from .._typing import FloatArray, IndexArray
-from ..designs import Design, far_design, is_summary, row_chunks
+from ..designs import Design, SufficientStatistics, far_design, row_chunks
 from ..inputs import feature_names, resolve_columns
 from ..model import Model, relaxed_coefficients, warn_unless_bounded
 from ..model_selection import Fitting
@@ -111,7 +111,7 @@ class GroupOWLBase(ReportMethods):
     def _validate_fit(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True) -> FitData:
         """Check the data of a fit and change nothing; with ``reset=False`` they must be like those of the fit."""
         kind, classes = type(self).__name__, None
-        is_summarized = is_summary(X)
+        is_summarized = isinstance(X, SufficientStatistics)
         if is_summarized:
             if is_classifier(self):
                 raise ValueError(f"X: {kind} needs the samples themselves, not SufficientStatistics.")

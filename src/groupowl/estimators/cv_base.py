@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_sample_weight, lookup, refuse_mask
 from .._frames import column_names
-from ..designs import is_summary
+from ..designs import SufficientStatistics
 from ..inputs import plain_labels
 from ..model import Model, warn_unless_bounded
 from ..model_selection import CRITERIA, FOLD_RULES, Search
@@ -174,7 +174,7 @@ class CrossValidatedFit(GroupOWLBase):
         scorer = None if self.scoring is None else resolve_scorer(self.scoring, self._own_score)
         splitter_params, scorer_params = self._routed_params(scorer, sample_weight, params)
         parts = []
-        if isinstance(X, list | tuple) and X and all(map(is_summary, X)):
+        if isinstance(X, list | tuple) and X and all(isinstance(part, SufficientStatistics) for part in X):
             if len(X) < 2:
                 raise ValueError(
                     "X is a list with the statistics of one fold: cross-validation needs at least two folds."
