@@ -43,7 +43,7 @@ def test_agrees_with_the_definition(seed, weighted, fit_intercept, kind):
     problem = build_problem(X, Y, lam, **options)
     given = {"C": X, "F": np.asfortranarray(X), "csc": sp.csc_matrix(X)}[kind]
     data = kernel.KernelData(
-        given, problem.samples.Y, mean=problem.design.column_centers, sample_weight=w, fit_intercept=fit_intercept
+        given, problem.samples.Y, mean=problem.design.mean, sample_weight=w, fit_intercept=fit_intercept
     )
     for B in coefficients(rng, X, Y, lam, **options):
         compare(problem, data, lam, B)

@@ -293,11 +293,6 @@ class Design(ABC):
         """Coefficients of this design's columns, from those for X as it was given; zero for columns that are zero."""
         return B if self.inverse_scale is None else divide_rows(B, self.inverse_scale)
 
-    @property
-    def column_centers(self) -> FloatArray | None:
-        """What was taken off each column of X as it was given; None where nothing was."""
-        return None if self.mean is None or not self.mean.any() else self.mean
-
     def basis_coefficients(self, B: FloatArray) -> tuple[FloatArray, float]:
         """What ``X B``, for X as it was given, has in the span of the basis that is projected out, as coefficients.
 

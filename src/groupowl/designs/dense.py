@@ -45,9 +45,8 @@ class DenseDesign(LocalDesign):
         span = max(1, width if _LEAST_LINES * width <= _BLOCK_ENTRIES else _BLOCK_ENTRIES // _LINES)
         stride = max(1, _BLOCK_ENTRIES // span)
         for start in range(0, length, stride):
-            piece = slice(start, min(start + stride, length))
             for first in range(0, width, span):
-                across = slice(first, min(first + span, width))
+                piece, across = slice(start, start + stride), slice(first, first + span)
                 rows, columns = (piece, across) if by_rows else (across, piece)
                 yield rows, columns, X[rows, columns].astype(np.float64, copy=False)
 
@@ -214,7 +213,7 @@ class GramCache:
 
 
 class CompressedDesign(DenseDesign):
-    """The small matrix R of :class:`~groupowl.designs.CompressedData`; products with it are no passes over the data."""
+    """The small matrix R of :class:`~groupowl.designs.factors.CompressedData`; products with it are no passes."""
 
     def restrict(self, columns: IndexArray) -> Self:
         """Copy columns, and what is known of them."""

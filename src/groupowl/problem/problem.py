@@ -199,7 +199,7 @@ class Problem:
         self, terms: FloatArray, B: FloatArray, sign: float, dtype: Any = np.float64
     ) -> tuple[FloatArray, FloatArray]:
         """Sum of the terms and of what was taken off the columns, times ``sign`` and ``B``; and what rounding took."""
-        centers = self.design.column_centers
+        centers = self.design.mean
         if centers is None:
             return sum_with_products(terms, np.zeros(0), B[:0], dtype)
         rows = np.flatnonzero(B.any(axis=1))

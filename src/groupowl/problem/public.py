@@ -143,7 +143,7 @@ def _unpenalized_distance(
         distance += root * float(np.linalg.norm(left))
         constant = problem.unpenalized.intercept(block)
         doubt += problem.samples.center_error + root * EPS * float(np.linalg.norm(constant))
-        if (centers := problem.design.column_centers) is not None:  # means, rounded once
+        if (centers := problem.design.mean) is not None:  # means, rounded once
             doubt += root * EPS * float(np.abs(centers) @ row_norms(whole))
         doubt += 8 * EPS * float(problem.norms @ row_norms(rows))
         doubt += problem.product_error * (problem.samples.norm + problem.reach(coefficients))
