@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import kernel_support
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import groupowl as go
-import kernel_support
 from groupowl import kernel
 from groupowl.norm.penalty import GroupOWL
 from groupowl.problem import build_problem

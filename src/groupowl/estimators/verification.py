@@ -288,7 +288,7 @@ def alpha_allowance(model: Model, alpha: float) -> float:
 
 def offsets(model: Model, coef: FloatArray) -> FloatArray:
     """What the means of the columns add to the predictors of each target, without cancellation."""
-    centers = model.problem.design.column_centers
+    centers = model.problem.design.mean
     return np.zeros(1) if centers is None else np.abs(coef) @ np.abs(centers)
 
 

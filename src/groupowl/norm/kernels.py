@@ -31,8 +31,6 @@ CONSTANT_RTOL = 64 * EPS
 #: Norms that differ by less than this, relatively, are one cluster: the prox makes them equal up to rounding.
 CLUSTER_RTOL = 1e-9
 
-# So few units are sorted faster than they are sifted.
-_SORT_AT_ONCE = 2000
 # Rounds of the repeated test before sorting what is left; each round is one comparison per unit.
 _THRESHOLD_ROUNDS = 8
 
@@ -155,9 +153,7 @@ def owl_gauge(norms: FloatArray, lam: FloatArray) -> float:
         return float(largest / lam[0])
     # Where the ratio is largest, the last norm summed is at least the ratio times its weight, so units
     # that fail this test against a lower bound of the ratio cannot matter and need no sorting.
-    candidates = norms
-    if len(norms) > _SORT_AT_ONCE:
-        candidates = norms[repeated_test(norms, (largest / lam[0]) * (1.0 - 64 * EPS) * lam)]
+    candidates = norms[repeated_test(norms, (largest / lam[0]) * (1.0 - 64 * EPS) * lam)]
     # Too small a gauge would make an infeasible point pass for a feasible one, so long sums are added up in extended
     # precision where there is one, and rounded up by what their error can be.
     falling = -candidates

@@ -70,17 +70,12 @@ def build_problem(
         design,
         resolved,
         block.samples,
-        _penalty(lam),
+        GroupOWL(lam),
         block,
         norms,
         rounding_norms=design.rounding_norms(norms, samples.total_weight),
         gram_cache=GramCache(design, w),
     )
-
-
-def _penalty(lam: FloatArray) -> GroupOWL:
-    """The penalty with weights that are checked already, one unit per column."""
-    return GroupOWL(np.ones(1)).with_lam(lam)
 
 
 def _check_magnitude(design: Design, norms: FloatArray, block: Unpenalized) -> None:
@@ -160,7 +155,7 @@ def problem_of_statistics(
         design,
         loss,
         samples,
-        _penalty(np.ones(len(norms))),
+        GroupOWL(np.ones(len(norms))),
         block,
         norms,
         rounding_norms=np.maximum(data.x_size, norms),

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import chdtri
 
 from .._typing import FloatArray, Handle, IndexArray
@@ -19,8 +20,7 @@ from ..losses import Loss
 from ..norm import GroupOWL
 from ..norm.kernels import EPS, inverse_weighted_square, owl_gauge, row_norms, sum_with_products
 from .certificate import Certificate, Residual
-from .samples import Samples, weighted_sums
-from .spectrum import lanczos_estimate, power_estimate
+from .samples import Samples, weighted_squares, weighted_sums
 from .unpenalized import Unpenalized
 
 # Random products of each row that its norm is estimated from.
@@ -144,9 +144,7 @@ class Problem:
 
     def with_lam(self, lam: FloatArray) -> Self:
         """The same data with other weights; what was computed from the data stays."""
-        other = object.__new__(type(self))  # a path makes one per alpha: setting all fields again takes long
-        other.__dict__.update(self.__dict__, penalty=self.penalty.with_lam(lam))
-        return other
+        return replace(self, penalty=self.penalty.with_lam(lam))
 
     @property
     def is_compressible(self) -> bool:
@@ -260,11 +258,11 @@ class Problem:
 
     def evaluate(self, theta: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
         """Products of all columns with ``theta``, those of the unpenalized block last, and sums over samples."""
-        own = self.unpenalized.sums(theta)
-        C, found = self.design.evaluate(theta, *own, *sums)
-        if own:
-            C = np.vstack([C, self.unpenalized.products(found[: len(own)])])
-        return C, found[len(own) :]
+        block = self.unpenalized
+        if not block.n_rows:
+            return self.design.evaluate(theta, *sums)
+        C, (own, *found) = self.design.evaluate(theta, (products, block.E, theta), *sums)
+        return np.vstack([C, block.scale * own]), found
 
     # Certificates -----------------------------------------------------------------------------------
 
@@ -334,7 +332,7 @@ class Problem:
             (self.loss.cancelling_size, Z, w),
         ]
         if block.n_rows:
-            sums.append((_squared_distance, raw, theta, w))
+            sums.append((inverse_weighted_square, self.design.map(np.subtract, raw, theta), w))
         return theta, sums
 
     def _residual(
@@ -458,7 +456,8 @@ class Problem:
         first, last = one.primal - start.loss, (other.primal - end.loss) / ratio  # a_0 J_0 and a_0 J_1
         moved = 0.0
         for ends in ((start.theta, end.theta), (one.theta, other.theta)):
-            moved += float(self.design.reduce(_squared_distance, *ends, self.samples.w))
+            difference = self.design.map(np.subtract, *ends)
+            moved += float(self.design.reduce(inverse_weighted_square, difference, self.samples.w))
         reach = start.reach + end.reach
         rounding = (64 * EPS + self.product_error) * reach * reach + 64 * EPS * (one.primal + other.primal / ratio)
         return (1.0 - ratio) * (last - first) - 0.5 * moved + rounding
@@ -494,10 +493,10 @@ class Problem:
         M = design.gram(penalized, penalized, h)
         if len(others) == 0:
             return M
-        weighted = design.map(partial(_scaled_product, scale=block.scale), block.E, h)
+        weighted = design.map(np.multiply, block.E, h)
         cross, (corner,) = design.evaluate(weighted, (products, block.E, weighted))
-        right = cross[np.ix_(penalized, others)]
-        return np.block([[M, right], [right.T, block.scale * corner[np.ix_(others, others)]]])
+        right = block.scale * cross[np.ix_(penalized, others)]
+        return np.block([[M, right], [right.T, block.scale**2 * corner[np.ix_(others, others)]]])
 
     def curvature_at(self, B: FloatArray | None = None, Z: Handle | None = None) -> float:
         """The curvature of the loss, or what bounds it near coefficients, or a predictor, where there is no global one.
@@ -513,7 +512,8 @@ class Problem:
     def move_curvature(self, Z_from: Handle, Z_to: Handle, move: FloatArray) -> float:
         """``ell ||sqrt(w) (Z_to - Z_from)||^2 / ||move||^2``: curvature the loss can have along a move."""
         square = float(np.sum(move * move))
-        distance = self.design.reduce(_weighted_distance, Z_from, Z_to, self.samples.w)
+        change = self.design.map(np.subtract, Z_to, Z_from)
+        distance = float(self.design.reduce(weighted_squares, change, self.samples.w).sum())
         return self.curvature_at(Z=Z_from) * distance / square if square > 0 else 0.0
 
     def lipschitz(self) -> float:
@@ -521,33 +521,26 @@ class Problem:
 
         The columns of the unpenalized block are orthogonal to the others, so the norm is the larger of the two.
         """
-        curvature = self.curvature_at()
-        column = self.unpenalized.scale**2
-        longest = max(float(self.norms.max(initial=0.0)) ** 2, column)
-        if self.n_rows < 3 or longest == 0.0:
-            return curvature * max(float(np.sum(self.norms**2)), column)
-        estimate = lanczos_estimate(self._normal_product, self.n_rows)
-        if estimate <= 0.0:
-            return curvature * float(np.sum(self.norms**2))  # Frobenius norm: always enough
-        return curvature * max(1.02 * estimate, longest)
+        squares = self.norms**2
+        largest = float(squares.sum())  # Frobenius norm: always enough
+        if self.n_rows > 2 and largest > 0.0:
+            estimate = _largest_eigenvalue(self._normal_product, self.n_rows)
+            largest = max(1.02 * estimate, float(squares.max())) if estimate > 0.0 else largest
+        return self.curvature_at() * max(largest, self.unpenalized.scale**2)
 
     def batch_lipschitz(self, batch_size: int) -> float:
         """Expected smoothness of the loss over batches of samples drawn without replacement.
 
-        Between the constant of a single sample (n times the largest) and that of all samples, which a few power
-        iterations estimate: whoever steps by a batch adapts the step anyway.
+        Between the constant of a single sample (n times the largest) and that of all samples.
         """
-        block, curvature = self.unpenalized, self.curvature_at()
+        block, whole = self.unpenalized, self.lipschitz()
         n, size = self.design.n_samples, min(batch_size, self.design.n_samples)
-        longest = float(self.norms.max(initial=0.0)) ** 2
-        estimate = power_estimate(self._normal_product, self.norms) if longest > 0.0 else 0.0
-        whole = curvature * max(longest, estimate)
         if size == n:
             return whole
         row = self._largest_row()
         if block.n_rows:
             row += block.scale**2 * float(self.design.reduce(_largest_square, block.E, self.samples.w))
-        single = n * curvature * row
+        single = n * self.curvature_at() * row
         return (n * (size - 1) * whole + (n - size) * single) / (size * (n - 1))
 
     def _largest_row(self) -> float:
@@ -564,23 +557,22 @@ class Problem:
         return self.design.rmatmul(self.design.map(np.multiply, Z, self.samples.w))[:, 0]
 
 
-def _squared_distance(theta: FloatArray, theta_other: FloatArray, w: FloatArray) -> float:
-    """``sum_i ||theta_i - theta'_i||^2 / w_i``, a sum over samples."""
-    return inverse_weighted_square(theta - theta_other, w)
-
-
 def _largest_square(Z: FloatArray, w: FloatArray) -> float:
     """Largest ``w_i ||z_i||^2`` of some rows: added up over blocks it is still a bound."""
     return float(np.max(w.max(axis=1) * np.einsum("ik,ik->i", Z, Z), initial=0.0))
 
 
-def _weighted_distance(Z: FloatArray, Z_other: FloatArray, w: FloatArray) -> float:
-    difference = Z_other - Z
-    return float(np.sum(w * difference * difference))
-
-
-def _scaled_product(E: FloatArray, h: FloatArray, scale: float) -> FloatArray:
-    return scale * E * h
+def _largest_eigenvalue(product: Callable[[FloatArray], FloatArray], size: int) -> float:
+    """That of a positive semi-definite matrix, to a few per cent from below; 0 where the iteration fails."""
+    operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(size)
+    try:
+        largest = eigsh(operator, k=1, ncv=min(size, 8), tol=0.02, v0=start, maxiter=10, return_eigenvectors=False)
+    except ArpackNoConvergence as error:
+        return float(max(error.eigenvalues, default=0.0))
+    except ArpackError:
+        return 0.0
+    return float(largest[0])
 
 
 def _with_axis(values: FloatArray) -> FloatArray:

@@ -9,19 +9,19 @@ product zero up to rounding, without leaving the domain of the conjugate, becaus
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from .._typing import FloatArray, Handle
-from ..designs.base import Design, Sum, products
+from ..designs.base import Design, products
 from ..designs.sparse import Columns
 from ..designs.wrapped import Basis
 from ..losses import Loss
-from ..norm.kernels import column_sums, exceeds_rounding, inverse_weighted_square, row_norms
+from ..norm.kernels import exceeds_rounding, inverse_weighted_square, row_norms
 from .samples import Samples, check_underflow, weighted_squares
 
 _MOST_STEPS = 1000
@@ -152,18 +152,6 @@ class Unpenalized:
             return Z
         return self.space.map(partial(_plus_move, self.scale * rows[: self.rank]), Z, self.basis.Q)
 
-    def sums(self, theta: Handle) -> list[Sum]:
-        """The sums over samples of which :meth:`products` makes ``scale E^T theta``."""
-        if self.scale == 0.0:
-            return []
-        with_basis: list[Sum] = [] if self.basis is None or self.rank == 0 else [(products, self.basis.Q, theta)]
-        return with_basis + ([(column_sums, theta)] if self.constant else [])
-
-    def products(self, found: Sequence[Any]) -> FloatArray:
-        """``scale E^T theta`` from the sums."""
-        factors = [self.scale] * (self.rank > 0) + [self.scale * self.constant_value] * self.constant
-        return np.vstack([factor * part for factor, part in zip(factors, found, strict=True)])
-
     def reach(self, rows: FloatArray) -> float:
         """Bound on the weighted norm of what the rows of the block predict, whatever cancels."""
         return self.scale * float(row_norms(rows).sum())
@@ -272,7 +260,7 @@ class Unpenalized:
         """
         theta = self._dual_point(Z)
         step, decrement = self._newton_step(theta, self._curvature(theta))
-        return bool(np.isfinite(decrement) and self.space.reduce(partial(_n_moving, step=step), self.E) == 0)
+        return bool(np.isfinite(decrement) and self.space.reduce(partial(_longest_move, step=step), self.E) <= _SETTLED)
 
     def _dual_point(self, Z: Handle) -> Handle:
         return self.space.map(self.loss.dual_point, Z, *self.samples.handles)
@@ -345,18 +333,18 @@ def _projected(block: Unpenalized, basis: Basis) -> Unpenalized:
 def _with_null_model(block: Unpenalized) -> Unpenalized:
     """The block with the null model that Newton's method finds from the best constant."""
     space, samples = block.space, block.samples
-    start = space.map(partial(_predict, coefficients=block.null), block.E)
-    Z, moved = block.minimized(start)
-    found = replace(block, null=block.null + moved + block.last_step(Z), has_minimum=block.is_settled(Z))
-    value = partial(_null_value, block.loss, found.null)
-    null_loss = float(space.reduce(value, *samples.handles, block.E))
+    Z, moved = block.minimized(space.map(partial(_predict, coefficients=block.null), block.E))
+    null = block.null + moved + block.last_step(Z)
+    has_minimum = block.is_settled(Z)
+    Z = space.map(partial(_predict, coefficients=null), block.E)
+    null_loss = float(space.reduce(block.loss.value, Z, *samples.handles))
     lowest = min(samples.floor, 0.0)
     if null_loss - lowest <= _SEPARATED * (block.null_loss - lowest):
         raise ValueError(
             "unpenalized columns tell the classes apart without an error, so that their coefficients have no "
             "finite optimum. Penalize them, or leave out those that encode the labels."
         )
-    return replace(found, null_loss=null_loss)
+    return replace(block, null=null, null_loss=null_loss, has_minimum=has_minimum)
 
 
 # Functions of some rows, which may be elsewhere: they take nothing along but the loss and a step.
@@ -389,17 +377,8 @@ def _with_constant(Q: FloatArray, value: float) -> FloatArray:
     return np.hstack([Q, np.full((len(Q), 1), value)])
 
 
-def _n_moving(E: FloatArray, step: FloatArray) -> int:
-    """Predictors that a step changes."""
-    return int(np.count_nonzero(np.abs(E @ step) > _SETTLED))
-
-
 def _predict(E: FloatArray, coefficients: FloatArray) -> FloatArray:
     return E @ coefficients
-
-
-def _null_value(loss: Loss, null: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> float:
-    return loss.value(E @ null, Y, w)
 
 
 def _constant_predictor_value(loss: Loss, intercept: FloatArray, Y: FloatArray, w: FloatArray) -> float:

@@ -17,7 +17,7 @@ from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Problem
 from .apgd import APGD
 from .inner import minimize
-from .inner.oracles import ColumnsOracle, FactoredGramOracle, Goal, GramOracle, Oracle, ProblemOracle, columns_cost
+from .inner.oracles import ColumnsOracle, Goal, GramOracle, Oracle, ProblemOracle, gram_pays
 from .settings import Round
 
 # Accuracy of an inner solve relative to the gap at its start, and the finest one when rounds make little headway.
@@ -88,8 +88,6 @@ class WorkingSet:
     #: solves: the whole problem must be certified once more at the end.
     shrink_fraction = 0.1
     shrink_after = 4
-    #: Whether inner solves may take Newton-type steps.
-    second_order = True
     #: Rounds without any progress after which a solve counts as stalled.
     patience = 10
 
@@ -130,7 +128,6 @@ class WorkingSet:
             max_steps=max(task.max_steps, 1),
             guess=None if task.guess is None else task.guess[index],
             lipschitz=0.0 if violators else state.lipschitz,
-            second_order=self.second_order,
         )
         B_W, steps, gap = end.point.B, end.steps, end.point.gap
         if end.is_slow:
@@ -148,7 +145,7 @@ class WorkingSet:
         residual, penalty = task.certificate.residual, problem.penalty.restrict(units)
         rows = problem.penalty.rows(units)
         complete = np.count_nonzero(B) == np.count_nonzero(state.B)  # the residual is that of these rows alone
-        cheaper = 2.0 * len(rows) ** 2 <= columns_cost(problem, len(rows))
+        cheaper = gram_pays(problem, len(rows))
         if problem.loss.is_quadratic and cheaper and complete and residual is not None and residual.descent is not None:
             return GramOracle(problem.gram(rows), penalty, B, residual.descent[rows], residual.loss)
         columns = problem.columns(rows)
@@ -158,8 +155,6 @@ class WorkingSet:
             if near is None or columns is None:
                 return ProblemOracle(problem.restrict(units), B)
             problem = near
-        if problem.loss.is_quadratic:  # no unpenalized rows: what they explain was taken off before
-            return FactoredGramOracle(columns, penalty, B, *problem.samples.handles)
         return ColumnsOracle(columns, penalty, B, problem)
 
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:

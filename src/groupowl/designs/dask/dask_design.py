@@ -180,7 +180,7 @@ class DaskDesign(Design):
             "cross-validation for classes or with a scorer index them. Use solver='auto', or data in memory."
         )
 
-    select = largest_row = rows
+    select = rows
 
     def adopt(self, Y: Any, sample_weight: Any, check: Any, total_weight: float | None = None) -> tuple[Any, Any, Any]:
         """Targets and weights on the workers, checked block by block."""
