@@ -77,13 +77,14 @@ def test_sizes_count_only_samples_with_weight(numbers):
 def test_a_column_that_counts_the_samples(numbers, counts):
     table = table_of(patient=counts, a=numbers)
     (note,) = data_notes(table, standardized=True)
-    assert note == "Column 'patient' counts the samples; if it names them, use --id-column patient."
+    assert note == "Samples are counted by 'patient'; if that names them, use --id-column patient."
     (named,) = data_notes(changed(table, ids=tuple(map(str, counts))), standardized=True)
-    assert named.endswith("if it names them, use --drop patient.")
+    assert named.endswith("if that names them, use --drop patient.")
     (quoted,) = data_notes(table_of(**{"patient no": counts}, a=numbers), standardized=True)
     assert quoted.endswith("--id-column 'patient no'.")
     (several,) = data_notes(table_of(patient=counts, row=np.arange(N)), standardized=True)
-    assert several.startswith("Columns 'patient', 'row' count the samples; if they name them, use --id-column for one")
+    assert several.startswith("Samples are counted by 'patient', 'row'; if that names them, use --id-column patient,")
+    assert several.endswith("and --drop for 'row'.")
 
 
 def test_columns_that_do_not_count(numbers, counts):
@@ -130,6 +131,6 @@ def test_commands_have_the_notes(run, tmp_path, numbers, command):
     path = write_csv(tmp_path / "t.csv", columns)
     more = [] if command == "fit" else ["--alphas", 5, "--eps", 0.5, "--selection", "aic"]
     notes = json.loads(run(command, path, "--targets", "y", "--test-size", 0.2, *more, "--json").out)["notes"]
-    expected = ["Column 'row' counts", "Standard deviations of columns differ"]
+    expected = ["Samples are counted by 'row'", "Standard deviations of columns differ"]
     assert [note[: len(start)] for note, start in zip(notes, expected, strict=False)] == expected
     assert any(note.startswith("The best alpha is the smallest one tried") for note in notes) is (command != "fit")

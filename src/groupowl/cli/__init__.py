@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _run(given: list[str]) -> int:
-    if given == ["--version"]:  # asked by scripts, and answered before all the rest is loaded
+    if given[:1] == ["--version"]:  # asked by scripts, and answered before all the rest is loaded
         print(f"groupowl {__version__}")
         return 0
     for name in _NEEDED:

@@ -17,12 +17,11 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from .. import __version__
 from .._checks import number_in
 from ..path.follower import MOST_ALPHAS
 from ..tables import MissingTargetsError, TableError
 from ..weights import resolve_weights
-from .messages import Failure, say, tell, tell_traceback
+from .messages import Failure, tell, tell_traceback
 
 #: Commands with an example of each.
 COMMANDS: dict[Callable[..., None], str] = {}
@@ -298,7 +297,7 @@ def build_app() -> typer.Typer:
     """The application with all its commands."""
     from . import demo, model_commands
 
-    app = typer.Typer(name="groupowl", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    app = typer.Typer(name="groupowl", add_completion=False, pretty_exceptions_enable=False)
     app.callback(epilog="Example: groupowl cv train.csv --targets y1,y2 --out model")(_groupowl)
     paper: Callable[..., None] = reproduce
     for point in entry_points(group="groupowl.commands", name="reproduce"):
@@ -319,27 +318,21 @@ def run(given: list[str]) -> int:
     """Do what was typed; returns the exit code. A command line that cannot be understood is one line."""
     arguments.set(tuple(given))
     try:
-        outcome = build_app()(given, prog_name="groupowl", standalone_mode=False)
+        outcome = build_app()(given or ["--help"], prog_name="groupowl", standalone_mode=False)
     except Exception as error:
         if not hasattr(error, "format_message"):  # no mistake on the command line, so a bug before any command
             raise
-        if type(error).__name__ == "NoArgsIsHelpError":
-            say(error.format_message())
-            return 2
         message = str(error.format_message()).strip()
         where = getattr(getattr(error, "ctx", None), "command_path", "groupowl")
         tell(f"{message}{'' if message[-1:] in '.?!' else '.'} See: {where} --help")
         return int(getattr(error, "exit_code", 2))
+    if not given:
+        return 2
     return outcome if isinstance(outcome, int) else 0
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        say(f"groupowl {__version__}")
-        raise typer.Exit()
-
-
-_VERSION = typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+# For the help alone: the version is told before any of this is loaded.
+_VERSION = typer.Option("--version", help="Show the version and exit.")
 
 
 def _groupowl(version: Annotated[bool, _VERSION] = False) -> None:

@@ -21,13 +21,13 @@ from threadpoolctl import threadpool_limits
 from .. import datasets, weights
 from .._typing import FloatArray
 from ..estimators import GroupOWLRegressorCV
-from ..plotting import label_log_axis, plot_gap, plot_rows_kept
+from ..plotting import ConvergenceDisplay, label_log_axis
 from ..problem import lam_max
 from ..solvers import APGD, SolveResult, solve
 from ..tables import Table
 from .commands import Options, command, option
 from .messages import Failure, make_folder, print_paths, printing, writing
-from .outcome import OPTIMISTIC, Outcome, fold_scores, named_design
+from .outcome import Outcome, named_design, scores_of
 from .run_folder import write_file, write_report_file
 from .terminal import PlainConsole, Stages, plain_table, progress_bar
 
@@ -42,7 +42,7 @@ SCREENINGS = ("none", "paper", "safe")
 RUNS = tuple(product(SOLVERS, SCREENINGS))
 
 _FIGURE_DPI = 150
-_FIGURES = (("gap_against_time.png", plot_gap, "seconds"), ("rows_against_passes.png", plot_rows_kept, "passes"))
+_FIGURES = (("gap_against_time.png", "gap", "seconds"), ("rows_against_passes.png", "rows", "passes"))
 _REPORT_SIZE = (200, 500)  # samples and features
 # What the columns of the tables mean, and why screening hardly changes the times of the default solver.
 _EXPLANATIONS = (
@@ -75,19 +75,9 @@ def demo(options: DemoOptions) -> None:
     make_folder(options.out)
     with progress_bar(options.quiet) as progress:
         reports = run_demo(progress=progress)
-    started, pictures = time.perf_counter(), {}
     with Stages(options.quiet).stage("Cross-validating a smaller regression"):
-        table, estimator = fit_demo()
-    outcome = Outcome(
-        command="cv",
-        typed=("groupowl", "demo", "--out", str(options.out)),
-        table=table,
-        estimator=estimator,
-        path=estimator.path_,
-        scores=fold_scores(estimator, named_design(table.X, table.feature_names), table),
-        notes=(OPTIMISTIC,),
-        seconds=time.perf_counter() - started,
-    )
+        outcome = fit_demo(("groupowl", "demo", "--out", str(options.out)))
+    pictures = {}
     for name, figure in demo_figures(reports).items():  # all of them, before anything is written
         picture = io.BytesIO()
         figure.savefig(picture, dpi=_FIGURE_DPI, format="png")
@@ -221,13 +211,12 @@ def demo_figures(reports: list[DemoReport]) -> dict[str, Figure]:
     from matplotlib.figure import Figure
 
     figures = {}
-    for name, plot, x in _FIGURES:
+    for name, y, x in _FIGURES:
         figure = figures[name] = Figure(figsize=(5.2 * len(reports), 4.6), layout="constrained")
         panels = figure.subplots(1, len(reports), squeeze=False)[0]
         for report, ax in zip(reports, panels, strict=True):
             results = {f"{solver}, screening {rule}": result for (solver, rule), result in report.results.items()}
-            relative = {"relative_to": report.null_loss} if plot is plot_gap else {}
-            plot(results, x=x, ax=ax, **relative)
+            ConvergenceDisplay.from_result(results, relative_to=report.null_loss, x=x, y=y, ax=ax)
             figure.suptitle(ax.get_title())
             ax.set_title(report.title)
             ax.set_xscale("log")  # solves differ by more than ten times
@@ -241,12 +230,16 @@ def demo_figures(reports: list[DemoReport]) -> dict[str, Figure]:
 # The report ---------------------------------------------------------------------------------------------
 
 
-def fit_demo() -> tuple[Table, GroupOWLRegressorCV]:
+def fit_demo(typed: tuple[str, ...]) -> Outcome:
     """A cross-validated fit, for a report: few features, some in clusters, at an alpha inside the grid."""
+    started = time.perf_counter()
     problem = _regression(*_REPORT_SIZE, correlation=0.9)  # whose groups a fit can find
     names = tuple(f"feature {j + 1}" for j in range(problem.X.shape[1]))
     tasks = tuple(f"task {k + 1}" for k in range(problem.Y.shape[1]))
     table = Table("built-in data", problem.X, names, problem.Y, tasks, "regression")
     folds = KFold(5, shuffle=True, random_state=0)
     model = GroupOWLRegressorCV(weights="bh", alphas=30, eps=0.02, cv=folds, selection="1se", random_state=0)
-    return table, model.fit(named_design(table.X, table.feature_names), table.target_frame)
+    X = named_design(table.X, table.feature_names)
+    model.fit(X, table.target_frame)
+    scores, notes = scores_of(model, X, table, None)
+    return Outcome("cv", typed, table, model, model.path_, scores, tuple(notes), time.perf_counter() - started)

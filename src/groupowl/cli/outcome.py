@@ -291,7 +291,7 @@ def data_notes(table: Table, X: Design, *, standardized: bool) -> list[str]:
     if counters:
         remedy = f"use {'--id-column' if table.ids is None else '--drop'} {shlex.quote(counters[0])}"
         rest = f", and --drop for {listed(counters[1:])}" if counters[1:] else ""
-        notes.append(f"Numbers of {listed(counters)} count the samples; if they name them, {remedy}{rest}.")
+        notes.append(f"Samples are counted by {listed(counters)}; if that names them, {remedy}{rest}.")
     if not standardized:
         # Whether the penalty sees columns of very different sizes; constant and unpenalized ones do not count.
         weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
