@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -236,9 +236,16 @@ def _sklearn_estimator(task: Task, strengths: np.ndarray, tol: float) -> Answers
 
 
 def _celer_estimator(task: Task, strengths: np.ndarray, tol: float) -> Answers:
-    from celer import Lasso, MultiTaskLasso
+    from celer import Lasso
+    from sklearn.utils import check_array
 
-    return _fitted(Lasso, MultiTaskLasso, task, strengths, tol=tol, max_iter=1000, max_epochs=10**6)
+    if task.Y.shape[1] == 1:
+        return _fitted(Lasso, None, task, strengths, tol=tol, max_iter=1000, max_epochs=10**6)
+    # Its MultiTaskLasso.fit needs scikit-learn 1.6 or older; these are its steps, without the rest of an estimator.
+    X, Y = (check_array(array, order="F", copy=True) for array in (task.X, task.Y))
+    X -= X.mean(axis=0)
+    Y -= Y.mean(axis=0)
+    return _celer(replace(task, X=X, Y=Y), strengths, tol)
 
 
 def _fitted(one: Any, many: Any, task: Task, strengths: np.ndarray, **options: Any) -> Answers:

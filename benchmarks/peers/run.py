@@ -241,7 +241,7 @@ class Runner:
 
     def look_at_trees(self) -> None:
         """Note which kernel each source tree of groupowl runs with; another tree than the one meant is an error."""
-        for name in self.processes.keys() & {"groupowl", "before"}:
+        for name in [name for name in ("groupowl", "before") if name in self.processes]:
             found = self.processes[name].ask(COMPILE_LIMIT, do="source_tree")
             wanted = self.settings.against if name == "before" else ROOT / "src"
             if wanted is None or Path(found["folder"]) != wanted.resolve():

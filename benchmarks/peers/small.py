@@ -25,6 +25,7 @@ PEERS_NOTE = """
   which measures its own CPU time, several calls together where one is short.
 - Each competitor runs at the loosest tolerance found that passes. `> 30 s`: stopped, which gives a lower bound.
 - Data and memory order are those of the large benchmark, at correlation 0.5. Estimators fit an intercept.
+- celer's estimator for several tasks does not run with this version of scikit-learn; its steps are called one by one.
 """
 TREE_NOTE = f"""
 - Each source tree has a process of its own. Ratios are the time of the other tree over that of this one: above 1, this
