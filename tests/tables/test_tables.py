@@ -180,6 +180,15 @@ def test_formats_that_name_their_targets(tmp_path):
     assert sparse.target_names == ("label",)
 
 
+def test_a_suggested_target_may_be_something_else(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.eye(3), Y=np.arange(6.0).reshape(3, 2))
+    table = load(tmp_path / "t.npz", sample_weight="y2")
+    assert table.target_names == ("y1",)
+    assert table.sample_weight.tolist() == [1, 3, 5]
+    with pytest.raises(TableError, match=r"t\.npz has no column left for a target\. Check"):
+        load(tmp_path / "t.npz", sample_weight="y2", groups="y1")
+
+
 def test_vectors_of_an_archive_are_no_features(tmp_path):
     np.savez(tmp_path / "t.npz", X=np.eye(4), y=[1.0, 2, 3, 4], age=[3.0, 1, 2, 5])
     assert load(tmp_path / "t.npz").feature_names == ("x1", "x2", "x3", "x4")

@@ -153,7 +153,7 @@ class _Columns:
         left_out = {*self.taken(sheet), *self.repeated}
         targets = [j for j in sheet.suggested_targets or range(len(sheet.names)) if j not in left_out]
         if not targets:
-            raise TableError(f"{sheet.source} has no column that could be a target. Check --id-column.")
+            raise TableError(f"{sheet.source} has no column left for a target. Check --id-column, or use --targets.")
         return targets
 
     def _check_parts(self) -> None:
