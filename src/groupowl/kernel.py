@@ -39,8 +39,11 @@ _SOURCES = _FOLDER.parents[1] / "native"
 _DENSE_F64, _DENSE_F32, _CSC_F64, _CSC_F32, _GRAM = range(5)
 
 
+_ROUTINES = ("dgemm", "dgemv", "dsyrk", "dpotrf", "dpotrs")
+
+
 class _Blas(Structure):
-    _fields_ = [(name, c_void_p) for name in ("dgemm", "dgemv", "dsyrk", "dpotrf", "dpotrs")]
+    _fields_ = [(name, c_void_p) for name in _ROUTINES]
 
 
 class _Data(Structure):
@@ -157,17 +160,16 @@ def _opened(path: str) -> Any:
     library.go_workspace.argtypes = [POINTER(_Data), POINTER(_Task)]
     library.go_solve.restype = c_ssize_t
     library.go_solve.argtypes = [POINTER(_Data), POINTER(_Task), POINTER(_Blas), c_void_p, c_size_t]
-    library.blas = _Blas(
-        *(_pointer(cython_blas, name) for name in ("dgemm", "dgemv", "dsyrk")),
-        *(_pointer(cython_lapack, name) for name in ("dpotrf", "dpotrs")),
-    )
+    routines: Any = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
+    library.blas = _Blas()
+    for name in _ROUTINES:
+        setattr(library.blas, name, _pointer(routines[name]))
     library.losses = {"squared": library.go_loss_squared(), "multinomial": library.go_loss_multinomial()}
     return library
 
 
-def _pointer(module: Any, name: str) -> int:
+def _pointer(capsule: Any) -> int:
     """Address of a function in one of SciPy's capsules."""
-    capsule = module.__pyx_capi__[name]
     get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     get_name.restype, get_name.argtypes = c_char_p, [ctypes.py_object]
     get_pointer.restype, get_pointer.argtypes = c_void_p, [ctypes.py_object, c_char_p]
@@ -183,11 +185,6 @@ def _library() -> Any:
 
 def _address(array: Any) -> Any:
     return None if array is None else array.ctypes.data
-
-
-def _own_address(array: Any) -> int:
-    """The same for an array that was made here, in a third of the time."""
-    return ctypes.addressof(ctypes.c_char.from_buffer(array))
 
 
 def _float(values: Any) -> FloatArray:
@@ -363,7 +360,7 @@ def solve(
     floats = np.empty(n_lam * (q + 3) + room * q)
     integers = np.empty(3 * n_lam + 2 + room, dtype=np.intc)
     floats[:n_lam] = goal
-    at, at_integers = _own_address(floats), _own_address(integers)
+    at, at_integers = _address(floats), _address(integers)
     task = _Task(
         n_lam=n_lam, lam=_address(lam), alpha=_address(alphas), goal=at, max_steps=max_steps,
         capacity=capacity, gram_capacity=gram_capacity, room=room,
@@ -382,10 +379,10 @@ def solve(
     ask = _Interrupted(_guarded(interrupted, raised))
     task.interrupted = ctypes.cast(ask, c_void_p)
     memory = vars(_memory).pop("kept", np.empty(1, dtype=np.uint8))
-    n_run = library.go_solve(struct, task, library.blas, _own_address(memory), len(memory))
+    n_run = library.go_solve(struct, task, library.blas, _address(memory), len(memory))
     if n_run < 0:  # it needs so many bytes
         memory = np.empty(-n_run, dtype=np.uint8)
-        n_run = library.go_solve(struct, task, library.blas, _own_address(memory), len(memory))
+        n_run = library.go_solve(struct, task, library.blas, _address(memory), len(memory))
     peak = int(integers[3 * n_lam + 1])
     if 8 * peak * (struct.n + 2 * peak) <= _KEPT_BYTES:
         _memory.kept = memory

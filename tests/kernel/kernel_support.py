@@ -11,7 +11,7 @@ import numpy as np
 
 from groupowl import kernel
 from groupowl._typing import FloatArray, IndexArray
-from groupowl.kernel import Proposals, _address, _Blas, _Data, _float, _own_address, _set_dense
+from groupowl.kernel import Proposals, _address, _Blas, _Data, _float, _set_dense
 
 _GRAM = 4  # the kind of data of a Gram matrix
 
@@ -171,7 +171,7 @@ class Certifier:
         c, floats = self._new()
         c.lam, c.n_rows, c.row, c.B = _address(lam), len(row), _address(row), _address(values)
         memory = np.empty(self.memory_size, dtype=np.uint8)
-        self.library.go_certify(struct, c, self.library.blas, _own_address(memory))
+        self.library.go_certify(struct, c, self.library.blas(memory))
         theta_end, products_end, end = self.ends
         theta = floats[:theta_end].reshape(struct.n, struct.q)
         products = floats[theta_end:products_end].reshape(struct.d, struct.q)
@@ -186,8 +186,8 @@ class Certifier:
         c, floats = self._new()
         found = np.frombuffer(c, dtype=np.float64, count=len(numbers), offset=_Certificate.loss.offset)
         memory = np.empty(self.memory_size, dtype=np.uint8)
-        at_lam, at_row, at_B = _own_address(lams), _address(proposal.row), _address(proposal.values)
-        at_correlations, at_memory, units = _own_address(correlations), _own_address(memory), struct.n_units
+        at_lam, at_row, at_B = _address(lams), _address(proposal.row), _address(proposal.values)
+        at_correlations, at_memory, units = _address(correlations)(memory), struct.n_units
         first = proposal.first.tolist()
         for k in range(n_run):
             c.lam, c.correlations = at_lam + 8 * k * units, at_correlations + 8 * k * units
@@ -200,7 +200,7 @@ class Certifier:
     def _new(self) -> tuple[Any, FloatArray]:
         """A certificate with the data that all share, and the array of its results."""
         floats, ends = np.empty(self.ends[-1] + self.data.struct.d), self.ends
-        at = _own_address(floats)
+        at = _address(floats)
         c = _Certificate(
             norms=_address(self.norms), rounding_norms=_address(self.rounding_norms), y_norm=self.y_norm,
             theta=at, products=at + 8 * ends[0], correlations=at + 8 * ends[1], excess=at + 8 * ends[2],

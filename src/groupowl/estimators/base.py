@@ -172,7 +172,7 @@ class GroupOWLBase(ReportMethods):
         """One solve, with a line of progress, about ``what``, if the user asked for it."""
         about: dict[str, Any] = {"goal": model.problem.goal(settings.tol), "what": what or type(self).__name__}
         with closing(Watch(verbose=self.verbose, **about)) as watch:
-            solves = model.continuation(replace(settings, callback=watch), start=start)
+            solves = model.continuation(replace(settings, callback=watch.if_needed), start=start)
             result = solves.solve(model.sequence_weights, alpha, dtype=model.dtype)
         if self._keeps_solves:
             self._solves = model, solves

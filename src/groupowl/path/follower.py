@@ -288,7 +288,7 @@ class Follower:
 
     def follow(self) -> list[Solution]:
         """A solution for each alpha."""
-        if self.solves.is_compiled:
+        if self.solves.kernel_data() is not None:
             return self._follow_proposals()
         self._solve(0)
         last, stride = 0, _FIRST_STRIDE

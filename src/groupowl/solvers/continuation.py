@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,19 +177,14 @@ class Continuation:
         """Whether statistics stand for the data, and their rounding decides if these weights select anything."""
         return self.small is not self.problem and owl_gauge(self._null_correlations(), lam) <= 1.0 + _NULL_RTOL
 
-    @property
-    def is_compiled(self) -> bool:
-        """Whether the compiled kernel is asked for proposals."""
-        return self._kernel_data() is not None
-
-    def _kernel_data(self) -> kernel.KernelData | None:
-        """The data as the compiled kernel takes them, or None where it is not asked."""
+    def kernel_data(self) -> kernel.KernelData | None:
+        """The data as the compiled kernel takes them, or None where it is not asked, or cannot."""
         problem, callback = self.small, self.settings.callback
         is_watched = callback is not None and getattr(callback, "sees_rounds", True)
-        if is_watched or not getattr(self.settings.solver, "uses_kernel", False) or not problem.loss_scale > 0.0:
+        if is_watched or not getattr(self.settings.solver, "uses_kernel", False):
             return None
         if self._kernel is None or self._kernel[0] is not problem.design:
-            self._kernel = problem.design, kernel_data(problem)
+            self._kernel = problem.design, compiled_data(problem)
         return self._kernel[1]
 
     def _propose(self, weights: FloatArray, alphas: Sequence[float]) -> Sequence[Proposal | None]:
@@ -196,7 +192,7 @@ class Continuation:
 
         From a start that is optimal the solver takes a step, as it always does.
         """
-        problem, data = self.small, self._kernel_data()
+        problem, data = self.small, self.kernel_data()
         if data is None or self._is_null(alphas[0] * weights):
             return [None]
         started, passes = time.perf_counter(), problem.design.passes
@@ -246,19 +242,19 @@ class Continuation:
             return None
         self.B, self.certificate, self.source, self.residual = B, certificate, problem, certificate.residual
         costs = max(proposal.steps, 1), proposal.passes, proposal.seconds
-        rule, callback = self.settings.rule, self.settings.callback
+        screened_at = partial(_screened_at, problem, answer, self.settings.rule)
 
-        def screened_at() -> IndexArray:
-            return _screened_at(problem, answer, rule)
-
-        def row() -> HistoryRow:
+        def history() -> History:
             steps, passes, seconds = costs
             values = certificate.primal, certificate.dual, certificate.gap
             n_active = int(np.count_nonzero(screened_at() == NEVER))
-            return HistoryRow(steps, seconds, passes, *values, n_active, int(problem.penalty.nonzero(B).sum()))
+            n_nonzero = int(problem.penalty.nonzero(B).sum())
+            return History.from_rows([HistoryRow(steps, seconds, passes, *values, n_active, n_nonzero)])
 
-        if callback is not None:
-            callback(Progress(**vars(row()), alpha_index=alpha_index, _coefficients=lambda: origin.to_input(B)))
+        if self.settings.callback is not None:
+            row = vars(history()[0])
+            progress = Progress(**row, alpha_index=alpha_index, _coefficients=partial(origin.to_input, B))
+            self.settings.callback(progress)
         return solve_result(
             origin,
             problem,
@@ -267,7 +263,7 @@ class Continuation:
             Status.CONVERGED,
             *costs,
             screened_at=screened_at,
-            history=lambda: History.from_rows([row()]),
+            history=history,
         )
 
     @contextmanager
@@ -316,14 +312,13 @@ def _screened_at(problem: Problem, answer: Answer, rule: Rule | None) -> IndexAr
     return screened_at
 
 
-def kernel_data(problem: Problem) -> kernel.KernelData | None:
-    """The data as the compiled kernel takes them, or None where it cannot."""
-    design, block, samples = problem.design, problem.unpenalized, problem.samples
+def compiled_data(problem: Problem) -> kernel.KernelData | None:
+    """The data of a problem as the compiled kernel takes them, or None where it cannot."""
+    design, samples, sizes = problem.design, problem.samples, problem.penalty.sizes
     is_small = design.density * design.n_samples * design.n_features <= _MOST_ENTRIES
-    data = design.plain_data() if is_small else None
-    if data is None or block.rank or not problem.loss.compiled or not kernel.is_available():
+    data = design.plain_data() if is_small and kernel.is_available() else None
+    if data is None or problem.unpenalized.rank or not problem.loss.compiled or not problem.loss_scale > 0.0:
         return None
-    sizes = problem.penalty.sizes
     return kernel.KernelData(
         data.X,
         samples.Y,
