@@ -65,14 +65,18 @@ def positive_integer(argument: str, value: Any, *, minimum: int = 1) -> int:
     return int(value)
 
 
-def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least: float = -np.inf) -> float:
-    """``value`` as a finite float, strictly above one bound and not below the other."""
+def _real(argument: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{argument} must be a number, got {value!r} of type {type(value).__name__}.")
     try:
-        number = float(value)
+        return float(value)
     except OverflowError as error:
         raise ValueError(f"{argument} is too large for a number of double precision.") from error
+
+
+def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least: float = -np.inf) -> float:
+    """``value`` as a finite float, strictly above one bound and not below the other."""
+    number = _real(argument, value)
     if not np.isfinite(number) or number <= above or number < at_least:
         bound = f" above {above:g}" if above > -np.inf else f" of at least {at_least:g}" if at_least > -np.inf else ""
         raise ValueError(f"{argument} must be a finite number{bound}, got {value!r}.")
@@ -81,7 +85,7 @@ def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least
 
 def number_in(argument: str, value: Any, interval: str) -> float:
     """``value`` as a number in an interval such as ``"[0, 1)"``."""
-    number = finite_number(argument, value)
+    number = _real(argument, value)
     low, high = map(float, interval[1:-1].split(","))
     is_end = (interval[0] == "[" and number == low) or (interval[-1] == "]" and number == high)
     if not (low < number < high or is_end):

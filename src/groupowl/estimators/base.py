@@ -11,13 +11,12 @@ from collections.abc import Callable
 from contextlib import closing
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import RegressorMixin, is_classifier
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _checks as checks
 from .._text import printable
@@ -355,20 +354,19 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
             "names, for example X.to_numpy()."
         )
     X = checks.checked_sparse("X", X) if sp.issparse(X) else X  # before scikit-learn converts it
-    scratch = copy(estimator)  # validation writes n_features_in_ and feature_names_in_ before all checks are done
-    convert: Any = partial(validate_data, scratch, reset=reset)
-    is_nameless = reset and kind != ""  # an array or sparse matrix, which has no names to learn
-    if is_nameless:
-        convert = partial(check_array, estimator=estimator, input_name="X")
-    try:
-        checked = convert(X, ensure_all_finite=False, **_MATRIX_CHECKS)
-    except (TypeError, ValueError) as error:
-        complaint = checks.complain_of_entries("X", X if given_names is not None else np.asarray(X))
-        reason = printable(error, keep="\n")  # scikit-learn lists names as they are
-        if isinstance(error, TypeError):
-            raise TypeError(f"X: {reason}" if complaint is None else f"{complaint} ({reason})") from None
-        raise ValueError(complaint or f"X: {reason}") from None
-    names = None if is_nameless else getattr(scratch, "feature_names_in_", None)
+    checked, names = X, None
+    is_ready = type(X) is np.ndarray and X.dtype in _MATRIX_CHECKS["dtype"] and X.ndim == 2 and X.size > 0
+    if not (reset and is_ready):
+        scratch = copy(estimator)  # validation writes n_features_in_ and feature_names_in_ before all checks are done
+        try:
+            checked = validate_data(scratch, X, reset=reset, ensure_all_finite=False, **_MATRIX_CHECKS)
+        except (TypeError, ValueError) as error:
+            complaint = checks.complain_of_entries("X", X if given_names is not None else np.asarray(X))
+            reason = printable(error, keep="\n")  # scikit-learn lists names as they are
+            if isinstance(error, TypeError):
+                raise TypeError(f"X: {reason}" if complaint is None else f"{complaint} ({reason})") from None
+            raise ValueError(complaint or f"X: {reason}") from None
+        names = getattr(scratch, "feature_names_in_", None)
     with np.errstate(all="ignore"):
         total = np.sum(checked.data if hasattr(checked, "tocsr") else checked, dtype=np.float64)
     if not np.isfinite(total):
