@@ -171,7 +171,7 @@ class Certifier:
         c, floats = self._new()
         c.lam, c.n_rows, c.row, c.B = _address(lam), len(row), _address(row), _address(values)
         memory = np.empty(self.memory_size, dtype=np.uint8)
-        self.library.go_certify(struct, c, self.library.blas(memory))
+        self.library.go_certify(struct, c, self.library.blas, _address(memory))
         theta_end, products_end, end = self.ends
         theta = floats[:theta_end].reshape(struct.n, struct.q)
         products = floats[theta_end:products_end].reshape(struct.d, struct.q)
@@ -187,7 +187,7 @@ class Certifier:
         found = np.frombuffer(c, dtype=np.float64, count=len(numbers), offset=_Certificate.loss.offset)
         memory = np.empty(self.memory_size, dtype=np.uint8)
         at_lam, at_row, at_B = _address(lams), _address(proposal.row), _address(proposal.values)
-        at_correlations, at_memory, units = _address(correlations)(memory), struct.n_units
+        at_correlations, at_memory, units = _address(correlations), _address(memory), struct.n_units
         first = proposal.first.tolist()
         for k in range(n_run):
             c.lam, c.correlations = at_lam + 8 * k * units, at_correlations + 8 * k * units
