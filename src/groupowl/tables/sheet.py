@@ -307,7 +307,7 @@ class Sheet:
         weights = self.numbers([j], WEIGHTS, is_small=True)[:, 0]
         i = int(np.argmin(weights))
         if weights[i] < 0.0 or not weights.any():
-            where = f"{self.source}: {self.place(i, j)}"
+            where = f"--sample-weight: {self.source}: {self.place(i, j)}"
             raise TableError(f"{where} has the weight {weights[i]:g}. Weights are not below 0, and not all of them 0.")
         return weights
 
