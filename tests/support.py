@@ -166,8 +166,8 @@ class OpaqueDesign(Design):
         opened = [handle._content for handle in samples]
         return [tuple(array[rows] for array in opened) for rows in (slice(0, half), slice(half, None))]
 
-    def map(self, function, *samples, **totals):
-        return OpaqueArray(np.concatenate([function(*block, **totals) for block in self._blocks(samples)]))
+    def map(self, function, *samples):
+        return OpaqueArray(np.concatenate([function(*block) for block in self._blocks(samples)]))
 
     def reduce(self, function, *samples):
         first, second = (function(*block) for block in self._blocks(samples))

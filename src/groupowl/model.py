@@ -83,11 +83,6 @@ class Model:
         """Precision of the coefficients that users get: that of X."""
         return np.dtype(np.float32 if self.problem.design.dtype == np.float32 else np.float64)
 
-    @property
-    def null_loss(self) -> float:
-        """Loss of the model without penalized features."""
-        return self.problem.null_loss
-
     def resolve_alpha(self, alpha: Any) -> float:
         """A number as it is; "auto" is a tenth of :attr:`alpha_max`, or 1 where that is 0."""
         if isinstance(alpha, str):

@@ -165,9 +165,9 @@ class Design(ABC):
         """Adopt an array with one row per sample: in this process it is its own handle."""
         return np.asarray(values, dtype=np.float64)
 
-    def map(self, function: Callable[..., FloatArray], *samples: Handle, **totals: Any) -> Handle:
-        """Apply a row-wise function of arrays; ``totals`` are further arguments that :meth:`total` gave."""
-        return function(*samples, **totals)
+    def map(self, function: Callable[..., FloatArray], *samples: Handle) -> Handle:
+        """Apply a row-wise function of arrays."""
+        return function(*samples)
 
     def reduce(self, function: Callable[..., Any], *samples: Handle) -> Any:
         """Sum over blocks of rows of a function of arrays."""
@@ -180,10 +180,6 @@ class Design(ABC):
     def reduce_all(self, *sums: Sum) -> list[Any]:
         """Several such sums, at once where that saves a journey to the samples."""
         return list(starmap(self.reduce, sums))
-
-    def total(self, function: Callable[..., Any], *samples: Handle) -> Any:
-        """The same for use by :meth:`map` only: where samples live elsewhere, it stays there."""
-        return self.reduce(function, *samples)
 
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
         """``X^T T`` and sums over samples, all at once where that saves a journey to the samples."""

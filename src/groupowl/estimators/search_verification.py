@@ -132,7 +132,7 @@ class SearchCheck:
         allowances: dict[str, Any] = {
             "weights": RTOL * model.weights,
             "alpha_max": alpha_allowance(model, model.alpha_max),
-            "null_loss": GOAL_RTOL * model.null_loss,
+            "null_loss": GOAL_RTOL * model.problem.null_loss,
         }
         claims = [
             Claim("path_.alphas", path.alphas, np.asarray(fit.alphas_)),

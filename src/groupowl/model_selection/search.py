@@ -396,7 +396,7 @@ class Search:
         """The alpha of the smallest criterion; a relaxed fit is judged as it is, free on its support."""
         problem = model.problem
         sizes = (float(self.weight.sum()), self.data.n_targets, len(model.weights))
-        likelihood = Likelihood(problem.loss, *sizes, model.null_loss)
+        likelihood = Likelihood(problem.loss, *sizes, model.problem.null_loss)
         free = (problem.unpenalized.rank, self.fitting.fit_intercept)
         losses: dict[bytes, float] = {}  # of relaxed fits, each support once
         fits = []

@@ -98,10 +98,9 @@ def sum_with_products(
     if not np.isfinite(columns).all():
         rounded = columns.sum(axis=1).astype(dtype)
         return rounded, np.zeros(len(columns))
-    numbers = columns.tolist()
-    rounded = np.array([math.fsum(column) for column in numbers]).astype(dtype)
-    left = [math.fsum([*column, -value]) for column, value in zip(numbers, rounded.tolist(), strict=True)]
-    return rounded, np.array(left)
+    rounded = np.array(list(map(math.fsum, columns.tolist()))).astype(dtype)
+    left = np.column_stack([columns, -rounded]).tolist()
+    return rounded, np.array(list(map(math.fsum, left)))
 
 
 def _halves(values: FloatArray) -> tuple[FloatArray, FloatArray]:

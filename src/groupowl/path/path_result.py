@@ -194,7 +194,7 @@ class PathResult:
     def of(cls, model: Model, points: Iterable[PathPoint], stopped_because: str) -> PathResult:
         """Solutions of a model; names follow by :meth:`labeled`."""
         kind = (model.problem.loss.name, bool(model.problem.fit_intercept))
-        known = (model.weights, model.problem.n_rows, *kind, model.alpha_max, model.null_loss)
+        known = (model.weights, model.problem.n_rows, *kind, model.alpha_max, model.problem.null_loss)
         return cls(tuple(points), *known, stopped_because, model.unpenalized)
 
     def labeled(self, labels: Mapping[str, Any]) -> PathResult:

@@ -311,12 +311,12 @@ class Problem:
         m, n_rows, q = stack.shape
         B = stack.transpose(1, 0, 2).reshape(n_rows, m * q)
         Z = np.ascontiguousarray(self.design.matmul(B).reshape(-1, m, q).transpose(1, 0, 2)).transpose(1, 0, 2)
-        theta, sums = self._carried(self.design, _with_axis)._unexplained(Z)
+        theta, sums = self._carried(self.design, partial(np.expand_dims, axis=1))._unexplained(Z)
         C = self.design.rmatmul(theta.reshape(-1, m * q)).reshape(n_rows, m, q)
-        found = [np.broadcast_to(values, (*np.shape(values)[:-1], m)) for values in self.design.reduce_all(*sums)]
+        found = self.design.reduce_all(*sums)
         residuals = []
         for k in range(m):
-            of_one = [values[..., k] for values in found]
+            of_one = [values[..., k] if np.ndim(values) else values for values in found]
             residuals.append(self._residual(stack[k], theta[:, k], np.ascontiguousarray(C[:, k]), of_one))
         return residuals
 
@@ -573,11 +573,6 @@ def _largest_eigenvalue(product: Callable[[FloatArray], FloatArray], size: int) 
     except ArpackError:
         return 0.0
     return float(largest[0])
-
-
-def _with_axis(values: FloatArray) -> FloatArray:
-    """One row per sample, each for several coefficients."""
-    return values[:, None]
 
 
 def _columns(values: FloatArray, first: int, last: int) -> FloatArray:

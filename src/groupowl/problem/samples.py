@@ -88,13 +88,11 @@ def check_underflow(design: Design, Y: Handle, squares: FloatArray) -> None:
 def _centered(design: Design, samples: Samples) -> Samples:
     """Targets less their weighted means; columns that vary by no more than rounding become exact zeros."""
     (Y, w), total = samples.handles, samples.total_weight
-    means = []
-    for _ in range(2):  # the second round removes what rounding left of a large offset
-        mean = (partial(_weighted_means, total=total), Y, w)
-        means.append(mean)
-        Y = design.map(_shifted, Y, mean=design.total(*mean))
-    first, second, squares = design.reduce_all(*means, (weighted_squares, Y, w))
-    center = first + second
+    Y = design.map(partial(np.add, -samples.means), Y)
+    left = design.reduce(weighted_sums, Y, w) / total  # what rounding left of a large offset
+    Y = design.map(partial(np.add, -left), Y)
+    squares = design.reduce(weighted_squares, Y, w)
+    center = samples.means + left
     if np.abs(center).max() < SMALLEST_NORM / EPS:
         check_underflow(design, Y, squares)
     varies = exceeds_rounding(np.sqrt(squares / total), center)
@@ -110,11 +108,3 @@ def center_errors(squares: FloatArray, center: FloatArray, varies: BoolArray, to
     """
     lost = np.where(varies, 0.0, np.sqrt(squares)) + np.sqrt(total) * EPS * np.abs(center) * (squares > 0.0)
     return float(np.linalg.norm(lost)), bool(np.any(~varies & (squares > 0.0)))
-
-
-def _weighted_means(Y: FloatArray, w: FloatArray, total: float) -> FloatArray:
-    return weighted_sums(Y, w) / total
-
-
-def _shifted(Y: FloatArray, mean: FloatArray) -> FloatArray:
-    return Y - mean

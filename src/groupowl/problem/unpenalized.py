@@ -194,8 +194,8 @@ class Unpenalized:
         """The loss balances a dual point exactly where the block is the constant alone."""
         if not (self.constant and self.in_samples):
             return theta
-        totals = self.space.total(self.loss.balance_totals, theta, *self.samples.handles)
-        return self.space.map(self.loss.balance, theta, *self.samples.handles, totals=totals)
+        totals = self.space.reduce(self.loss.balance_totals, theta, *self.samples.handles)
+        return self.space.map(partial(self.loss.balance, totals=totals), theta, *self.samples.handles)
 
     def imbalance(self, theta: Handle) -> float:
         """``||E^T theta||``: where it is not zero the dual value has an error, in proportion to the coefficients.

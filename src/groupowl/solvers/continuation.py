@@ -17,7 +17,7 @@ from .._typing import FloatArray, IndexArray
 from ..designs import Design
 from ..norm.kernels import nonzero_rows, owl_gauge
 from ..problem import Certificate, Problem, Residual, published
-from ..screening import Rule, ScreenedProblem
+from ..screening import Rule, safe_rows
 from .driver import Answer, Run, solve_result
 from .settings import SolverSettings
 from .solve_result import NEVER, History, HistoryRow, Progress, SolveResult, Status
@@ -137,7 +137,6 @@ class Continuation:
             if result is None:
                 result = self._solve(lam, alpha, proposal, **public)
             self.passes_before = None
-            self.line.add(alpha, self.B)
             yield result
 
     def proposals(self, weights: FloatArray, alphas: Sequence[float]) -> Iterator[Proposal | None]:
@@ -157,8 +156,7 @@ class Continuation:
         chosen = self.small.with_lam(lam)
         if self._is_null(lam):
             chosen = self.problem.with_lam(lam)
-        guess = self.line.at(alpha)
-        result = self._run(chosen, guess, proposal, **public)
+        result = self._run(chosen, self.line.at(alpha), proposal, **public)
         assert self.certificate is not None
         falls_short = self.certificate.gap > chosen.goal(self.settings.tol)
         if result.status in ("precision", "stalled") and falls_short and chosen.product_error > 0.0:
@@ -171,6 +169,7 @@ class Continuation:
                 n_passes=result.n_passes + more.n_passes,
                 seconds=result.seconds + more.seconds,
             )
+        self.line.add(alpha, self.B)
         return result
 
     def _is_null(self, lam: FloatArray) -> bool:
@@ -303,12 +302,13 @@ class Continuation:
 
 def _screened_at(problem: Problem, answer: Answer, rule: Rule | None) -> IndexArray:
     """For each unit 0 where the certificate of an answer proves that it is zero, and it is zero there."""
-    screened_at = np.full(problem.penalty.n_units, NEVER)
-    screened = ScreenedProblem(problem, rule)
-    if rule is not None:
-        screened_at[screened.drop_zero_columns()] = 0
-        screened_at[screened.test_full(answer.certificate)] = 0
-        screened_at[problem.penalty.nonzero(answer.B)] = NEVER
+    penalty = problem.penalty
+    if rule is None:
+        return np.full(penalty.n_units, NEVER)
+    screened_at = np.zeros(penalty.n_units, dtype=np.intp)
+    candidates = np.flatnonzero(penalty.lengths(problem.norms) > 0)  # zero columns never help
+    screened_at[safe_rows(problem, answer.certificate, candidates, rule)] = NEVER
+    screened_at[penalty.nonzero(answer.B)] = NEVER
     return screened_at
 
 

@@ -161,9 +161,9 @@ class DaskDesign(Design):
             return blocks_of(array.rechunk({0: tuple(sizes)}))
         return Blocks(np.split(array, np.cumsum(sizes)[:-1]))
 
-    def map(self, function: Callable[..., FloatArray], *samples: Handle, **totals: Any) -> Blocks:
+    def map(self, function: Callable[..., FloatArray], *samples: Handle) -> Blocks:
         """Apply a function to each block, when it is needed."""
-        return Blocks(function=partial(function, **totals) if totals else function, samples=samples)
+        return Blocks(function=function, samples=samples)
 
     def reduce(self, function: Callable[..., Any], *samples: Handle) -> Any:
         """Sum over blocks, added up on the workers."""
