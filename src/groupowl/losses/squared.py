@@ -79,6 +79,9 @@ class SquaredLoss(Loss):
         """The weighted means themselves."""
         return target_means
 
+    def floor(self, Y: FloatArray, w: FloatArray) -> float:
+        return 0.0
+
     def cancelling_size(self, Z: FloatArray, w: FloatArray) -> float:
         """Zero: the value is a sum of squares."""
         return 0.0

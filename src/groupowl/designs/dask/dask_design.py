@@ -125,7 +125,7 @@ class DaskDesign(Design):
         self.charge(len(support))
         shift = np.zeros(B.shape[1]) if offset is None else offset
         if len(support) == 0:
-            return self.map(constant_rows, self._numbered, row=shift)
+            return self.map(partial(constant_rows, row=shift), self._numbered)
         product = partial(block_product, support=support, rows=B[support], offset=shift)
         return Blocks(function=product, samples=(self.X,), reads_X=True)
 
@@ -186,7 +186,7 @@ class DaskDesign(Design):
         """Targets and weights on the workers, checked block by block."""
         Y = self.map(partial(checked_targets, check=check), self._row_blocks("Y", Y, (1, 2)), self._numbered)
         if sample_weight is None:
-            w = self.map(constant_rows, self._numbered, row=np.ones(1))
+            w = self.map(partial(constant_rows, row=np.ones(1)), self._numbered)
         else:
             w = self.map(checked_weights, self._row_blocks("sample_weight", sample_weight, (1,)), self._numbered)
         total, counts, _ = summed((np.sum, w), (count_present, w), (len, Y))
@@ -257,7 +257,7 @@ class DaskDesign(Design):
         moved_there = _EXPECTED_STEPS * (16 * len(columns) * n_tasks + _JOURNEY_BYTES)
         if moved_here > moved_there:
             return None
-        parts = fetched(self.map(block_columns, self.X, columns=columns))
+        parts = fetched(self.map(partial(block_columns, columns=columns), self.X))
         is_sparse = any(sp.issparse(part) for part in parts)
         near = local_design(sp.vstack(parts, format="csr") if is_sparse else np.concatenate(parts))
         near.passes, near.unit = self.passes, self.unit
