@@ -135,7 +135,7 @@ def _found() -> tuple[KernelInfo, Any]:
     if "GROUPOWL_KERNEL_LIBRARY" in os.environ:  # another build of it: with sanitizers, for tests
         paths = [Path(os.environ["GROUPOWL_KERNEL_LIBRARY"])]
     if not paths:
-        reason = "the package was installed without a C compiler; install one and reinstall groupowl"
+        reason = "the package was installed without a C compiler; install one and reinstall with --no-binary groupowl"
         return KernelInfo("numpy", reason=reason), None
     path = str(paths[0])
     try:

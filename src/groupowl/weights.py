@@ -203,8 +203,14 @@ def oscar_lam(n_features: int, alpha_1: float, alpha_2: float) -> FloatArray:
     return level + slope * (n_features - _ranks(n_features))
 
 
-_NAMED: dict[str, Callable[..., FloatArray]] = {
-    function.__name__: function for function in (oscar, linear, constant, bh, gaussian, chi)
+# By name: the function, and what it takes beside the number of features.
+_NAMED: dict[str, tuple[Callable[..., FloatArray], tuple[str, ...]]] = {
+    "oscar": (oscar, ()),
+    "linear": (linear, ()),
+    "constant": (constant, ()),
+    "bh": (bh, ()),
+    "gaussian": (gaussian, ("n_samples",)),
+    "chi": (chi, ("n_tasks",)),
 }
 
 
@@ -214,8 +220,8 @@ def resolve_weights(spec: Any, *, n_features: int, n_tasks: int, n_samples: int)
     if callable(spec):
         spec = spec(n_features, **_accepted(spec, sizes))
     if isinstance(spec, str):
-        named = lookup("weights", spec, _NAMED)
-        return named(n_features, **_accepted(named, sizes))
+        named, more = lookup("weights", spec, _NAMED)
+        return named(n_features, *map(sizes.__getitem__, more))
     if is_list_of_sequences(spec) and spec:
         first = repr(spec[0]) if isinstance(spec[0], str) else f"an entry of type {type(spec[0]).__name__}"
         raise TypeError(

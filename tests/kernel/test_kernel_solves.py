@@ -10,12 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from kernel_support import data_of_statistics
 
 import groupowl as go
 from groupowl import kernel
 from groupowl.norm.penalty import GroupOWL
 from groupowl.problem import build_problem
-from kernel_support import data_of_statistics
 
 pytestmark = pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.kernel_info()))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
@@ -70,6 +70,8 @@ class Problem:
     product_error: float = 0.0
     scale_error: float = 0.0
 
+    #: Whether the unpenalized block has a constant.
+    fit_intercept: bool = field(init=False)
     #: Number of penalized rows of ``B``.
     n_rows: int = field(init=False)
     #: Number of rows of coefficients: the penalized ones, then those of the unpenalized block.
@@ -82,6 +84,7 @@ class Problem:
     def __post_init__(self) -> None:
         block = self.unpenalized
         vars(self).update(
+            fit_intercept=block.constant,
             n_rows=len(self.norms),
             n_coefficients=len(self.norms) + block.n_rows,
             null_loss=block.null_loss,
@@ -94,11 +97,6 @@ class Problem:
     def lam(self) -> FloatArray:
         """Weights of the penalty."""
         return self.penalty.lam
-
-    @property
-    def fit_intercept(self) -> bool:
-        """Whether the unpenalized block has a constant."""
-        return self.unpenalized.constant
 
     def goal(self, tol: float) -> float:
         """The gap at which a solve to this relative tolerance ends."""
@@ -313,10 +311,9 @@ class Problem:
         Z = np.ascontiguousarray(self.design.matmul(B).reshape(-1, m, q).transpose(1, 0, 2)).transpose(1, 0, 2)
         theta, sums = self._carried(self.design, partial(np.expand_dims, axis=1))._unexplained(Z)
         C = self.design.rmatmul(theta.reshape(-1, m * q)).reshape(n_rows, m, q)
-        found = self.design.reduce_all(*sums)
+        found = map(partial(np.moveaxis, source=-1, destination=0), self.design.reduce_all(*sums))
         residuals = []
-        for k in range(m):
-            of_one = [values[..., k] if np.ndim(values) else values for values in found]
+        for k, of_one in enumerate(zip(*found, strict=True)):
             residuals.append(self._residual(stack[k], theta[:, k], np.ascontiguousarray(C[:, k]), of_one))
         return residuals
 
@@ -336,7 +333,7 @@ class Problem:
         return theta, sums
 
     def _residual(
-        self, B: FloatArray, theta: Handle, C: FloatArray, found: list[Any], cancelled: float = 0.0
+        self, B: FloatArray, theta: Handle, C: FloatArray, found: Iterable[Any], cancelled: float = 0.0
     ) -> Residual:
         square, totals, loss, cancelling, *balancing = found
         block = self.unpenalized

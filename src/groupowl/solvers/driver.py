@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -276,10 +277,7 @@ def solve_result(
     ``screened_at``, for each unit, and ``history`` are made when they are read.
     """
     B, certificate = answer.B, answer.certificate
-
-    def when_proved() -> IndexArray:
-        return _when_proved(origin, full.penalty.spread(screened_at()))
-
+    when_proved = partial(_when_proved, origin, full, screened_at)
     return SolveResult(
         B=public.B,
         intercept=public.intercept,
@@ -300,9 +298,9 @@ def solve_result(
     )
 
 
-def _when_proved(origin: Problem, screened_at: IndexArray) -> IndexArray:
+def _when_proved(origin: Problem, full: Problem, of_units: Callable[[], IndexArray]) -> IndexArray:
     """``screened_at`` of each row, without what looks proved of rows that are zero for another reason."""
-    screened_at = np.array(screened_at)
+    screened_at = np.array(full.penalty.spread(of_units()))
     basis = origin.unpenalized.basis
     if basis is not None:
         screened_at[basis.columns] = NEVER  # removed because they are unpenalized, not zero
