@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import groupowl as go
 import groupowl.solvers.inner as inner
+from groupowl import kernel
 from groupowl.solvers.continuation import compression_pays
 from groupowl.solvers.settings import Round
 from support import OpaqueDesign, make_case
@@ -303,11 +304,13 @@ def test_a_warm_start_saves_rounds():
 
 
 def test_few_columns_are_copied():
-    """Beyond X itself: the working set, and survivors once they are few."""
+    """Beyond X itself: the working set, and survivors once they are few; the kernel keeps what it works with."""
     import tracemalloc
 
     data = go.datasets.make_correlated_groups(200, 5000, 5, random_state=0)
     lam = 0.5 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(5000)
+    go.solve(data.X, data.Y, lam)
+    assert not kernel.is_available() or len(kernel._memory.kept) < data.X.nbytes / 4
     tracemalloc.start()
     result = go.solve(data.X, data.Y, lam)
     peak = tracemalloc.get_traced_memory()[1]
