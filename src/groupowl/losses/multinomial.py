@@ -51,10 +51,7 @@ class MultinomialLoss(Loss):
 
     def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """``F(Z)``, as a sum of non-negative terms so that large predictors do not cancel."""
-        below_top = np.maximum.reduce(Z, axis=1, keepdims=True) - Z
-        odds = np.exp(-below_top)
-        distance = np.add.reduce(Y * below_top, axis=1, keepdims=True)
-        return _value(odds, np.add.reduce(odds, axis=1, keepdims=True), distance, w)
+        return self.value_and_dual_point(np.array(Z), Y, w)[0]
 
     def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """``theta_i = w_i (y_i - softmax(z_i))``."""

@@ -33,8 +33,6 @@ _MOST_CANDIDATES = 0.6
 _HALVING_ROUNDS = 5
 # Accelerated steps where gradient steps on the working set have not halved its gap for long.
 _ACCELERATED_STEPS = 500
-# So few candidates are all members: choosing among them would cost more than it saves.
-_FEW_CANDIDATES = 40
 # Floating-point operations that take as long as the fixed cost of a round.
 _ROUND_OVERHEAD = 2e7
 
@@ -51,7 +49,6 @@ class _State:
     rounds_since: int = 0
     inner_gap: float = np.inf  # gap on the working set after the last inner solve
     cut: bool = False  # more rows violate the conditions than could join
-    lipschitz: float = 0.0  # curvature of the last step of an inner solve, where the working set has not changed
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,6 @@ class WorkingSet:
             goal=goal,
             max_steps=max(task.max_steps, 1),
             guess=None if task.guess is None else task.guess[index],
-            lipschitz=0.0 if violators else state.lipschitz,
         )
         B_W, steps, gap = end.point.B, end.steps, end.point.gap
         if end.is_slow:
@@ -137,7 +133,7 @@ class WorkingSet:
             gap = np.inf
         B = np.zeros_like(state.B)
         B[index] = B_W
-        state = replace(state, B=B, Z=None, last_gap=task.certificate.gap, inner_gap=gap, lipschitz=end.lipschitz)
+        state = replace(state, B=B, Z=None, last_gap=task.certificate.gap, inner_gap=gap)
         return state, steps
 
     def oracle(self, problem: Problem, units: IndexArray, state: _State, task: Round, B: FloatArray) -> Oracle:
@@ -160,16 +156,12 @@ class WorkingSet:
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """State with the next working set, and how many rows outside the last one violate the conditions.
 
-        A few candidates are all members. Of more, members are the rows with coefficients, those of the last working set
-        that could still be non-zero, and the strongest violators. Where there are none, the last working set stays as
-        it is: dropping rows would make it cycle.
+        Members are the rows with coefficients, those of the last working set that could still be non-zero, and the
+        strongest violators. Where there are none, the last working set stays as it is: dropping rows would make it
+        cycle.
         """
         penalty, gap = problem.penalty, task.certificate.gap
         candidate, last = _mask(task.candidates, penalty.n_units), penalty.of_units(state.members)
-        if len(task.candidates) <= _FEW_CANDIDATES:
-            joined = int(np.count_nonzero(candidate & ~last))
-            relative = max(state.relative / 10.0, _FINEST_RTOL)
-            return replace(state, members=penalty.spread(candidate), relative=relative, cut=False), joined
         support = penalty.nonzero(state.B[: problem.n_rows]) & candidate
         possible, correlations = _possible_units(problem, task)
         violators = np.flatnonzero(possible & ~last)

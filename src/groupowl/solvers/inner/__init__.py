@@ -30,7 +30,7 @@ _WORTH_IT = 0.5
 # How long a method waits for its turn, as a multiple of its price that gradient steps must have cost, and by how much
 # longer after a try in vain. For squared loss many steps are needed where rows may form clusters, until they are found.
 _PATIENCE = 1.0
-_CLUSTER_PATIENCE = 5.0
+_CLUSTER_PATIENCE = 15.0
 _RISE = 4.0
 # Steps that must halve the gap, or the solve ends.
 _SLOW_STEPS = 1000
@@ -78,15 +78,12 @@ class Minimization:
         Most steps to take.
     guess : ndarray, default=None
         Start there, and not at the base of the oracle, where it has a lower objective.
-    lipschitz : float, default=0.0
-        Curvature for the next step; by default the first one takes that along the gradient.
     """
 
     oracle: Oracle
     goal: Goal
     max_steps: int
     guess: FloatArray | None = None
-    lipschitz: float = 0.0
 
     steps: int = 0
     exhausted: bool = False  # steps no longer change the coefficients
@@ -99,7 +96,7 @@ class Minimization:
         if self.guess is not None:
             other = oracle.moved(self.point, self.guess)
             self.point = other if other.objective < self.point.objective else self.point
-        self.lipschitz = self.lipschitz or oracle.curvature(self.point, self.point.descent) or 1.0
+        self.lipschitz = oracle.curvature(self.point, self.point.descent) or 1.0  # for the next step
         self.recent = deque([self.point.objective], maxlen=_MEMORY)  # past objectives
 
         lam = oracle.penalty.lam
