@@ -167,8 +167,7 @@ class SearchCheck:
         if not (0.0 < alpha < np.inf and np.isfinite(B).all() and np.isfinite(intercept).all()):
             raise ValueError("the solution is not finite")
         check = SolutionCheck(model, alpha, B, intercept, point.rows.dtype)
-        again = partial(self._point_again, i)
-        gap, gap_room = check.gap(point, again, tol)
+        gap, gap_room = check.gap(point, partial(self._point_again, i), tol)
         certified = replace(
             point,
             primal=check.objective,
@@ -179,7 +178,7 @@ class SearchCheck:
             clusters=check.clusters(B, stated)[point.support],
             status=check.status(point, tol),
         )
-        return certified, check.room(point, again), gap_room
+        return certified, check.allowance, gap_room
 
     def _point_again(self, i: int) -> PathPoint:
         point = self._path_again.points[min(i, len(self._path_again) - 1)]
