@@ -167,7 +167,11 @@ class SearchCheck:
         if not (0.0 < alpha < np.inf and np.isfinite(B).all() and np.isfinite(intercept).all()):
             raise ValueError("the solution is not finite")
         check = SolutionCheck(model, alpha, B, intercept, point.rows.dtype)
-        gap, gap_room = check.gap(point, partial(self._point_again, i), tol)
+        again = partial(self._point_again, i)
+        gap, gap_room = check.gap(point, again, tol)
+        room = check.allowance
+        if abs(check.objective - real_number(point.primal)) > room and np.array_equal(again().rows, point.rows):
+            room = check.room(point, again)
         certified = replace(
             point,
             primal=check.objective,
@@ -178,7 +182,7 @@ class SearchCheck:
             clusters=check.clusters(B, stated)[point.support],
             status=check.status(point, tol),
         )
-        return certified, check.allowance, gap_room
+        return certified, room, gap_room
 
     def _point_again(self, i: int) -> PathPoint:
         point = self._path_again.points[min(i, len(self._path_again) - 1)]
