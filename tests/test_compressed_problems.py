@@ -36,11 +36,11 @@ def test_statistics_give_the_answers_of_the_data(fit_intercept, standardize):
     problem = problem_of_statistics(statistics, standardized=standardize, **settings)
     known = Model(problem, model.weights, model.unpenalized)
     assert known.alpha_max == pytest.approx(model.alpha_max, rel=1e-11)
-    assert known.null_loss == pytest.approx(model.null_loss, rel=1e-12)
+    assert known.problem.null_loss == pytest.approx(model.problem.null_loss, rel=1e-12)
     expected, found = (solve(each, 0.1 * model.alpha_max) for each in (model, known))
     assert expected.converged
     assert found.converged
-    assert found.primal == pytest.approx(expected.primal, abs=2 * TOL * model.null_loss)
+    assert found.primal == pytest.approx(expected.primal, abs=2 * TOL * model.problem.null_loss)
     np.testing.assert_allclose(found.B, expected.B, atol=1e-6 * np.abs(expected.B).max())
     np.testing.assert_allclose(found.intercept, expected.intercept, atol=1e-6 * np.abs(Y).max())
 
@@ -54,7 +54,7 @@ def test_rounding_of_statistics_is_not_forgotten():
     solves = model.continuation(check_settings("auto", "none", 1e-12, 1000))
     result = solves.solve(model.sequence_weights, 0.1 * model.alpha_max)
     assert result.status == "precision"
-    assert result.gap > 1e-12 * model.null_loss
+    assert result.gap > 1e-12 * model.problem.null_loss
 
 
 @pytest.mark.parametrize("column", ["X", "Y"])
@@ -74,7 +74,7 @@ def test_subtraction_of_much_larger_samples_is_not_trusted(column):
     expected = solve(model, alpha)
     known = Model(problem_of_statistics(left, fit_intercept=True), model.weights, model.unpenalized)
     null = known.problem.certify(known.problem.null_coefficients())
-    assert abs(null.primal - model.null_loss) <= null.rounding
+    assert abs(null.primal - model.problem.null_loss) <= null.rounding
     found = solve(known, alpha)
     assert found.primal - found.gap <= expected.primal
     assert not expected.B[found.screened_at >= 0].any()

@@ -51,7 +51,8 @@ def test_every_step_meets_the_tolerance_by_a_certificate_of_its_own(loss, q, d, 
         problem = model.problem.with_lam(alpha * model.sequence_weights)
         # Its own dual point is not the one that proved it, and may prove a little less.
         assert (
-            problem.certify(problem.from_input(solution.coef(d), solution.intercept)).gap <= 3.0 * TOL * model.null_loss
+            problem.certify(problem.from_input(solution.coef(d), solution.intercept)).gap
+            <= 3.0 * TOL * model.problem.null_loss
         )
 
 
@@ -74,7 +75,7 @@ def test_the_bend_bounds_the_distance_from_the_minimum_on_the_line(q, seed):
         primal = between.certify((1.0 - s) * B0 + s * B1).primal
         bound = (1.0 - s) * start.gap + s * end.gap + s * (1.0 - s) * bend
         assert primal - solves.certificate.primal <= bound + 1e-12 * primal
-        assert bound < 0.5 * model.null_loss  # and says something
+        assert bound < 0.5 * model.problem.null_loss  # and says something
 
 
 def test_a_line_with_one_pattern_does_not_bend():
@@ -85,7 +86,7 @@ def test_a_line_with_one_pattern_does_not_bend():
     for alpha in (0.011 * model.alpha_max, 0.01 * model.alpha_max):
         solves.solve(model.sequence_weights, alpha)
         proofs.append(solves.certificate)
-    assert abs(solves.source.interpolation_excess(*proofs, 10 / 11)) < 1e-8 * model.null_loss
+    assert abs(solves.source.interpolation_excess(*proofs, 10 / 11)) < 1e-8 * model.problem.null_loss
 
 
 def test_other_losses_have_no_bend():

@@ -148,7 +148,7 @@ def test_nothing_penalized_is_selected_from_alpha_max_up(loss):
         result = solve(model, factor * model.alpha_max)
         assert list(result.support) == list(FREE)
         assert result.n_iter == 1
-        assert result.gap < 1e-9 * model.null_loss  # the rounding of a basis of nearly equal columns
+        assert result.gap < 1e-9 * model.problem.null_loss  # the rounding of a basis of nearly equal columns
     below = solve(model, (1 - 1e-4) * model.alpha_max)
     assert len(below.support) > len(FREE)
 
@@ -172,7 +172,7 @@ def test_least_squares_on_unpenalized_columns_is_the_null_model():
     root = np.sqrt(weight / weight.sum())[:, None]
     basis = np.column_stack([X[:, FREE], np.ones(N)])
     coefficients = np.linalg.lstsq(root * basis, root * Y, rcond=None)[0]
-    assert model.null_loss == pytest.approx(0.5 * np.sum((root * (Y - basis @ coefficients)) ** 2), rel=1e-10)
+    assert model.problem.null_loss == pytest.approx(0.5 * np.sum((root * (Y - basis @ coefficients)) ** 2), rel=1e-10)
     result = solve(model, model.alpha_max)
     np.testing.assert_allclose(result.B[FREE], coefficients[:-1], atol=1e-7 * np.abs(coefficients).max())
 
@@ -295,7 +295,9 @@ def test_powers_of_years_are_spanned():
     y = x**4 - x**2 + 0.1 * rng.standard_normal(len(x))
     X = np.column_stack([years, years**2, years**3, years**4, rng.standard_normal((len(x), 3))])
     model = build_model(X, y, unpenalized=np.arange(4))
-    assert model.null_loss == pytest.approx(least_squares_loss(np.column_stack([x, x**2, x**3, x**4]), y), rel=1e-3)
+    assert model.problem.null_loss == pytest.approx(
+        least_squares_loss(np.column_stack([x, x**2, x**3, x**4]), y), rel=1e-3
+    )
 
 
 def test_what_is_left_of_a_penalized_column_counts_however_little_it_is():
@@ -317,7 +319,7 @@ def test_an_unpenalized_constant_column_is_an_intercept(loss):
     settings = {"loss": loss, "standardize": True}
     model = build_model(X, Y, fit_intercept=False, unpenalized=np.array([0]), **settings)
     other = build_model(X[:, 1:], Y, fit_intercept=True, **settings)
-    assert model.null_loss == pytest.approx(other.null_loss, rel=1e-12)
+    assert model.problem.null_loss == pytest.approx(other.problem.null_loss, rel=1e-12)
     alpha = 0.3 * other.alpha_max
     found, expected = solve(model, alpha), solve(other, alpha)
     assert found.primal == pytest.approx(expected.primal, abs=found.gap + expected.gap)

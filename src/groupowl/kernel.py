@@ -11,7 +11,7 @@ import ctypes
 import hashlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_ssize_t, c_void_p
 from dataclasses import dataclass
 from functools import cache
@@ -376,7 +376,9 @@ def solve(
         intercept_init = _float(intercept_init)
         task.init_intercept = _address(intercept_init)
     raised: list[BaseException] = []
-    ask = _Interrupted(_guarded(interrupted, raised))
+    answers = _answers(interrupted, raised)
+    next(answers)
+    ask = _Interrupted(answers.__next__)
     task.interrupted = ctypes.cast(ask, c_void_p)
     memory = vars(_memory).pop("kept", np.empty(1, dtype=np.uint8))
     n_run = library.go_solve(struct, task, library.blas, _address(memory), len(memory))
@@ -404,14 +406,19 @@ def solve(
     )
 
 
-def _guarded(function: Callable[[], bool] | None, raised: list[BaseException]) -> Callable[[], int]:
-    """The function for C: an exception stops the solve and is kept. Python handles signals when it is called."""
+def _answers(function: Callable[[], bool] | None, raised: list[BaseException]) -> Iterator[int]:
+    """What C is told each time it asks; an exception, of a signal too, stops the solve and is kept.
 
-    def ask() -> int:
+    Python handles signals when it goes on here, inside the try block: at the beginning of a function called by C the
+    exception would be lost.
+    """
+    answer = 0
+    while True:
         try:
-            return int(function is not None and bool(function()))
-        except BaseException as error:  # KeyboardInterrupt above all: it must not get lost in C
+            yield answer
+            answer = int(function is not None and bool(function()))
+        except GeneratorExit:
+            return
+        except BaseException as error:  # KeyboardInterrupt above all
             raised.append(error)
-            return 1
-
-    return ask
+            answer = 1

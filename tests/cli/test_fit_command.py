@@ -18,6 +18,7 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, Strati
 
 import groupowl as go
 from cli_support import columns_of, make_data, write_csv
+from groupowl import kernel
 from groupowl.cli import commands as options
 from groupowl.cli import model_commands
 from groupowl.designs import DenseDesign, SufficientStatistics
@@ -263,12 +264,13 @@ def test_a_fit_walks_each_way_once(run, train, classes, tmp_path, reports, monke
     statistics = counted_calls(monkeypatch, SufficientStatistics, "from_arrays")
     factorizations = counted_calls(monkeypatch, Problem, "compressed")
     solves = counted_calls(monkeypatch, Run, "solve")
+    proposals = counted_calls(monkeypatch, kernel, "solve")  # of the fit; the path is watched for its time
     data = (classes, "--targets", "kind") if is_classification else (train, *TARGETS)
     assert run("fit", *data, "--out", tmp_path / "m").code == 0
     (contents,) = reports
     assert len(reads) == len([self for self, *_ in designs if type(self) is DenseDesign]) == 1
     assert len(statistics) == len(factorizations) == (0 if is_classification else 1)
-    assert len(solves) == len(contents.path) == 31
+    assert len(solves) + len(proposals) == len(contents.path) == 31
     fitted = contents.path[contents.path.alphas.tolist().index(contents.estimator.alpha_)]
     assert (fitted.primal, fitted.gap) == (contents.estimator.solve_result_.primal, contents.estimator.dual_gap_)
     assert not [name for name in vars(contents.estimator) if "solves" in name]  # they would keep the data in memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 import threading
 import time
 from dataclasses import replace
@@ -322,6 +323,17 @@ def test_exceptions_of_the_callback_are_raised():
 
     with pytest.raises(KeyboardInterrupt):
         kernel.solve(data, weights, 1e-9, alphas=alphas, interrupted=ask)
+
+
+def test_a_signal_ends_a_solve():
+    """Where nobody asks to be asked, too: Python handles signals only when C calls it."""
+    data, weights, alphas = long_path()
+    for delay in (0.05, 0.12, 0.2):
+        timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+            timer.start()
+            for _ in range(100):
+                kernel.solve(data, weights, 1e-9, alphas=alphas)
 
 
 def test_a_solve_within_a_callback():

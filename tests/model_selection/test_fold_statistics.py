@@ -127,7 +127,7 @@ def test_a_model_with_statistics_gives_the_path_of_the_data_without_passes():
     wanted, found = (fit_path(item, alphas, fitting.settings, max_deviance=None).points for item in (model, known))
     for one, other in zip(wanted, found, strict=True):
         assert one.n_selected == other.n_selected
-        assert other.primal == pytest.approx(one.primal, abs=2e-7 * model.null_loss)
+        assert other.primal == pytest.approx(one.primal, abs=2e-7 * model.problem.null_loss)
     assert len(found[0].support) == 0  # alpha_max is decided by the data
     assert 0.0 <= sum(point.n_passes for point in found) < 3.0
 

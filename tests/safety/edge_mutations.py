@@ -65,7 +65,10 @@ def rounded_afterwards():
         B, intercept = problem.to_input(coefficients)
         return Published(B.astype(dtype), intercept.astype(dtype), 0.0, 0.0)
 
-    with mock.patch.object(groupowl.solvers.driver, "published", published):
+    with (
+        mock.patch("groupowl.solvers.driver.published", published),
+        mock.patch("groupowl.solvers.continuation.published", published),
+    ):
         yield
 
 

@@ -34,7 +34,7 @@ from .search_verification import SearchCheck
 from .verification import FitCheck, Verification
 
 # The last fit is one of hundreds: some more digits cost next to nothing, and leave less to chance than the gap allows.
-_FINER = 1e-3
+_FINER = 1e-6
 _FINER_STEPS = 1000
 
 

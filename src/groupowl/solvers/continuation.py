@@ -235,7 +235,10 @@ class Continuation:
             certificate = problem.certify(B, residual=proposal.residual)
             if not certificate.gap <= goal or (certificate.gap > 0.0 and not B.any()):
                 return None
-            answer = Answer(B, np.arange(problem.penalty.n_units), certificate)
+            units = np.arange(problem.penalty.n_units)
+            if self.settings.rule is not None:
+                units = np.flatnonzero(problem.penalty.lengths(problem.norms) > 0)  # zero columns never help
+            answer = Answer(B, units, certificate)
             public = published(origin, B, certificate, dtype)
         if not public.gap(certificate) <= goal:
             return None
@@ -246,7 +249,7 @@ class Continuation:
         def history() -> History:
             steps, passes, seconds = costs
             values = certificate.primal, certificate.dual, certificate.gap
-            n_active = int(np.count_nonzero(screened_at() == NEVER))
+            n_active = len(answer.units)  # as they are when the certificate is made
             n_nonzero = int(problem.penalty.nonzero(B).sum())
             return History.from_rows([HistoryRow(steps, seconds, passes, *values, n_active, n_nonzero)])
 
@@ -306,8 +309,7 @@ def _screened_at(problem: Problem, answer: Answer, rule: Rule | None) -> IndexAr
     if rule is None:
         return np.full(penalty.n_units, NEVER)
     screened_at = np.zeros(penalty.n_units, dtype=np.intp)
-    candidates = np.flatnonzero(penalty.lengths(problem.norms) > 0)  # zero columns never help
-    screened_at[safe_rows(problem, answer.certificate, candidates, rule)] = NEVER
+    screened_at[safe_rows(problem, answer.certificate, answer.units, rule)] = NEVER
     screened_at[penalty.nonzero(answer.B)] = NEVER
     return screened_at
 
