@@ -24,20 +24,14 @@ FRACTIONS = (0.2, 0.05)
 SHAPES = ("constant", "oscar")
 
 
-class PlainOracle(ProblemOracle):
-    """The restricted problem itself, without a metric: gradient steps only."""
-
-    def metric_cost(self, size):
-        """More than anybody pays."""
-        return np.inf
-
-
 class PlainSteps(go.WorkingSet):
     """Working sets with gradient steps only, on a loss that is evaluated twice."""
 
+    second_order = False
+
     def oracle(self, problem, rows, state, task, B):
         """The restricted problem itself."""
-        return PlainOracle(problem.restrict(rows), B)
+        return ProblemOracle(problem.restrict(rows), B)
 
 
 SOLVERS = {"default": go.WorkingSet(), "plain": PlainSteps()}

@@ -7,17 +7,16 @@ import pytest
 
 import groupowl as go
 import groupowl.solvers.inner as inner
-from groupowl.designs import DenseColumns
-from groupowl.designs.sparse import SparseColumns
+from groupowl.designs import DenseColumns, SparseColumns
 from groupowl.losses import MultinomialLoss, SquaredLoss
 from groupowl.norm import GroupOWL
-from groupowl.norm.kernels import cluster_starts, owl_value, row_norms
+from groupowl.norm.kernels import cluster_labels, cluster_starts, owl_value, row_norms
 from groupowl.problem import build_problem
 from groupowl.solvers.inner import Minimization, minimize
 from groupowl.solvers.inner import oracles as oracle_module
 from groupowl.solvers.inner.curvature import CurvatureNewton, eliminated
-from groupowl.solvers.inner.newton import ProximalNewton, newton_cost, newton_direction, pattern_of
-from groupowl.solvers.inner.oracles import ColumnsOracle, Goal, GramOracle, ProblemOracle
+from groupowl.solvers.inner.newton import ProximalNewton, newton_cost, newton_direction, pattern_of, pattern_step
+from groupowl.solvers.inner.oracles import ColumnsOracle, FactoredGramOracle, Goal, GramOracle, ProblemOracle
 from support import make_case
 
 KINDS = [
@@ -29,12 +28,13 @@ KINDS = [
 def oracles_of(problem, rows, B):
     """Every oracle that can do this problem, and what all of them must agree with."""
     restricted = problem.restrict(rows)
-    penalty, columns = restricted.penalty, problem.columns(rows)
-    oracles = [ProblemOracle(restricted, B), ColumnsOracle(columns, penalty, B, problem)]
+    penalty, (Y, w), columns = restricted.penalty, problem.samples.handles, problem.columns(rows)
     if problem.loss.is_quadratic:
         residual = restricted.residual(B)
-        oracles.append(GramOracle(problem.gram(rows), penalty, B, residual.descent, residual.loss))
-    return restricted, oracles
+        factored = FactoredGramOracle(columns, penalty, B, Y, w)
+        gram = GramOracle(problem.gram(rows), penalty, B, residual.descent, residual.loss)
+        return restricted, [ProblemOracle(restricted, B), factored, gram]
+    return restricted, [ProblemOracle(restricted, B), ColumnsOracle(columns, penalty, B, problem)]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -94,12 +94,14 @@ def test_some_columns_at_some_samples(kind):
     entries = columns.predict(np.eye(columns.n_columns))
     samples, chosen = np.array([0, 3, 4, 11, 20, 29]), np.array([0, 2, columns.n_columns - 1])
     w = np.random.default_rng(0).uniform(0.5, 2.0, (30, 1))
-    np.testing.assert_allclose(columns.gram(w), entries.T @ (w * entries), atol=1e-10)
+    np.testing.assert_allclose(columns.gram(columns, w), entries.T @ (w * entries), atol=1e-10)
     part, block = columns.sampled(samples).chosen(chosen), entries[np.ix_(samples, chosen)]
     np.testing.assert_allclose(part.predict(np.eye(3)), block, atol=1e-12)
-    np.testing.assert_allclose(part.gram(w[samples]), block.T @ (w[samples] * block), atol=1e-10)
+    np.testing.assert_allclose(part.gram(part, w[samples]), block.T @ (w[samples] * block), atol=1e-10)
     others = columns.sampled(samples).chosen(np.array([1, 2]))  # never the last: without the constant, if there is one
-    np.testing.assert_allclose(others.predict(np.eye(2)), entries[np.ix_(samples, [1, 2])], atol=1e-12)
+    mixed = entries[np.ix_(samples, [1, 2])].T @ (w[samples] * block)
+    np.testing.assert_allclose(others.gram(part, w[samples]), mixed, atol=1e-10)
+    np.testing.assert_allclose(part.gram(others, w[samples]), mixed.T, atol=1e-10)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -140,6 +142,11 @@ def point_at(oracle, B):
     return point
 
 
+def step_along_pattern(oracle, point):
+    """A Newton step for the rows and clusters of the point itself."""
+    return pattern_step(oracle, point, pattern_of(point.B))
+
+
 def after_gradient_steps(oracle, tight, max_steps=20_000):
     """Where gradient steps alone end, and how many they are."""
     solve = Minimization(oracle, Goal(tight, tight), max_steps)
@@ -165,7 +172,7 @@ def test_every_method_reaches_the_same_minimum(loss, shape):
 def test_units_of_several_rows(monkeypatch, loss):
     """The penalty says what its units are: here pairs of rows, zero together, at a fixed point of the prox."""
     monkeypatch.setattr(inner, "_FIRST_STEPS", 5)
-    monkeypatch.setattr(inner, "_PATIENCE", 0.01)
+    monkeypatch.setattr(inner, "_PATIENCE", 0.0)
     models = spy(monkeypatch, "CurvatureNewton")
     problem, oracles, start, _ = inner_problem(loss, d=24, fraction=0.3)
     penalty = GroupOWL(1.5 * problem.lam[::2], sizes=[2] * 12)
@@ -189,14 +196,82 @@ def test_units_of_several_rows(monkeypatch, loss):
 def test_proximal_newton_alone_reaches_the_minimum(shape, q, n, d):
     problem, oracles, start, minimum = inner_problem("squared", shape=shape, q=q, n=n, d=d)
     tight = 1e-10 * problem.null_loss
-    done, steps = ProximalNewton(oracles[2], tight).run(point_at(oracles[2], start), 1000)
-    assert done.gap <= tight
-    assert steps < (100 if n > d else 300)
-    assert done.objective - minimum <= 2 * tight
+    for oracle in oracles[1:]:
+        done, steps = ProximalNewton(oracle, tight).run(point_at(oracle, start), 1000)
+        assert done.gap <= tight
+        assert steps < (100 if n > d else 300)
+        assert done.objective - minimum <= 2 * tight
 
 
-def test_a_pattern_without_rows_has_no_newton_step():
-    assert newton_cost(pattern_of(np.zeros((5, 2)))) == np.inf
+@pytest.mark.parametrize("shape", ["oscar", "constant", "bh"])
+@pytest.mark.parametrize("q", [1, 3])
+def test_one_step_along_the_right_pattern(shape, q):
+    """It ends at the minimum with one task; with more, the gap falls as Newton steps make it fall."""
+    problem, oracles, _, minimum = inner_problem("squared", shape=shape, q=q)
+    loose = 1e-5 * problem.null_loss
+    for oracle in oracles[1:]:
+        point, _ = after_gradient_steps(oracle, loose)
+        done = step_along_pattern(oracle, point)
+        assert done.objective <= point.objective
+        assert abs(done.gap) <= (1e-11 if q == 1 else 1e-3 * loose / problem.null_loss) * problem.null_loss
+        assert done.objective - minimum <= 2e-3 * loose
+        np.testing.assert_array_equal(row_norms(done.B) > 0, row_norms(point.B) > 0)
+        labels = [cluster_labels(row_norms(one.B)) for one in (point, done)]
+        np.testing.assert_array_equal(*labels)
+
+
+@pytest.mark.parametrize("shape", ["oscar", "constant", "linear"])
+def test_steps_along_the_pattern_converge_like_newton_steps(shape):
+    """The error falls with its square: a handful of steps from far to rounding, clusters included."""
+    problem, oracles, _, _ = inner_problem("squared", shape=shape, q=3)
+    point, _ = after_gradient_steps(oracles[2], 1e-5 * problem.null_loss)
+    gaps = [point.gap / problem.null_loss]
+    while gaps[-1] > 1e-13 and (point := step_along_pattern(oracles[2], point)) is not None:
+        gaps.append(point.gap / problem.null_loss)
+    assert gaps[0] > 1e-9
+    assert gaps[-1] <= 1e-10
+    assert len(gaps) <= 3
+
+
+@pytest.mark.parametrize(("q", "shape"), [(1, "constant"), (3, "oscar")])
+def test_a_step_along_the_pattern_that_does_not_help_is_not_taken(q, shape):
+    _, oracles, start, _ = inner_problem("squared", n=15, d=60, q=q, shape=shape)
+    oracle = oracles[2]
+    assert newton_cost(pattern_of(start)) == np.inf  # no row is non-zero
+    rng = np.random.default_rng(0)
+    many = point_at(oracle, rng.standard_normal(start.shape))  # more rows than samples: singular
+    assert step_along_pattern(oracle, many) is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("shape", ["oscar", "linear", "bh"])
+def test_clusters_that_would_pass_each_other_become_one(shape, seed):
+    """Where merging them ends, no cluster can gain by another radius: its pull is the sum of its weights."""
+    problem, oracles, _, _ = inner_problem("squared", q=1, shape=shape)
+    rng = np.random.default_rng(seed)
+    signs = np.sign(oracles[2].base.descent)
+    best = go.solve(problem.design.X, problem.samples.Y, problem.lam, tol=1e-11).B
+    near = np.where(best != 0, best * rng.uniform(0.8, 1.2, best.shape), 0.01 * signs * rng.random(best.shape))
+    for oracle in oracles[1:]:
+        point = point_at(oracle, near)
+        done = step_along_pattern(oracle, point)
+        labels = cluster_labels(np.abs(done.B[:, 0]))
+        assert done.objective < point.objective
+        assert 0 < labels.max() < np.count_nonzero(done.B) < np.count_nonzero(near)
+        pulls = np.sign(done.B[:, 0]) * done.descent[:, 0]
+        sizes = np.bincount(labels)[1:]
+        weights = np.add.reduceat(problem.lam[: sizes.sum()], np.cumsum(sizes) - sizes)
+        np.testing.assert_allclose(np.bincount(labels, pulls)[1:], weights, rtol=1e-8)
+
+
+def test_clusters_that_would_turn_round_become_zero():
+    problem, oracles, _, _ = inner_problem("squared", q=1, shape="constant", fraction=0.3)
+    best = go.solve(problem.design.X, problem.samples.Y, problem.lam, tol=1e-11).B
+    row, wrong = np.flatnonzero(best[:, 0] == 0)[0], best.copy()
+    wrong[row] = -0.5 * np.abs(best).max() * np.sign(oracles[2].base.descent[row])  # against its pull
+    done = step_along_pattern(oracles[2], point_at(oracles[2], wrong))
+    assert done.B[row] == 0.0
+    assert np.count_nonzero(done.B) == np.count_nonzero(best)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -268,8 +343,9 @@ def test_the_curvature_of_a_problem_is_that_of_its_columns(fit_intercept, unpena
         np.testing.assert_allclose(far.metric(far.base, rows), expected, rtol=1e-10, atol=1e-12)
 
 
-def test_models_keep_to_their_steps():
+def test_models_keep_to_their_work():
     method, point = curvature_method()
+    assert method.run(point, 5, 55, work=0.0) == (point, 0)
     assert method.run(point, 5, 8)[1] == 3
 
 
@@ -286,7 +362,7 @@ def test_models_of_rare_columns():
     tight = 1e-6 * problem.null_loss
     done = minimize(oracle, Goal(tight, tight), 3000)
     assert done.point.gap <= tight
-    assert done.steps < 1500
+    assert done.work < 3000 * oracle.step_cost
 
 
 def test_a_step_by_a_model_never_goes_uphill():
@@ -336,19 +412,20 @@ def spy(monkeypatch, name):
 @pytest.mark.parametrize(
     ("method", "loss", "settings"),
     [
+        ("pattern_step", "squared", {}),
         ("ProximalNewton", "squared", {}),
-        ("CurvatureNewton", "squared", {"_PATIENCE": 0.01}),
-        ("CurvatureNewton", "multinomial", {"_PATIENCE": 0.01, "_FIRST_STEPS": 5}),
+        ("CurvatureNewton", "multinomial", {"_PATIENCE": 0.0, "_FIRST_STEPS": 5}),
     ],
 )
 def test_every_method_gets_its_turn(monkeypatch, method, loss, settings):
-    problem, oracles, _, minimum = inner_problem(loss, shape="constant", fraction=0.02)
+    along = method == "pattern_step"  # on the Gram matrix of few rows; the others on columns, of many
+    shape, fraction = ("oscar", 0.1) if along else ("constant", 0.02)
+    problem, oracles, _, minimum = inner_problem(loss, shape=shape, fraction=fraction)
     for name, value in settings.items():
         monkeypatch.setattr(inner, name, value)
     calls = spy(monkeypatch, method)
     tight = 1e-10 * problem.null_loss
-    oracle = oracles[2 if method == "ProximalNewton" else 1]
-    done = minimize(oracle, Goal(tight, tight), 5000).point
+    done = minimize(oracles[2 if along else 1], Goal(tight, tight), 5000).point
     assert calls
     assert done.gap <= tight
     assert done.objective - minimum <= 2 * tight
@@ -398,8 +475,9 @@ def test_newton_directions_solve_the_whole_system(shape, q, n, d):
     K, basis, rows = proximal_system(B, V, problem.gram(np.arange(d)), damping)
     expected = np.zeros((d, q))
     expected[rows] = (basis @ np.linalg.solve(K, -basis.T @ image[rows].ravel())).reshape(-1, q)
-    found = newton_direction(oracles[2], B, V, image, damping)
-    np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+    for oracle in oracles[1:]:
+        found = newton_direction(oracle, B, V, image, damping)
+        np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
 
 
 def test_a_guess_is_taken_where_it_is_better():

@@ -75,8 +75,12 @@ def as_design(X: Any) -> Design:
         return SparseDesign(storage)
     array = numeric_array("X", X)
     check_data_shape(array.shape)
-    check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
-    return DenseDesign(array)
+    design = DenseDesign(array)
+    with np.errstate(all="ignore"):
+        is_finite = np.isfinite(design.squares.sum())
+    if not is_finite:  # or squares overflow
+        check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
+    return design
 
 
 def is_summary(X: Any) -> bool:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import chdtri
 
 from .._typing import FloatArray, Handle, IndexArray
@@ -21,10 +20,10 @@ from ..norm import GroupOWL
 from ..norm.kernels import EPS, inverse_weighted_square, owl_gauge, row_norms, sum_with_products
 from .certificate import Certificate, Residual
 from .samples import Samples, weighted_squares, weighted_sums
+from .spectrum import lanczos_estimate, power_estimate
 from .unpenalized import Unpenalized
 
 # Random products of each row that its norm is estimated from.
-_POWER_STEPS = 3
 _PROBES = 16
 
 
@@ -522,7 +521,7 @@ class Problem:
         squares = self.norms**2
         largest = float(squares.sum())  # Frobenius norm: always enough
         if self.n_rows > 2 and largest > 0.0:
-            estimate = _largest_eigenvalue(self._normal_product, self.n_rows)
+            estimate = lanczos_estimate(self._normal_product, self.n_rows)
             largest = max(1.02 * estimate, float(squares.max())) if estimate > 0.0 else largest
         return self.curvature_at() * max(largest, self.unpenalized.scale**2)
 
@@ -535,10 +534,8 @@ class Problem:
         block, curvature, v = self.unpenalized, self.curvature_at(), self.norms
         n, size = self.design.n_samples, min(batch_size, self.design.n_samples)
         whole = float(v.max(initial=0.0)) ** 2
-        for _ in range(_POWER_STEPS):
-            if v.any():
-                v = self._normal_product(v / np.linalg.norm(v))
-                whole = max(whole, float(np.linalg.norm(v)))
+        if whole > 0.0:
+            whole = max(whole, power_estimate(self._normal_product, v))
         if size == n:
             return curvature * whole
         row = self._largest_row()
@@ -563,19 +560,6 @@ class Problem:
 def _largest_square(Z: FloatArray, w: FloatArray) -> float:
     """Largest ``w_i ||z_i||^2`` of some rows: added up over blocks it is still a bound."""
     return float(np.max(w.max(axis=1) * np.einsum("ik,ik->i", Z, Z), initial=0.0))
-
-
-def _largest_eigenvalue(product: Callable[[FloatArray], FloatArray], size: int) -> float:
-    """That of a positive semi-definite matrix, to a few per cent from below; 0 where the iteration fails."""
-    operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
-    start = np.random.default_rng(0).standard_normal(size)
-    try:
-        largest = eigsh(operator, k=1, ncv=min(size, 8), tol=0.02, v0=start, maxiter=10, return_eigenvectors=False)
-    except ArpackNoConvergence as error:
-        return float(max(error.eigenvalues, default=0.0))
-    except ArpackError:
-        return 0.0
-    return float(largest[0])
 
 
 def _columns(values: FloatArray, first: int, last: int) -> FloatArray:

@@ -17,7 +17,7 @@ from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Problem
 from .apgd import APGD
 from .inner import minimize
-from .inner.oracles import ColumnsOracle, Goal, GramOracle, Oracle, ProblemOracle, gram_pays
+from .inner.oracles import ColumnsOracle, FactoredGramOracle, Goal, GramOracle, Oracle, ProblemOracle, columns_cost
 from .settings import Round
 
 # Accuracy of an inner solve relative to the gap at its start, and the finest one when rounds make little headway.
@@ -33,6 +33,8 @@ _MOST_CANDIDATES = 0.6
 _HALVING_ROUNDS = 5
 # Accelerated steps where gradient steps on the working set have not halved its gap for long.
 _ACCELERATED_STEPS = 500
+# So few candidates are all members: choosing among them would cost more than it saves.
+_FEW_CANDIDATES = 40
 # Floating-point operations that take as long as the fixed cost of a round.
 _ROUND_OVERHEAD = 2e7
 
@@ -49,6 +51,7 @@ class _State:
     rounds_since: int = 0
     inner_gap: float = np.inf  # gap on the working set after the last inner solve
     cut: bool = False  # more rows violate the conditions than could join
+    lipschitz: float = 0.0  # curvature of the last step of an inner solve, where the working set has not changed
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class WorkingSet:
     #: solves: the whole problem must be certified once more at the end.
     shrink_fraction = 0.1
     shrink_after = 4
+    #: Whether inner solves may take Newton-type steps.
+    second_order = True
     #: Rounds without any progress after which a solve counts as stalled.
     patience = 10
 
@@ -124,6 +129,8 @@ class WorkingSet:
             goal=goal,
             max_steps=max(task.max_steps, 1),
             guess=None if task.guess is None else task.guess[index],
+            lipschitz=0.0 if violators else state.lipschitz,
+            second_order=self.second_order,
         )
         B_W, steps, gap = end.point.B, end.steps, end.point.gap
         if end.is_slow:
@@ -133,7 +140,7 @@ class WorkingSet:
             gap = np.inf
         B = np.zeros_like(state.B)
         B[index] = B_W
-        state = replace(state, B=B, Z=None, last_gap=task.certificate.gap, inner_gap=gap)
+        state = replace(state, B=B, Z=None, last_gap=task.certificate.gap, inner_gap=gap, lipschitz=end.lipschitz)
         return state, steps
 
     def oracle(self, problem: Problem, units: IndexArray, state: _State, task: Round, B: FloatArray) -> Oracle:
@@ -141,7 +148,7 @@ class WorkingSet:
         residual, penalty = task.certificate.residual, problem.penalty.restrict(units)
         rows = problem.penalty.rows(units)
         complete = np.count_nonzero(B) == np.count_nonzero(state.B)  # the residual is that of these rows alone
-        cheaper = gram_pays(problem, len(rows))
+        cheaper = 2.0 * len(rows) ** 2 <= columns_cost(problem, len(rows))
         if problem.loss.is_quadratic and cheaper and complete and residual is not None and residual.descent is not None:
             return GramOracle(problem.gram(rows), penalty, B, residual.descent[rows], residual.loss)
         columns = problem.columns(rows)
@@ -151,17 +158,23 @@ class WorkingSet:
             if near is None or columns is None:
                 return ProblemOracle(problem.restrict(units), B)
             problem = near
+        if problem.loss.is_quadratic:  # no unpenalized rows: what they explain was taken off before
+            return FactoredGramOracle(columns, penalty, B, *problem.samples.handles)
         return ColumnsOracle(columns, penalty, B, problem)
 
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """State with the next working set, and how many rows outside the last one violate the conditions.
 
-        Members are the rows with coefficients, those of the last working set that could still be non-zero, and the
-        strongest violators. Where there are none, the last working set stays as it is: dropping rows would make it
-        cycle.
+        A few candidates are all members. Of more, members are the rows with coefficients, those of the last working set
+        that could still be non-zero, and the strongest violators. Where there are none, the last working set stays as
+        it is: dropping rows would make it cycle.
         """
         penalty, gap = problem.penalty, task.certificate.gap
         candidate, last = _mask(task.candidates, penalty.n_units), penalty.of_units(state.members)
+        if len(task.candidates) <= _FEW_CANDIDATES:
+            joined = int(np.count_nonzero(candidate & ~last))
+            relative = max(state.relative / 10.0, _FINEST_RTOL)
+            return replace(state, members=penalty.spread(candidate), relative=relative, cut=False), joined
         support = penalty.nonzero(state.B[: problem.n_rows]) & candidate
         possible, correlations = _possible_units(problem, task)
         violators = np.flatnonzero(possible & ~last)

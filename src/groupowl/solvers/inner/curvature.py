@@ -26,9 +26,12 @@ from .oracles import STEP_OVERHEAD, Goal, GramOracle, Oracle, Point
 _RIDGE = 1e-10
 # Accuracy of a model's minimum relative to its gap at the start, and to that of the problem.
 _MODEL_RTOL = 0.1
-# Steps that minimizing a model may take, and as a rule takes.
-_MODEL_STEPS = 300
+# What minimizing a model may cost at ordinary effort, in steps on the loss itself, within limits.
+_MODEL_WORK = 50.0
+_MODEL_STEPS = 50, 300
 _LIKELY_MODEL_STEPS = 40
+# And what one Newton step for a model may cost.
+_NEWTON_WORK = 15.0
 # A step must bring this much of the decrease that the model promised, or sigma doubles.
 _DECREASE = 1e-4
 _MOST_DOUBLINGS = 12
@@ -62,6 +65,8 @@ class CurvatureNewton:
     oracle: Oracle
     goal: Goal
     solve: Callable[..., Any]
+    effort: float = 1.0  # what minimizing a model may cost relative to the ordinary
+    work_left: float = np.inf
 
     def price(self, point: Point) -> float:
         """Operations of a step from this point; infinity where the model would be too large."""
@@ -72,13 +77,15 @@ class CurvatureNewton:
         steps = _LIKELY_MODEL_STEPS * (2.0 * size**2 * point.B.shape[1] + STEP_OVERHEAD)
         return self.oracle.metric_cost(size) + size**3 + steps + self.oracle.step_cost
 
-    def run(self, point: Point, steps: int, max_steps: int) -> tuple[Point, int]:
-        """Steps until the gap meets the goal or has not halved for some: where they end, and how many.
+    def run(self, point: Point, steps: int, max_steps: int, work: float = np.inf) -> tuple[Point, int]:
+        """Steps until the gap meets the goal or nothing helps any more: where they end, and how many.
 
-        ``steps`` were taken before, and there may be ``max_steps`` in all.
+        The gap must halve within ``work`` operations spent on models, and within some steps. ``steps`` were taken
+        before, and there may be ``max_steps`` in all.
         """
         best, sigma, reference, since = point, 1.0, point.gap, 0
         taken = 0
+        self.work_left = work
         while steps + taken < max_steps and not self.goal.met(point.gap, steps + taken):
             rows, penalty = self._rows(point)
             M = self._metric(point, rows) if 0 < len(rows) <= LARGEST_SYSTEM else None
@@ -88,7 +95,7 @@ class CurvatureNewton:
             taken += 1
             best = point if point.gap <= best.gap else best
             if point.gap <= 0.5 * reference:
-                reference, since = point.gap, taken
+                reference, since, self.work_left = point.gap, taken, work
             elif taken - since >= _HALVING_STEPS:
                 break
         return (point if point.gap <= _WORSE * best.gap else best), taken
@@ -129,11 +136,9 @@ class CurvatureNewton:
             return None
         for _ in range(_MOST_DOUBLINGS):
             loss = 0.5 * square / sigma  # of the squared-loss problem that the model is
-            if not 2.0 * EPS * loss < _MODEL_RTOL * point.gap:
+            if not 2.0 * EPS * loss < _MODEL_RTOL * point.gap or self.work_left <= 0.0:
                 return None  # its gap would be rounding
-            model = GramOracle(sigma * reduced, penalty, start, direction, loss)
-            accuracy = _MODEL_RTOL * min(point.gap, model.gap(model.base))
-            end = self.solve(model, Goal(accuracy, accuracy), _MODEL_STEPS).point
+            end = self._minimum(GramOracle(sigma * reduced, penalty, start, direction, loss), point.gap)
             B = point.B.copy()
             B[rows[:k]] = end.B  # not by adding the change: zeros and ties to the last bit
             B[rows[k:]] += others_move / sigma - response @ (end.B - start)
@@ -151,3 +156,12 @@ class CurvatureNewton:
             curvature = 2.0 * (trial.loss - point.loss + slope) / max(curved, TINY)
             sigma = max(2.0 * sigma, curvature if np.isfinite(curvature) else 100.0 * sigma)
         return None
+
+    def _minimum(self, model: GramOracle, gap: float) -> Any:
+        """Minimize a model to a part of its gap, and of that of the problem."""
+        accuracy = _MODEL_RTOL * min(gap, model.gap(model.base))
+        allowance = self.effort * self.oracle.step_cost
+        max_steps = int(np.clip(_MODEL_WORK * allowance / model.step_cost, *_MODEL_STEPS))
+        end = self.solve(model, Goal(accuracy, accuracy), max_steps, newton_limit=_NEWTON_WORK * allowance)
+        self.work_left -= end.work
+        return end.point

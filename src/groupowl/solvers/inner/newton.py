@@ -1,10 +1,10 @@
-"""Newton steps for squared loss in Gram form: a proximal point method that finds non-zero rows and clusters.
+"""Newton steps for squared loss: single ones along the pattern, and a proximal point method that finds the pattern.
 
-It is for penalties whose units are rows. Each outer step of :class:`ProximalNewton` minimizes the objective plus
-``||B - center||^2 / (2 sigma)``. Its dual is a smooth convex function ``psi`` of one matrix U; a Newton step for it
-changes one radius per cluster of equal norms and one direction per non-zero row. Rows and clusters come from a prox
-with a long step, so that many of them change at once, which gradient steps cannot do on nearly collinear columns or
-where there are more non-zero rows than samples.
+Both are for penalties whose units are rows. :func:`pattern_step` takes non-zero rows and clusters as they are. Each
+outer step of :class:`ProximalNewton` minimizes the objective plus ``||B - center||^2 / (2 sigma)``. Its dual is a
+smooth convex function ``psi`` of one matrix U; a Newton step for it changes one radius per cluster of equal norms and
+one direction per non-zero row. Rows and clusters come from a prox with a long step, so that many of them change at
+once, which gradient steps cannot do on nearly collinear columns or where there are more non-zero rows than samples.
 
 The linear system has as many unknowns as there are non-zero coefficients, yet it takes matrices of one row per
 *non-zero row* only: all tasks share the Gram matrix, and what differs between them, that rows move freely along their
@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from ..._typing import FloatArray, IndexArray
-from ...norm.kernels import EPS, cluster_starts, row_norms
+from ...norm.kernels import EPS, TINY, cluster_starts, row_norms
+from ...problem.spectrum import power_estimate
 from .oracles import STEP_OVERHEAD, GramOracle, Point
 
 #: Largest linear system that a Newton step solves.
@@ -34,6 +36,12 @@ _DAMPING_RISE = 10.0
 _EASY_STEPS = 6
 # Norms that the prox has just made equal differ by rounding only; those on their way to it by more.
 _TIE_RTOL = 1e-12
+# A step along the pattern that makes rows longer than the longest times this comes from a near singular system.
+_LONGEST_STEP = 10.0
+# How often clusters that passed each other in a step along the pattern are merged, and the others solved for again.
+_MERGES = 2
+# Least correlation of a row, as a fraction of its weight, that counts in the curvature of the penalty.
+_LEAST_CORRELATION = 0.1
 # sigma = 1 / damping; damping starts at this fraction of the largest curvature, and falls to the floor.
 _FIRST_DAMPING = 1e-3
 _FLOOR = 1e-8
@@ -65,10 +73,81 @@ def newton_cost(pattern: Pattern) -> float:
 
     Infinity where the system is too large.
     """
-    size = len(pattern.rows)
+    q = pattern.directions.shape[1]
+    size = len(pattern.starts if q == 1 else pattern.rows)
     if not 0 < size <= LARGEST_SYSTEM:
         return np.inf
-    return 1.7 * size**3 + 10.0 * size**2 + 10.0 * STEP_OVERHEAD
+    return (1.0 if q == 1 else 1.7) * size**3 + 10.0 * size**2 + 10.0 * STEP_OVERHEAD
+
+
+# Along the pattern --------------------------------------------------------------------------------------
+
+
+def pattern_step(oracle: GramOracle, point: Point, pattern: Pattern) -> Point | None:
+    """A Newton step for the non-zero rows and clusters as they are; None where it does not help.
+
+    Clusters whose radius would become negative become zero. With one task the step ends at the minimizer for what then
+    remains, with clusters that would pass each other as one.
+    """
+    step = _cluster_minimum if point.B.shape[1] == 1 else _turned_rows
+    rows = step(oracle, point, pattern)
+    if not row_norms(rows).max() < _LONGEST_STEP * pattern.norms[0]:
+        return None
+    B = np.zeros_like(point.B)
+    B[pattern.rows] = rows
+    trial = oracle.moved(point, B)
+    if not trial.objective < point.objective:
+        return None
+    trial.gap = oracle.gap(trial)
+    return trial
+
+
+def _cluster_minimum(oracle: GramOracle, point: Point, pattern: Pattern) -> FloatArray:
+    """Non-zero rows of one task at the minimizer over the radii of their clusters, each at its weights.
+
+    Radii that come out negative are taken for zero, clusters that passed each other for one, and the others are solved
+    for again, a few times. Among equal weights the order does not matter.
+    """
+    rows, norms, directions, starts, sizes = pattern
+    lam = oracle.penalty.lam[: len(rows)]
+    ordered = lam[0] != lam[-1]
+    K = oracle.cluster_gram(rows, directions, starts)
+    excess = directions[:, 0] * point.descent[rows, 0] - lam
+    right = K @ norms[starts] + np.add.reduceat(excess, starts)
+    merged = np.eye(len(starts))  # which clusters of the pattern each unknown stands for
+    radii = possible = _solve_system(K, right)
+    for merges_left in reversed(range(_MERGES + 1)):
+        if ordered and np.count_nonzero(radii[1:] > radii[:-1]):
+            possible = isotonic_regression(radii, weights=merged @ sizes, increasing=False).x
+        possible = np.maximum(possible, 0.0)
+        kept = np.flatnonzero(possible)
+        if merges_left == 0 or len(kept) == 0 or np.array_equal(possible, radii):
+            break
+        heads = cluster_starts(possible[kept], 0.0) if ordered else np.arange(len(kept))
+        K = np.add.reduceat(np.add.reduceat(K[np.ix_(kept, kept)], heads, axis=0), heads, axis=1)
+        merged = np.add.reduceat(merged[kept], heads, axis=0)
+        radii = possible = _solve_system(K, merged @ right)
+    return np.repeat(possible @ merged, sizes)[:, None] * directions
+
+
+def _turned_rows(oracle: GramOracle, point: Point, pattern: Pattern) -> FloatArray:
+    """Non-zero rows of several tasks after a Newton step for their radii and directions.
+
+    The step is for the loss plus ``sum_i lam_i norm_i`` with the order of norms fixed. Rows of a cluster share its
+    weights. Across its direction a row is as stiff as its own part of them, which at the optimum is the length of its
+    descent direction.
+    """
+    rows, norms, directions, starts, sizes = pattern
+    descent = point.descent[rows]
+    shares = np.repeat(np.add.reduceat(oracle.penalty.lam[: len(rows)], starts) / sizes, sizes)
+    correlations = np.einsum("jk,jk->j", directions, descent)
+    stiffness = np.maximum(correlations, _LEAST_CORRELATION * shares) / norms
+    gradient = shares[:, None] * directions - descent
+    step = _newton_step(oracle.inverse(rows, stiffness), pattern, stiffness, gradient, float(stiffness.mean()))
+    radii = norms[starts] + np.einsum("jk,jk->j", directions, step)[starts]
+    turned = point.B[rows] + step
+    lengths = np.maximum(row_norms(turned), TINY)
+    return turned * (np.repeat(np.maximum(radii, 0.0), sizes) / lengths)[:, None]
 
 
 def _newton_step(
@@ -121,17 +200,16 @@ def newton_direction(oracle: GramOracle, B: FloatArray, V: FloatArray, image: Fl
     It is zero but on non-zero rows, and keeps rows of a cluster at equal norms to first order.
     """
     direction, pattern = np.zeros_like(B), pattern_of(B)
-    rows = pattern.rows
-    if len(rows) == 0:
-        return direction
-    stiffness = damping * row_norms(V[rows]) / pattern.norms
-    M = oracle.G[np.ix_(rows, rows)]
-    M[np.diag_indices(len(M))] += stiffness
-    try:
-        inverse = np.asarray(np.linalg.inv(M), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        return direction
-    direction[rows] = _newton_step(inverse, pattern, stiffness - damping, image[rows], damping)
+    rows, norms, directions, starts, sizes = pattern
+    if B.shape[1] > 1 and len(rows):
+        stiffness = damping * row_norms(V[rows]) / norms
+        inverse = oracle.inverse(rows, stiffness)
+        direction[rows] = _newton_step(inverse, pattern, stiffness - damping, image[rows], damping)
+    elif len(rows):  # rows move along their own direction only
+        K = oracle.cluster_gram(rows, directions, starts)
+        K[np.diag_indices(len(K))] += damping * sizes
+        radii = _solve_system(K, -np.add.reduceat((directions * image[rows])[:, 0], starts))
+        direction[rows] = np.repeat(radii, sizes)[:, None] * directions
     return direction
 
 
@@ -147,7 +225,8 @@ class ProximalNewton:
         self.best, self.steps_left = point, max_steps
         self.scale = 2.0 * point.loss + abs(float(np.vdot(point.descent, point.B)))  # that of the targets, squared
         center = point
-        curvature = float(np.abs(self.oracle.G).sum(axis=0).max()) or 1.0  # no eigenvalue is larger
+        start = np.random.default_rng(0).standard_normal((len(point.B), 1))
+        curvature = power_estimate(self.oracle.image, start, steps=8) or 1.0
         damping, floor, failures = _FIRST_DAMPING * curvature, _FLOOR, 0
         gaps = [point.gap]
         for _ in range(_OUTER_STEPS):
@@ -184,7 +263,8 @@ class ProximalNewton:
         point = center
         for step in range(1, _NEWTON_STEPS + 1):
             b = B - center.B
-            loss, Gb = oracle.trial(B, b, center.loss, center.descent)
+            loss, samples = oracle.trial(B, b, center.loss, center.descent)
+            Gb = oracle.change(samples, center.descent)
             point = Point(B, loss, norm, center.descent - Gb)
             point.gap = oracle.gap(point)
             self.best = point if point.gap < self.best.gap else self.best
@@ -203,7 +283,7 @@ class ProximalNewton:
             slope = -float(np.vdot(image, move))
             if not slope < 0.0:
                 move, slope = E, -square
-            move_image = oracle.G @ move
+            move_image = oracle.image(move)
             t = 1.0
             for _ in range(_HALVINGS):
                 trial_u, trial_Gu = u + t * move, Gu + t * move_image

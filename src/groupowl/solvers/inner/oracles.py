@@ -1,7 +1,8 @@
 """The problem on a working set as inner solvers see it: arrays in, arrays and numbers out.
 
-An oracle has the penalty and one of three ways to evaluate the loss: the Gram matrix of the working set, its columns,
-or the problem itself where samples are elsewhere. Penalized rows of the coefficients come first.
+An oracle has the penalty and one of four ways to evaluate the loss: the Gram matrix of the working set, its columns for
+squared loss, its columns for other losses, or the problem itself where samples are elsewhere. Penalized rows of the
+coefficients come first.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ from ...problem import Problem
 STEP_OVERHEAD = 5e5
 # The same for the loss of one entry of the predictor.
 _LOSS_COST = 100.0
-# What a gradient step with a Gram matrix may cost relative to one with the columns themselves.
-_GRAM_WORTH = 2.0
 # Samples behind a metric: at least so many, and so many times the number of columns.
 _LEAST_SAMPLES = 2000
 _SAMPLES_PER_COLUMN = 8
@@ -76,17 +75,17 @@ class Oracle(ABC):
         Floating-point operations of a gradient step.
     base : Point
         Where a solve starts.
-    is_quadratic : bool
-        Whether the loss is.
+    has_metric : bool
+        Whether the curvature of the loss changes from point to point: then there are :meth:`metric` and its cost.
     """
 
     base: Point
+    has_metric = False
 
-    def __init__(self, penalty: GroupOWL, step_cost: float, *, is_quadratic: bool) -> None:
+    def __init__(self, penalty: GroupOWL, step_cost: float) -> None:
         self.penalty = penalty
         self.n_penalized = penalty.n_rows
         self.step_cost = step_cost
-        self.is_quadratic = is_quadratic
 
     @abstractmethod
     def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
@@ -136,7 +135,7 @@ class GramOracle(Oracle):
     """
 
     def __init__(self, G: FloatArray, penalty: GroupOWL, B: FloatArray, descent: FloatArray, loss: float) -> None:
-        super().__init__(penalty, 2.0 * B.size * len(B) + STEP_OVERHEAD, is_quadratic=True)
+        super().__init__(penalty, 2.0 * B.size * len(B) + STEP_OVERHEAD)
         self.G = G
         self.base = Point(B, loss, penalty.value(B), descent)
 
@@ -157,19 +156,92 @@ class GramOracle(Oracle):
 
     def curvature(self, point: Point, move: FloatArray) -> float:
         square = float(np.vdot(move, move))
-        return float(np.vdot(move, self.G @ move)) / square if square > 0 else 0.0
+        along, _ = self.trial(move, move, 0.0, np.zeros_like(move))  # half of <move, G move>
+        return 2.0 * along / square if square > 0 else 0.0
+
+    def image(self, move: FloatArray) -> FloatArray:
+        """``G move``."""
+        _, samples = self.trial(move, move, 0.0, move)
+        return self.change(samples, move)
+
+    def submatrix(self, rows: IndexArray) -> FloatArray:
+        """A copy of G at these rows."""
+        return self.G[np.ix_(rows, rows)]
+
+    def inverse(self, rows: IndexArray, diagonal: FloatArray) -> FloatArray:
+        """Inverse of G at these rows plus a diagonal; zeros where there is none."""
+        M = self.submatrix(rows)
+        M[np.diag_indices(len(M))] += diagonal
+        try:
+            return np.asarray(np.linalg.inv(M), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            return np.zeros_like(M)
+
+    def cluster_gram(self, rows: IndexArray, signs: FloatArray, starts: IndexArray) -> FloatArray:
+        """Gram matrix of signed sums of columns; the columns of a sum follow each other from its start."""
+        signed = self.submatrix(rows) * (signs @ signs.T)
+        return np.add.reduceat(np.add.reduceat(signed, starts, axis=0), starts, axis=1)
+
+
+class FactoredGramOracle(GramOracle):
+    """The same for working sets so wide that products with their columns are cheaper than with G."""
+
+    def __init__(self, columns: Columns, penalty: GroupOWL, B: FloatArray, Y: FloatArray, w: FloatArray) -> None:
+        self.columns = columns
+        self.w = w
+        residual = Y - columns.predict(B)
+        theta = w * residual
+        nothing = np.zeros((0, 0))
+        super().__init__(nothing, penalty, B, columns.correlate(theta), 0.5 * float(np.sum(theta * residual)))
+        self.step_cost = 2.0 * columns.work * B.shape[1] + STEP_OVERHEAD
+
+    def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
+        """One product; another one for :meth:`change`."""
+        shift = self.columns.predict(move)
+        weighted = self.w * shift
+        return loss + 0.5 * float(np.sum(shift * weighted)) - float(np.vdot(descent, move)), weighted
+
+    def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
+        return self.columns.correlate(samples)
+
+    def submatrix(self, rows: IndexArray) -> FloatArray:
+        A = self.columns.dense(rows) * np.sqrt(self.w[:, 0])
+        return A @ A.T
+
+    def inverse(self, rows: IndexArray, diagonal: FloatArray) -> FloatArray:
+        """Through a matrix of the samples where those are fewer (Woodbury)."""
+        if len(rows) <= len(self.w):
+            return super().inverse(rows, diagonal)
+        A = self.columns.dense(rows) * np.sqrt(self.w[:, 0])
+        root = np.sqrt(diagonal)
+        A /= root[:, None]
+        M = A.T @ A  # a product with its own transpose takes half the time
+        M[np.diag_indices(len(M))] += 1.0
+        try:
+            A = A @ np.linalg.inv(np.linalg.cholesky(M)).T / root[:, None]
+        except np.linalg.LinAlgError:  # not finite
+            return np.zeros((len(rows), len(rows)))
+        result = np.diag(1.0 / diagonal)
+        result -= A @ A.T
+        return result
+
+    def cluster_gram(self, rows: IndexArray, signs: FloatArray, starts: IndexArray) -> FloatArray:
+        sums = np.add.reduceat(self.columns.dense(rows) * signs, starts, axis=0) * np.sqrt(self.w[:, 0])
+        return sums @ sums.T
 
 
 class ColumnsOracle(Oracle):
-    """Any loss through the columns of the working set as local arrays, value and gradient from one evaluation.
+    """Other losses through the columns of the working set as local arrays, value and gradient from one evaluation.
 
     The columns of the problem's unpenalized block come last.
     """
 
+    has_metric = True
+
     def __init__(self, columns: Columns, penalty: GroupOWL, B: FloatArray, problem: Problem) -> None:
         Y, self.w = problem.samples.handles
         work = 2.0 * columns.work + _LOSS_COST * len(Y)
-        super().__init__(penalty, work * B.shape[1] + STEP_OVERHEAD, is_quadratic=problem.loss.is_quadratic)
+        super().__init__(penalty, work * B.shape[1] + STEP_OVERHEAD)
         self.columns = columns
         self.Y = np.asfortranarray(Y)  # by tasks: sums over tasks are then sums of long vectors
         self.loss = problem.loss
@@ -247,9 +319,10 @@ class ProblemOracle(Oracle):
     """
 
     def __init__(self, problem: Problem, B: FloatArray) -> None:
-        work = columns_cost(problem, problem.n_rows) * problem.samples.n_tasks + problem.design.journey
-        super().__init__(problem.penalty, work + STEP_OVERHEAD, is_quadratic=problem.loss.is_quadratic)
+        work = columns_cost(problem, problem.n_rows) * problem.samples.n_tasks
+        super().__init__(problem.penalty, work + STEP_OVERHEAD + problem.design.journey)
         self.problem = problem
+        self.has_metric = not problem.loss.is_quadratic
         self.base = self.moved(Point(B, 0.0, 0.0, np.zeros_like(B)), B)
 
     def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
@@ -283,12 +356,6 @@ def columns_cost(problem: Problem, n_columns: int) -> float:
     """Operations per task of the loss and its gradient through so many columns of the problem's design."""
     design = problem.design
     return (4.0 * n_columns * design.density + _LOSS_COST) * design.n_samples
-
-
-def gram_pays(problem: Problem, n_columns: int) -> bool:
-    """Whether gradient steps with a Gram matrix cost little more, if at all: Newton steps come with it."""
-    overhead = STEP_OVERHEAD / problem.samples.n_tasks
-    return 2.0 * n_columns**2 <= _GRAM_WORTH * (columns_cost(problem, n_columns) + overhead)
 
 
 def _sample_count(size: int) -> int:
