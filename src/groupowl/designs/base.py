@@ -14,7 +14,7 @@ from scipy.linalg import qr, solve_triangular
 
 from .._checks import check_targets, positive_sample_weight
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, column_sums, divide_rows, merged_means
+from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, divide_rows, merged_means
 from .factors import CompressedData, compress_blocks
 from .statistics import SufficientStatistics, statistics_of_parts
 
@@ -362,35 +362,31 @@ def check_overflow(norms: FloatArray) -> None:
 def check_underflow(design: Design, suspects: IndexArray, *, constant_is_zero: bool = False) -> None:
     """Refuse columns whose entries are so small that their squares vanish; ``suspects`` may be zeros as well.
 
-    Products are linear and do not vanish: one with random coefficients tells whether any entry is not zero, those with
-    random weights which columns have one, and those with equal weights which are constant.
+    Products are linear and do not vanish: those of several columns at once tell whether any entry is not zero.
     """
-    if len(suspects) == 0:
-        return
-    counted, part = design.passes.total, design.restrict(suspects)
-    Z = part.matmul(_random(len(suspects)))
-    if design.reduce(np.count_nonzero, Z):
-        weights = design.map(_random_and_equal, Z)
-        C, (totals,) = part.evaluate(weights, (column_sums, weights))
-        random, expected = C[:, 0], C[:, 1] * (totals[0] / totals[1])
-        is_small = random != 0.0
-        if constant_is_zero:
-            is_small = np.abs(random - expected) > 64 * EPS * np.sqrt(design.n_samples) * np.abs(expected)
-        if is_small.any():
-            raise ValueError(
-                "X has columns so small that their squared norm underflows, the first is column "
-                f"{suspects[is_small][0]}. Rescale them, for example to a standard deviation of 1."
-            )
+    counted = design.passes.total
+    groups = [suspects] if len(suspects) else []
+    while groups:
+        columns = groups.pop()
+        # Large factors with which no column cancels another.
+        factors = np.random.default_rng(0).uniform(1.0, 2.0, (len(columns), 1)) / SMALLEST_NORM
+        Z = design.restrict(columns).matmul(factors)
+        size = design.reduce(_sum_of_sizes, Z)
+        if size > 0.0 and len(columns) > 1:
+            groups += np.array_split(columns, 2)[::-1]
+        elif size > 0.0:
+            mean = float(design.reduce(np.sum, Z)) / design.n_samples
+            varies = design.reduce(partial(_sum_of_sizes, center=mean), Z) > 64 * EPS * size
+            if varies or not constant_is_zero:
+                raise ValueError(
+                    f"X has columns so small that their squared norm underflows, the first is column {columns[0]}. "
+                    "Rescale them, for example to a standard deviation of 1."
+                )
     design.passes.total = counted  # as norms and means, this belongs to building a problem
 
 
-def _random(size: int) -> FloatArray:
-    """A column of large random numbers, with which nothing cancels."""
-    return np.random.default_rng(0).uniform(1.0, 2.0, (size, 1)) / SMALLEST_NORM
-
-
-def _random_and_equal(Z: FloatArray) -> FloatArray:
-    return np.hstack([_random(len(Z)), np.full((len(Z), 1), 1.0 / SMALLEST_NORM)])
+def _sum_of_sizes(Z: FloatArray, center: float = 0.0) -> float:
+    return float(np.abs(Z - center).sum())
 
 
 def rounding_rtol(n_samples: int) -> float:

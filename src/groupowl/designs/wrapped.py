@@ -43,6 +43,19 @@ class WrappedDesign(Design):
         """The same change of these columns of the base, which ``base`` has alone."""
         raise NotImplementedError(f"{type(self).__name__} has no columns of its own")
 
+    def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+        """``X_left^T diag(w) X_right``, from dense copies of columns, in which nothing cancels, or from the base."""
+        chosen = None if self.keeps_columns else self.columns(left)
+        if isinstance(chosen, DenseColumns):
+            other = None if right is left else self.columns(right)
+            if other is None or isinstance(other, DenseColumns):
+                return chosen.gram(w, other)
+        return self.gram_by_base(left, right, w)
+
+    def gram_by_base(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+        """The same from products of the base."""
+        raise NotImplementedError(f"{type(self).__name__} has no columns of its own")
+
     def restrict(self, columns: IndexArray) -> Design:
         return self.on(self.base.restrict(columns), columns)
 
@@ -95,13 +108,7 @@ class StandardizedDesign(WrappedDesign):
             return base.standardized(self.mean[columns], self.inverse_scale[columns])
         return None if base is None else SparseColumns(self.on(base.design, columns))
 
-    def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
-        """``X_left^T diag(w) X_right``, from dense copies of columns, or from products of the base."""
-        chosen = None if self.keeps_columns else self.columns(left)
-        if isinstance(chosen, DenseColumns):
-            other = None if right is left else self.columns(right)
-            if other is None or isinstance(other, DenseColumns):
-                return chosen.gram(w, other)
+    def gram_by_base(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         products, left_sums, right_sums, total = self.base.gram_and_sums(left, right, w)
         mean = self.mean[left]
         products -= np.outer(mean, right_sums) + np.outer(left_sums - total * mean, self.mean[right])
@@ -253,7 +260,7 @@ class ProjectedDesign(WrappedDesign):
         At[self.vanishing[columns]] = 0.0
         return DenseColumns(At, self.passes, self.unit)
 
-    def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+    def gram_by_base(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """Products of the base, less those with the basis."""
         cross, square = self._basis_products(w)
         L_left, L_right = self.loadings[:, left], self.loadings[:, right]
