@@ -111,11 +111,11 @@ def _read_parquet(path: Path, **unused: Any) -> Sheet:
     """A Parquet file; the index of a data frame names the rows."""
     from pyarrow import parquet
 
-    with path.open("rb") as file:
-        found = parquet.read_metadata(file)
-        shape = (found.num_rows, found.num_columns)
+    # Arrow's dataset reader may still be busy with a file of Python in other threads when it returns, and crash then.
+    with parquet.ParquetFile(path, pre_buffer=False) as file:
+        shape = (file.metadata.num_rows, file.metadata.num_columns)
         check_fits(f"a table of shape {shape}", _CELL_BYTES * shape[0] * shape[1])
-        table = parquet.read_table(file)
+        table = file.read()
     frame = table.schema.pandas_metadata or {}
     stored = [name for name in frame.get("index_columns", []) if isinstance(name, str) and name in table.column_names]
     categorical = {str(item["name"]) for item in frame.get("columns", []) if item["pandas_type"] == "categorical"}
