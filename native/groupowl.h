@@ -134,6 +134,32 @@ typedef struct {
 GO_EXPORT size_t go_certificate_workspace(const go_data *data);
 GO_EXPORT void go_certify(const go_data *data, go_certificate *certificate, const go_blas *blas, void *work);
 
+/* ---- Whole fits (fit.c) ------------------------------------------------------------------------------------------ */
+
+enum { GO_PROVED, GO_UNUSUAL, GO_SHORT, GO_STOPPED };
+
+/* Squared loss, dense data in double precision, weights of 1. Coefficients of centered columns are those of X. */
+typedef struct {
+    go_data data;               /* without mean, scale and weights */
+    go_certificate certificate; /* with lam, and the arrays of its results */
+    double tol, part;           /* gap to prove, relative to the loss of the null model; part of it to solve to */
+    int max_steps;
+    int capacity;               /* most rows of a working set */
+    int (*interrupted)(void);
+    /* results */
+    double *mean, *center;      /* d and q; NULL without an intercept */
+    double *targets;            /* (n, q), centered */
+    double *norms, *rounding_norms; /* d */
+    int *row;                   /* (capacity) which rows are not zero */
+    double *B;                  /* (capacity, q) */
+    double *intercept;          /* q */
+    int n_rows, steps;
+    double passes, goal;
+} go_fit;
+
+/* How it ended; if `size` is too small, minus the bytes that are needed, and nothing is done. */
+GO_EXPORT ptrdiff_t go_fit_squared(go_fit *fit, const go_blas *blas, void *work, size_t size);
+
 /* ---- The norm (norm.c): twins of groupowl.norm.kernels, usable on their own ------------------------------------- */
 
 GO_EXPORT void go_unit_norms(int n_units, const int *start, int q, const double *B, double *norms);
@@ -150,9 +176,6 @@ void go_sort_falling(int n, const double *key, int *order, int *work);
 void go_pool(int n, double *values, const double *weights, int *work, double *blocks);
 
 /* ---- The data (data.c) ------------------------------------------------------------------------------------------- */
-
-/* Weighted sums of the columns and of their squares in one pass over dense X; whether all are finite. */
-GO_EXPORT int go_column_sums(const go_data *data, double *sums, double *squares);
 
 double go_density(const go_data *data);
 int go_unit_of(const go_data *data, int row);

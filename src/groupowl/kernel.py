@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_ssize_t, c_void_p
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -33,6 +34,9 @@ NO_ROOM = STATUSES.index("no_room")
 _MOST_BYTES = 2**28
 #: A thread keeps its workspace for the next solve if no more than this of it was touched.
 _KEPT_BYTES = 2**26
+# Rows of the working set of a whole fit, or as many as there are samples.
+_FEW_ROWS = 200
+_PROVED = 0
 
 _FOLDER = Path(__file__).parent
 _SOURCES = _FOLDER.parents[1] / "native"
@@ -62,6 +66,25 @@ class _Task(Structure):
         ("init_row", c_void_p), ("init_B", c_void_p), ("init_intercept", c_void_p), ("room", c_int),
         ("first", c_void_p), ("row", c_void_p), ("B", c_void_p), ("intercept", c_void_p), ("gap", c_void_p),
         ("passes", c_void_p), ("steps", c_void_p), ("status", c_void_p), ("peak", c_void_p),
+    ]  # fmt: skip
+
+
+class _Certificate(Structure):
+    _fields_ = [
+        ("lam", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("y_norm", c_double), ("n_rows", c_int),
+        ("row", c_void_p), ("B", c_void_p), ("theta", c_void_p), ("products", c_void_p), ("correlations", c_void_p),
+        ("excess", c_void_p), ("loss", c_double), ("primal", c_double), ("dual", c_double), ("gap", c_double),
+        ("rounding", c_double), ("gauge", c_double), ("scale", c_double), ("product", c_double), ("square", c_double),
+        ("norm", c_double), ("reach", c_double),
+    ]  # fmt: skip
+
+
+class _Fit(Structure):
+    _fields_ = [
+        ("data", _Data), ("certificate", _Certificate), ("tol", c_double), ("part", c_double), ("max_steps", c_int),
+        ("capacity", c_int), ("interrupted", c_void_p), ("mean", c_void_p), ("center", c_void_p),
+        ("targets", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("row", c_void_p), ("B", c_void_p),
+        ("intercept", c_void_p), ("n_rows", c_int), ("steps", c_int), ("passes", c_double), ("goal", c_double),
     ]  # fmt: skip
 
 
@@ -160,6 +183,8 @@ def _opened(path: str) -> Any:
     library.go_workspace.argtypes = [POINTER(_Data), POINTER(_Task)]
     library.go_solve.restype = c_ssize_t
     library.go_solve.argtypes = [POINTER(_Data), POINTER(_Task), POINTER(_Blas), c_void_p, c_size_t]
+    library.go_fit_squared.restype = c_ssize_t
+    library.go_fit_squared.argtypes = [POINTER(_Fit), POINTER(_Blas), c_void_p, c_size_t]
     routines: Any = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
     library.blas = _Blas()
     for name in _ROUTINES:
@@ -198,16 +223,24 @@ def _set_dense(data: _Data, X: Any) -> Any:
     """Describe dense X; what must be kept alive. Only arrays without contiguous lines are copied."""
     if X.dtype not in (np.float64, np.float32):
         X = X.astype(np.float64)
-    size = X.itemsize
-    if X.strides[1] != size and X.strides[0] != size:
-        X = np.ascontiguousarray(X)
-    by_rows = X.strides[1] == size and (X.strides[0] != size or X.shape[0] == 1 or X.shape[1] == 1)
+    (n, d), size = X.shape, X.itemsize
+    by_rows = _has_lines(X.strides[1], X.strides[0], n, d, size)
+    if not X.flags.aligned or not (by_rows or _has_lines(*X.strides, d, n, size)):
+        X, by_rows = X.copy(order="C"), True
     stride = (X.strides[0] if by_rows else X.strides[1]) // size
     data.n, data.d = X.shape
     data.kind = _DENSE_F64 if size == 8 else _DENSE_F32
-    data.by_rows, data.stride = by_rows, max(stride, X.shape[1] if by_rows else X.shape[0], 1)
+    data.by_rows, data.stride = by_rows, max(stride, d if by_rows else n, 1)
     data.X = _address(X)
     return X
+
+
+def _has_lines(within: int, between: int, count: int, length: int, size: int) -> bool:
+    """Whether an array has so many contiguous lines of this length that follow each other without overlapping.
+
+    Arrays that are reversed, or repeat their lines, do not: C would read memory that is not theirs.
+    """
+    return (within == size or length <= 1) and (between >= size * length or count <= 1)
 
 
 def _csc(X: Any) -> Any:
@@ -375,21 +408,10 @@ def solve(
     if intercept_init is not None:
         intercept_init = _float(intercept_init)
         task.init_intercept = _address(intercept_init)
-    raised: list[BaseException] = []
-    answers = _answers(interrupted, raised)
-    next(answers)
-    ask = _Interrupted(answers.__next__)
-    task.interrupted = ctypes.cast(ask, c_void_p)
-    memory = vars(_memory).pop("kept", np.empty(1, dtype=np.uint8))
-    n_run = library.go_solve(struct, task, library.blas, _address(memory), len(memory))
-    if n_run < 0:  # it needs so many bytes
-        memory = np.empty(-n_run, dtype=np.uint8)
-        n_run = library.go_solve(struct, task, library.blas, _address(memory), len(memory))
+    n_run, memory = _called(library.go_solve, task, interrupted, struct, task, library.blas)
     peak = int(integers[3 * n_lam + 1])
     if 8 * peak * (struct.n + 2 * peak) <= _KEPT_BYTES:
         _memory.kept = memory
-    if raised:
-        raise raised[0]
     first = integers[2 * n_lam : 3 * n_lam + 1]
     used = int(first[n_run]) if n_run else 0
     return Proposals(
@@ -404,6 +426,23 @@ def solve(
         n_rows=d,
         n_run=n_run,
     )
+
+
+def _called(function: Any, task: Any, interrupted: Callable[[], bool] | None, *arguments: Any) -> tuple[int, Any]:
+    """What a function of the library returns, with the memory that it asked for: that of this thread, or new one."""
+    raised: list[BaseException] = []
+    answers = _answers(interrupted, raised)
+    next(answers)
+    ask = _Interrupted(answers.__next__)
+    task.interrupted = ctypes.cast(ask, c_void_p)
+    memory = vars(_memory).pop("kept", np.empty(1, dtype=np.uint8))
+    found = function(*arguments, _address(memory), len(memory))
+    if found < 0:  # it needs so many bytes
+        memory = np.empty(-found, dtype=np.uint8)
+        found = function(*arguments, _address(memory), len(memory))
+    if raised:
+        raise raised[0]
+    return found, memory
 
 
 def _answers(function: Callable[[], bool] | None, raised: list[BaseException]) -> Iterator[int]:
@@ -422,3 +461,79 @@ def _answers(function: Callable[[], bool] | None, raised: list[BaseException]) -
         except BaseException as error:  # KeyboardInterrupt above all
             raised.append(error)
             answer = 1
+
+
+# Whole fits -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Coefficients that are proved optimal, to the tolerance asked for, and what proves it.
+
+    For squared loss with sample weights of 1. The certificate is :meth:`groupowl.problem.Problem.certify`, compiled.
+    """
+
+    B: FloatArray  # (d, q)
+    intercept: FloatArray  # (q,)
+    theta: FloatArray  # (n, q), not scaled
+    correlations: FloatArray  # (d,) of theta
+    norms: FloatArray  # (d,) of the columns, centered where there is an intercept
+    rounding_norms: FloatArray
+    scale: float  # scale * theta is feasible
+    theta_norm: float
+    primal: float
+    dual: float
+    gap: float
+    steps: int
+    passes: float
+
+
+def fit_squared(
+    X: FloatArray, Y: FloatArray, lam: FloatArray, *, fit_intercept: bool, tol: float, part: float, max_steps: int
+) -> Fit | None:
+    """Fit dense data in double precision, or None where they are out of the ordinary or the proof falls short.
+
+    The kernel solves to the ``part`` of the gap that ``tol`` asks for, relative to the loss of the model without
+    features.
+    """
+    library, fit = _library(), _Fit(tol=tol, part=part, max_steps=max_steps)
+    kept = [_set_dense(fit.data, X), np.ascontiguousarray(Y)]
+    (n, d), q = X.shape, Y.shape[1]
+    capacity = min(d, max(n, _FEW_ROWS))
+    # Results first, then what is needed while it runs; addresses are taken once.
+    sizes = [n * q, d, d, d, q, d, q, n * q, d * q, d, capacity * q]
+    floats, rows = np.empty(sum(sizes)), np.empty(capacity, dtype=np.intc)
+    ends = list(accumulate(sizes))
+    at = _address(floats)
+    theta, correlations, norms, whole, intercept, mean, center, targets, products, excess, B = (
+        at + 8 * (end - size) for end, size in zip(ends, sizes, strict=True)
+    )
+    data, certificate = fit.data, fit.certificate
+    data.q, data.Y, data.n_units, data.loss = q, _address(kept[1]), d, library.losses["squared"]
+    certificate.lam, certificate.theta, certificate.products = _address(lam), theta, products
+    certificate.correlations, certificate.excess = correlations, excess
+    fit.capacity, fit.targets, fit.norms, fit.rounding_norms = capacity, targets, norms, whole
+    fit.row, fit.B, fit.intercept = _address(rows), B, intercept
+    if fit_intercept:
+        fit.mean, fit.center = mean, center
+    end, _memory.kept = _called(library.go_fit_squared, fit, None, fit, library.blas)
+    if end != _PROVED:
+        return None
+    coefficients = np.zeros((d, q))
+    coefficients[rows[: fit.n_rows]] = floats[ends[9] : ends[9] + fit.n_rows * q].reshape(-1, q)
+    of_samples, correlation, norm, rounding_norm, constant = np.split(floats[: ends[4]].copy(), ends[:4])
+    return Fit(
+        B=coefficients,
+        intercept=constant if fit_intercept else np.zeros(q),
+        theta=of_samples.reshape(n, q),
+        correlations=correlation,
+        norms=norm,
+        rounding_norms=rounding_norm,
+        scale=certificate.scale,
+        theta_norm=certificate.norm,
+        primal=certificate.primal,
+        dual=certificate.dual,
+        gap=certificate.gap,
+        steps=fit.steps,
+        passes=fit.passes,
+    )

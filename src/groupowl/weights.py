@@ -253,6 +253,8 @@ def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
     The largest is at most 1e150 times the smallest that is positive, and their sum is finite: beyond, some would
     vanish, and nothing could be proved.
     """
+    if type(values) is np.ndarray and values.shape == (n_features,) and are_ordinary(values):
+        return values
     if isinstance(values, numbers.Real):
         raise ValueError(
             f"{argument} must be 1-dimensional, one weight per feature, got the number {float(values)!r}. "
@@ -275,6 +277,13 @@ def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
         )
     check_strengths(argument, sequence[sequence > 0.0])
     return sequence
+
+
+def are_ordinary(values: FloatArray) -> bool:
+    """Whether an array holds weights that need no closer look: falling, positive, and far from all limits."""
+    if values.dtype != np.float64 or len(values) == 0 or not 1e-70 < values[-1] <= values[0] < 1e70:
+        return False
+    return bool((values[1:] <= values[:-1]).all())
 
 
 def check_strengths(argument: str, strengths: FloatArray) -> None:

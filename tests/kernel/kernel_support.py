@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import POINTER, Structure, c_double, c_int, c_size_t, c_void_p
+from ctypes import POINTER, c_double, c_int, c_size_t, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from groupowl import kernel
 from groupowl._typing import FloatArray, IndexArray
-from groupowl.kernel import Proposals, _address, _Blas, _Data, _float, _set_dense
+from groupowl.kernel import Proposals, _address, _Blas, _Certificate, _Data, _float
 
 _GRAM = 4  # the kind of data of a Gram matrix
 
@@ -19,14 +19,6 @@ _GRAM = 4  # the kind of data of a Gram matrix
 _CERTIFICATE_NUMBERS = (
     "loss", "primal", "dual", "gap", "rounding", "gauge", "scale", "product", "square", "norm", "reach",
 )  # fmt: skip
-
-
-class _Certificate(Structure):
-    _fields_ = [
-        ("lam", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("y_norm", c_double), ("n_rows", c_int),
-        ("row", c_void_p), ("B", c_void_p), ("theta", c_void_p), ("products", c_void_p), ("correlations", c_void_p),
-        ("excess", c_void_p), *((name, c_double) for name in _CERTIFICATE_NUMBERS),
-    ]  # fmt: skip
 
 
 @cache
@@ -43,7 +35,6 @@ def _library():
     library.go_certificate_workspace.argtypes = [POINTER(_Data)]
     library.go_certify.restype = None
     library.go_certify.argtypes = [POINTER(_Data), POINTER(_Certificate), POINTER(_Blas), c_void_p]
-    library.go_column_sums.argtypes = [POINTER(_Data), c_void_p, c_void_p]
     return library
 
 
@@ -92,18 +83,6 @@ def kkt_rows(values: FloatArray, lam: FloatArray) -> IndexArray:
     units, work = np.empty(n, dtype=np.intc), np.empty(n, dtype=np.intc)
     count = _library().go_kkt_units(n, _address(values), _address(lam), _address(units), _address(work))
     return np.sort(units[:count]).astype(np.intp)
-
-
-def column_sums(X: FloatArray, sample_weight: FloatArray | None = None) -> tuple[FloatArray, FloatArray, bool]:
-    """Weighted sums of the columns of dense ``X`` and of their squares in one pass, and whether all are finite."""
-    data, X = _Data(), np.asarray(X)
-    kept = _set_dense(data, X)
-    weight = None if sample_weight is None else _float(sample_weight)
-    data.weight = _address(weight)
-    sums, squares = np.empty(X.shape[1]), np.empty(X.shape[1])
-    finite = _library().go_column_sums(data, _address(sums), _address(squares))
-    del kept
-    return sums, squares, bool(finite)
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,29 +91,3 @@ def test_unit_norms():
         penalty = GroupOWL(np.ones(4), sizes)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         np.testing.assert_allclose(kernel_support.unit_norms(B, starts), penalty.norms(B), rtol=1e-14)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("layout", ["C", "F", "rows of a wider array", "one column", "one row", "every other column"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_column_sums(dtype, layout, weighted):
-    rng = np.random.default_rng(2)
-    X = np.asarray(rng.standard_normal((13, 9)), dtype=dtype, order="F" if layout == "F" else "C")
-    views = {
-        "rows of a wider array": X[2:, 1:7], "one column": X[:, :1], "one row": X[:1], "every other column": X[:, ::2],
-    }  # fmt: skip
-    X = views.get(layout, X)
-    w = rng.uniform(0.5, 2.0, len(X)) if weighted else np.ones(len(X))
-    sums, squares, finite = kernel_support.column_sums(X, w if weighted else None)
-    wide = X.astype(np.float64)
-    np.testing.assert_allclose(sums, w @ wide, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(squares, w @ wide**2, rtol=1e-12)
-    assert finite
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_column_sums_see_what_is_not_finite(bad):
-    for order in "CF":
-        X = np.array(np.ones((5, 4)), order=order)
-        X[3, 2] = bad
-        assert not kernel_support.column_sums(X)[2]

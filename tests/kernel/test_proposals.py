@@ -49,7 +49,7 @@ def test_a_faulty_kernel_costs_time_only(fault, loss, fit_intercept, monkeypatch
     expected = go.solve(case.X, case.Y, lam, tol=1e-9, solver="apgd", screening="none", max_iter=10**6, **arguments)
     solve, rng = kernel.solve, np.random.default_rng(0)
     monkeypatch.setattr(kernel, "solve", lambda *args, **settings: fault(solve(*args, **settings), rng))
-    result = go.solve(case.X, case.Y, lam, **arguments)
+    result = go.solve(case.X, case.Y, lam, sample_weight=np.ones(40), **arguments)  # which is no whole fit
     assert result.converged
     assert expected.dual - 1e-12 <= result.primal <= expected.primal + result.gap + 1e-12
     proved_zero = np.setdiff1d(np.arange(30), result.active)
@@ -70,12 +70,14 @@ def test_a_path_of_a_faulty_kernel_costs_time_only(fault, monkeypatch):
 
 def test_the_compiled_kernel_is_what_solves(monkeypatch):
     """Otherwise the tests of this folder would say nothing about solves."""
-    calls, solve = [], kernel.solve
+    calls, solve, fit = [], kernel.solve, kernel.fit_squared
     monkeypatch.setattr(kernel, "solve", lambda *args, **settings: calls.append(1) or solve(*args, **settings))
+    monkeypatch.setattr(kernel, "fit_squared", lambda *args, **settings: calls.append(2) or fit(*args, **settings))
     case = make_case(0, n=30, d=20, q=2)
     lam = 0.3 * go.lam_max(case.X, case.Y, "oscar") * go.weights.oscar(20)
     assert go.solve(case.X, case.Y, lam).converged
-    assert calls
+    assert go.solve(case.X, case.Y, lam, sample_weight=np.ones(30)).converged
+    assert calls == [2, 1]
     del calls[:]
     assert go.solve(case.X, case.Y, lam, callback=lambda progress: None).converged
     assert not calls  # whoever looks at each certificate gets those of the Python solver
@@ -86,9 +88,11 @@ def test_a_solve_in_the_kernel_can_be_interrupted(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(kernel, "solve", interrupted)
+    monkeypatch.setattr(kernel, "fit_squared", interrupted)
     case = make_case(0, n=30, d=20, q=2)
-    with pytest.raises(KeyboardInterrupt):
-        go.solve(case.X, case.Y, np.ones(20))
+    for weight in (None, np.ones(30)):
+        with pytest.raises(KeyboardInterrupt):
+            go.solve(case.X, case.Y, np.ones(20), sample_weight=weight)
 
 
 def test_a_start_that_is_optimal_takes_one_step():

@@ -333,7 +333,7 @@ TALL = [
 def test_tall_problems_need_one_pass(kind, tol):
     case = make_case(5, n=300, d=20, fraction=0.1, **kind)
     arguments = case.arguments()
-    small = go.solve(**arguments, tol=tol)
+    small = go.solve(**arguments, tol=tol, solver=go.WorkingSet(compress=True))
     plain = go.solve(**arguments, tol=tol, solver=go.WorkingSet(compress=False))
     assert small.converged
     assert small.n_passes == pytest.approx(1.0)
@@ -385,8 +385,9 @@ def test_a_proof_beyond_the_gram_matrix_uses_the_data():
 
 
 def test_compression_is_chosen_by_its_price():
-    few, many = make_case(1, n=200, d=20, q=3).problem(), make_case(1, n=400, d=300, q=1).problem()
+    few, many = make_case(1, n=2000, d=20, q=3).problem(), make_case(1, n=400, d=300, q=1).problem()
     assert compression_pays(few)
+    assert not compression_pays(make_case(1, n=50, d=20, q=3).problem())  # a solve takes less than the statistics
     assert not compression_pays(many)
     assert compression_pays(many, n_solves=100)
     assert not compression_pays(make_case(1, n=20, d=30).problem())

@@ -27,7 +27,8 @@ from ..model import Model, relaxed_coefficients, warn_unless_bounded
 from ..model_selection import Fitting
 from ..path import PathResult, path_through_fit
 from ..path.follower import Watch
-from ..solvers import Callback, SolveResult, SolverSettings, check_settings, warn_unless_converged
+from ..solvers import Callback, SolveResult, SolverSettings, check_settings, lean_solve, warn_unless_converged
+from ..weights import resolve_weights
 from .fit_summary import ReportMethods
 from .verification import FitCheck, Verification
 
@@ -177,15 +178,19 @@ class GroupOWLBase(ReportMethods):
             self._solves = model, solves
         return result
 
+    def _relaxed(self, model: Model, result: SolveResult, *, judge: bool = True) -> tuple[Any, Any, bool] | None:
+        """Coefficients without penalty, where they are asked for, and whether a ridge decides them, if judged."""
+        return relaxed_coefficients(model, result.support, judge=judge) if self.relaxed else None
+
     def _attributes(
-        self, data: FitData, model: Model, result: SolveResult, alpha: float, *, judge: bool
-    ) -> tuple[dict[str, Any], bool]:
-        """Fitted attributes, and whether a ridge decides the relaxed coefficients, if that is to be judged."""
+        self, data: FitData, weights: FloatArray, result: SolveResult, alpha: float, relaxed: Any
+    ) -> dict[str, Any]:
+        """Fitted attributes; ``relaxed`` is what :meth:`_relaxed` found."""
         coef, intercept = self._public_coefficients(result.B, result.intercept, data)
         fitted: dict[str, Any] = {
             "alpha_": alpha,
-            "weights_": model.weights,
-            "unpenalized_": model.unpenalized,
+            "weights_": weights,
+            "unpenalized_": data.fitting.unpenalized,
             "coef_": coef,
             "intercept_": intercept,
             "clusters_": result.clusters,
@@ -194,17 +199,17 @@ class GroupOWLBase(ReportMethods):
             "screened_fraction_": 1.0 - len(result.active) / data.n_features,
             "solve_result_": replace(result, _theta=None),  # which would keep the data in memory
         }
-        if not self.relaxed:
-            return fitted, False
-        B, offset, ridge_decides = relaxed_coefficients(model, result.support, judge=judge)
-        fitted |= {"penalized_coef_": coef, "penalized_intercept_": intercept}
-        fitted["coef_"], fitted["intercept_"] = self._public_coefficients(B, offset, data)
-        return fitted, ridge_decides
+        if relaxed is not None:
+            fitted |= {"penalized_coef_": coef, "penalized_intercept_": intercept}
+            fitted["coef_"], fitted["intercept_"] = self._public_coefficients(*relaxed[:2], data)
+        return fitted
 
-    def _store(self, data: FitData, model: Model, result: SolveResult, alpha: float, **more: Any) -> Self:
+    def _store(
+        self, data: FitData, weights: FloatArray, result: SolveResult, alpha: float, relaxed: Any = None, **more: Any
+    ) -> Self:
         """Replace all fitted attributes at once; ``more`` are those that only some estimators have."""
-        fitted, ridge_decides = self._attributes(data, model, result, alpha, judge=True)
-        if ridge_decides:
+        fitted = self._attributes(data, weights, result, alpha, relaxed)
+        if relaxed is not None and relaxed[2]:
             warnings.warn(
                 f"relaxed=True: without penalty the {len(result.support)} selected features fit the classes (almost) "
                 "perfectly, and the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature. "
@@ -299,6 +304,9 @@ class SingleFit(GroupOWLBase):
             columns have no finite optimum because these tell classes apart.
         """
         data = self._validate_fit(X, y, sample_weight)
+        small = self._small_fit(data)
+        if small is not None:
+            return self._store(data, *small)
         settings = data.fitting.settings
         model = data.fitting.model(data.X, data.Y, self.weights, data.sample_weight)
         warn_unless_bounded(model)
@@ -309,7 +317,20 @@ class SingleFit(GroupOWLBase):
             start = model.start(last.B.T, last.intercept)
         result = self._solve(model, alpha, settings, start)
         warn_unless_converged(result, model.problem.goal(settings.tol), settings)
-        return self._store(data, model, result, alpha)
+        return self._store(data, model.weights, result, alpha, self._relaxed(model, result))
+
+    def _small_fit(self, data: FitData) -> tuple[FloatArray, SolveResult, float] | None:
+        """Weights, solve and alpha of a fit that asks for nothing out of the ordinary, or None."""
+        fitting, alpha = data.fitting, self.alpha
+        is_ordinary = isinstance(alpha, float) and 0.0 < alpha < np.inf and isinstance(self.weights, str | np.ndarray)
+        asks_more = self.warm_start or self.relaxed or self.standardize or self.verbose or self._keeps_solves
+        if not is_ordinary or asks_more or data.sample_weight is not None or len(fitting.unpenalized):
+            return None
+        sizes = {"n_features": data.n_features, "n_tasks": data.n_targets, "n_samples": data.n_samples}
+        weights = resolve_weights(self.weights, **sizes)
+        how = {"loss": fitting.loss, "fit_intercept": fitting.fit_intercept, "weight": 1.0 / data.n_samples}
+        result = lean_solve(data.X, data.Y, alpha * weights, fitting.settings, **how)
+        return None if result is None else (weights, result, float(alpha))
 
     def _path_through_fit(self, alphas_of: Callable[[float], FloatArray], callback: Callback) -> PathResult:
         """The path at other alphas, with the fit as one of its points; the fit must have kept its solves.

@@ -426,7 +426,8 @@ class FitCheck(SolutionCheck):
             Claim("solve_result_.dual", stated.dual, nearest, self.allowance),
             Claim("status", stated.status, self.status(stated, float(fit.tol))),
         ]
-        found, _ = fit._attributes(self.data, self.model, sure, self.alpha, judge=False)
+        relaxed = fit._relaxed(self.model, sure, judge=False)
+        found = fit._attributes(self.data, self.model.weights, sure, self.alpha, relaxed)
         allowances = {"weights_": RTOL * self.model.weights, "dual_gap_": room}
         relaxed_rtol = _LEAST_SQUARES_RTOL if self.model.problem.loss.is_quadratic else _NEWTON_RTOL
         for prefix, rtol in {"": relaxed_rtol if fit.relaxed else 4.0 * EPS, "penalized_": 4.0 * EPS}.items():

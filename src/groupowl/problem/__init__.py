@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from .build import LATER, build_problem, lam_max, problem_of_statistics
 from .certificate import Certificate, Residual
-from .problem import Problem
+from .problem import Problem, correlation_bounds
 from .public import Published, intercept_excess, published
 from .samples import Samples
 from .unpenalized import Unpenalized, damped_newton
@@ -25,6 +25,7 @@ __all__ = [
     "Samples",
     "Unpenalized",
     "build_problem",
+    "correlation_bounds",
     "damped_newton",
     "intercept_excess",
     "lam_max",

@@ -379,11 +379,8 @@ class Problem:
 
     def _cancellation(self, theta_norm: float) -> FloatArray:
         """Errors of the correlations where centering cancels: without this a scaled point may not be feasible."""
-        return self._slack(theta_norm) * self.penalty.lengths(self.rounding_norms - self.norms)
-
-    def _slack(self, theta_norm: float) -> float:
-        """Rounding error of a product with ``theta`` relative to ``rounding_norms``."""
-        return 8 * EPS * math.sqrt(self.design.n_samples) * theta_norm
+        lengths = self.penalty.lengths(self.rounding_norms - self.norms)
+        return _slack(theta_norm, self.design.n_samples) * lengths
 
     def _rounding(self, residual: Residual, primal: float, dual: float, theta_norm: float) -> float:
         """Bound on the error of ``primal - dual``: from the sums, from errors of Z and Y, from large Z.
@@ -405,13 +402,18 @@ class Problem:
         loss), so a correlation moves by at most that times the norm of its column, or of its columns together. A loss
         without such a curvature has bounds on it near the point.
         """
-        slack = self._slack(certificate.theta_norm)
+        moves, radius = self.norms, math.sqrt(2.0 * certificate.gap)
         if math.isfinite(self.loss.curvature):
-            moves = math.sqrt(2.0 * self.loss.curvature * certificate.gap) * self.norms
+            radius *= math.sqrt(self.loss.curvature)
         else:
-            moves = math.sqrt(2.0 * certificate.gap) * self._local_norms(certificate)
-        return (
-            certificate.correlations + self.penalty.lengths(moves) + slack * self.penalty.lengths(self.rounding_norms)
+            moves = self._local_norms(certificate)
+        return correlation_bounds(
+            certificate.correlations,
+            self.penalty.lengths(moves),
+            self.penalty.lengths(self.rounding_norms),
+            radius=radius,
+            theta_norm=certificate.theta_norm,
+            n_samples=self.design.n_samples,
         )
 
     def _local_norms(self, certificate: Certificate) -> FloatArray:
@@ -555,6 +557,27 @@ class Problem:
     def _normal_product(self, v: FloatArray) -> FloatArray:
         Z = self.design.matmul(v.reshape(-1, 1))
         return self.design.rmatmul(self.design.map(np.multiply, Z, self.samples.w))[:, 0]
+
+
+def correlation_bounds(
+    correlations: FloatArray,
+    norms: FloatArray,
+    rounding_norms: FloatArray,
+    *,
+    radius: float,
+    theta_norm: float,
+    n_samples: int,
+) -> FloatArray:
+    """How large the correlations of units can be at a dual point within a radius of one that has these.
+
+    ``norms`` are those of the columns, and ``rounding_norms`` those of what products really add up.
+    """
+    return correlations + radius * norms + _slack(theta_norm, n_samples) * rounding_norms
+
+
+def _slack(theta_norm: float, n_samples: int) -> float:
+    """Rounding error of a product with ``theta`` relative to ``rounding_norms``."""
+    return 8 * EPS * math.sqrt(n_samples) * theta_norm
 
 
 def _largest_square(Z: FloatArray, w: FloatArray) -> float:

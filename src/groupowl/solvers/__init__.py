@@ -15,6 +15,7 @@ from ..screening import resolve_rule
 from .apgd import APGD
 from .continuation import Continuation
 from .driver import Run
+from .lean import lean_solve
 from .settings import Callback, Solver, SolverSettings
 from .solve_result import History, HistoryRow, Progress, SolveResult, Status
 from .spgd import SPGD
@@ -35,6 +36,7 @@ __all__ = [
     "SolverSettings",
     "WorkingSet",
     "check_settings",
+    "lean_solve",
     "solve",
 ]
 
@@ -123,6 +125,10 @@ def solve(
     (True, True)
     """
     settings = check_settings(solver, screening, tol, max_iter, callback, random_state)
+    if sample_weight is None and B_init is None and intercept_init is None:
+        small = lean_solve(X, Y, lam, settings, loss=loss, fit_intercept=fit_intercept)
+        if small is not None:
+            return small
     problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     B = _start(problem, B_init, intercept_init)
     result = Continuation(problem, settings, B).solve(problem.lam)

@@ -29,10 +29,12 @@ _PASSES_PER_SOLVE = 6.0
 _PASS_SLOWDOWN = 4.0
 # Larger Gram matrices are never made unasked.
 _MOST_FEATURES = 5000
+# Making the statistics of few samples takes as long as so many operations, whatever they are.
+_LEAST_SAVED = 1e6
 # Weights this close to those that select nothing, relatively, are left to the data.
 _NULL_RTOL = 1e-6
 # What the kernel is asked for relative to the gap that is to be proved: its estimate is not the proof.
-_KERNEL_GOAL = 0.1
+KERNEL_GOAL = 0.1
 # Entries of X up to which it is asked. Its last look at all columns and the certificate are the same product twice: for
 # larger X, in solves that end after a round or two, that is what takes time.
 _MOST_ENTRIES = 2**21
@@ -48,8 +50,10 @@ def compression_pays(problem: Problem, n_solves: int = 1) -> bool:
 
     A Gram matrix takes ``n d^2`` operations, a product with X ``2 n d q``.
     """
-    saved = 2.0 * problem.samples.n_tasks * _PASS_SLOWDOWN * _PASSES_PER_SOLVE * n_solves
-    return problem.is_compressible and problem.n_rows <= min(saved, _MOST_FEATURES)
+    if not problem.is_compressible or problem.n_rows > _MOST_FEATURES:
+        return False
+    saved = 2.0 * problem.samples.n_tasks * _PASS_SLOWDOWN * _PASSES_PER_SOLVE * n_solves - problem.n_rows
+    return saved >= 0.0 and problem.design.n_samples * problem.n_rows * saved >= _LEAST_SAVED
 
 
 class Proposal(NamedTuple):
@@ -200,7 +204,7 @@ class Continuation:
             found = kernel.solve(
                 data,
                 weights,
-                _KERNEL_GOAL * problem.goal(self.settings.tol),
+                KERNEL_GOAL * problem.goal(self.settings.tol),
                 alphas=np.array(alphas),
                 max_steps=self.settings.max_iter,
                 capacity=capacity,

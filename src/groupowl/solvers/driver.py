@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -277,7 +277,7 @@ def solve_result(
     ``screened_at``, for each unit, and ``history`` are made when they are read.
     """
     B, certificate = answer.B, answer.certificate
-    when_proved = partial(_when_proved, origin, full, screened_at)
+    when_proved = cache(partial(_when_proved, origin, full, screened_at))
     return SolveResult(
         B=public.B,
         intercept=public.intercept,

@@ -1,0 +1,108 @@
+"""Small problems of squared loss in one call of the compiled kernel, with its own twin of the certificate.
+
+Only what is ordinary comes this way: plain arrays in memory, of the usual size, solved from zero by the default solver.
+All else, and whatever the kernel does not prove, goes the long way, which knows what to say about it.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from .. import kernel
+from .._typing import FloatArray, IndexArray
+from ..losses import resolve_loss
+from ..norm import GroupOWL
+from ..problem import correlation_bounds
+from ..weights import are_ordinary
+from .continuation import KERNEL_GOAL
+from .settings import SolverSettings
+from .solve_result import NEVER, History, HistoryRow, SolveResult, Status
+
+# Entries of X: for more of them the rest of a solve hardly counts.
+_MOST_ENTRIES = 2**18
+
+
+def lean_solve(
+    X: Any, Y: Any, lam: Any, settings: SolverSettings, *, loss: Any, fit_intercept: Any, weight: float = 1.0
+) -> SolveResult | None:
+    """The solve with this weight of every sample, or None where the long way is needed."""
+    is_small = _is_plain(X, 2) and _is_plain(Y, 1, 2) and 0 < X.size <= _MOST_ENTRIES and len(X) == len(Y) and Y.size
+    if not is_small or not _is_plain(lam, 1) or len(lam) != X.shape[1] or not are_ordinary(lam):
+        return None
+    loss, solver = resolve_loss(loss), settings.solver
+    is_asked = getattr(solver, "uses_kernel", False) and getattr(solver, "compress", False) is not True
+    if not (
+        is_asked
+        and settings.callback is None
+        and loss.compiled
+        and loss.is_quadratic
+        and isinstance(fit_intercept, bool)
+    ):
+        return None
+    if not kernel.is_available():
+        return None
+    started = time.perf_counter()
+    fit = kernel.fit_squared(
+        X,
+        Y.reshape(len(Y), -1),
+        lam if weight == 1.0 else lam / weight,
+        fit_intercept=fit_intercept,
+        tol=settings.tol,
+        part=KERNEL_GOAL,
+        max_steps=settings.max_iter,
+    )
+    return None if fit is None else _result(fit, lam, settings, weight, time.perf_counter() - started)
+
+
+def _is_plain(values: Any, *ndim: int) -> bool:
+    return type(values) is np.ndarray and values.dtype == np.float64 and values.ndim in ndim
+
+
+def _result(fit: kernel.Fit, lam: FloatArray, settings: SolverSettings, weight: float, seconds: float) -> SolveResult:
+    """What users get of a fit; the parts that few read are made when they are read."""
+    values = weight * fit.primal, weight * fit.dual, weight * fit.gap
+    screened_at = cache(partial(_screened_at, fit, lam, settings, weight))
+
+    def history() -> History:
+        n_nonzero = int(np.count_nonzero(fit.B.any(axis=1)))
+        row = HistoryRow(fit.steps, seconds, fit.passes, *values, len(lam), n_nonzero)
+        return History.from_rows([row])
+
+    return SolveResult(
+        B=fit.B,
+        intercept=fit.intercept,
+        primal=values[0],
+        dual=values[1],
+        gap=values[2],
+        active=lambda: np.flatnonzero(screened_at() < 0),
+        screened_at=screened_at,
+        clusters=lambda: GroupOWL(lam).clusters(fit.B),
+        n_iter=fit.steps,
+        n_passes=fit.passes,
+        status=Status.CONVERGED.value,
+        seconds=seconds,
+        history=history,
+        _theta=lambda: weight * fit.scale * fit.theta,
+    )
+
+
+def _screened_at(fit: kernel.Fit, lam: FloatArray, settings: SolverSettings, weight: float) -> IndexArray:
+    """For each row 0 where the certificate proves that it is zero, and it is zero."""
+    if settings.rule is None:
+        return np.full(len(lam), NEVER)
+    screened_at, root, scale = np.zeros(len(lam), dtype=np.intp), np.sqrt(weight), abs(fit.scale)
+    upper = correlation_bounds(
+        weight * scale * fit.correlations,
+        root * fit.norms,
+        root * fit.rounding_norms,
+        radius=np.sqrt(2.0 * weight * fit.gap),
+        theta_norm=root * scale * fit.theta_norm,
+        n_samples=len(fit.theta),
+    )
+    screened_at[settings.rule(upper, lam)] = NEVER
+    screened_at[fit.B.any(axis=1)] = NEVER
+    return screened_at
