@@ -172,7 +172,9 @@ ptrdiff_t go_fit_squared(go_fit *fit, const go_blas *blas, void *work, size_t si
     if (go_solve(data, &task, blas, (char *)work + beside, size - beside) < 1 || status == GO_NO_ROOM || status == GO_INTERRUPTED)
         return status == GO_INTERRUPTED ? GO_STOPPED : GO_UNUSUAL;
     fit->n_rows = first[1];
-    fit->steps = steps > 1 ? steps : 1;
+    fit->steps = steps;
+    if (fit->n_rows == 0) /* whether nothing is best must be known exactly */
+        return GO_SHORT;
     fit->passes = passes + 1.0 + (double)fit->n_rows / data->d;
     data->intercept = fit->mean != NULL;
     c->norms = fit->norms;
@@ -182,8 +184,7 @@ ptrdiff_t go_fit_squared(go_fit *fit, const go_blas *blas, void *work, size_t si
     c->row = fit->row;
     c->B = fit->B;
     go_certify(data, c, blas, work);
-    /* Nothing selected must be the proved answer. */
-    if (!(c->gap <= fit->goal) || (c->gap > 0.0 && fit->n_rows == 0))
+    if (!(c->gap <= fit->goal))
         return GO_SHORT;
     if (fit->mean && !set_intercept(fit))
         return GO_UNUSUAL;

@@ -1,5 +1,7 @@
 """What several folders of tests need."""
 
+import signal
+
 import pytest
 
 import twin_support
@@ -16,3 +18,11 @@ def numpy_kernel(monkeypatch):
 def proved_twice(monkeypatch):
     """Whatever the compiled certificate proves in any test is compared with the definition."""
     monkeypatch.setattr(kernel, "fit_squared", twin_support.compared_fit)
+
+
+@pytest.fixture
+def heeds_interrupts():
+    """Ctrl-C raises KeyboardInterrupt, whoever started the tests: those in the background of a shell ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

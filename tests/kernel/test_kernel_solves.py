@@ -325,6 +325,7 @@ def test_exceptions_of_the_callback_are_raised():
         kernel.solve(data, weights, 1e-9, alphas=alphas, interrupted=ask)
 
 
+@pytest.mark.usefixtures("heeds_interrupts")
 def test_a_signal_ends_a_solve():
     """Where nobody asks to be asked, too: Python handles signals only when C calls it."""
     data, weights, alphas = long_path()

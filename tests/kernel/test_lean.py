@@ -44,7 +44,8 @@ def lean(X, Y, lam, *, fit_intercept=False, screening="safe", tol=1e-6, loss="sq
 def test_all_that_is_proved_is_what_numpy_proves(order, fit_intercept, weights, shape):
     X, Y = make_data(0, *shape, order=order)
     lam = go.lam_max(X, Y, weights, fit_intercept=fit_intercept) * getattr(go.weights, weights)(shape[1])
-    for fraction, tol in ((1.01, 1e-6), (0.5, 1e-4), (0.1, 1e-8)):
+    assert lean(X, Y, 1.01 * lam, fit_intercept=fit_intercept) is None  # that nothing is best is known exactly
+    for fraction, tol in ((0.9, 1e-6), (0.5, 1e-4), (0.1, 1e-8)):
         settings = {"fit_intercept": fit_intercept, "tol": tol}
         result = lean(X, Y, fraction * lam, **settings)
         assert result is not None
@@ -112,7 +113,7 @@ UNUSUAL = {
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_what_is_unusual_goes_the_long_way(name, order):
     X, Y = make_data(2, order=order)
-    lam = 0.3 * go.lam_max(X, Y, "oscar") * go.weights.oscar(30)
+    lam = 0.3 * go.lam_max(X, Y, "oscar", fit_intercept=True) * go.weights.oscar(30)
     assert lean(X, Y, lam, fit_intercept=True) is not None
     with np.errstate(all="ignore"):
         changed = UNUSUAL[name](X, Y, lam)
@@ -153,7 +154,7 @@ def test_repeated_lines_are_not_read_beyond_their_memory():
 
 def test_data_in_any_layout():
     X, Y = make_data(3, n=50, d=60)
-    lam = 0.3 * go.lam_max(X, Y, "oscar") * go.weights.oscar(30)
+    lam = 0.1 * go.lam_max(X, Y, "oscar", fit_intercept=True) * go.weights.oscar(30)
     parts = [X[::2, ::2], X[5:30, 7:37], np.asfortranarray(X)[5:30, 7:37], X.T[:30].T[:25], X[::-1][:25, 30:]]
     parts += [X[:25, :30][::-1], X[:25, :30][:, ::-1], np.asfortranarray(X[:25, :30])[:, ::-1], misaligned(X[:25, :30])]
     for part in parts:
@@ -195,6 +196,7 @@ def test_estimators_fit_the_same_model_in_one_call(flat, weights, fit_intercept,
     assert slow.verify(X, y)
 
 
+@pytest.mark.usefixtures("heeds_interrupts")
 def test_a_signal_ends_a_whole_fit():
     import signal
     import threading
@@ -231,9 +233,6 @@ for fit_intercept in (False, True):
         assert result.converged
         assert expected.dual - 1e-12 <= result.primal <= expected.primal + result.gap + 1e-12
         assert not expected.B[np.setdiff1d(np.arange(30), result.active)].any()
-    kind.value = 0
-    top = 1.01 * go.lam_max(X, Y, "oscar", fit_intercept=fit_intercept) * go.weights.oscar(30)
-    assert go.solve(X, Y, top, fit_intercept=fit_intercept).gap == 0.0 and calls[-1] is not None
 print("right")
 """
 

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import reference
+import twin_support
 from problems import HardProblem, draw
 
 import groupowl as go
@@ -232,6 +233,7 @@ def examine(seed: int) -> Counts:
 
 def examine_range(start: int, stop: int) -> Counts:
     """Examine the problems of a range of seeds."""
+    twin_support.compare_all()
     counts = Counts()
     for seed in range(start, stop):
         counts.add(examine(seed))

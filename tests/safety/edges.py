@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import twin_support
 from edge_cases import Case, draw
 from judge import Claim, Verdict, is_separated, judge, may_be_left_out
 from judge_exact import Long, short
@@ -317,6 +318,7 @@ def _undocumented(warning: Any) -> str:
 
 def examine_range(start: int, stop: int) -> Counts:
     """Examine the fits of a range of seeds."""
+    twin_support.compare_all()
     counts = Counts()
     for seed in range(start, stop):
         counts.add(examine(draw(seed), seed))

@@ -305,10 +305,12 @@ class SingleFit(GroupOWLBase):
         """
         data = self._validate_fit(X, y, sample_weight)
         small = self._small_fit(data)
-        if small is not None:
+        if small is not None and not self.relaxed:
             return self._store(data, *small)
         settings = data.fitting.settings
         model = data.fitting.model(data.X, data.Y, self.weights, data.sample_weight)
+        if small is not None:
+            return self._store(data, *small, self._relaxed(model, small[1]))
         warn_unless_bounded(model)
         alpha, start = model.resolve_alpha(self.alpha), None
         last: Any = getattr(self, "solve_result_", None)
@@ -323,7 +325,8 @@ class SingleFit(GroupOWLBase):
         """Weights, solve and alpha of a fit that asks for nothing out of the ordinary, or None."""
         fitting, alpha = data.fitting, self.alpha
         is_ordinary = isinstance(alpha, float) and 0.0 < alpha < np.inf and isinstance(self.weights, str | np.ndarray)
-        asks_more = self.warm_start or self.relaxed or self.standardize or self.verbose or self._keeps_solves
+        is_warm = self.warm_start and hasattr(self, "solve_result_")
+        asks_more = is_warm or self.standardize or self.verbose or self._keeps_solves
         if not is_ordinary or asks_more or data.sample_weight is not None or len(fitting.unpenalized):
             return None
         sizes = {"n_features": data.n_features, "n_tasks": data.n_targets, "n_samples": data.n_samples}

@@ -247,7 +247,7 @@ class SolutionCheck:
         own = max(self.objective - self.lower, 0.0)
         if abs(claimed - own) <= _GAP_RTOL * own + allowance:
             return own, _GAP_RTOL * own + allowance
-        if claimed < 0.0:
+        if not claimed >= 0.0:
             return own, 0.0
         other = again()
         largest = max(own, other.gap)

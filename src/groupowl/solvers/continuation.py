@@ -29,8 +29,6 @@ _PASSES_PER_SOLVE = 6.0
 _PASS_SLOWDOWN = 4.0
 # Larger Gram matrices are never made unasked.
 _MOST_FEATURES = 5000
-# Making the statistics of few samples takes as long as so many operations, whatever they are.
-_LEAST_SAVED = 1e6
 # Weights this close to those that select nothing, relatively, are left to the data.
 _NULL_RTOL = 1e-6
 # What the kernel is asked for relative to the gap that is to be proved: its estimate is not the proof.
@@ -50,10 +48,8 @@ def compression_pays(problem: Problem, n_solves: int = 1) -> bool:
 
     A Gram matrix takes ``n d^2`` operations, a product with X ``2 n d q``.
     """
-    if not problem.is_compressible or problem.n_rows > _MOST_FEATURES:
-        return False
-    saved = 2.0 * problem.samples.n_tasks * _PASS_SLOWDOWN * _PASSES_PER_SOLVE * n_solves - problem.n_rows
-    return saved >= 0.0 and problem.design.n_samples * problem.n_rows * saved >= _LEAST_SAVED
+    saved = 2.0 * problem.samples.n_tasks * _PASS_SLOWDOWN * _PASSES_PER_SOLVE * n_solves
+    return problem.is_compressible and problem.n_rows <= min(saved, _MOST_FEATURES)
 
 
 class Proposal(NamedTuple):
