@@ -225,7 +225,7 @@ def _set_dense(data: _Data, X: Any) -> Any:
         X = X.astype(np.float64)
     (n, d), size = X.shape, X.itemsize
     by_rows = _has_lines(X.strides[1], X.strides[0], n, d, size)
-    if not X.flags.aligned or not (by_rows or _has_lines(*X.strides, d, n, size)):
+    if not X.flags.aligned or not (by_rows or _has_lines(X.strides[0], X.strides[1], d, n, size)):
         X, by_rows = X.copy(order="C"), True
     stride = (X.strides[0] if by_rows else X.strides[1]) // size
     data.n, data.d = X.shape
