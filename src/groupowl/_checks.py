@@ -204,7 +204,7 @@ def check_finite(argument: str, values: Any, *, remedy: str, names: Iterable[Any
     is_sparse = sp.issparse(values)
     stored = values.data if is_sparse else values
     with np.errstate(all="ignore"):
-        if np.isfinite(np.sum(stored)):  # quicker than a look at each, and NaN or infinity would show
+        if np.isfinite(np.sum(stored, dtype=np.float64)):  # quicker than a look at each, and NaN or infinity would show
             return
     bad = ~np.isfinite(stored)
     if not bad.any():

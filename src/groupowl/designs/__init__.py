@@ -46,14 +46,10 @@ __all__ = [
 
 
 # Data elsewhere than in memory have modules that are imported when such data come.
-_NAMES_OF = {
-    "dask.blocks": ("row_chunks",),
-    "dask.dask_design": ("DaskDesign", "encode_labels_of_blocks", "row_wise"),
-    "disk.memmap_design": ("MemmapDesign",),
-}
+_HOMES = ("disk.memmap_design", "dask.dask_design")
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = attributes(__name__, _NAMES_OF)
+    __getattr__, __dir__ = attributes(__name__, dict.fromkeys(_HOMES, __all__))
 
 # Matrices on disk smaller than this part of max_memory are read into memory.
 _SMALL_SHARE = 8

@@ -367,10 +367,7 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
                 raise TypeError(f"X: {reason}" if complaint is None else f"{complaint} ({reason})") from None
             raise ValueError(complaint or f"X: {reason}") from None
         names = getattr(scratch, "feature_names_in_", None)
-    with np.errstate(all="ignore"):
-        total = np.sum(checked.data if hasattr(checked, "tocsr") else checked, dtype=np.float64)
-    if not np.isfinite(total):
-        checks.check_finite("X", checked, remedy=checks.IMPUTE, names=names)
+    checks.check_finite("X", checked, remedy=checks.IMPUTE, names=names)
     return checked, names
 
 

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from .._text import counted, listed
 from .sheet import Sheet, is_number
-from .table import TableError, own_names
+from .table import NumberedNames, TableError
 
 #: Suffixes of compressed files, and what opens them.
 COMPRESSIONS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
@@ -109,7 +109,8 @@ def read_delimited(
         raise TableError(_problem(path, separator, len(names)))
     index = tuple(cell or "" for cell in table.column(0).to_pylist()) if first else None
     columns = dict(enumerate(table.columns[first:]))
-    return Sheet(str(path), own_names(names[first:]), columns=columns, index=index, separator=separator)
+    own = NumberedNames(others=tuple(names[first:]))
+    return Sheet(str(path), own, columns=columns, index=index, separator=separator)
 
 
 def _check_beginning(path: Path) -> None:
@@ -207,7 +208,7 @@ def read_arff(path: Path, **unused: Any) -> Sheet:
         if not attribute.holds_numbers:
             codes = pa.array(values[:, [j]].toarray()[:, 0], pa.int32(), from_pandas=True)
             columns[j] = pa.DictionaryArray.from_arrays(codes, pa.array(attribute.codes, pa.string()))
-    names = own_names(attribute.name for attribute in attributes)
+    names = NumberedNames(others=tuple(attribute.name for attribute in attributes))
     positions = tuple(range(len(names)))
     targets = positions[:n_labels] if n_labels >= 0 else positions[n_labels:]
     categorical = frozenset(j for j in positions if attributes[j].is_nominal)

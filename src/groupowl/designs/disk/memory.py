@@ -49,14 +49,9 @@ def default_max_memory() -> int:
     return machine_memory() // _DEFAULT_SHARE
 
 
-def most_columns() -> int:
-    """Columns for which a quarter of the memory of this process suffices, if all of them were zero."""
-    return min(default_max_memory() // _COLUMN_BYTES, _MOST_COLUMNS)
-
-
 def too_many_columns(n_columns: int) -> str | None:
     """Why a matrix with so many columns cannot be fitted, in words; None where it may be."""
-    most = most_columns()
+    most = min(default_max_memory() // _COLUMN_BYTES, _MOST_COLUMNS)  # if all of them were zero
     if n_columns <= most:
         return None
     return (
