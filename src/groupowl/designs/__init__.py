@@ -99,9 +99,9 @@ def far_design(X: Any) -> Design | None:
         design.known_statistics = X
         return design
     from .disk import is_stored
+    from .disk.formats import is_flat
     from .disk.memmap_design import MemmapDesign
     from .disk.memory import default_max_memory
-    from .disk.npy import is_flat
 
     if is_dask(X):
         from .dask.dask_design import DaskDesign

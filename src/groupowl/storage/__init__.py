@@ -16,7 +16,7 @@ import numpy as np
 
 from .._checks import checked_path
 from .._files import fresh_folder, standing
-from ..designs.disk.npy import read_archive
+from ..designs.disk.formats import read_archive
 from ..versions import installed_version
 from .codec import STORABLE, Damage, belongs_to, check_object, decode, encode
 

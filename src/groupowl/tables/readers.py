@@ -18,8 +18,8 @@ from .._text import listed
 from ..designs import open_matrix
 from ..designs.disk import open_storage
 from ..designs.disk.base import INSIDE
+from ..designs.disk.formats import read_archive
 from ..designs.disk.memory import check_fits, check_sparse_shape, too_many_columns
-from ..designs.disk.npy import read_archive
 from .sheet import Sheet
 from .table import NumberedNames, TableError
 from .text_files import format_suffix, open_bytes, read_arff, read_delimited

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from .base import INSIDE, RowBlocks, Storage
-from .containers import ParquetTable, open_hdf5_dataset, open_inside, open_zarr_array
-from .npy import NpzFile, open_memmap, open_npy
+from .formats import NpzFile, ParquetTable, open_hdf5_dataset, open_inside, open_memmap, open_npy, open_zarr_array
 
 #: Files that hold one matrix, alone or as a block of rows in a folder.
 _BLOCKS = {".npy": open_npy, ".npz": NpzFile, ".parquet": ParquetTable}
