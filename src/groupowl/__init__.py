@@ -1,7 +1,5 @@
 """Group OWL models: sparse multi-task regression and classification with certified answers."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from ._lazy import attributes

@@ -382,9 +382,9 @@ def check_data_shape(shape: tuple[int, ...], where: str = "", *, needs_samples: 
         raise ValueError(f"X{where} is empty: its shape is {shape}; {needed} needed.")
 
 
-def check_targets(Y: Any, n_samples: int, where: str = "", *, argument: str = "Y") -> FloatArray:
+def check_targets(Y: Any, n_samples: int, where: str = "", *, argument: str = "Y", names: Any = None) -> FloatArray:
     """Targets as a finite matrix with one row per sample and at least one column."""
-    remedy, names = "Remove the samples without a target.", getattr(Y, "columns", None)
+    names, remedy = getattr(Y, "columns", names), "Remove the samples without a target."
     matrix = finite_matrix(f"{argument}{where}", Y, remedy=remedy, names=names)
     if len(matrix) != n_samples:
         raise ValueError(

@@ -1,7 +1,5 @@
 """Estimators in the manner of scikit-learn."""
 
-from __future__ import annotations
-
 from .classifier import GroupOWLClassifier
 from .cv import GroupOWLClassifierCV, GroupOWLRegressorCV
 from .fit_summary import FeatureStatus, FitCertificate

@@ -4,8 +4,6 @@ Displays follow scikit-learn: made by ``from_estimator`` or ``from_result``, wit
 drawn again by ``plot``, on axes of your own with ``ax=``.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -199,9 +199,8 @@ class Sheet:
         first = 1 if self.index is None else 0  # a nameless first column is the index
         names = self.ids(0) if self.index is None else self.index
         samples = range(first, len(self.names))
-        cells = pandas.DataFrame(
-            {j: self.labels(j) if self.is_category(j) else self.matrix([j])[:, 0] for j in samples}
-        )
+        columns = {j: self.labels(j) if self.is_category(j) else self.matrix([j])[:, 0] for j in samples}
+        cells = pandas.DataFrame(columns)
         numbers = cells.apply(pandas.to_numeric, errors="coerce")
         has_text = (numbers.isna() & cells.notna()).any(axis=1)
         texts = {j: pa.array([_text(_plain(cell)) for cell in cells.loc[j]]) for j in np.flatnonzero(has_text).tolist()}
