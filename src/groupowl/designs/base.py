@@ -97,10 +97,9 @@ class ColumnMoments:
     @classmethod
     def side_by_side(cls, parts: Sequence[ColumnMoments]) -> ColumnMoments:
         """Moments of the columns of all parts, one after the other, which are of the same samples."""
-        mean, rest, squares = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "rest", "squares")
-        )
-        return cls(parts[0].total_weight, mean, rest, squares)
+        names = ("mean", "rest", "squares")
+        joined = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        return cls(parts[0].total_weight, *joined)
 
 
 class Design(ABC):
@@ -391,10 +390,8 @@ def check_overflow(norms: FloatArray) -> None:
     """Refuse columns whose squared norms leave the range of floating-point numbers, by their norms."""
     too_large = np.flatnonzero(~(norms <= LARGEST_NORM))
     if len(too_large):
-        raise ValueError(
-            f"X has {len(too_large)} columns so large that their squared norm overflows, the first is column "
-            f"{too_large[0]}. Rescale them, or the sample weights."
-        )
+        what = f"X has {len(too_large)} columns so large that their squared norm overflows"
+        raise ValueError(f"{what}, the first is column {too_large[0]}. Rescale them, or the sample weights.")
 
 
 def check_underflow(design: Design, suspects: IndexArray, *, constant_is_zero: bool = False) -> None:
@@ -416,10 +413,8 @@ def check_underflow(design: Design, suspects: IndexArray, *, constant_is_zero: b
             mean = float(design.reduce(np.sum, Z)) / design.n_samples
             varies = design.reduce(partial(_sum_of_sizes, center=mean), Z) > 64 * EPS * size
             if varies or not constant_is_zero:
-                raise ValueError(
-                    f"X has columns so small that their squared norm underflows, the first is column {columns[0]}. "
-                    "Rescale them, for example to a standard deviation of 1."
-                )
+                what = f"X has columns so small that their squared norm underflows, the first is column {columns[0]}"
+                raise ValueError(f"{what}. Rescale them, for example to a standard deviation of 1.")
     design.passes.total = counted  # as norms and means, this belongs to building a problem
 
 

@@ -74,9 +74,8 @@ class CompressedData:
 
     def weighted(self, factor: float) -> CompressedData:
         """The same with all sample weights times a factor."""
-        return replace(
-            self, **{name: math.sqrt(factor) * getattr(self, name) for name in ("R", "T", "x_size", "y_size")}
-        )
+        names = ("R", "T", "x_size", "y_size")
+        return replace(self, **{name: math.sqrt(factor) * getattr(self, name) for name in names})
 
 
 @np.errstate(all="ignore")  # what overflows is refused at the end

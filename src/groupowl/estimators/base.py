@@ -348,11 +348,9 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
     if (given_names is not None or kind in "mM") and (dates := checks.complain_of_dates("X", X)):
         raise TypeError(dates)
     if given_names is not None and (repeated := checks.repeated_columns(given_names)):
-        raise ValueError(
-            f"X has {len(repeated)} columns of the name {given_names[repeated[0]]!r}, "
-            f"{checks.list_columns(repeated, None)}, and names must be unique. Rename them, or give the data without "
-            "names, for example X.to_numpy()."
-        )
+        what = f"X has {len(repeated)} columns of the name {given_names[repeated[0]]!r}"
+        remedy = "Rename them, or give the data without names, for example X.to_numpy()."
+        raise ValueError(f"{what}, {checks.list_columns(repeated, None)}, and names must be unique. {remedy}")
     X = checks.checked_sparse("X", X) if sp.issparse(X) else X  # before scikit-learn converts it
     checked, names = X, None
     is_ready = type(X) is np.ndarray and X.dtype in _MATRIX_CHECKS["dtype"] and X.ndim == 2 and X.size > 0
@@ -375,9 +373,8 @@ def check_same_features(estimator: Any, n_features: int, names: Any) -> None:
     """Refuse features that are not those of the fit, as scikit-learn does for arrays and frames."""
     kind = type(estimator).__name__
     if n_features != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {n_features} features, but {kind} is expecting {estimator.n_features_in_} features as input."
-        )
+        expected = f"{kind} is expecting {estimator.n_features_in_} features as input"
+        raise ValueError(f"X has {n_features} features, but {expected}.")
     fitted = getattr(estimator, "feature_names_in_", None)
     if names is None or fitted is None or np.array_equal(names, fitted):
         return

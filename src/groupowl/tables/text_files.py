@@ -36,6 +36,7 @@ _BLOCK_BYTES = 1 << 28  # blocks of a few rows cost more than their cells
 _LONGEST_FIELD = 1 << 27
 _FRACTION = re.compile(r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*")
 
+_UNEVEN = "A title may be above the names, the file be cut off, or quotation marks be missing or not closed."
 # What files that are no tables of text begin with.
 _BEGINNINGS = {
     "UTF-16 or UTF-32 text": (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"),
@@ -154,11 +155,8 @@ def _problem(path: Path, separator: str = ",", n_columns: int = 0) -> str:
     with open_text(path) as file:
         for number, row in enumerate(filter(None, csv.reader(file, delimiter=separator))):
             if len(row) != n_columns:
-                reason = (
-                    "A title may be above the names, the file be cut off, or quotation marks be missing or not closed."
-                )
                 found = f"{counted(len(row), 'cell')}, but the header has {counted(n_columns, 'name')}"
-                return f"{path}: row {number} below the header has {found}. {reason}"
+                return f"{path}: row {number} below the header has {found}. {_UNEVEN}"
     if number == 0:
         return f"{path} has no rows below its header, or a quotation mark that is never closed. Give it samples."
     return f"{path} cannot be read as text with cells separated by {separator!r}. Check quotation marks and the format."

@@ -280,11 +280,9 @@ def _computed(graph: dict[Any, Any], keep: list[list[Any]], wanted: Any) -> tupl
             reason = f"{kind.__name__}: {error}"
         else:
             raise
-        raise ConnectionError(
-            f"the Dask cluster was lost in the middle of the computation ({reason}). Start another one and continue "
-            "from the last coefficients: a callback gets them by progress.coefficients(), solve(..., B_init=) takes "
-            "them."
-        ) from error
+        what = f"the Dask cluster was lost in the middle of the computation ({reason})"
+        how = "a callback gets them by progress.coefficients(), solve(..., B_init=) takes them"
+        raise ConnectionError(f"{what}. Start another one and continue from the last coefficients: {how}.") from error
 
 
 def computed(collection: Any) -> Any:
@@ -334,9 +332,8 @@ def _watch(client: Any, wait: Callable[[float], Any], is_done: Callable[[], bool
     except (TypeError, ValueError, KeyError):
         patience = -1.0
     if not patience >= 0.0:
-        raise ValueError(
-            f"Dask's setting {_PATIENCE_KEY!r} must be a time such as '300 s', not negative, got {setting!r}."
-        )
+        expected = "must be a time such as '300 s', not negative"
+        raise ValueError(f"Dask's setting {_PATIENCE_KEY!r} {expected}, got {setting!r}.")
     last_seen = time.monotonic()
     while not is_done():
         try:
@@ -345,8 +342,6 @@ def _watch(client: Any, wait: Callable[[float], Any], is_done: Callable[[], bool
             if _has_workers(client):
                 last_seen = time.monotonic()
             elif time.monotonic() - last_seen >= patience:
-                raise TimeoutError(
-                    f"the Dask cluster {client.scheduler.address} has 0 workers, and none came within {patience:g} "
-                    "seconds. Start workers; or wait longer for them: dask.config.set({"
-                    f"{_PATIENCE_KEY!r}: '30 minutes'}})."
-                ) from None
+                what = f"the Dask cluster {client.scheduler.address} has 0 workers, and none came within {patience:g}"
+                setting = f"dask.config.set({{{_PATIENCE_KEY!r}: '30 minutes'}})"
+                raise TimeoutError(f"{what} seconds. Start workers; or wait longer for them: {setting}.") from None

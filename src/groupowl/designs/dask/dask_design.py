@@ -143,11 +143,7 @@ class DaskDesign(Design):
         if array.ndim not in ndim:
             expected = " or ".join(f"{n}-dimensional" for n in ndim)
             raise ValueError(f"{name} must be {expected}, got an array of shape {array.shape}.")
-        if array.shape[0] != self.n_samples:
-            raise ValueError(
-                f"X and {name} must have one row per sample: X has {self.n_samples} rows, {name} has {array.shape[0]} "
-                f"(shape {array.shape})."
-            )
+        checks.check_length(name, array.shape, self.n_samples)
         sizes = [place.size for place in self.places]
         if is_dask(values):
             return blocks_of(array.rechunk({0: tuple(sizes)}))

@@ -35,10 +35,8 @@ def open_storage(source: Any) -> Storage:
         storage = _OPEN_OBJECTS[type(source).__module__.partition(".")[0]](source)
     else:
         advice = " It is in memory already: pass it as it is." if isinstance(source, np.ndarray) else ""
-        raise TypeError(
-            "source, a matrix on disk, must be a path, a memory map, an HDF5 dataset or a Zarr array, got "
-            f"{type(source).__name__}.{advice}"
-        )
+        expected = "a path, a memory map, an HDF5 dataset or a Zarr array"
+        raise TypeError(f"source, a matrix on disk, must be {expected}, got {type(source).__name__}.{advice}")
     if storage.shape[0] == 0:
         raise ValueError(f"{storage.label} has no rows: its shape is {storage.shape}.")
     return storage

@@ -58,10 +58,8 @@ class FileState:
         now = self._now()
         if now != self.known:
             before, after = (f"{size} bytes in {n_files} files" for n_files, size, _ in (self.known, now))
-            raise RuntimeError(
-                f"{self.path} was modified while it was in use: it had {before}, and now has {after}, or another time "
-                "of change. Fit again once nothing writes to it."
-            )
+            what = f"{self.path} was modified while it was in use: it had {before}, and now has {after}"
+            raise RuntimeError(f"{what}, or another time of change. Fit again once nothing writes to it.")
 
 
 class Storage:
@@ -276,16 +274,12 @@ class RowBlocks(Storage):
 def _check_columns(first: Storage, part: Storage) -> None:
     kinds = [f"{each.shape[1]} {'sparse' if each.is_sparse else 'dense'} columns" for each in (first, part)]
     if kinds[0] != kinds[1]:
-        raise ValueError(
-            f"all blocks must have the same columns, and be all dense or all sparse: {first.label} has {kinds[0]}, "
-            f"{part.label} has {kinds[1]}."
-        )
+        found = f"{first.label} has {kinds[0]}, {part.label} has {kinds[1]}"
+        raise ValueError(f"all blocks must have the same columns, and be all dense or all sparse: {found}.")
     for j, (name, other) in enumerate(zip(first.feature_names or (), part.feature_names or (), strict=False)):
         if name != other:
-            raise ValueError(
-                f"all blocks must have the same columns in the same order: column {j} is {name!r} in {first.label} and "
-                f"{other!r} in {part.label}."
-            )
+            found = f"column {j} is {name!r} in {first.label} and {other!r} in {part.label}"
+            raise ValueError(f"all blocks must have the same columns in the same order: {found}.")
 
 
 def stacked(pieces: list[Any]) -> Any:

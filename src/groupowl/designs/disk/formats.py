@@ -37,9 +37,8 @@ def read_header(path: Path, file: Any) -> tuple[tuple[int, ...], bool, np.dtype[
     try:
         return _HEADERS[np.lib.format.read_magic(file)](file)
     except (ValueError, KeyError) as error:
-        raise ValueError(
-            f"{path} has no array that NumPy could read: {error}. Write it again with numpy.save."
-        ) from error
+        what = f"{path} has no array that NumPy could read: {error}"
+        raise ValueError(f"{what}. Write it again with numpy.save.") from error
 
 
 # Contiguous arrays ----------------------------------------------------------------------------------------
@@ -63,10 +62,8 @@ class FlatFile(Storage):
     def _check_size(self, found: int) -> None:
         needed = self.offset + self.nbytes
         if found < needed:
-            raise ValueError(
-                f"{self.label} is truncated: its data need {needed} bytes ({format_bytes(needed)}), the file has "
-                f"{found}. Write or copy it again."
-            )
+            what = f"its data need {needed} bytes ({format_bytes(needed)}), the file has {found}"
+            raise ValueError(f"{self.label} is truncated: {what}. Write or copy it again.")
 
     @contextmanager
     def open(self) -> Iterator[Any]:
@@ -164,9 +161,8 @@ class NpzFile(Storage):
             else:
                 if len(headers) != 1:
                     there = ", ".join(repr(name) for name in headers) or "none"
-                    raise ValueError(
-                        f"{path} must hold one array or one sparse matrix of SciPy, but it has these arrays: {there}."
-                    )
+                    expected = "one array or one sparse matrix of SciPy"
+                    raise ValueError(f"{path} must hold {expected}, but it has these arrays: {there}.")
                 ((self.name, (shape, raw)),) = headers.items()
         except (*_ZIP_ERRORS, KeyError) as error:
             raise ValueError(f"{path} is no .npz file that can be read: {error}. Write or copy it again.") from error
@@ -210,10 +206,8 @@ def archive_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any
                 shape, _, raw = read_header(path, file)
                 claimed, stored = math.prod(shape) * raw.itemsize, member.file_size - file.tell()
             if claimed != stored and not raw.hasobject:  # pickles, which NumPy refuses
-                raise ValueError(
-                    f"{path} is damaged: its array {name!r} should have {claimed} bytes by its shape, but has "
-                    f"{stored}. Write or copy it again."
-                )
+                what = f"its array {name!r} should have {claimed} bytes by its shape, but has {stored}"
+                raise ValueError(f"{path} is damaged: {what}. Write or copy it again.")
             found[name] = (shape, raw)
             n_bytes += claimed
     check_fits(f"{path}, unpacked,", n_bytes)
@@ -243,9 +237,8 @@ class ChunkedArray(Storage):
             if names is not None:
                 names = [name.decode() if isinstance(name, bytes) else str(name) for name in names]
                 if len(array.shape) != 2 or len(names) != array.shape[1]:
-                    raise ValueError(
-                        f"{label}: its attribute 'columns' has {len(names)} names for an array of shape {array.shape}."
-                    )
+                    found = f"{len(names)} names for an array of shape {array.shape}"
+                    raise ValueError(f"{label}: its attribute 'columns' has {found}.")
             super().__init__(label, array.shape, array.dtype, names)
             chunks = array.chunks or (1, self.shape[1])
         self.chunks = tuple(min(max(size, 1), max(length, 1)) for size, length in zip(chunks, self.shape, strict=True))
@@ -256,10 +249,9 @@ class ChunkedArray(Storage):
         """The array, if it is the one that was found."""
         with self.opener() as array:
             if tuple(array.shape) != self.shape or array.dtype != self.raw:
-                raise RuntimeError(
-                    f"{self.label} changed while it was in use: from shape {self.shape} and dtype {self.raw} to "
-                    f"{tuple(array.shape)} and {array.dtype}. Fit again once nothing writes to it."
-                )
+                how = f"from shape {self.shape} and dtype {self.raw} to {tuple(array.shape)} and {array.dtype}"
+                remedy = "Fit again once nothing writes to it."
+                raise RuntimeError(f"{self.label} changed while it was in use: {how}. {remedy}")
             yield array
 
     def read(self, source: Any, rows: slice, columns: IndexArray | None) -> Any:
@@ -371,10 +363,8 @@ class ParquetTable(Storage):
         types = _import("pyarrow", path).types
         for field in fields:
             if not any(kind(field.type) for kind in (types.is_floating, types.is_integer, types.is_boolean)):
-                raise TypeError(
-                    f"{path} must hold numbers, but column {field.name!r} is of type {field.type}. "
-                    "Encode text or categories as numbers first, or drop the column."
-                )
+                what = f"{path} must hold numbers, but column {field.name!r} is of type {field.type}"
+                raise TypeError(f"{what}. Encode text or categories as numbers first, or drop the column.")
         raw = np.float32 if all(types.is_float32(field.type) for field in fields) else np.float64
         self.groups = np.cumsum([0, *heights])
         self.names = [field.name for field in fields]

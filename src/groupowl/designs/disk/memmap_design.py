@@ -122,11 +122,10 @@ class MemmapDesign(LocalDesign):
         self._buffer = max(1, min(self._max_memory // _BUFFER_SHARE, _LARGEST_BUFFER))
         self._sample_bytes = _SAMPLE_ARRAYS * 8 * self.n_samples
         if self.X.least_bytes > self._max_memory // 4:
-            raise ValueError(
-                f"max_memory={format_bytes(self._max_memory)} is too small for {self.X.label}: the smallest piece that "
-                f"can be read takes {format_bytes(self.X.least_bytes)}, and more than a quarter is not left for it. "
-                "Raise max_memory, or write the data in smaller pieces."
-            )
+            what = f"the smallest piece that can be read takes {format_bytes(self.X.least_bytes)}"
+            remedy = "Raise max_memory, or write the data in smaller pieces."
+            where = f"max_memory={format_bytes(self._max_memory)} is too small for {self.X.label}"
+            raise ValueError(f"{where}: {what}, and more than a quarter is not left for it. {remedy}")
         if self.X.is_sparse:
             self.density = min(1.0, SPARSE_SLOWDOWN * self.X.density)
         self.feature_names = self.X.feature_names
@@ -165,11 +164,10 @@ class MemmapDesign(LocalDesign):
         array = super().samples(values)
         n_bytes = _SAMPLE_ARRAYS * 8 * array.size
         if n_bytes > self._max_memory:
-            raise ValueError(
-                f"max_memory={format_bytes(self._max_memory)} is too small: targets, predictors and dual points of "
-                f"shape {array.shape} (samples, tasks) take about {format_bytes(n_bytes)}, whatever is left of X on "
-                "disk. Raise max_memory."
-            )
+            what = f"targets, predictors and dual points of shape {array.shape} (samples, tasks)"
+            size = f"take about {format_bytes(n_bytes)}, whatever is left of X on disk"
+            limit = f"max_memory={format_bytes(self._max_memory)}"
+            raise ValueError(f"{limit} is too small: {what} {size}. Raise max_memory.")
         self._sample_bytes = max(self._sample_bytes, n_bytes)
         return array
 

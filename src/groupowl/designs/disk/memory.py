@@ -29,9 +29,8 @@ def parse_memory(value: Any) -> int:
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:E\+?[0-9]+)?)\s*([KMGT]?I?)B?\s*", str(value).upper())
     size = float(match[1]) * _UNITS.get(match[2], 0) if match else 0.0
     if not 1 <= size < float("inf"):
-        raise ValueError(
-            f"max_memory must be a positive number of bytes, or text such as '200MB' or '2GiB', got {value!r}."
-        )
+        expected = "a positive number of bytes, or text such as '200MB' or '2GiB'"
+        raise ValueError(f"max_memory must be {expected}, got {value!r}.")
     return int(size)
 
 
@@ -72,9 +71,8 @@ def check_fits(what: str, n_bytes: int) -> None:
     """Refuse to read what this process has no memory for, before any of it is read."""
     limit = machine_memory()
     if n_bytes > limit:
-        raise ValueError(
-            f"{what} takes {format_bytes(n_bytes)} in memory, but this process may use {format_bytes(limit)}."
-        )
+        size = f"{format_bytes(n_bytes)} in memory"
+        raise ValueError(f"{what} takes {size}, but this process may use {format_bytes(limit)}.")
 
 
 def machine_memory(root: Path = Path("/")) -> int:
