@@ -205,17 +205,11 @@ class GroupOWLBase(ReportMethods):
         """Replace all fitted attributes at once; ``more`` are those that only some estimators have."""
         fitted, ridge_decides = self._attributes(data, model, result, alpha, judge=True)
         if ridge_decides:
-            warnings.warn(
-                f"relaxed=True: without penalty the {len(result.support)} selected features fit the classes (almost) "
-                "perfectly, and the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature. "
-                "Raise alpha, or use relaxed=False.",
-                UserWarning,
-                stacklevel=3,
-            )
-        kept = {}
-        for name, value in vars(self).items():
-            if name.startswith("_") or not name.endswith("_"):
-                kept[name] = value
+            what = f"without penalty the {len(result.support)} selected features fit the classes (almost) perfectly"
+            why = "the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature"
+            remedy = "Raise alpha, or use relaxed=False."
+            warnings.warn(f"relaxed=True: {what}, and {why}. {remedy}", UserWarning, stacklevel=3)
+        kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
         self.__dict__ = kept | data.labels | fitted | more
         return self
 

@@ -59,13 +59,10 @@ def row_chunks(name: str, values: Any, convert: Any = rectangular_array) -> tupl
         await_workers()
         values = values.compute_chunk_sizes()
     if any(len(chunks) > 1 for chunks in values.chunks[1:]):
-        warnings.warn(
-            f"{name} has {len(values.chunks[1])} chunks along its columns. They are joined, which moves its "
-            f"{values.nbytes / 1e6:.3g} MB between workers in every pass: rechunk it once, with "
-            f"{name} = {name}.rechunk({{0: 'auto', 1: -1}}).persist().",
-            UserWarning,
-            stacklevel=2,
-        )
+        what = f"{name} has {len(values.chunks[1])} chunks along its columns. They are joined"
+        cost = f"which moves its {values.nbytes / 1e6:.3g} MB between workers in every pass"
+        remedy = f"rechunk it once, with {name} = {name}.rechunk({{0: 'auto', 1: -1}}).persist()."
+        warnings.warn(f"{what}, {cost}: {remedy}", UserWarning, stacklevel=2)
         values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
     return values, names
 

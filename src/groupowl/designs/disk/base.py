@@ -75,7 +75,7 @@ class Storage:
     shape : tuple of int
     raw : dtype
         Of the numbers on disk; single precision is delivered as it is, all other numbers in double precision.
-    feature_names : list of str, default=None
+    names : list of str, default=None
         Names of the columns, where the storage has them.
     n_stored : int, default=None
         Stored entries of a sparse matrix, whose pieces are CSR arrays.
@@ -88,9 +88,7 @@ class Storage:
     #: Of the files behind it; None where there are none, or others look after them.
     state: FileState | None = None
 
-    def __init__(
-        self, label: str, shape: Any, raw: Any, feature_names: Any = None, n_stored: int | None = None
-    ) -> None:
+    def __init__(self, label: str, shape: Any, raw: Any, names: Any = None, n_stored: int | None = None) -> None:
         check_data_shape(shape, f" in {label}", needs_samples=False)
         if trouble := too_many_columns(int(shape[1])):
             raise ValueError(f"{label} has the shape {tuple(map(int, shape))}: {trouble}.")
@@ -100,7 +98,7 @@ class Storage:
         if self.raw.kind not in REAL_KINDS:
             raise TypeError(f"{label} must hold real numbers, got dtype {self.raw}. Write it as float32 or float64.")
         self.dtype = np.dtype(np.float32 if self.raw == np.float32 else np.float64)
-        self.feature_names: list[str] | None = feature_names
+        self.feature_names: list[str] | None = names
         self.is_sparse = n_stored is not None
         self.n_stored = self.shape[0] * self.shape[1] if n_stored is None else n_stored
         self.density = self.n_stored / max(self.shape[0] * self.shape[1], 1)
