@@ -349,10 +349,14 @@ class LocalDesign(Design):
         if self.X.dtype == np.float64:
             # The same product; by rows, BLAS is up to twice as fast with the small factor first.
             return (T.T @ self.X).T if self._order == "C" else self.X.T @ T
-        C = np.zeros((self.n_features, T.shape[1]))
+        return self.summed(lambda rows, _, block: block.T @ T[rows], T.shape[1:])
+
+    def summed(self, term: Callable[[slice, slice, Any], Any], width: tuple[int, ...] = ()) -> FloatArray:
+        """Sums over the pieces of X of a function of rows, columns and piece that has a row for each column."""
+        total = np.zeros((self.n_features, *width))
         for rows, columns, block in self.blocks():
-            C[columns] += block.T @ T[rows]
-        return C
+            total[columns] += term(rows, columns, block)
+        return total
 
     def bands(self) -> Iterator[tuple[slice, Any]]:
         """Whole rows of X, as many as are in memory at a time, and which they are; all of them are a pass."""

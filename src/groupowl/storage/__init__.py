@@ -102,7 +102,7 @@ def load(folder: Any) -> Any:
     >>> model.predict(data.X).shape
     (60, 2)
     """
-    content, arrays = read_folder(checked_path("folder", folder))
+    content, arrays = read_settled(checked_path("folder", folder), read_folder)
     try:
         unused = dict(arrays)  # each array has one place in the tree
         obj = decode(content, unused)
@@ -172,11 +172,7 @@ def _state(folder: Path) -> tuple[int, int] | None:
 
 
 def read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
-    """The tree and the arrays of a folder."""
-    return read_settled(folder, _read_folder)
-
-
-def _read_folder(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """The tree and the arrays of a folder that nobody replaces meanwhile."""
     envelope = _read_envelope(folder)
     found = envelope["format_version"]
     if type(found) is not int or found < 1:
