@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import groupowl as go
 from groupowl import storage
-from groupowl.storage import folders, load, save
+from groupowl.storage import load, save
 
 SAVED = Path(__file__).parent / "data" / "saved_1"
 MODELS = ["regressor", "one_target", "classifier", "search", "class_search", "path"]
@@ -54,7 +54,7 @@ def use(obj):
 @pytest.fixture(scope="module")
 def contents():
     """Trees and arrays of all models: those of format 1 that are kept here, and some made now."""
-    found = {name: folders.read_folder(SAVED / name) for name in MODELS}
+    found = {name: storage.read_folder(SAVED / name) for name in MODELS}
     Y = X[:, :2] + 1.0
     made = {
         "sparse": go.GroupOWLRegressor(0.1).fit(sp.csr_array(X), Y),

@@ -10,9 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from groupowl import _files
+from groupowl import _files, storage
 from groupowl._files import beside, fresh_file, fresh_folder, write_file
-from groupowl.storage import folders
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="there are no such files and signals")
 
@@ -23,12 +22,12 @@ def names(folder):
 
 def save(folder, number):
     """A model of this number, in the tree and in the arrays."""
-    return folders.write_folder(folder, number, {"a": np.full(3, number)})
+    return storage.write_folder(folder, number, {"a": np.full(3, number)})
 
 
 def load(folder):
     """The number, if tree and arrays are of one save."""
-    number, arrays = folders.read_folder(folder)
+    number, arrays = storage.read_settled(folder, storage.read_folder)
     assert arrays["a"].tolist() == [number] * 3
     return number
 
@@ -167,7 +166,7 @@ def test_an_error_between_two_steps_leaves_one_whole_folder(tmp_path, monkeypatc
 def test_what_is_read_comes_from_one_save(tmp_path, monkeypatch, way):
     """Though another one replaces the folder between its two files."""
     folder = save(tmp_path / "model", 1)
-    original, calls = folders.read_archive, []
+    original, calls = storage.read_archive, []
 
     def read_late(file):
         calls.append(file)
@@ -175,7 +174,7 @@ def test_what_is_read_comes_from_one_save(tmp_path, monkeypatch, way):
             save(folder, len(calls) + 1)
         return original(file)
 
-    monkeypatch.setattr(folders, "read_archive", read_late)
+    monkeypatch.setattr(storage, "read_archive", read_late)
     assert load(folder) == 3
     assert len(calls) == 3
 

@@ -13,9 +13,10 @@ from sklearn import model_selection
 from sklearn.base import BaseEstimator, clone
 
 import groupowl as go
+from groupowl import storage
 from groupowl.estimators import GroupOWLClassifier, GroupOWLRegressor, GroupOWLRegressorCV
 from groupowl.path import group_owl_path
-from groupowl.storage import folders, load, save
+from groupowl.storage import load, save
 from groupowl.storage.codec import ESTIMATORS, SPLITTERS, decode, encode
 from support import make_case
 
@@ -140,8 +141,8 @@ VALUES = [
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_values_come_back(value, tmp_path):
     arrays = {}
-    folders.write_folder(tmp_path / "value", encode(value, arrays, "a value"), arrays)
-    content, arrays = folders.read_folder(tmp_path / "value")
+    storage.write_folder(tmp_path / "value", encode(value, arrays, "a value"), arrays)
+    content, arrays = storage.read_folder(tmp_path / "value")
     assert_same(value, decode(content, arrays))
     assert arrays == {}
 
@@ -263,7 +264,7 @@ def test_a_failure_leaves_the_earlier_model(fails, tmp_path, monkeypatch):
     def broken(*args, **settings):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(f"groupowl.storage.folders.{fails}", broken)
+    monkeypatch.setattr(f"groupowl.storage.{fails}", broken)
     with pytest.raises(OSError, match="the disk is full"):
         save(history(), folder)
     assert isinstance(load(folder), GroupOWLRegressor)
@@ -277,7 +278,7 @@ def change_envelope(folder, **changes):
 
 def test_a_newer_format_is_refused(tmp_path):
     folder = save(history(), tmp_path / "model")
-    change_envelope(folder, format_version=folders.FORMAT_VERSION + 1, groupowl_version="9.0")
+    change_envelope(folder, format_version=storage.FORMAT_VERSION + 1, groupowl_version="9.0")
     with pytest.raises(
         ValueError, match=r"written by groupowl 9\.0 in format 2; this version reads formats up to 1\. Update"
     ):

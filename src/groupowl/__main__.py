@@ -1,7 +1,5 @@
 """``python -m groupowl``, the same as the command ``groupowl``."""
 
-from __future__ import annotations
-
 from groupowl_command import main
 
 if __name__ == "__main__":

@@ -132,13 +132,9 @@ def rectangular_array(argument: str, values: Any) -> Any:
         return np.asarray(values)
     except ValueError as error:
         lengths = [len(row) if hasattr(row, "__len__") else 1 for row in values]
-        reason = str(error)
-        for i in range(1, len(lengths)):
-            if lengths[i] != lengths[i - 1]:
-                reason = (
-                    f"row {i - 1} has length {lengths[i - 1]}, row {i} has {lengths[i]}. All rows must have one length."
-                )
-                break
+        i = next((i for i in range(1, len(lengths)) if lengths[i] != lengths[i - 1]), 0)
+        found = f"row {i - 1} has length {lengths[i - 1]}, row {i} has {lengths[i]}" if i else ""
+        reason = f"{found}. All rows must have one length." if i else str(error)
         raise ValueError(f"{argument} cannot be read as a rectangular array of numbers: {reason}") from error
 
 
@@ -150,11 +146,8 @@ def refuse_mask(argument: str, values: Any) -> None:
 
 
 #: Arrays that place the entries of a sparse matrix, by its format; in other formats these are Python's lists.
-_SPARSE_PIECES = {
-    **dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr")),
-    "coo": ("coords",),
-    "dia": ("offsets",),
-}
+_SPARSE_PIECES: dict[str, tuple[str, ...]] = dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr"))
+_SPARSE_PIECES |= {"coo": ("coords",), "dia": ("offsets",)}
 
 
 def checked_sparse(argument: str, matrix: Any) -> Any:
@@ -171,19 +164,17 @@ def checked_sparse(argument: str, matrix: Any) -> Any:
             for part in piece if name == "coords" else (piece,):
                 if part.dtype.kind not in "iu":
                     raise ValueError(f"{name} must be integers, but their dtype is {part.dtype}")
-        if "indptr" in names and np.any(
-            pieces[-1][1:] < pieces[-1][:-1]
-        ):  # SciPy does not look where nothing is stored
+        # SciPy does not look where nothing is stored.
+        if "indptr" in names and np.any(pieces[-1][1:] < pieces[-1][:-1]):
             raise ValueError("indptr must not fall")
         again = type(given)((given.data, *pieces), shape=given.shape)
         if "indptr" in names:
             again.check_format(full_check=True)
         return again
     except (TypeError, ValueError, IndexError) as error:
-        raise ValueError(
-            f"{argument} is a damaged sparse matrix of shape {matrix.shape} in the format {matrix.format!r}: "
-            f"{str(error).rstrip('.')}. Make it again, for example from its entries with scipy.sparse.coo_array."
-        ) from error
+        what = f"{argument} is a damaged sparse matrix of shape {matrix.shape} in the format {matrix.format!r}"
+        remedy = "Make it again, for example from its entries with scipy.sparse.coo_array."
+        raise ValueError(f"{what}: {str(error).rstrip('.')}. {remedy}") from error
 
 
 def sparse_array(argument: str, matrix: Any) -> Any:
@@ -205,7 +196,7 @@ def check_finite(argument: str, values: Any, *, remedy: str, names: Iterable[Any
     is_sparse = sp.issparse(values)
     stored = values.data if is_sparse else values
     with np.errstate(all="ignore"):
-        if np.isfinite(np.sum(stored)):  # quicker than a look at each, and NaN or infinity would show
+        if np.isfinite(np.sum(stored, dtype=np.float64)):  # quicker than a look at each, and NaN or infinity would show
             return
     bad = ~np.isfinite(stored)
     if not bad.any():
@@ -237,11 +228,8 @@ def nonnegative_weights(argument: str, values: Any, length: int, *, per: str, wh
     """``values`` as finite, non-negative weights, one ``per`` "sample" (row of X) or "feature" (column)."""
     weights = as_float_array(f"{argument}{where}", values, ndim=(1,))
     if len(weights) != length:
-        counted = {"sample": "rows", "feature": "columns"}[per]
-        raise ValueError(
-            f"{argument}{where} must have one weight per {per}: X has {length} {counted}, "
-            f"{argument} has length {len(weights)}."
-        )
+        found = f"X has {length} {'rows' if per == 'sample' else 'columns'}, {argument} has length {len(weights)}"
+        raise ValueError(f"{argument}{where} must have one weight per {per}: {found}.")
     check_finite(f"{argument}{where}", weights, remedy="Every weight must be a finite number.")
     if weights.min(initial=0.0) < 0:
         i = int(np.argmin(weights))
@@ -391,18 +379,21 @@ def check_data_shape(shape: tuple[int, ...], where: str = "", *, needs_samples: 
         raise ValueError(f"X{where} is empty: its shape is {shape}; {needed} needed.")
 
 
-def check_targets(Y: Any, n_samples: int, where: str = "", *, argument: str = "Y") -> FloatArray:
+def check_targets(Y: Any, n_samples: int, where: str = "", *, argument: str = "Y", names: Any = None) -> FloatArray:
     """Targets as a finite matrix with one row per sample and at least one column."""
-    remedy, names = "Remove the samples without a target.", getattr(Y, "columns", None)
+    names, remedy = getattr(Y, "columns", names), "Remove the samples without a target."
     matrix = finite_matrix(f"{argument}{where}", Y, remedy=remedy, names=names)
-    if len(matrix) != n_samples:
-        raise ValueError(
-            f"X and {argument}{where} must have one row per sample: X has {n_samples} rows, {argument} has "
-            f"{len(matrix)} (shape {np.shape(Y)})."
-        )
+    check_length(argument, np.shape(Y), n_samples, where)
     if matrix.shape[1] == 0:
         raise ValueError(f"{argument}{where} is empty: its shape is {matrix.shape}; at least one column is needed.")
     return matrix
+
+
+def check_length(argument: str, shape: tuple[int, ...], n_samples: int, where: str = "") -> None:
+    """Refuse an array of this shape where it has not one row per sample."""
+    if shape[0] != n_samples:
+        found = f"X has {n_samples} rows, {argument} has {shape[0]} (shape {shape})"
+        raise ValueError(f"X and {argument}{where} must have one row per sample: {found}.")
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, where: str = "") -> FloatArray:
@@ -427,13 +418,10 @@ def check_weight_range(argument: str, weight: FloatArray) -> None:
     with np.errstate(over="ignore"):
         total = weight.sum()
     if not np.isfinite(total):
-        raise ValueError(
-            f"{argument} is so large that its sum overflows: its largest entry is {float(weight.max())!r}. "
-            "Use smaller weights, for example all of them divided by the largest."
-        )
+        what = f"{argument} is so large that its sum overflows: its largest entry is {float(weight.max())!r}"
+        raise ValueError(f"{what}. Use smaller weights, for example all of them divided by the largest.")
     smallest = float(weight.min(initial=np.inf, where=weight > 0.0))
     if smallest < weight.max(initial=0.0) / LARGEST_FACTOR:
-        raise ValueError(
-            f"{argument} has positive entries from {smallest!r} to {float(weight.max())!r}: beside the largest the "
-            f"smallest vanish. Make those that are less than 1/{LARGEST_FACTOR:g} of the largest zero."
-        )
+        what = f"{argument} has positive entries from {smallest!r} to {float(weight.max())!r}"
+        remedy = f"Make those that are less than 1/{LARGEST_FACTOR:g} of the largest zero."
+        raise ValueError(f"{what}: beside the largest the smallest vanish. {remedy}")

@@ -120,9 +120,8 @@ def resolve_columns(argument: str, columns: Any, n_features: int, names: Iterabl
 def _column_index(argument: str, item: Any, n_features: int, known: list[str] | None) -> int:
     if not isinstance(item, str):
         if isinstance(item, bool) or not isinstance(item, int | np.integer):
-            raise TypeError(
-                f"{argument} must hold names or indices of columns, got {item!r} of type {type(item).__name__}."
-            )
+            given = f"{item!r} of type {type(item).__name__}"
+            raise TypeError(f"{argument} must hold names or indices of columns, got {given}.")
         if not -n_features <= item < n_features:
             raise ValueError(f"{argument} has the index {item!r}, but X has {n_features} columns.")
         return int(item) % n_features

@@ -1,7 +1,5 @@
 """The former name of :mod:`groupowl.model_selection`, with the former names of what is there."""
 
-from __future__ import annotations
-
 import warnings
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What is installed, for bug reports."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version

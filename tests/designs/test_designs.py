@@ -186,7 +186,7 @@ def _small_blocks(request, monkeypatch):
         monkeypatch.setattr("groupowl.designs.dense._BLOCK_ENTRIES", 60)
         monkeypatch.setattr("groupowl.designs.sparse._BLOCK_ENTRIES", 40)
         monkeypatch.setattr("groupowl.designs.disk.memmap_design._LARGEST_BUFFER", 400)
-        monkeypatch.setattr("groupowl.designs.disk.cache._GATHER_BYTES", 200)
+        monkeypatch.setattr("groupowl.designs.disk.memmap_design._GATHER_BYTES", 200)
         monkeypatch.setattr("groupowl.designs.disk.memmap_design._BATCH_SHARE", 1 << 60)
 
 

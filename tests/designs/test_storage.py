@@ -17,8 +17,8 @@ import groupowl as go
 from groupowl.designs import DenseDesign, MemmapDesign, SparseDesign, as_design, open_matrix
 from groupowl.designs.disk import open_storage
 from groupowl.designs.disk.base import ChosenRows, RowBlocks
+from groupowl.designs.disk.formats import FlatFile
 from groupowl.designs.disk.memory import format_bytes, machine_memory, parse_memory
-from groupowl.designs.disk.npy import FlatFile
 from storage_support import (
     STORAGES,
     column_names,

@@ -34,7 +34,7 @@ def _small_blocks(request, monkeypatch):
     """Several pieces per pass, although the tables are small."""
     if "real_sizes" not in request.keywords:
         monkeypatch.setattr("groupowl.designs.disk.memmap_design._LARGEST_BUFFER", 3000)
-        monkeypatch.setattr("groupowl.designs.disk.cache._GATHER_BYTES", 1000)
+        monkeypatch.setattr("groupowl.designs.disk.memmap_design._GATHER_BYTES", 1000)
         monkeypatch.setattr("groupowl.designs.disk.memmap_design._BATCH_SHARE", 1 << 60)
 
 

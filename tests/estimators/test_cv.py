@@ -153,13 +153,18 @@ def test_time_series_train_on_the_past():
 def test_statistics_of_folds_change_nothing_but_the_time(monkeypatch):
     X, Y = regression(300, 6)
     calls = []
-    original = go.SufficientStatistics.from_arrays
+    from_arrays, from_blocks = go.SufficientStatistics.from_arrays, go.SufficientStatistics.from_blocks
 
     def counted(X, Y, sample_weight=None):
         calls.append(len(X))
-        return original(X, Y, sample_weight)
+        return from_arrays(X, Y, sample_weight)
+
+    def counted_blocks(blocks):
+        calls.append("all")
+        return from_blocks(blocks)
 
     monkeypatch.setattr("groupowl.designs.statistics.SufficientStatistics.from_arrays", counted)
+    monkeypatch.setattr("groupowl.designs.statistics.SufficientStatistics.from_blocks", counted_blocks)
     model = GroupOWLRegressorCV(alphas=10, eps=0.01, standardize=True)
     by_statistics = clone(model).fit(X, Y)
     assert calls == [60] * 5  # every sample once, and no Gram matrix of all of them

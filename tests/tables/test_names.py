@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from groupowl.tables import Reading, TableError, load_features, load_table, read_sheet
 from groupowl.tables.sheet import Sheet
-from groupowl.tables.table import NumberedNames, own_names
+from groupowl.tables.table import NumberedNames
 
 NAMES = NumberedNames("x", 1, 4, ("y", "x9"))
 LISTED = ("x1", "x2", "x3", "x4", "y", "x9")
@@ -41,7 +41,7 @@ def test_positions_and_choices():
     assert NAMES.positions_of(NumberedNames("x", 1, 5)).tolist() == [0, 1, 2, 3, -1]
     assert NAMES.positions_of(NumberedNames("x", 0, 5)).tolist() == [-1, 0, 1, 2, 3]
     assert NAMES.positions_of(NumberedNames("", 1, 2)).tolist() == [-1, -1]
-    assert own_names("231").positions_of(NumberedNames("", 1, 3)).tolist() == [2, 0, 1]
+    assert NumberedNames(others=tuple("231")).positions_of(NumberedNames("", 1, 3)).tolist() == [2, 0, 1]
     assert isinstance(NAMES.chosen(np.arange(3)), NumberedNames)
     assert tuple(NAMES.chosen(np.arange(3))) == LISTED[:3]
     assert NAMES.chosen(np.array([0, 2, 5])) == ("x1", "x3", "x9")

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 from groupowl.tables import MissingTargetsError, Reading, Roles, TableError, load_features, load_table, read_sheet
 from groupowl.tables.sheet import Sheet
-from groupowl.tables.table import own_names
+from groupowl.tables.table import NumberedNames
 
-NAMES = own_names(("id", "gene1", "gene2", "gene10", "y1", "y2", "a,b", "3"))
+NAMES = NumberedNames(others=("id", "gene1", "gene2", "gene10", "y1", "y2", "a,b", "3"))
 FRAME = pd.DataFrame(
     {
         "id": ["p", "q", "r", "s"],

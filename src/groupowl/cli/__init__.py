@@ -10,8 +10,6 @@ Exit codes: 0 done; 1 something is wrong with the input, or an answer does not h
 3 a fit has not converged (what there is was written); 130 stopped by Ctrl-C.
 """
 
-from __future__ import annotations
-
 import sys
 from contextlib import suppress
 from importlib.util import find_spec

@@ -59,12 +59,9 @@ def command(*, example: str) -> Callable[[Callable[[Any], None]], Callable[..., 
 
         del call.__wrapped__  # its signature is not ours: Typer wants the fields as parameters
         call.__annotations__ = hints
-        call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(kind, name), annotation=hint)
-                for name, hint in hints.items()
-            ]
-        )
+        parameter = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+        fields = [parameter(name, default=getattr(kind, name), annotation=hint) for name, hint in hints.items()]
+        call.__signature__ = inspect.Signature(fields)  # type: ignore[attr-defined]
         COMMANDS[call] = example
         return call
 

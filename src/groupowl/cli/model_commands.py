@@ -146,10 +146,8 @@ def _data_of(table: Table) -> Iterator[None]:
 def _make_estimator(table: Table, options: TrainOptions) -> Any:
     """An estimator of one alpha, or one that chooses alpha; options go by the names of its parameters."""
     is_single = isinstance(options, FitOptions)
-    regressor, classifier = (
-        (GroupOWLRegressor, GroupOWLClassifier) if is_single else (GroupOWLRegressorCV, GroupOWLClassifierCV)
-    )
-    estimator: Any = classifier() if table.is_classification else regressor()
+    kinds = (GroupOWLRegressor, GroupOWLClassifier) if is_single else (GroupOWLRegressorCV, GroupOWLClassifierCV)
+    estimator: Any = kinds[table.is_classification]()
     known = estimator.get_params()
     estimator.set_params(**{name: value for name, value in vars(options).items() if name in known})
     unpenalized: list[Any] = list(table.unpenalized)

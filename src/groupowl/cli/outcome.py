@@ -25,7 +25,7 @@ from .. import __version__
 from .._text import counted, listed
 from .._typing import IndexArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
-from ..estimators.fit_summary import coefficient_norms, is_at_edge, strongest_first
+from ..estimators.fit_summary import coefficient_norms, edge_of_grid_text, strongest_first
 from ..model_selection import check_folds
 from ..path import PathResult
 from ..tables import Reading, Table
@@ -325,6 +325,5 @@ def _counters(table: Table) -> list[str]:
 
 def edge_note(estimator: Any) -> list[str]:
     """Whether the chosen alpha is the last of a grid that was made from --eps."""
-    if not is_at_edge(estimator):
-        return []
-    return [f"The best alpha is the smallest one tried; --eps with a value below {estimator.eps:g} looks further."]
+    note = edge_of_grid_text(estimator, "--eps with a value below {:g} looks further")
+    return [note] if note else []

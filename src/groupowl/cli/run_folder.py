@@ -16,8 +16,7 @@ import numpy as np
 
 from .. import __version__, _files
 from ..inputs import coefficient_columns
-from ..storage import load, save
-from ..storage.folders import read_settled
+from ..storage import load, read_settled, save
 from ..tables import Reading, Roles
 from ..tables.sheet import is_number
 from ..tables.table import NumberedNames

@@ -54,11 +54,9 @@ def progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
 
     A fourth argument says beside it how long the rest is likely to take.
     """
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn())
-    left = TextColumn("{task.fields[left]}")
-    with Progress(
-        *columns, TimeElapsedColumn(), left, console=PlainConsole(stderr=True), transient=True, disable=quiet
-    ) as bar:
+    words, rest = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[left]}")
+    columns = (SpinnerColumn(), words, BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), rest)
+    with Progress(*columns, console=PlainConsole(stderr=True), transient=True, disable=quiet) as bar:
         task = bar.add_task("Starting", total=None, left="")
 
         def show(done: int, total: int, description: str, left: str = "") -> None:

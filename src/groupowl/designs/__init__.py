@@ -20,40 +20,18 @@ if TYPE_CHECKING:
     from .dask.dask_design import DaskDesign, encode_labels_of_blocks, row_wise
     from .disk.memmap_design import MemmapDesign
 
-__all__ = [
-    "ColumnMoments",
-    "DaskDesign",
-    "DenseColumns",
-    "DenseDesign",
-    "Design",
-    "LocalDesign",
-    "MemmapDesign",
-    "ProjectedDesign",
-    "SparseDesign",
-    "StandardizedDesign",
-    "SufficientStatistics",
-    "WrappedDesign",
-    "as_design",
-    "encode_labels_of_blocks",
-    "far_design",
-    "is_summary",
-    "open_matrix",
-    "project_out",
-    "row_chunks",
-    "row_wise",
-    "standardize",
-]
+__all__ = ["ColumnMoments", "Design", "LocalDesign"]
+__all__ += ["DaskDesign", "DenseColumns", "DenseDesign", "MemmapDesign", "SparseDesign", "SufficientStatistics"]
+__all__ += ["ProjectedDesign", "StandardizedDesign", "WrappedDesign", "project_out", "standardize"]
+__all__ += ["as_design", "far_design", "is_summary", "open_matrix"]
+__all__ += ["encode_labels_of_blocks", "row_chunks", "row_wise"]
 
 
 # Data elsewhere than in memory have modules that are imported when such data come.
-_NAMES_OF = {
-    "dask.blocks": ("row_chunks",),
-    "dask.dask_design": ("DaskDesign", "encode_labels_of_blocks", "row_wise"),
-    "disk.memmap_design": ("MemmapDesign",),
-}
+_HOMES = ("disk.memmap_design", "dask.dask_design")
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = attributes(__name__, _NAMES_OF)
+    __getattr__, __dir__ = attributes(__name__, dict.fromkeys(_HOMES, __all__))
 
 # Matrices on disk smaller than this part of max_memory are read into memory.
 _SMALL_SHARE = 8
@@ -103,9 +81,9 @@ def far_design(X: Any) -> Design | None:
         design.known_statistics = X
         return design
     from .disk import is_stored
+    from .disk.formats import is_flat
     from .disk.memmap_design import MemmapDesign
     from .disk.memory import default_max_memory
-    from .disk.npy import is_flat
 
     if is_dask(X):
         from .dask.dask_design import DaskDesign

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
@@ -14,7 +14,7 @@ from scipy.linalg import qr, solve_triangular
 
 from .._checks import check_targets, positive_sample_weight
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, divide_rows, merged_means
+from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, divide_rows, merged_means, nonzero_rows
 from .factors import CompressedData, compress_blocks
 from .statistics import SufficientStatistics, statistics_of_parts
 
@@ -97,10 +97,9 @@ class ColumnMoments:
     @classmethod
     def side_by_side(cls, parts: Sequence[ColumnMoments]) -> ColumnMoments:
         """Moments of the columns of all parts, one after the other, which are of the same samples."""
-        mean, rest, squares = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "rest", "squares")
-        )
-        return cls(parts[0].total_weight, mean, rest, squares)
+        names = ("mean", "rest", "squares")
+        joined = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        return cls(parts[0].total_weight, *joined)
 
 
 class Design(ABC):
@@ -312,6 +311,9 @@ class Design(ABC):
 class LocalDesign(Design):
     """A design whose X and sample-space arrays are in this process."""
 
+    #: Whether rows ("C") or columns ("F") are contiguous.
+    _order = "F"
+
     def __init__(self, X: Any, passes: PassCounter | None = None, unit: float | None = None) -> None:
         self.X = X
         self.shape = (X.shape[0], X.shape[1])
@@ -319,12 +321,52 @@ class LocalDesign(Design):
         self.passes = PassCounter() if passes is None else passes
         self.unit = 1.0 / X.shape[1] if unit is None else unit
 
+    def blocks(self, X: Any = None) -> Iterator[tuple[slice, slice, Any]]:
+        """Pieces of X, or of columns of it, in double precision, with their rows and columns."""
+        raise NotImplementedError(f"{type(self).__name__} has no pieces of its own")
+
+    def gathered(self, support: IndexArray) -> Any:
+        """Copies of few columns, where a product with these is faster than one with all; else None."""
+        raise NotImplementedError(f"{type(self).__name__} gathers no columns")
+
+    def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        """``X B + 1 offset^T``, over the columns with a non-zero row of ``B`` when they are few."""
+        support = np.flatnonzero(nonzero_rows(B))
+        few = self.gathered(support)
+        X, B = (self.X, B) if few is None else (few, B[support])
+        self.charge(X.shape[1])
+        if X.dtype == np.float64:
+            Z = X @ B
+        else:
+            Z = np.zeros((X.shape[0], B.shape[1]))
+            for rows, columns, block in self.blocks(X):
+                Z[rows] += block @ B[columns]
+        return Z if offset is None else Z + offset
+
+    def rmatmul(self, T: Handle) -> FloatArray:
+        """``X^T T``."""
+        self.charge(self.n_features)
+        if self.X.dtype == np.float64:
+            # The same product; by rows, BLAS is up to twice as fast with the small factor first.
+            return (T.T @ self.X).T if self._order == "C" else self.X.T @ T
+        return self.summed(lambda rows, _, block: block.T @ T[rows], T.shape[1:])
+
+    def summed(self, term: Callable[[slice, slice, Any], Any], width: tuple[int, ...] = ()) -> FloatArray:
+        """Sums over the pieces of X of a function of rows, columns and piece that has a row for each column."""
+        total = np.zeros((self.n_features, *width))
+        for rows, columns, block in self.blocks():
+            total[columns] += term(rows, columns, block)
+        return total
+
+    def bands(self) -> Iterator[tuple[slice, Any]]:
+        """Whole rows of X, as many as are in memory at a time, and which they are; all of them are a pass."""
+        self.charge(self.n_features)
+        yield slice(None), self.X
+
     def compressed(self, Y: Handle, w: Handle, *, exact: bool, center: bool = False) -> CompressedData | None:
         """Few samples with the same squared loss."""
-        self.charge(self.n_features)
-        if exact:
-            return compress_blocks([(self.X, Y, w[:, 0])], center)
-        return SufficientStatistics.from_arrays(self.X, Y, w[:, 0]).compress(center)
+        samples = ((X, Y[rows], w[rows, 0]) for rows, X in self.bands())
+        return compress_blocks(samples, center) if exact else SufficientStatistics.from_blocks(samples).compress(center)
 
     def restrict(self, columns: IndexArray) -> Self:
         """Copy columns."""
@@ -339,9 +381,8 @@ class LocalDesign(Design):
         return chosen.gram(w) if right is left else chosen.gram(w, self.columns(right))
 
     def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
-        """Of all samples at once."""
-        self.charge(self.n_features)
-        return statistics_of_parts([(self.X, Y, w[:, 0], parts)], n_parts)
+        """One pass, whatever the number of parts."""
+        return statistics_of_parts(((X, Y[rows], w[rows, 0], parts[rows]) for rows, X in self.bands()), n_parts)
 
 
 def is_dask(values: Any) -> bool:
@@ -353,10 +394,8 @@ def check_overflow(norms: FloatArray) -> None:
     """Refuse columns whose squared norms leave the range of floating-point numbers, by their norms."""
     too_large = np.flatnonzero(~(norms <= LARGEST_NORM))
     if len(too_large):
-        raise ValueError(
-            f"X has {len(too_large)} columns so large that their squared norm overflows, the first is column "
-            f"{too_large[0]}. Rescale them, or the sample weights."
-        )
+        what = f"X has {len(too_large)} columns so large that their squared norm overflows"
+        raise ValueError(f"{what}, the first is column {too_large[0]}. Rescale them, or the sample weights.")
 
 
 def check_underflow(design: Design, suspects: IndexArray, *, constant_is_zero: bool = False) -> None:
@@ -378,10 +417,8 @@ def check_underflow(design: Design, suspects: IndexArray, *, constant_is_zero: b
             mean = float(design.reduce(np.sum, Z)) / design.n_samples
             varies = design.reduce(partial(_sum_of_sizes, center=mean), Z) > 64 * EPS * size
             if varies or not constant_is_zero:
-                raise ValueError(
-                    f"X has columns so small that their squared norm underflows, the first is column {columns[0]}. "
-                    "Rescale them, for example to a standard deviation of 1."
-                )
+                what = f"X has columns so small that their squared norm underflows, the first is column {columns[0]}"
+                raise ValueError(f"{what}. Rescale them, for example to a standard deviation of 1.")
     design.passes.total = counted  # as norms and means, this belongs to building a problem
 
 

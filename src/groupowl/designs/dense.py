@@ -12,7 +12,6 @@ from typing import Self
 import numpy as np
 
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import nonzero_rows
 from .base import ColumnMoments, Design, LocalDesign, PassCounter, PlainData
 
 # Entries converted to double precision at a time: one megabyte, which stays in cache.
@@ -38,7 +37,7 @@ class DenseDesign(LocalDesign):
         self._order = "F" if X.flags.f_contiguous and not X.flags.c_contiguous else "C"
 
     def blocks(self, X: FloatArray | None = None) -> Iterator[tuple[slice, slice, FloatArray]]:
-        """Pieces of X in the order of storage, in double precision, with their rows and columns."""
+        """In the order of storage."""
         X = self.X if X is None else X
         n, d = X.shape
         by_rows = self._order == "C"
@@ -51,39 +50,14 @@ class DenseDesign(LocalDesign):
                 rows, columns = (piece, across) if by_rows else (across, piece)
                 yield rows, columns, X[rows, columns].astype(np.float64, copy=False)
 
-    def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
-        """``X B + 1 offset^T``, over the columns with a non-zero row of ``B`` when they are few."""
-        X = self.X
-        support = np.flatnonzero(nonzero_rows(B))
-        if len(support) <= _GATHER_FRACTION[self._order] * self.n_features:
-            X, B = X[:, support], B[support]
-        self.charge(X.shape[1])
-        if X.dtype == np.float64:
-            Z = X @ B
-        else:
-            Z = np.zeros((X.shape[0], B.shape[1]))
-            for rows, columns, block in self.blocks(X):
-                Z[rows] += block @ B[columns]
-        return Z if offset is None else Z + offset
-
-    def rmatmul(self, T: Handle) -> FloatArray:
-        """``X^T T``."""
-        self.charge(self.n_features)
-        if self.X.dtype == np.float64:
-            # The same product; by rows, BLAS is up to twice as fast with the small factor first.
-            return (T.T @ self.X).T if self._order == "C" else self.X.T @ T
-        C = np.zeros((self.n_features, T.shape[1]))
-        for rows, columns, block in self.blocks():
-            C[columns] += block.T @ T[rows]
-        return C
+    def gathered(self, support: IndexArray) -> FloatArray | None:
+        is_faster = len(support) <= _GATHER_FRACTION[self._order] * self.n_features
+        return self.X[:, support] if is_faster else None
 
     def compute_moments(self, w: Handle) -> ColumnMoments:
         """About the first row, then about the means: a constant column has exactly its value as mean."""
-        mean, sums = self.X[0].astype(np.float64), np.zeros(self.n_features)
-        for rows, columns, block in self.blocks():
-            sums[columns] += w[rows, 0] @ (block - mean[columns])
-        total = float(w.sum()) or 1.0
-        mean += sums / total
+        mean, total = self.X[0].astype(np.float64), float(w.sum()) or 1.0
+        mean += self.summed(lambda rows, columns, block: w[rows, 0] @ (block - mean[columns])) / total
         rest, squares = np.zeros(self.n_features), np.zeros(self.n_features)
         for rows, columns, block in self.blocks():
             centered = block - mean[columns]
@@ -94,19 +68,13 @@ class DenseDesign(LocalDesign):
     @cached_property
     def squares(self) -> FloatArray:
         """Sums of squares of the columns, read once: what is not finite in a column shows here."""
-        squares = np.zeros(self.n_features)
-        for _, columns, block in self.blocks():
-            squares[columns] += np.einsum("ij,ij->j", block, block)
-        return squares
+        return self.summed(lambda rows, columns, block: np.einsum("ij,ij->j", block, block))
 
     def column_norms(self, w: Handle) -> FloatArray:
         """From the squares alone, which takes less than moments do."""
         if w.min() == w.max():
             return np.sqrt(float(w[0, 0]) * self.squares)
-        squares = np.zeros(self.n_features)
-        for rows, columns, block in self.blocks():
-            squares[columns] += w[rows, 0] @ block**2
-        return np.sqrt(squares)
+        return np.sqrt(self.summed(lambda rows, columns, block: w[rows, 0] @ block**2))
 
     def restrict(self, columns: IndexArray) -> Self:
         """Copy columns, in the order of storage of X."""

@@ -10,15 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._checks import (
-    IMPUTE,
-    check_data_shape,
-    check_finite,
-    check_sample_weight,
-    check_targets,
-    numeric_array,
-    sparse_array,
-)
+from .. import _checks as checks
 from .._typing import FloatArray
 from ..norm.kernels import exceeds_rounding
 
@@ -38,13 +30,13 @@ def sample_pieces(where: str, block: Sequence[Any], height: Callable[[Any, Float
     There may be none. ``where`` names the samples in messages, ``height`` says how many may be in a piece.
     """
     X, given, weight = (*block, None)[:3]
-    X = sp.csr_array(sparse_array(f"X{where}", X)) if sp.issparse(X) else numeric_array(f"X{where}", X)
-    check_data_shape(X.shape, where, needs_samples=False)
-    Y, w = check_targets(given, X.shape[0], where), check_sample_weight(weight, X.shape[0], where)
+    X = sp.csr_array(checks.sparse_array(f"X{where}", X)) if sp.issparse(X) else checks.numeric_array(f"X{where}", X)
+    checks.check_data_shape(X.shape, where, needs_samples=False)
+    Y, w = checks.check_targets(given, X.shape[0], where), checks.check_sample_weight(weight, X.shape[0], where)
     n_rows = height(X, Y)
     for start in range(0, len(w), n_rows):
         rows = slice(start, start + n_rows)
-        check_finite(f"X{where}", X[rows], remedy=IMPUTE)
+        checks.check_finite(f"X{where}", X[rows], remedy=checks.IMPUTE)
         present = start + np.flatnonzero(w[rows])
         if len(present):
             yield X[present].astype(np.float64, copy=False), Y[present], w[present]
@@ -82,9 +74,8 @@ class CompressedData:
 
     def weighted(self, factor: float) -> CompressedData:
         """The same with all sample weights times a factor."""
-        return replace(
-            self, **{name: math.sqrt(factor) * getattr(self, name) for name in ("R", "T", "x_size", "y_size")}
-        )
+        names = ("R", "T", "x_size", "y_size")
+        return replace(self, **{name: math.sqrt(factor) * getattr(self, name) for name in names})
 
 
 @np.errstate(all="ignore")  # what overflows is refused at the end

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import nonzero_rows
 from .base import ColumnMoments, Design, LocalDesign, PassCounter, PlainData
 from .dense import DenseColumns
 
@@ -39,8 +38,8 @@ class SparseDesign(LocalDesign):
         """X by columns where it is so or small enough for a copy: single columns of rows are a pass over X."""
         return self.X.tocsc() if not self._by_columns and self.X.nnz <= _COPIED_ENTRIES else self.X
 
-    def _blocks(self) -> Iterator[tuple[slice, slice, Any]]:
-        """Pieces of X along its compressed axis, in double precision, with their rows and columns."""
+    def blocks(self, X: Any = None) -> Iterator[tuple[slice, slice, Any]]:
+        """Along the compressed axis; columns that are gathered are in double precision already."""
         n, d = self.shape
         length = d if self._by_columns else n
         pieces = 1 + self.X.nnz // _BLOCK_ENTRIES
@@ -50,36 +49,14 @@ class SparseDesign(LocalDesign):
             rows, columns = (slice(0, n), piece) if self._by_columns else (piece, slice(0, d))
             yield rows, columns, self.X[rows, columns].astype(np.float64, copy=False)
 
-    def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
-        """``X B + 1 offset^T``, over the columns with a non-zero row of ``B`` when they are few."""
-        support = np.flatnonzero(nonzero_rows(B))
+    def gathered(self, support: IndexArray) -> Any:
         few = len(support) <= _GATHER_FRACTION * self.n_features
-        if few and (len(support) == 0 or self._columns_first.format == "csc"):
-            self.charge(len(support))
-            Z = self._columns_first[:, support].astype(np.float64, copy=False) @ B[support]
-        elif self.X.dtype == np.float64:
-            self.charge(self.n_features)
-            Z = self.X @ B
-        else:
-            self.charge(self.n_features)
-            Z = np.zeros((self.n_samples, B.shape[1]))
-            for rows, columns, block in self._blocks():
-                Z[rows] += block @ B[columns]
-        return Z if offset is None else Z + offset
+        is_faster = few and (len(support) == 0 or self._columns_first.format == "csc")
+        return self._columns_first[:, support].astype(np.float64, copy=False) if is_faster else None
 
     def plain_data(self) -> PlainData | None:
         """X by columns, unless a copy would be large."""
         return PlainData(self._columns_first) if self._columns_first.format == "csc" else None
-
-    def rmatmul(self, T: Handle) -> FloatArray:
-        """``X^T T``."""
-        self.charge(self.n_features)
-        if self.X.dtype == np.float64:
-            return self.X.T @ T
-        C = np.zeros((self.n_features, T.shape[1]))
-        for rows, columns, block in self._blocks():
-            C[columns] += block.T @ T[rows]
-        return C
 
     def _spread(self, values: FloatArray) -> FloatArray:
         """A value per column, for each stored entry."""

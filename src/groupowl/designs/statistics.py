@@ -152,9 +152,8 @@ class SufficientStatistics:
             if str(content.pop("format")) != _FORMAT or set(content) != {field.name for field in fields(cls)}:
                 raise ValueError("it holds something else")
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(
-                f"{source} is not a complete file of SufficientStatistics ({error}). Write it again with save()."
-            ) from error
+            what = f"{source} is not a complete file of SufficientStatistics ({error})"
+            raise ValueError(f"{what}. Write it again with save().") from error
         numbers = {"n_samples": int, "total_weight": float, "error": float}
         return cls(**{name: numbers[name](value) if name in numbers else value for name, value in content.items()})
 
@@ -181,17 +180,15 @@ class SufficientStatistics:
     def _combine(self, other: SufficientStatistics, sign: int) -> SufficientStatistics:
         """Add (``sign`` 1) or take off (-1) other samples: the update of Chan, Golub and LeVeque, and its inverse."""
         if self.xy.shape != other.xy.shape:
-            raise ValueError(
-                f"statistics must have the same columns: one has {self.n_features} features and {self.n_tasks} tasks, "
-                f"the other {other.n_features} and {other.n_tasks}."
-            )
+            one = f"{self.n_features} features and {self.n_tasks} tasks"
+            another = f"{other.n_features} and {other.n_tasks}"
+            raise ValueError(f"statistics must have the same columns: one has {one}, the other {another}.")
         total = self.total_weight + sign * other.total_weight
         n_samples = self.n_samples + sign * other.n_samples
         if n_samples <= 0 or total <= 0:
-            raise ValueError(
-                f"cannot take {other.n_samples} samples of weight {other.total_weight:g} off {self.n_samples} samples "
-                f"of weight {self.total_weight:g}: at least one sample and a positive weight must be left."
-            )
+            part, whole = (f"{each.n_samples} samples of weight {each.total_weight:g}" for each in (other, self))
+            what = "at least one sample and a positive weight must be left"
+            raise ValueError(f"cannot take {part} off {whole}: {what}.")
         share = sign * other.total_weight / total
         x_mean, x_rest, dx = merged_means(self.x_mean, self.x_rest, other.x_mean, other.x_rest, share)
         y_mean, y_rest, dy = merged_means(self.y_mean, self.y_rest, other.y_mean, other.y_rest, share)
@@ -229,9 +226,8 @@ class SufficientStatistics:
             if chosen.ndim != 1:
                 raise IndexError(f"they have shape {wanted.shape}, but must be 1-dimensional")
         except IndexError as error:
-            raise IndexError(
-                f"columns must be indices below {self.n_features}, or a mask of this length, got {columns!r}: {error}."
-            ) from error
+            expected = f"indices below {self.n_features}, or a mask of this length"
+            raise IndexError(f"columns must be {expected}, got {columns!r}: {error}.") from error
         parts = {name: getattr(self, name)[chosen] for name in ("x_mean", "x_rest", "xy", "x_size")}
         return replace(self, gram=self.gram[np.ix_(chosen, chosen)], **parts)
 
@@ -259,10 +255,8 @@ class SufficientStatistics:
         small = np.flatnonzero((x_size > 0.0) & (x_size < smallest))
         if len(small) or 0.0 < float(y_size.max()) < smallest:
             what = f"Column {small[0]} of X" if len(small) else "Y"
-            raise ValueError(
-                f"{what} is so small that its squares underflow in the SufficientStatistics. Rescale X or Y, or "
-                "sample_weight, before the statistics are made."
-            )
+            remedy = "Rescale X or Y, or sample_weight, before the statistics are made."
+            raise ValueError(f"{what} is so small that its squares underflow in the SufficientStatistics. {remedy}")
 
     def deviations(self) -> tuple[FloatArray, float]:
         """Standard deviation of each column of X, and a bound on their relative errors where columns vary.
@@ -347,9 +341,8 @@ def factorize(moments: SufficientStatistics) -> tuple[FloatArray, FloatArray, fl
         R = np.vstack([L.T * moments.x_size, np.zeros(d)])
         T = np.vstack([S, np.sqrt(np.maximum(rest, 0.0))]) * y_scale
         return R, T, float(jitter)
-    raise ValueError(
-        "gram, xy and yy of the statistics are not those of any samples: their matrix has negative eigenvalues."
-    )
+    what = "gram, xy and yy of the statistics are not those of any samples"
+    raise ValueError(f"{what}: their matrix has negative eigenvalues.")
 
 
 # Statistics of a few samples --------------------------------------------------------------------------

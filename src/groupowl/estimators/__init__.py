@@ -1,19 +1,10 @@
 """Estimators in the manner of scikit-learn."""
 
-from __future__ import annotations
-
 from .classifier import GroupOWLClassifier
 from .cv import GroupOWLClassifierCV, GroupOWLRegressorCV
 from .fit_summary import FeatureStatus, FitCertificate
 from .regressor import GroupOWLRegressor
 from .verification import Verification
 
-__all__ = [
-    "FeatureStatus",
-    "FitCertificate",
-    "GroupOWLClassifier",
-    "GroupOWLClassifierCV",
-    "GroupOWLRegressor",
-    "GroupOWLRegressorCV",
-    "Verification",
-]
+__all__ = ["GroupOWLClassifier", "GroupOWLClassifierCV", "GroupOWLRegressor", "GroupOWLRegressorCV"]
+__all__ += ["FeatureStatus", "FitCertificate", "Verification"]

@@ -210,17 +210,11 @@ class GroupOWLBase(ReportMethods):
         """Replace all fitted attributes at once; ``more`` are those that only some estimators have."""
         fitted = self._attributes(data, weights, result, alpha, relaxed)
         if relaxed is not None and relaxed[2]:
-            warnings.warn(
-                f"relaxed=True: without penalty the {len(result.support)} selected features fit the classes (almost) "
-                "perfectly, and the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature. "
-                "Raise alpha, or use relaxed=False.",
-                UserWarning,
-                stacklevel=3,
-            )
-        kept = {}
-        for name, value in vars(self).items():
-            if name.startswith("_") or not name.endswith("_"):
-                kept[name] = value
+            what = f"without penalty the {len(result.support)} selected features fit the classes (almost) perfectly"
+            why = "the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature"
+            remedy = "Raise alpha, or use relaxed=False."
+            warnings.warn(f"relaxed=True: {what}, and {why}. {remedy}", UserWarning, stacklevel=3)
+        kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
         self.__dict__ = kept | data.labels | fitted | more
         return self
 
@@ -372,11 +366,9 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
     if (given_names is not None or kind in "mM") and (dates := checks.complain_of_dates("X", X)):
         raise TypeError(dates)
     if given_names is not None and (repeated := checks.repeated_columns(given_names)):
-        raise ValueError(
-            f"X has {len(repeated)} columns of the name {given_names[repeated[0]]!r}, "
-            f"{checks.list_columns(repeated, None)}, and names must be unique. Rename them, or give the data without "
-            "names, for example X.to_numpy()."
-        )
+        what = f"X has {len(repeated)} columns of the name {given_names[repeated[0]]!r}"
+        remedy = "Rename them, or give the data without names, for example X.to_numpy()."
+        raise ValueError(f"{what}, {checks.list_columns(repeated, None)}, and names must be unique. {remedy}")
     X = checks.checked_sparse("X", X) if sp.issparse(X) else X  # before scikit-learn converts it
     checked, names = X, None
     is_ready = type(X) is np.ndarray and X.dtype in _MATRIX_CHECKS["dtype"] and X.ndim == 2 and X.size > 0
@@ -391,10 +383,7 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
                 raise TypeError(f"X: {reason}" if complaint is None else f"{complaint} ({reason})") from None
             raise ValueError(complaint or f"X: {reason}") from None
         names = getattr(scratch, "feature_names_in_", None)
-    with np.errstate(all="ignore"):
-        total = np.sum(checked.data if hasattr(checked, "tocsr") else checked, dtype=np.float64)
-    if not np.isfinite(total):
-        checks.check_finite("X", checked, remedy=checks.IMPUTE, names=names)
+    checks.check_finite("X", checked, remedy=checks.IMPUTE, names=names)
     return checked, names
 
 
@@ -402,9 +391,8 @@ def check_same_features(estimator: Any, n_features: int, names: Any) -> None:
     """Refuse features that are not those of the fit, as scikit-learn does for arrays and frames."""
     kind = type(estimator).__name__
     if n_features != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {n_features} features, but {kind} is expecting {estimator.n_features_in_} features as input."
-        )
+        expected = f"{kind} is expecting {estimator.n_features_in_} features as input"
+        raise ValueError(f"X has {n_features} features, but {expected}.")
     fitted = getattr(estimator, "feature_names_in_", None)
     if names is None or fitted is None or np.array_equal(names, fitted):
         return

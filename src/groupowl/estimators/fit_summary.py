@@ -325,16 +325,10 @@ def unequal_norms_text(estimator: Any) -> str:
     return f"Norms are {shown}; the order is that of clusters, by {ranked}{scale}, equal in each."
 
 
-def edge_of_grid_text(estimator: Any) -> str:
-    """That a longer grid would go on, where the best alpha is at its end; empty otherwise."""
-    advice = "The best alpha is the smallest one tried; an eps below {:g} would look further."
-    return advice.format(estimator.eps) if is_at_edge(estimator) else ""
-
-
-def is_at_edge(estimator: Any) -> bool:
-    """Whether the chosen alpha is the last of a grid of our own that nothing has cut short."""
+def edge_of_grid_text(estimator: Any, advice: str = "an eps below {:g} would look further") -> str:
+    """That a longer grid would go on, where alpha is the last of one of our own that nothing has cut; empty else."""
     made = getattr(estimator, "alphas", None)
     if not isinstance(made, numbers.Integral) or made == 1 or estimator.path_.alpha_max == 0.0:
-        return False
-    at_end = estimator.best_index_ == len(estimator.alphas_) - 1
-    return bool(at_end and estimator.path_.stopped_because == "end")
+        return ""
+    at_end = estimator.best_index_ == len(estimator.alphas_) - 1 and estimator.path_.stopped_because == "end"
+    return f"The best alpha is the smallest one tried; {advice.format(estimator.eps)}." if at_end else ""

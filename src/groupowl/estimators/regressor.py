@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from .._checks import finite_matrix, positive_sample_weight
+from .._checks import check_targets, positive_sample_weight
 from .._typing import FloatArray
 from ..inputs import feature_names
 from .base import FitData, SingleFit, target_array
@@ -31,13 +31,11 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
             with suppress(TypeError, ValueError):  # what holds no numbers is refused below
                 values = y.astype(np.float64)
         try:
-            Y = finite_matrix("y", values, remedy="Remove the samples without a target.", names=names)
+            Y = check_targets(values, len(values), argument="y", names=names)
         except TypeError as error:
             has_text = any(isinstance(entry, str | bytes) for entry in values.flat)  # most often the label of a class
             advice = " Labels of classes are for GroupOWLClassifier and GroupOWLClassifierCV." if has_text else ""
             raise TypeError(f"{error}{advice}") from error
-        if Y.shape[1] == 0:
-            raise ValueError(f"y is empty: its shape is {Y.shape}; at least one column is needed.")
         return Y, None, np.ndim(values) == 1, weight
 
     def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:

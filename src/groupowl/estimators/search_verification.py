@@ -24,16 +24,9 @@ _OTHER_STEPS = 16.0
 _CRITERION_RTOL = {True: 1e-6, False: 0.02}
 # What the scores of folds say of each weight sequence.
 _OF_FOLDS = ("score_path", "mean_score_path", "best_score", "std_error_path", "selection_frequency")
-# Numbers of the points of a path, by their names in the path.
-_OF_POINTS = {
-    "primal": "primal",
-    "dual_gaps": "gap",
-    "losses": "loss",
-    "deviance_ratio": "deviance_ratio",
-    "n_selected": "n_selected",
-    "clusters": "clusters",
-    "statuses": "status",
-}
+# Numbers of the points of a path, and names that they have in the path where these are others.
+_OF_POINTS = ("primal", "gap", "loss", "deviance_ratio", "n_selected", "clusters", "status")
+_IN_PATHS = {"gap": "dual_gaps", "loss": "losses", "status": "statuses"}
 
 
 class SearchCheck:
@@ -95,10 +88,8 @@ class SearchCheck:
         except ValueError as error:
             if not required:
                 return reason
-            raise ValueError(
-                f"the samples cannot be split again by cv={self.fit.cv!r}: {error} Give verify what fit had, for "
-                "example groups, or scores=False."
-            ) from error
+            remedy = "Give verify what fit had, for example groups, or scores=False."
+            raise ValueError(f"the samples cannot be split again by cv={self.fit.cv!r}: {error} {remedy}") from error
         parts = ([part for fold in made for part in (fold.train, fold.test)] for made in (folds, others))
         if len(folds) != len(others) or not all(map(np.array_equal, *parts)):
             return "cv makes other folds each time; give it a random_state"
@@ -151,11 +142,11 @@ class SearchCheck:
             return claims
         points, rooms, gap_rooms = zip(*certified, strict=True)
         room = np.array(rooms)
-        allowances = {"primal": room, "losses": room, "dual_gaps": np.array(gap_rooms)}
+        allowances = {"primal": room, "loss": room, "gap": np.array(gap_rooms)}
         allowances["deviance_ratio"] = room / (model.problem.loss_scale or np.inf)
-        for name, field in _OF_POINTS.items():
-            stated, found = (np.hstack([getattr(point, field) for point in group]) for group in (path.points, points))
-            claims.append(Claim(f"path_.{name}", stated, found, allowances.get(name, 0.0)))
+        for name in _OF_POINTS:
+            stated, found = (np.hstack([getattr(point, name) for point in group]) for group in (path.points, points))
+            claims.append(Claim(f"path_.{_IN_PATHS.get(name, name)}", stated, found, allowances.get(name, 0.0)))
         return claims
 
     def _certified(self, i: int, point: PathPoint) -> tuple[PathPoint, float, float]:

@@ -323,14 +323,9 @@ class FitCheck(SolutionCheck):
         coef, intercept = estimator._penalized_coefficients()
         B, offset = estimator._inner_coefficients(coef, intercept)
         d, q = data.n_features, data.n_targets
-        shapes = {
-            "coef_": (B.T, (q, d)),
-            "intercept_": (offset, (q,)),
-            "solve_result_.B": (self.stated.B, (d, q)),
-            "solve_result_.intercept": (self.stated.intercept, (q,)),
-            "solve_result_.screened_at": (self.stated.screened_at, (d,)),
-        }
-        for name, (value, shape) in shapes.items():
+        shapes = {"B": (d, q), "intercept": (q,), "screened_at": (d,)}
+        parts = {f"solve_result_.{name}": (getattr(self.stated, name), shape) for name, shape in shapes.items()}
+        for name, (value, shape) in {"coef_": (B.T, (q, d)), "intercept_": (offset, (q,)), **parts}.items():
             if np.shape(value) != shape:
                 found = f"{name} has shape {np.shape(value)}"
                 raise ValueError(f"{found}, which does not belong to {d} features and {q} targets. Fit again.")

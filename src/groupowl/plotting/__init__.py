@@ -4,8 +4,6 @@ Displays follow scikit-learn: made by ``from_estimator`` or ``from_result``, wit
 drawn again by ``plot``, on axes of your own with ``ax=``.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -14,19 +12,9 @@ from .coefficients import ClusterDisplay, CoefficientHeatmapDisplay
 from .convergence import ConvergenceDisplay, plot_gap, plot_rows_kept
 from .style import COLORS, LINE_STYLES, MARKERS, label_log_axis
 
-__all__ = [
-    "COLORS",
-    "LINE_STYLES",
-    "MARKERS",
-    "ClusterDisplay",
-    "CoefficientHeatmapDisplay",
-    "CoefficientPathDisplay",
-    "ConvergenceDisplay",
-    "CrossValidationDisplay",
-    "label_log_axis",
-    "plot_gap",
-    "plot_rows_kept",
-]
+__all__ = ["ClusterDisplay", "CoefficientHeatmapDisplay", "CoefficientPathDisplay", "CrossValidationDisplay"]
+__all__ += ["ConvergenceDisplay", "plot_gap", "plot_rows_kept"]
+__all__ += ["COLORS", "LINE_STYLES", "MARKERS", "label_log_axis"]
 
 
 def __getattr__(name: str) -> Any:

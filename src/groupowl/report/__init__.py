@@ -5,8 +5,6 @@ the facts, the scores, the table of selected features and the certificate are st
 Jinja, which the extra ``cli`` brings.
 """
 
-from __future__ import annotations
-
 from .contents import ReportContents
 from .page import render_report, write_report
 

@@ -132,9 +132,8 @@ def render_report(contents: ReportContents) -> str:
     data: dict[str, Any] = {"path": _path_data(subject), "choice": _choice_data(subject), "table": None}
     if chosen.names:
         data["table"] = {"shown": SHOWN_ROWS, "features": chosen.features.tolist(), "names": chosen.names}
-        data["table"]["columns"] = [
-            {name: column[name] for name in ("kind", "decimals", "values")} for column in columns
-        ]
+        wanted = ("kind", "decimals", "values")
+        data["table"]["columns"] = [{name: column[name] for name in wanted} for column in columns]
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "})();"
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     lines = [color for color in COLORS if color != CHOSEN["color"]]  # that of a choice is for nothing else

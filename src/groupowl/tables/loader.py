@@ -317,12 +317,7 @@ def load_features(
     extra = tuple(name for j in np.flatnonzero(is_extra) if (name := sheet.names[j]) not in others)
     X = sheet.numbers(positions[is_there])
     if not is_there.all():  # zeros stand in for what the file leaves out
-        shape, places = (X.shape[0], len(positions)), np.flatnonzero(is_there)
-        if isinstance(X, np.ndarray):
-            part, X = X, np.zeros(shape, dtype=X.dtype, order="F")
-            X[:, places] = part
-        else:
-            X = sp.csr_array((X.data, places[X.indices], X.indptr), shape=shape)
+        X = X @ sp.eye_array(len(names), dtype=X.dtype, format="csr")[is_there]
     return Features(X, sheet.ids(column), extra, id_name, missing)
 
 

@@ -18,10 +18,10 @@ from .._text import listed
 from ..designs import open_matrix
 from ..designs.disk import open_storage
 from ..designs.disk.base import INSIDE
+from ..designs.disk.formats import read_archive
 from ..designs.disk.memory import check_fits, check_sparse_shape, too_many_columns
-from ..designs.disk.npy import read_archive
 from .sheet import Sheet
-from .table import NumberedNames, TableError, own_names
+from .table import NumberedNames, TableError
 from .text_files import format_suffix, open_bytes, read_arff, read_delimited
 
 # Bytes of a cell of a table in memory, as numbers have.
@@ -126,7 +126,7 @@ def _read_parquet(path: Path, **unused: Any) -> Sheet:
     elif stored:
         notes = (f"Rows of {path} have names of several levels, {listed(stored)}, which are not used.",)
     table = table.drop_columns(stored)
-    names, columns = own_names(table.column_names), dict(enumerate(table.columns))
+    names, columns = NumberedNames(others=tuple(table.column_names)), dict(enumerate(table.columns))
     positions = frozenset(j for j, name in enumerate(names) if name in categorical)
     return Sheet(str(path), names, columns=columns, index=index, categorical=positions, notes=notes)
 
@@ -188,8 +188,8 @@ def _read_npz(path: Path, **unused: Any) -> Sheet:
 
 def _sheet(path: Path, names: Any, X: Any, vectors: dict[str, Any], targets: Collection[str], **others: Any) -> Sheet:
     """A sheet of a matrix, its columns named by a list or numbered, and of vectors beside it, some of them targets."""
-    is_numbered = isinstance(names, NumberedNames)
-    together = replace(names, others=tuple(vectors)) if is_numbered else own_names([*names, *vectors])
+    numbered = names if isinstance(names, NumberedNames) else NumberedNames(others=tuple(names))
+    together = replace(numbered, others=(*numbered.others, *vectors))
     places = dict(zip(vectors, range(X.shape[1], len(together)), strict=True))
     columns = {places[name]: _arrow_column(values) for name, values in vectors.items()}
     suggested = tuple(places[name] for name in targets if name in vectors)

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
-from .table import NumberedNames, TableError, own_names
+from .table import NumberedNames, TableError
 
 Positions = Sequence[int] | IndexArray
 
@@ -199,14 +199,14 @@ class Sheet:
         first = 1 if self.index is None else 0  # a nameless first column is the index
         names = self.ids(0) if self.index is None else self.index
         samples = range(first, len(self.names))
-        cells = pandas.DataFrame(
-            {j: self.labels(j) if self.is_category(j) else self.matrix([j])[:, 0] for j in samples}
-        )
+        columns = {j: self.labels(j) if self.is_category(j) else self.matrix([j])[:, 0] for j in samples}
+        cells = pandas.DataFrame(columns)
         numbers = cells.apply(pandas.to_numeric, errors="coerce")
         has_text = (numbers.isna() & cells.notna()).any(axis=1)
         texts = {j: pa.array([_text(_plain(cell)) for cell in cells.loc[j]]) for j in np.flatnonzero(has_text).tolist()}
         X = np.ascontiguousarray(numbers.to_numpy(np.float64).T)
-        return Sheet(self.source, own_names(names or ()), X, texts, index=self.names[first:], is_transposed=True)
+        features = NumberedNames(others=names or ())
+        return Sheet(self.source, features, X, texts, index=self.names[first:], is_transposed=True)
 
     # Columns as users name them -------------------------------------------------------------------------
 

@@ -237,9 +237,9 @@ class NumberedNames(Sequence[str]):
         Names of the columns after those.
     """
 
-    stem: str
-    first: int
-    n_numbered: int
+    stem: str = ""
+    first: int = 1
+    n_numbered: int = 0
     others: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -298,8 +298,3 @@ class NumberedNames(Sequence[str]):
             positions = np.arange(len(names))
             return np.where(positions < self.n_numbered, positions, -1)
         return np.array([self.find(name) for name in names], dtype=np.intp)
-
-
-def own_names(names: Iterable[str]) -> NumberedNames:
-    """Names of which none is only a number of its column."""
-    return NumberedNames("", 1, 0, tuple(names))

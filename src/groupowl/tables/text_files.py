@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from .._text import counted, listed
 from .sheet import Sheet, is_number
-from .table import TableError, own_names
+from .table import NumberedNames, TableError
 
 #: Suffixes of compressed files, and what opens them.
 COMPRESSIONS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
@@ -36,6 +36,7 @@ _BLOCK_BYTES = 1 << 28  # blocks of a few rows cost more than their cells
 _LONGEST_FIELD = 1 << 27
 _FRACTION = re.compile(r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*")
 
+_UNEVEN = "A title may be above the names, the file be cut off, or quotation marks be missing or not closed."
 # What files that are no tables of text begin with.
 _BEGINNINGS = {
     "UTF-16 or UTF-32 text": (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"),
@@ -109,7 +110,8 @@ def read_delimited(
         raise TableError(_problem(path, separator, len(names)))
     index = tuple(cell or "" for cell in table.column(0).to_pylist()) if first else None
     columns = dict(enumerate(table.columns[first:]))
-    return Sheet(str(path), own_names(names[first:]), columns=columns, index=index, separator=separator)
+    own = NumberedNames(others=tuple(names[first:]))
+    return Sheet(str(path), own, columns=columns, index=index, separator=separator)
 
 
 def _check_beginning(path: Path) -> None:
@@ -153,11 +155,8 @@ def _problem(path: Path, separator: str = ",", n_columns: int = 0) -> str:
     with open_text(path) as file:
         for number, row in enumerate(filter(None, csv.reader(file, delimiter=separator))):
             if len(row) != n_columns:
-                reason = (
-                    "A title may be above the names, the file be cut off, or quotation marks be missing or not closed."
-                )
                 found = f"{counted(len(row), 'cell')}, but the header has {counted(n_columns, 'name')}"
-                return f"{path}: row {number} below the header has {found}. {reason}"
+                return f"{path}: row {number} below the header has {found}. {_UNEVEN}"
     if number == 0:
         return f"{path} has no rows below its header, or a quotation mark that is never closed. Give it samples."
     return f"{path} cannot be read as text with cells separated by {separator!r}. Check quotation marks and the format."
@@ -207,7 +206,7 @@ def read_arff(path: Path, **unused: Any) -> Sheet:
         if not attribute.holds_numbers:
             codes = pa.array(values[:, [j]].toarray()[:, 0], pa.int32(), from_pandas=True)
             columns[j] = pa.DictionaryArray.from_arrays(codes, pa.array(attribute.codes, pa.string()))
-    names = own_names(attribute.name for attribute in attributes)
+    names = NumberedNames(others=tuple(attribute.name for attribute in attributes))
     positions = tuple(range(len(names)))
     targets = positions[:n_labels] if n_labels >= 0 else positions[n_labels:]
     categorical = frozenset(j for j in positions if attributes[j].is_nominal)

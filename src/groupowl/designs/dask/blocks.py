@@ -59,13 +59,10 @@ def row_chunks(name: str, values: Any, convert: Any = rectangular_array) -> tupl
         await_workers()
         values = values.compute_chunk_sizes()
     if any(len(chunks) > 1 for chunks in values.chunks[1:]):
-        warnings.warn(
-            f"{name} has {len(values.chunks[1])} chunks along its columns. They are joined, which moves its "
-            f"{values.nbytes / 1e6:.3g} MB between workers in every pass: rechunk it once, with "
-            f"{name} = {name}.rechunk({{0: 'auto', 1: -1}}).persist().",
-            UserWarning,
-            stacklevel=2,
-        )
+        what = f"{name} has {len(values.chunks[1])} chunks along its columns. They are joined"
+        cost = f"which moves its {values.nbytes / 1e6:.3g} MB between workers in every pass"
+        remedy = f"rechunk it once, with {name} = {name}.rechunk({{0: 'auto', 1: -1}}).persist()."
+        warnings.warn(f"{what}, {cost}: {remedy}", UserWarning, stacklevel=2)
         values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
     return values, names
 
@@ -280,11 +277,9 @@ def _computed(graph: dict[Any, Any], keep: list[list[Any]], wanted: Any) -> tupl
             reason = f"{kind.__name__}: {error}"
         else:
             raise
-        raise ConnectionError(
-            f"the Dask cluster was lost in the middle of the computation ({reason}). Start another one and continue "
-            "from the last coefficients: a callback gets them by progress.coefficients(), solve(..., B_init=) takes "
-            "them."
-        ) from error
+        what = f"the Dask cluster was lost in the middle of the computation ({reason})"
+        how = "a callback gets them by progress.coefficients(), solve(..., B_init=) takes them"
+        raise ConnectionError(f"{what}. Start another one and continue from the last coefficients: {how}.") from error
 
 
 def computed(collection: Any) -> Any:
@@ -334,9 +329,8 @@ def _watch(client: Any, wait: Callable[[float], Any], is_done: Callable[[], bool
     except (TypeError, ValueError, KeyError):
         patience = -1.0
     if not patience >= 0.0:
-        raise ValueError(
-            f"Dask's setting {_PATIENCE_KEY!r} must be a time such as '300 s', not negative, got {setting!r}."
-        )
+        expected = "must be a time such as '300 s', not negative"
+        raise ValueError(f"Dask's setting {_PATIENCE_KEY!r} {expected}, got {setting!r}.")
     last_seen = time.monotonic()
     while not is_done():
         try:
@@ -345,8 +339,6 @@ def _watch(client: Any, wait: Callable[[float], Any], is_done: Callable[[], bool
             if _has_workers(client):
                 last_seen = time.monotonic()
             elif time.monotonic() - last_seen >= patience:
-                raise TimeoutError(
-                    f"the Dask cluster {client.scheduler.address} has 0 workers, and none came within {patience:g} "
-                    "seconds. Start workers; or wait longer for them: dask.config.set({"
-                    f"{_PATIENCE_KEY!r}: '30 minutes'}})."
-                ) from None
+                what = f"the Dask cluster {client.scheduler.address} has 0 workers, and none came within {patience:g}"
+                setting = f"dask.config.set({{{_PATIENCE_KEY!r}: '30 minutes'}})"
+                raise TimeoutError(f"{what} seconds. Start workers; or wait longer for them: {setting}.") from None

@@ -11,17 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._checks import (
-    IMPUTE,
-    NO_WEIGHT,
-    REAL_KINDS,
-    check_data_shape,
-    check_finite,
-    check_sample_weight,
-    check_targets,
-    numeric_array,
-    sparse_array,
-)
+from ... import _checks as checks
 from ..._text import listed
 from ..._typing import FloatArray, Handle, IndexArray
 from ...inputs import check_labels, classes_of, distinct_labels, one_hot
@@ -87,14 +77,15 @@ class DaskDesign(Design):
     is_distributed = True
 
     def __init__(self, X: Any) -> None:
-        array, names = row_chunks("X", X, numeric_array)
-        check_data_shape(array.shape)
-        if array.dtype.kind not in REAL_KINDS:
+        array, names = row_chunks("X", X, checks.numeric_array)
+        checks.check_data_shape(array.shape)
+        if array.dtype.kind not in checks.REAL_KINDS:
             what = f"got a Dask array of dtype {array.dtype}"
-            kinds = dict(getattr(X, "dtypes", {})).items()  # of a data frame
-            others = [f"{name!r} ({dtype})" for name, dtype in kinds if getattr(dtype, "kind", "O") not in REAL_KINDS]
+            kinds = dict(getattr(X, "dtypes", {}))  # of a data frame
+            others = [name for name, dtype in kinds.items() if getattr(dtype, "kind", "O") not in checks.REAL_KINDS]
             if others:
-                what = f"but its columns {listed(others, quoted=False)} do not"
+                shown = listed([f"{name!r} ({kinds[name]})" for name in others], quoted=False)
+                what = f"but its columns {shown} do not"
             raise TypeError(f"X must hold real numbers, {what}. Convert it first.")
         blocks = blocks_of(array)
         if not blocks.is_fleeting:  # local arrays would travel to the workers in every pass
@@ -145,17 +136,14 @@ class DaskDesign(Design):
 
     def _row_blocks(self, name: str, values: Any, ndim: tuple[int, ...] = (2,)) -> Blocks:
         """An array as users give it, in the blocks of X."""
-        array: Any = row_chunks(name, values, numeric_array)[0] if is_dask(values) else numeric_array(name, values)
-        if array.dtype.kind not in REAL_KINDS:
+        convert: Any = checks.numeric_array
+        array = row_chunks(name, values, convert)[0] if is_dask(values) else convert(name, values)
+        if array.dtype.kind not in checks.REAL_KINDS:
             raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}. Convert it first.")
         if array.ndim not in ndim:
             expected = " or ".join(f"{n}-dimensional" for n in ndim)
             raise ValueError(f"{name} must be {expected}, got an array of shape {array.shape}.")
-        if array.shape[0] != self.n_samples:
-            raise ValueError(
-                f"X and {name} must have one row per sample: X has {self.n_samples} rows, {name} has {array.shape[0]} "
-                f"(shape {array.shape})."
-            )
+        checks.check_length(name, array.shape, self.n_samples)
         sizes = [place.size for place in self.places]
         if is_dask(values):
             return blocks_of(array.rechunk({0: tuple(sizes)}))
@@ -191,7 +179,7 @@ class DaskDesign(Design):
             w = self.map(checked_weights, self._row_blocks("sample_weight", sample_weight, (1,)), self._numbered)
         total, counts, _ = summed((np.sum, w), (count_present, w), (len, Y))
         if not total > 0.0:
-            raise ValueError(NO_WEIGHT)
+            raise ValueError(checks.NO_WEIGHT)
         design = self
         if counts != [place.size for place in self.places]:
             present = [i for i, count in enumerate(counts) if count]  # blocks without samples that count are not there
@@ -325,7 +313,7 @@ def local_design(block: Any) -> LocalDesign:
     """The design of one block; sparse arrays of other packages become SciPy's."""
     block = block.to_scipy_sparse() if hasattr(block, "to_scipy_sparse") else block
     if sp.issparse(block):
-        return SparseDesign(sparse_array("X", block), unit=0.0)
+        return SparseDesign(checks.sparse_array("X", block), unit=0.0)
     return DenseDesign(np.asarray(block), unit=0.0)
 
 
@@ -372,7 +360,7 @@ def checked_moments(block: Any, w: FloatArray, place: Place, n_features: int) ->
     design = local_design(block)
     moments = design.moments(w)
     if not np.isfinite(moments.squares.sum()):
-        check_finite(f"X in block {place.number}", design.X, remedy=IMPUTE)
+        checks.check_finite(f"X in block {place.number}", design.X, remedy=checks.IMPUTE)
     return moments, design.density * design.n_samples * design.n_features
 
 
@@ -389,7 +377,7 @@ def part_statistics(block: Any, Y: Any, w: Any, place: Place, labels: Any = None
 def checked_targets(block: Any, place: Place, check: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """Targets that pass the checks of the loss; messages name the block."""
     where = f" in block {place.number}"
-    Y = check_targets(block, place.size, where)
+    Y = checks.check_targets(block, place.size, where)
     try:
         return np.asfortranarray(check(Y))  # by tasks: sums over tasks are then sums of long vectors
     except ValueError as error:
@@ -398,7 +386,7 @@ def checked_targets(block: Any, place: Place, check: Callable[[FloatArray], Floa
 
 def checked_weights(block: Any, place: Place) -> FloatArray:
     """Sample weights as a column; messages name the block."""
-    return check_sample_weight(block, place.size, f" in block {place.number}")[:, None]
+    return checks.check_sample_weight(block, place.size, f" in block {place.number}")[:, None]
 
 
 def count_present(w: FloatArray) -> list[int]:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from .base import INSIDE, RowBlocks, Storage
-from .containers import ParquetTable, open_hdf5_dataset, open_inside, open_zarr_array
-from .npy import NpzFile, open_memmap, open_npy
+from .formats import NpzFile, ParquetTable, open_hdf5_dataset, open_inside, open_memmap, open_npy, open_zarr_array
 
 #: Files that hold one matrix, alone or as a block of rows in a folder.
 _BLOCKS = {".npy": open_npy, ".npz": NpzFile, ".parquet": ParquetTable}
@@ -36,10 +35,8 @@ def open_storage(source: Any) -> Storage:
         storage = _OPEN_OBJECTS[type(source).__module__.partition(".")[0]](source)
     else:
         advice = " It is in memory already: pass it as it is." if isinstance(source, np.ndarray) else ""
-        raise TypeError(
-            "source, a matrix on disk, must be a path, a memory map, an HDF5 dataset or a Zarr array, got "
-            f"{type(source).__name__}.{advice}"
-        )
+        expected = "a path, a memory map, an HDF5 dataset or a Zarr array"
+        raise TypeError(f"source, a matrix on disk, must be {expected}, got {type(source).__name__}.{advice}")
     if storage.shape[0] == 0:
         raise ValueError(f"{storage.label} has no rows: its shape is {storage.shape}.")
     return storage

@@ -58,10 +58,8 @@ class FileState:
         now = self._now()
         if now != self.known:
             before, after = (f"{size} bytes in {n_files} files" for n_files, size, _ in (self.known, now))
-            raise RuntimeError(
-                f"{self.path} was modified while it was in use: it had {before}, and now has {after}, or another time "
-                "of change. Fit again once nothing writes to it."
-            )
+            what = f"{self.path} was modified while it was in use: it had {before}, and now has {after}"
+            raise RuntimeError(f"{what}, or another time of change. Fit again once nothing writes to it.")
 
 
 class Storage:
@@ -77,7 +75,7 @@ class Storage:
     shape : tuple of int
     raw : dtype
         Of the numbers on disk; single precision is delivered as it is, all other numbers in double precision.
-    feature_names : list of str, default=None
+    names : list of str, default=None
         Names of the columns, where the storage has them.
     n_stored : int, default=None
         Stored entries of a sparse matrix, whose pieces are CSR arrays.
@@ -90,9 +88,7 @@ class Storage:
     #: Of the files behind it; None where there are none, or others look after them.
     state: FileState | None = None
 
-    def __init__(
-        self, label: str, shape: Any, raw: Any, feature_names: Any = None, n_stored: int | None = None
-    ) -> None:
+    def __init__(self, label: str, shape: Any, raw: Any, names: Any = None, n_stored: int | None = None) -> None:
         check_data_shape(shape, f" in {label}", needs_samples=False)
         if trouble := too_many_columns(int(shape[1])):
             raise ValueError(f"{label} has the shape {tuple(map(int, shape))}: {trouble}.")
@@ -102,7 +98,7 @@ class Storage:
         if self.raw.kind not in REAL_KINDS:
             raise TypeError(f"{label} must hold real numbers, got dtype {self.raw}. Write it as float32 or float64.")
         self.dtype = np.dtype(np.float32 if self.raw == np.float32 else np.float64)
-        self.feature_names: list[str] | None = feature_names
+        self.feature_names: list[str] | None = names
         self.is_sparse = n_stored is not None
         self.n_stored = self.shape[0] * self.shape[1] if n_stored is None else n_stored
         self.density = self.n_stored / max(self.shape[0] * self.shape[1], 1)
@@ -276,16 +272,12 @@ class RowBlocks(Storage):
 def _check_columns(first: Storage, part: Storage) -> None:
     kinds = [f"{each.shape[1]} {'sparse' if each.is_sparse else 'dense'} columns" for each in (first, part)]
     if kinds[0] != kinds[1]:
-        raise ValueError(
-            f"all blocks must have the same columns, and be all dense or all sparse: {first.label} has {kinds[0]}, "
-            f"{part.label} has {kinds[1]}."
-        )
+        found = f"{first.label} has {kinds[0]}, {part.label} has {kinds[1]}"
+        raise ValueError(f"all blocks must have the same columns, and be all dense or all sparse: {found}.")
     for j, (name, other) in enumerate(zip(first.feature_names or (), part.feature_names or (), strict=False)):
         if name != other:
-            raise ValueError(
-                f"all blocks must have the same columns in the same order: column {j} is {name!r} in {first.label} and "
-                f"{other!r} in {part.label}."
-            )
+            found = f"column {j} is {name!r} in {first.label} and {other!r} in {part.label}"
+            raise ValueError(f"all blocks must have the same columns in the same order: {found}.")
 
 
 def stacked(pieces: list[Any]) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,10 @@ from ..._typing import FloatArray, Handle, IndexArray
 from ...norm.kernels import EPS, nonzero_rows
 from ..base import ColumnMoments, LocalDesign, PassCounter
 from ..dense import DenseDesign
-from ..factors import CompressedData, compress_blocks
+from ..factors import CompressedData
 from ..sparse import SPARSE_SLOWDOWN, Columns, SparseDesign
-from ..statistics import SufficientStatistics, statistics_of_parts
 from . import open_storage
-from .base import Block, ChosenRows, Storage
-from .cache import Cache
+from .base import Block, ChosenRows, Storage, merged_cuts, stacked
 from .memory import format_bytes, parse_memory
 
 # A pass reads pieces of this part of max_memory, at most so many bytes.
@@ -39,6 +39,10 @@ _COLUMN_COPIES = 4
 _GRAM_COPIES, _QR_COPIES = 10, 20
 # A product with more of the columns than this reads all of them, without keeping any.
 _MOST_KEPT = 0.25
+# Rows that come from so few runs of rows are taken out of whole runs.
+_FEW_RUNS = 2
+# Rows of kept columns that are gathered at a time: so many that a product with them costs more than its call.
+_GATHER_BYTES = 1 << 20
 
 
 class MemmapDesign(LocalDesign):
@@ -118,11 +122,10 @@ class MemmapDesign(LocalDesign):
         self._buffer = max(1, min(self._max_memory // _BUFFER_SHARE, _LARGEST_BUFFER))
         self._sample_bytes = _SAMPLE_ARRAYS * 8 * self.n_samples
         if self.X.least_bytes > self._max_memory // 4:
-            raise ValueError(
-                f"max_memory={format_bytes(self._max_memory)} is too small for {self.X.label}: the smallest piece that "
-                f"can be read takes {format_bytes(self.X.least_bytes)}, and more than a quarter is not left for it. "
-                "Raise max_memory, or write the data in smaller pieces."
-            )
+            what = f"the smallest piece that can be read takes {format_bytes(self.X.least_bytes)}"
+            remedy = "Raise max_memory, or write the data in smaller pieces."
+            where = f"max_memory={format_bytes(self._max_memory)} is too small for {self.X.label}"
+            raise ValueError(f"{where}: {what}, and more than a quarter is not left for it. {remedy}")
         if self.X.is_sparse:
             self.density = min(1.0, SPARSE_SLOWDOWN * self.X.density)
         self.feature_names = self.X.feature_names
@@ -161,11 +164,10 @@ class MemmapDesign(LocalDesign):
         array = super().samples(values)
         n_bytes = _SAMPLE_ARRAYS * 8 * array.size
         if n_bytes > self._max_memory:
-            raise ValueError(
-                f"max_memory={format_bytes(self._max_memory)} is too small: targets, predictors and dual points of "
-                f"shape {array.shape} (samples, tasks) take about {format_bytes(n_bytes)}, whatever is left of X on "
-                "disk. Raise max_memory."
-            )
+            what = f"targets, predictors and dual points of shape {array.shape} (samples, tasks)"
+            size = f"take about {format_bytes(n_bytes)}, whatever is left of X on disk"
+            limit = f"max_memory={format_bytes(self._max_memory)}"
+            raise ValueError(f"{limit} is too small: {what} {size}. Raise max_memory.")
         self._sample_bytes = max(self._sample_bytes, n_bytes)
         return array
 
@@ -306,25 +308,117 @@ class MemmapDesign(LocalDesign):
         copies = _QR_COPIES if exact else _GRAM_COPIES
         if copies * 8 * self.n_features**2 > self._available_bytes:
             return None
-        self._cache.clear()
+        return super().compressed(Y, w, exact=exact, center=center)
 
-        def blocks() -> Iterator[tuple[Any, FloatArray, FloatArray]]:
-            self.charge(self.n_features)
-            for rows, _, matrix in self.X.blocks(self._buffer, self._chosen, whole_rows=True):
-                yield matrix, Y[rows], w[rows, 0]
-
-        return (
-            compress_blocks(blocks(), center) if exact else SufficientStatistics.from_blocks(blocks()).compress(center)
-        )
-
-    def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
-        """One pass, whatever the number of parts."""
+    def bands(self) -> Iterator[tuple[slice, Any]]:
+        """As many rows as the buffer holds; columns that are kept make room for them."""
         self._cache.clear()
         self.charge(self.n_features)
-        bands = self.X.blocks(self._buffer, self._chosen, whole_rows=True)
-        return statistics_of_parts(((X, Y[rows], w[rows, 0], parts[rows]) for rows, _, X in bands), n_parts)
+        for rows, _, matrix in self.X.blocks(self._buffer, self._chosen, whole_rows=True):
+            yield rows, matrix
 
 
 def as_local(matrix: Any, passes: PassCounter | None = None, unit: float = 0.0) -> LocalDesign:
     """The design of a matrix in memory; by itself it counts no products."""
     return SparseDesign(matrix, passes, unit) if sp.issparse(matrix) else DenseDesign(matrix, passes, unit)
+
+
+# What stays in memory between passes -----------------------------------------------------------------
+
+
+class Cache:
+    """Moments of the columns, the columns of working sets, and the rows around those that were asked for last.
+
+    Designs of the same storage share it. In another process it is empty again.
+
+    Parameters
+    ----------
+    storage : Storage
+    max_bytes : int
+        Of a piece that is read at once.
+
+    Attributes
+    ----------
+    moments : tuple of ndarray and ColumnMoments, or None
+        Sample weights, and the moments of all columns for them.
+    columns : ndarray
+        Columns that are here, ascending.
+    matrix : ndarray or csr_array, or None
+        All rows of them, in the precision that they have on disk.
+    nbytes : float
+        Memory of the matrix.
+    """
+
+    def __init__(self, storage: Storage, max_bytes: int) -> None:
+        self.storage = storage
+        self.max_bytes = max_bytes
+        self.moments: tuple[FloatArray, ColumnMoments] | None = None
+        self.runs: dict[int, Any] = {}  # of rows, by number
+        self.clear()
+
+    def __reduce__(self) -> Any:
+        return Cache, (self.storage, self.max_bytes)
+
+    # Columns ----------------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Give up the columns."""
+        self.columns: IndexArray = np.zeros(0, dtype=np.intp)
+        self.matrix: Any = None
+        self.nbytes = 0.0
+
+    def keep(self, columns: IndexArray, room: float) -> bool:
+        """Have these columns here, beside others if both fit into so many bytes; False where they alone do not fit.
+
+        Where some are missing, all are read: that is one pass, as for those that are missing.
+        """
+        column_bytes = self.storage.memory_bytes / self.storage.shape[1]
+        wanted = np.unique(columns)
+        new = np.setdiff1d(wanted, self.columns, assume_unique=True)
+        fits_beside = self.nbytes + len(new) * column_bytes <= room
+        if not fits_beside and len(wanted) * column_bytes > room:
+            return False
+        if len(new) or not fits_beside:
+            together = np.union1d(wanted, self.columns) if fits_beside else wanted
+            self.clear()  # before others take its place
+            self.matrix = self.storage.read_columns(together, self.max_bytes)
+            self.columns = together
+            self.nbytes = self.matrix.size * self.storage.memory_bytes / max(self.storage.n_stored, 1)
+        return True
+
+    def blocks(self, columns: IndexArray) -> Iterator[Block]:
+        """Columns that are here, some rows at a time."""
+        n_samples, places = self.storage.shape[0], np.searchsorted(self.columns, columns)
+        row_bytes = len(columns) * self.storage.dtype.itemsize
+        step = max(1, min(self.max_bytes, _GATHER_BYTES) // row_bytes)
+        for start in range(0, n_samples, step):
+            rows = slice(start, min(start + step, n_samples))
+            yield Block(rows, slice(0, len(columns)), self.matrix[rows][:, places])
+
+    # Rows -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def cuts(self) -> IndexArray:
+        """Where rows are cut into runs that are read together."""
+        return merged_cuts(self.storage.cuts(self.max_bytes), self.storage.rows_within(self.max_bytes))
+
+    def shuffled(self, rng: np.random.Generator) -> IndexArray:
+        """Runs of rows in random order, the rows of each run shuffled: what follows each other is read together."""
+        runs = [np.arange(start, stop) for start, stop in pairwise(self.cuts)]
+        return np.concatenate([rng.permutation(runs[number]) for number in rng.permutation(len(runs))])
+
+    def take_rows(self, rows: IndexArray) -> Any:
+        """Some rows; where they come from few runs of rows, these are read whole, and stay for the next time."""
+        numbers = np.searchsorted(self.cuts, rows, side="right") - 1
+        wanted = np.unique(numbers).tolist()
+        if len(wanted) > _FEW_RUNS:
+            return self.storage.take_rows(rows)
+        self.runs = {number: run for number, run in self.runs.items() if number in wanted}
+        pieces = []
+        for number in wanted:
+            if number not in self.runs:
+                start, stop = self.cuts[number : number + 2].tolist()
+                self.runs[number] = self.storage.read_rows(slice(start, stop))
+            pieces.append(self.runs[number][rows[numbers == number] - self.cuts[number]])
+        order = np.argsort(numbers, kind="stable")
+        return stacked(pieces)[np.argsort(order)]

@@ -29,9 +29,8 @@ def parse_memory(value: Any) -> int:
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:E\+?[0-9]+)?)\s*([KMGT]?I?)B?\s*", str(value).upper())
     size = float(match[1]) * _UNITS.get(match[2], 0) if match else 0.0
     if not 1 <= size < float("inf"):
-        raise ValueError(
-            f"max_memory must be a positive number of bytes, or text such as '200MB' or '2GiB', got {value!r}."
-        )
+        expected = "a positive number of bytes, or text such as '200MB' or '2GiB'"
+        raise ValueError(f"max_memory must be {expected}, got {value!r}.")
     return int(size)
 
 
@@ -49,14 +48,9 @@ def default_max_memory() -> int:
     return machine_memory() // _DEFAULT_SHARE
 
 
-def most_columns() -> int:
-    """Columns for which a quarter of the memory of this process suffices, if all of them were zero."""
-    return min(default_max_memory() // _COLUMN_BYTES, _MOST_COLUMNS)
-
-
 def too_many_columns(n_columns: int) -> str | None:
     """Why a matrix with so many columns cannot be fitted, in words; None where it may be."""
-    most = most_columns()
+    most = min(default_max_memory() // _COLUMN_BYTES, _MOST_COLUMNS)  # if all of them were zero
     if n_columns <= most:
         return None
     return (
@@ -77,9 +71,8 @@ def check_fits(what: str, n_bytes: int) -> None:
     """Refuse to read what this process has no memory for, before any of it is read."""
     limit = machine_memory()
     if n_bytes > limit:
-        raise ValueError(
-            f"{what} takes {format_bytes(n_bytes)} in memory, but this process may use {format_bytes(limit)}."
-        )
+        size = f"{format_bytes(n_bytes)} in memory"
+        raise ValueError(f"{what} takes {size}, but this process may use {format_bytes(limit)}.")
 
 
 def machine_memory(root: Path = Path("/")) -> int:
