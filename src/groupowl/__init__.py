@@ -28,14 +28,43 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["APGD", "SPGD", "History", "Progress", "SolveResult", "WorkingSet", "solve"]
-__all__ += ["PathPoint", "PathResult", "group_owl_path"]
-__all__ += ["GroupOWLClassifier", "GroupOWLClassifierCV", "GroupOWLRegressor", "GroupOWLRegressorCV"]
-__all__ += ["FeatureStatus", "FitCertificate", "Verification"]
-__all__ += ["GroupOWL", "lam_max", "oscar_lam", "owl_dual_norm", "owl_norm", "owl_prox", "weights"]
-__all__ += ["SafeScreener", "ScreenReport"]
-__all__ += ["DaskDesign", "MemmapDesign", "SufficientStatistics", "datasets"]
-__all__ += ["KernelInfo", "kernel_info", "load", "save", "show_versions"]
+__all__ = [
+    "APGD",
+    "SPGD",
+    "DaskDesign",
+    "FeatureStatus",
+    "FitCertificate",
+    "GroupOWL",
+    "GroupOWLClassifier",
+    "GroupOWLClassifierCV",
+    "GroupOWLRegressor",
+    "GroupOWLRegressorCV",
+    "History",
+    "KernelInfo",
+    "MemmapDesign",
+    "PathPoint",
+    "PathResult",
+    "Progress",
+    "SafeScreener",
+    "ScreenReport",
+    "SolveResult",
+    "SufficientStatistics",
+    "Verification",
+    "WorkingSet",
+    "datasets",
+    "group_owl_path",
+    "kernel_info",
+    "lam_max",
+    "load",
+    "oscar_lam",
+    "owl_dual_norm",
+    "owl_norm",
+    "owl_prox",
+    "save",
+    "show_versions",
+    "solve",
+    "weights",
+]
 
 # What solving needs is imported at once, so that a first call is not slower than others; other modules when a name of
 # theirs is first used, so that importing the package stays cheap. Each of these imports those before it, as good as.

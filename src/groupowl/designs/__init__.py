@@ -20,11 +20,29 @@ if TYPE_CHECKING:
     from .dask.dask_design import DaskDesign, encode_labels_of_blocks, row_wise
     from .disk.memmap_design import MemmapDesign
 
-__all__ = ["ColumnMoments", "Design", "LocalDesign"]
-__all__ += ["DaskDesign", "DenseColumns", "DenseDesign", "MemmapDesign", "SparseDesign", "SufficientStatistics"]
-__all__ += ["ProjectedDesign", "StandardizedDesign", "WrappedDesign", "project_out", "standardize"]
-__all__ += ["as_design", "far_design", "is_summary", "open_matrix"]
-__all__ += ["encode_labels_of_blocks", "row_chunks", "row_wise"]
+__all__ = [
+    "ColumnMoments",
+    "DaskDesign",
+    "DenseColumns",
+    "DenseDesign",
+    "Design",
+    "LocalDesign",
+    "MemmapDesign",
+    "ProjectedDesign",
+    "SparseDesign",
+    "StandardizedDesign",
+    "SufficientStatistics",
+    "WrappedDesign",
+    "as_design",
+    "encode_labels_of_blocks",
+    "far_design",
+    "is_summary",
+    "open_matrix",
+    "project_out",
+    "row_chunks",
+    "row_wise",
+    "standardize",
+]
 
 
 # Data elsewhere than in memory have modules that are imported when such data come.

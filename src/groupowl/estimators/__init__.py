@@ -6,5 +6,12 @@ from .fit_summary import FeatureStatus, FitCertificate
 from .regressor import GroupOWLRegressor
 from .verification import Verification
 
-__all__ = ["GroupOWLClassifier", "GroupOWLClassifierCV", "GroupOWLRegressor", "GroupOWLRegressorCV"]
-__all__ += ["FeatureStatus", "FitCertificate", "Verification"]
+__all__ = [
+    "FeatureStatus",
+    "FitCertificate",
+    "GroupOWLClassifier",
+    "GroupOWLClassifierCV",
+    "GroupOWLRegressor",
+    "GroupOWLRegressorCV",
+    "Verification",
+]

@@ -12,9 +12,19 @@ from .coefficients import ClusterDisplay, CoefficientHeatmapDisplay
 from .convergence import ConvergenceDisplay, plot_gap, plot_rows_kept
 from .style import COLORS, LINE_STYLES, MARKERS, label_log_axis
 
-__all__ = ["ClusterDisplay", "CoefficientHeatmapDisplay", "CoefficientPathDisplay", "CrossValidationDisplay"]
-__all__ += ["ConvergenceDisplay", "plot_gap", "plot_rows_kept"]
-__all__ += ["COLORS", "LINE_STYLES", "MARKERS", "label_log_axis"]
+__all__ = [
+    "COLORS",
+    "LINE_STYLES",
+    "MARKERS",
+    "ClusterDisplay",
+    "CoefficientHeatmapDisplay",
+    "CoefficientPathDisplay",
+    "ConvergenceDisplay",
+    "CrossValidationDisplay",
+    "label_log_axis",
+    "plot_gap",
+    "plot_rows_kept",
+]
 
 
 def __getattr__(name: str) -> Any:

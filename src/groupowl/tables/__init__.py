@@ -8,5 +8,16 @@ from .loader import load_features, load_table
 from .readers import FORMATS, read_sheet
 from .table import TASKS, Features, MissingTargetsError, Reading, Roles, Table, TableError
 
-__all__ = ["FORMATS", "TASKS", "MissingTargetsError", "TableError"]
-__all__ += ["Features", "Reading", "Roles", "Table", "load_features", "load_table", "read_sheet"]
+__all__ = [
+    "FORMATS",
+    "TASKS",
+    "Features",
+    "MissingTargetsError",
+    "Reading",
+    "Roles",
+    "Table",
+    "TableError",
+    "load_features",
+    "load_table",
+    "read_sheet",
+]
