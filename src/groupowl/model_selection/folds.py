@@ -27,7 +27,7 @@ from ..norm.kernels import EPS
 from ..path import Solution
 from ..problem import problem_of_statistics
 from ..solvers import Solver
-from ..solvers.continuation import compression_pays
+from ..solvers.continuation import wants_statistics
 
 # Folds by default, where there are so many samples (of each class).
 _DEFAULT_FOLDS = 5
@@ -183,9 +183,8 @@ def statistics_pay(model: Model, solver: Solver, folds: list[Fold], n_solves: in
     together must not be larger than the data.
     """
     n, d = model.problem.design.shape
-    setting = getattr(solver, "compress", False)
-    wanted = compression_pays(model.problem, n_solves) if setting == "auto" else bool(setting)
-    if not wanted or not model.problem.is_compressible or len(model.unpenalized) or n < (len(folds) + 1) * d:
+    is_wanted = wants_statistics(model.problem, solver, n_solves)
+    if not is_wanted or len(model.unpenalized) or n < (len(folds) + 1) * d:
         return False
     return min(len(fold.train) for fold in folds) > d and are_complements(folds, n)
 
