@@ -280,7 +280,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
         is better. The estimator is one of a single alpha with all that a fit to the fold stores, but certificates.
     n_jobs : int or None, default=None
-        Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor.
+        Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor. Folds are threads
+        where the compiled kernel does the work.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False
@@ -430,7 +431,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
         is better. The estimator is one of a single alpha with all that a fit to the fold stores, but certificates.
     n_jobs : int or None, default=None
-        Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor.
+        Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor. Folds are threads
+        where the compiled kernel does the work.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False

@@ -125,7 +125,7 @@ def solve_many(
         "Y": _many("Y", Y, 2),
         "lam": _many("lam", lam, 1),
         "sample_weight": _many("sample_weight", sample_weight, 1),
-        "subsamples": None if subsamples is None else list(subsamples),
+        "subsamples": _list_of_samples(subsamples),
     }
     n_fits = _number_of_fits(many, Y, sample_weight)
     with blas_threads(X, are_taken=n_threads > 1):
@@ -266,6 +266,12 @@ def _many(argument: str, values: Any, ndim: int) -> list[Any] | None:
             return list(values)
         values = rectangular_array(argument, values)
     return list(values) if len(getattr(values, "shape", ())) > ndim else None
+
+
+def _list_of_samples(subsamples: Any) -> list[Any] | None:
+    if subsamples is None or hasattr(subsamples, "__iter__"):
+        return None if subsamples is None else list(subsamples)
+    raise TypeError(f"subsamples must be a sequence of indices or masks, one for each fit, got {subsamples!r}.")
 
 
 def _number_of_fits(many: dict[str, list[Any] | None], Y: Any, sample_weight: Any) -> int:
