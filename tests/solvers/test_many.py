@@ -110,13 +110,13 @@ def test_forms_of_many():
     flat = go.solve_many(X, list(Y.T), lam)
     assert [result.B.shape for result in flat] == [(6, 1)] * 2
     stacked = go.solve_many(X, np.stack([Y, 2 * Y]), lam)
-    np.testing.assert_allclose(stacked[0].B, go.solve_many(X, [Y], lam)[0].B, atol=1e-5)
+    alone, expected = go.solve_many(X, [Y], lam)[0], go.solve(X, Y, lam)
+    for result in (stacked[0], alone, go.solve_many(X.tolist(), Y.tolist(), [lam.tolist()] * 2)[1]):
+        assert abs(result.primal - expected.primal) <= max(result.gap, expected.gap)
     assert [result.B.shape for result in go.solve_many(X, [Y, Y[:, 0]], lam)] == [(6, 2), (6, 1)]
     mask = np.arange(20) < 15
     by_mask, by_index = go.solve_many(X, Y, lam, subsamples=[mask, list(range(15))])
     np.testing.assert_array_equal(by_mask.B, by_index.B)
-    lists = go.solve_many(X.tolist(), Y.tolist(), [lam.tolist()] * 2)
-    np.testing.assert_allclose(lists[1].B, go.solve(X, Y, lam).B, atol=1e-5)
 
 
 def test_a_start_serves_all_fits():
@@ -269,7 +269,7 @@ import threading, numpy as np, groupowl as go
 data = go.datasets.make_correlated_groups(200, 400, 5, random_state=0)
 lam = 0.01 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(400)
 rng = np.random.default_rng(0)
-halves = [rng.choice(200, 100, replace=False) for _ in range(100_000)]
+halves = [rng.choice(200, 100, replace=False) for _ in range(3000)]
 print("ready", flush=True)
 try:
     go.solve_many(data.X, data.Y, lam, subsamples=halves, n_jobs=2)
