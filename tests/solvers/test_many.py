@@ -210,10 +210,13 @@ def test_weights_and_subsamples_are_refused():
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"subsamples": [[0, 1], [0, 20]]}, r"subsamples\[1\] has indices from 0 to 20, but X has 20 rows"),
+        ({"subsamples": [[0, 1], [0, 20]]}, r"subsamples\[1\] has indices from 0 to 20, but there are 20 samples"),
         ({"subsamples": [[]]}, r"subsamples\[0\] is empty"),
         ({"subsamples": np.arange(20)}, r"subsamples\[0\] must be indices .* subsamples=\[indices\]"),
-        ({"subsamples": [[0.5]]}, r"subsamples\[0\] must be indices of samples, or a mask of 20"),
+        (
+            {"subsamples": [[0.5]]},
+            r"subsamples\[0\] must be indices or a mask, got an array of shape \(1,\) and dtype float64",
+        ),
         ({"subsamples": [np.zeros(20, dtype=bool)]}, r"subsamples\[0\] is empty"),
         ({"sample_weight": np.zeros((2, 20))}, r"sample_weight\[0\] is all zero"),
         ({"sample_weight": np.ones((2, 19))}, r"sample_weight\[0\] must have one weight per sample"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_sample_weight, check_targets, rectangular_array, truth_value
+from .._checks import check_sample_weight, check_targets, rectangular_array, sample_indices, truth_value
 from .._threads import Stop, blas_threads, check_jobs, count_threads, run_in_threads
 from .._typing import FloatArray
 from ..designs import Design, LocalDesign, as_design
@@ -148,7 +148,7 @@ def solve_many(
             settings.rng.integers(_MOST_SEEDS, size=n_fits).tolist(),
         )
         chunks = [range(first, min(first + _CHUNK, n_fits)) for first in range(0, n_fits, _CHUNK)]
-        found = run_in_threads(fits.run, chunks, min(n_threads, len(chunks)) if is_local(design) else 1)
+        found = run_in_threads(fits.run, chunks, min(n_threads, len(chunks)) if _is_local(design) else 1)
     results, goals = zip(*chain.from_iterable(found), strict=True)
     short, prefix = short_of_tolerance(results, n_fits, "fits")
     warn_unless_converged(short, goals[results.index(short)], settings, prefix=prefix)
@@ -187,7 +187,7 @@ class _Fits:
         """Where each fit is solved: on samples of its own, with targets of its own, or where the one before was."""
         settings = replace(self.settings, interrupted=stop)
         design = self.design
-        if is_local(design):
+        if _is_local(design):
             design = copy(design)
             design.passes = PassCounter()  # which no other thread writes
 
@@ -199,7 +199,7 @@ class _Fits:
         if len(self.targets) == len(self.weights) == 1:
             solves = continuation(first, self._problem(first, design), n_solves=len(chunk))
             yield from repeat(solves, len(chunk))
-        elif len(self.weights) == 1 and is_local(design):
+        elif len(self.weights) == 1 and _is_local(design):
             problems = smalls = self._with_targets(chunk, design)
             if settings.tol >= GRAM_TOLERANCE and wants_statistics(problems[0], settings.solver, len(chunk)):
                 smalls = compressed_together(problems)
@@ -213,7 +213,7 @@ class _Fits:
         """The problem of a fit; the weights of its penalty follow."""
         Y, weight = _of_fit(i, self.targets), _of_fit(i, self.weights)
         with _in_fit(i):
-            if not is_local(design):
+            if not _is_local(design):
                 options = {"loss": self.loss, "fit_intercept": self.fit_intercept, "sample_weight": weight}
                 return build_problem(design, Y, LATER, **options)
             present = np.flatnonzero(weight)
@@ -254,7 +254,7 @@ def _settle(result: SolveResult) -> None:
 # What users give --------------------------------------------------------------------------------------------
 
 
-def is_local(design: Design) -> bool:
+def _is_local(design: Design) -> bool:
     """Whether there are samples and they are in memory; those elsewhere, or statistics, are for one thread."""
     return isinstance(design, LocalDesign) and design.known_statistics is None
 
@@ -314,12 +314,12 @@ class _Checks:
 
     def targets(self, name: str, values: Any) -> Any:
         """Those of data elsewhere are checked there."""
-        if not is_local(self.design):
+        if not _is_local(self.design):
             return values
         return self.loss.check_targets(check_targets(values, self.design.n_samples, argument=name))
 
     def weight(self, name: str, values: Any) -> Any:
-        if not is_local(self.design):
+        if not _is_local(self.design):
             return values
         weight = check_sample_weight(values, self.design.n_samples, name.removeprefix("sample_weight"))
         if not weight.any():
@@ -328,18 +328,8 @@ class _Checks:
 
     def counts(self, name: str, values: Any) -> FloatArray:
         """How often each sample is among some indices, or in a mask."""
-        indices, n = rectangular_array(name, values), self.design.n_samples
-        if indices.dtype == bool and indices.shape == (n,):
-            indices = np.flatnonzero(indices)
-        if indices.ndim != 1 or (indices.dtype.kind not in "iu" and len(indices)):
-            found = f"an array of shape {indices.shape} and dtype {indices.dtype}"
-            raise ValueError(
-                f"{name} must be indices of samples, or a mask of {n} truth values, got {found}. Where there is one "
-                "subsample, give a list of one: subsamples=[indices]."
-            )
+        remedy = "A list has one set of them for each fit: subsamples=[indices]."
+        indices = sample_indices(name, values, self.design.n_samples, remedy)
         if len(indices) == 0:
             raise ValueError(f"{name} is empty: at least one sample is needed.")
-        if not -n <= indices.min() <= indices.max() < n:
-            span = f"from {indices.min()} to {indices.max()}"
-            raise ValueError(f"{name} has indices {span}, but X has {n} rows, which count from 0.")
-        return np.bincount(indices.astype(np.intp) % n, minlength=n).astype(np.float64)
+        return np.bincount(indices, minlength=self.design.n_samples).astype(np.float64)
