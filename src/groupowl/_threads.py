@@ -45,10 +45,11 @@ def blas_threads(X: Any, *, are_taken: bool = False) -> Iterator[None]:
     the last one ends, so that calls in calls, and calls in several threads, change nothing.
     """
     global _calls
-    shape = getattr(X, "shape", None)  # that of lists is not known, nor that of files
+    shape = getattr(X, "shape", (math.inf,))  # that of files is not known, nor how long a collection of Dask is
+    is_small = all(isinstance(length, int) for length in shape) and math.prod(shape) <= _LARGE
     with _lock:
         _calls += 1
-        if _calls == 1 and (are_taken or (shape is not None and math.prod(shape) <= _LARGE)):
+        if _calls == 1 and (are_taken or is_small):
             for library in _libraries():
                 n_threads = library.get_num_threads()
                 if n_threads is not None and n_threads > 1:
