@@ -6,6 +6,7 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pytest
+from dask import delayed
 from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
@@ -55,7 +56,12 @@ def test_small_data_have_one_thread_and_large_ones_all(library):
     assert library.n_threads == 4
     with blas_threads(LARGE):
         assert library.n_threads == 4
-    for unknown in ("a file", da.ones((4, 2), chunks=2)[da.ones(4, chunks=2) > 0], dd.from_array(np.ones((4, 2)))):
+    for unknown in (
+        "a file",
+        da.ones((4, 2), chunks=2)[da.ones(4, chunks=2) > 0],
+        dd.from_array(np.ones((4, 2))),
+        delayed(4),
+    ):
         with blas_threads(unknown):
             assert library.n_threads == 4
     with blas_threads(LARGE, are_taken=True):

@@ -45,8 +45,9 @@ def blas_threads(X: Any, *, are_taken: bool = False) -> Iterator[None]:
     the last one ends, so that calls in calls, and calls in several threads, change nothing.
     """
     global _calls
-    shape = getattr(X, "shape", (math.inf,))  # that of files is not known, nor how long a collection of Dask is
-    is_small = all(isinstance(length, int) for length in shape) and math.prod(shape) <= _LARGE
+    shape: Any = getattr(X, "shape", None)  # that of files is not known, nor how long a collection of Dask is
+    is_known = isinstance(shape, tuple) and all(isinstance(length, int) for length in shape)
+    is_small = is_known and math.prod(shape) <= _LARGE
     with _lock:
         _calls += 1
         if _calls == 1 and (are_taken or is_small):
