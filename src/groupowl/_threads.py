@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Entries of X up to which BLAS has one thread. On two cores, solves of up to 2^17 entries took as long with two,
-# those of 2^18 to 2^21 as long on a quiet machine and 1.3 to 14 times as long beside another process; from 2^22 on two
-# threads gained 10 to 20 % on a quiet machine.
+# Entries of X up to which BLAS has one thread. On two cores that others used too, solves with two threads took as long
+# up to 2^17 entries, 0.9 to 14 times as long from 2^18 to 2^22 (most 1.3 to 4 times; 10000 x 300 x 3 gained), and
+# 0.85 to 1.1 times as long at 500 x 10000 x 10.
 _LARGE = 2**22
 
 _lock = threading.Lock()
