@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .path import PathPoint, PathResult, group_owl_path
     from .problem import lam_max
     from .screening import SafeScreener, ScreenReport
+    from .solvers.many import solve_many
     from .storage import load, save
     from .versions import show_versions
     from .weights import oscar_lam
@@ -63,12 +64,25 @@ __all__ = [
     "save",
     "show_versions",
     "solve",
+    "solve_many",
     "weights",
 ]
 
 # What solving needs is imported at once, so that a first call is not slower than others; other modules when a name of
 # theirs is first used, so that importing the package stays cheap. Each of these imports those before it, as good as.
-_HOMES = ("versions", "kernel", "weights", "norm", "problem", "screening", "designs", "path", "estimators", "storage")
+_HOMES = (
+    "versions",
+    "kernel",
+    "weights",
+    "norm",
+    "problem",
+    "screening",
+    "designs",
+    "solvers.many",
+    "path",
+    "estimators",
+    "storage",
+)
 # Modules that are attributes of the package themselves, imported or not.
 _MODULES = ("datasets", "losses", "model", "problem", "selection", "solvers")
 

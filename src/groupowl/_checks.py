@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._text import listed
-from ._typing import FloatArray
+from ._typing import FloatArray, IndexArray
 
 #: What to do about NaN and infinity in X.
 IMPUTE = (
@@ -394,6 +394,22 @@ def check_length(argument: str, shape: tuple[int, ...], n_samples: int, where: s
     if shape[0] != n_samples:
         found = f"X has {n_samples} rows, {argument} has {shape[0]} (shape {shape})"
         raise ValueError(f"X and {argument}{where} must have one row per sample: {found}.")
+
+
+def sample_indices(argument: str, values: Any, n_samples: int, remedy: str) -> IndexArray:
+    """Indices of samples, counted from 0, from indices that may count from the end or from a mask."""
+    indices = rectangular_array(argument, values)
+    if indices.dtype == bool and indices.shape == (n_samples,):
+        indices = np.flatnonzero(indices)
+    if indices.size == 0:
+        return np.zeros(0, dtype=np.intp)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu":
+        found = f"an array of shape {indices.shape} and dtype {indices.dtype}"
+        raise ValueError(f"{argument} must be indices or a mask, got {found}. {remedy}")
+    if indices.min() < -n_samples or indices.max() >= n_samples:
+        span = f"from {indices.min()} to {indices.max()}"
+        raise ValueError(f"{argument} has indices {span}, but there are {n_samples} samples. {remedy}")
+    return np.asarray(indices % n_samples, dtype=np.intp)
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, where: str = "") -> FloatArray:

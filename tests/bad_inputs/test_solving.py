@@ -46,6 +46,8 @@ STATISTICS = go.SufficientStatistics.from_arrays(X, Y)
 CALLS = {
     "solve": _with(go.solve, X=X, Y=Y, lam=LAM),
     "solve classes": _with(go.solve, X=X, Y=ONE_HOT, lam=LAM, loss="multinomial"),
+    "solve_many": _with(go.solve_many, X=X, Y=[Y, Y], lam=LAM),
+    "solve_many of samples": _with(go.solve_many, X=X, Y=Y, lam=LAM, subsamples=[[0, 1], [1, 2]]),
     "lam_max": _with(go.lam_max, X=X, Y=Y, weights="oscar"),
     "path": _with(go.group_owl_path, X=X, y=Y, alphas=3),
     "path of classes": _with(go.group_owl_path, X=X, y=LABELS, alphas=3, loss="multinomial"),
@@ -164,6 +166,33 @@ TABLE = {
         "intercept_init": {"without an intercept": [1.0, 1.0]},
     },
     "solve classes": {"Y": CLASSES},
+    "solve_many": COMMON
+    | {name: values for name, values in SOLVING.items() if name != "callback"}
+    | {
+        "Y": {what: [Y, values] for what, values in TARGETS.items()} | {"an empty list": [], "one": Y},
+        "lam": SEQUENCES | {"a name": "oscar", "None": None, "an empty stack": np.ones((0, 4))},
+        "B_init": STARTS,
+        "intercept_init": {"without an intercept": [1.0, 1.0]},
+        "n_jobs": {"a fraction": 1.5, "text": "2", "zero": 0, "True": True, "a list": [1]},
+        "subsamples": {"three": [[0], [1], [2]]},
+    },
+    "solve_many of samples": {
+        "sample_weight": {"given too": np.ones(12)},
+        "subsamples": {
+            "an empty list": [],
+            "too large": [[0], [12]],
+            "too small": [[0], [-13]],
+            "no samples": [[0], []],
+            "fractions": [[0.5]],
+            "a matrix": [np.zeros((2, 2), dtype=int)],
+            "a short mask": [np.ones(3, dtype=bool)],
+            "texts": [["a"]],
+            "one set of indices": np.arange(12),
+            "a number": 3,
+            "text": "halves",
+            "ragged": [[0, [1, 2]]],
+        },
+    },
     "lam_max": {
         "Y": TARGETS,
         "weights": SEQUENCES | {"an unknown name": "slope", "None": None, "a list of names": ["bh", "chi"]},

@@ -29,7 +29,7 @@ def test_samples_of_weight_zero_and_folds_that_test_no_others_are_not_there():
         ([], "no samples to score"),
         ([([0, 1], [])], "no samples to score"),
         ([([], [0])], "split 0 of cv has no training samples"),
-        ([([0, 1], [2]), ([0], [4])], "test samples of split 1 of cv run from 4 to 4, but there are 4 samples"),
+        ([([0, 1], [2]), ([0], [4])], "test part of split 1 of cv has indices from 4 to 4, but there are 4 samples"),
         ([([0.5], [1])], "must be indices or a mask"),
         ([3], "pairs"),
     ],

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _checks as checks
 from .._text import printable
+from .._threads import blas_threads
 from .._typing import FloatArray
 from ..designs import Design, far_design, is_summary, row_chunks
 from ..inputs import feature_names, resolve_columns
@@ -297,21 +298,23 @@ class SingleFit(GroupOWLBase):
             When the duality gap stays above ``tol`` times the loss of the null model, or coefficients of unpenalized
             columns have no finite optimum because these tell classes apart.
         """
-        data = self._validate_fit(X, y, sample_weight)
-        small = self._small_fit(data)
-        if small is not None and not self.relaxed:
-            return self._store(data, *small)
-        settings = data.fitting.settings
-        model = data.fitting.model(data.X, data.Y, self.weights, data.sample_weight)
-        if small is not None:
-            return self._store(data, *small, self._relaxed(model, small[1]))
-        warn_unless_bounded(model)
-        alpha, start = model.resolve_alpha(self.alpha), None
-        last: Any = getattr(self, "solve_result_", None)
-        is_like_last = last is not None and last.B.shape == (data.n_features, data.n_targets)
-        if self.warm_start and is_like_last and (data.classes is None or np.array_equal(data.classes, self.classes_)):
-            start = model.start(last.B.T, last.intercept)
-        result = self._solve(model, alpha, settings, start)
+        with blas_threads(X):
+            data = self._validate_fit(X, y, sample_weight)
+            small = self._small_fit(data)
+            if small is not None and not self.relaxed:
+                return self._store(data, *small)
+            settings = data.fitting.settings
+            model = data.fitting.model(data.X, data.Y, self.weights, data.sample_weight)
+            if small is not None:
+                return self._store(data, *small, self._relaxed(model, small[1]))
+            warn_unless_bounded(model)
+            alpha, start = model.resolve_alpha(self.alpha), None
+            last: Any = getattr(self, "solve_result_", None)
+            is_like_last = last is not None and last.B.shape == (data.n_features, data.n_targets)
+            has_classes = data.classes is None or (is_like_last and np.array_equal(data.classes, self.classes_))
+            if self.warm_start and is_like_last and has_classes:
+                start = model.start(last.B.T, last.intercept)
+            result = self._solve(model, alpha, settings, start)
         warn_unless_converged(result, model.problem.goal(settings.tol), settings)
         return self._store(data, model.weights, result, alpha, self._relaxed(model, result))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
@@ -17,6 +16,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_sample_weight, column_names, lookup, refuse_mask
+from .._threads import blas_threads, check_jobs
 from ..designs import is_summary
 from ..inputs import plain_labels
 from ..model import Model, warn_unless_bounded
@@ -24,8 +24,8 @@ from ..model_selection import CRITERIA, FOLD_RULES, Search
 from ..model_selection.folds import resolve_scorer, scorer_scores, takes_sample_weight
 from ..model_selection.search import merit
 from ..path import resolve_alphas
-from ..path.follower import short_of_tolerance
 from ..solvers import SolveResult, SolverSettings, warn_unless_converged
+from ..solvers.solve_result import short_of_tolerance
 from ..weights import is_list_of_sequences, resolve_weights
 from .base import FitData, GroupOWLBase
 from .classifier import ClassifierMethods, GroupOWLClassifier
@@ -80,13 +80,14 @@ class CrossValidatedFit(GroupOWLBase):
             When fits on all data, or fits of folds, fall short of their tolerance, or the coefficients of unpenalized
             columns have no finite optimum because these tell classes apart.
         """
-        search = self._search(X, y, sample_weight, params)
-        warn_unless_bounded(search.models[0])
-        choices = search.run()
-        reports = list(map(attrgetter("report"), choices))
-        model, path, report = choices[int(np.argmax(list(map(merit, reports))))]
-        settings, data, alpha = search.fitting.settings, search.data, path.points[report["best_index"]].alpha
-        result = self._final_fit(model, alpha, settings)
+        with blas_threads(X, are_taken=self.n_jobs not in (None, 1)):
+            search = self._search(X, y, sample_weight, params)
+            warn_unless_bounded(search.models[0])
+            choices = search.run()
+            reports = list(map(attrgetter("report"), choices))
+            model, path, report = choices[int(np.argmax(list(map(merit, reports))))]
+            settings, data, alpha = search.fitting.settings, search.data, path.points[report["best_index"]].alpha
+            result = self._final_fit(model, alpha, settings)
         short, prefix = short_of_tolerance(path.points, len(path.points), "alphas")
         warn_unless_converged(short if prefix else result, model.problem.goal(settings.tol), settings, prefix=prefix)
         fitted = {"path_": path.labeled(data.labels), "search_results_": reports}
@@ -154,11 +155,7 @@ class CrossValidatedFit(GroupOWLBase):
     def _search(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any], *, reset: bool = True) -> Search:
         """Everything that a search works with; with ``reset=False`` data must be like those of the fit."""
         lookup("selection", self.selection, dict.fromkeys((*FOLD_RULES, *CRITERIA)))
-        n_jobs: Any = self.n_jobs  # which joblib would round, or fail on after hours
-        is_whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
-        if n_jobs is not None and not (is_whole and n_jobs != 0 and abs(n_jobs) < 2**31):
-            kind = ValueError if is_whole else TypeError
-            raise kind(f"n_jobs must be None or an integer, -1 for all processors and never 0, got {n_jobs!r}.")
+        check_jobs(self.n_jobs)
         scorer = None if self.scoring is None else resolve_scorer(self.scoring, self._own_score)
         splitter_params, scorer_params = self._routed_params(scorer, sample_weight, params)
         parts = []
@@ -283,7 +280,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
         is better. The estimator is one of a single alpha with all that a fit to the fold stores, but certificates.
     n_jobs : int or None, default=None
-        Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor.
+        Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor. Folds are threads
+        where the compiled kernel does the work.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False
@@ -433,7 +431,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
         is better. The estimator is one of a single alpha with all that a fit to the fold stores, but certificates.
     n_jobs : int or None, default=None
-        Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor.
+        Folds (and weight sequences) to work on at a time, by joblib; -1 is one for each processor. Folds are threads
+        where the compiled kernel does the work.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False

@@ -18,7 +18,7 @@ from sklearn import get_config
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from .._checks import rectangular_array, take_rows
+from .._checks import sample_indices, take_rows
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, SufficientStatistics, as_design
 from ..losses import resolve_loss
@@ -27,7 +27,7 @@ from ..norm.kernels import EPS
 from ..path import Solution
 from ..problem import problem_of_statistics
 from ..solvers import Solver
-from ..solvers.continuation import compression_pays
+from ..solvers.continuation import wants_statistics
 
 # Folds by default, where there are so many samples (of each class).
 _DEFAULT_FOLDS = 5
@@ -93,21 +93,9 @@ def check_folds(splits: Iterable[Any], sample_weight: FloatArray) -> list[Fold]:
             raise ValueError(f"cv must yield pairs (train, test) of indices, but split {i} is {split!r}.") from error
         parts = []
         for name, part in (("train", train), ("test", test)):
-            what = f"the {name} samples of split {i} of cv"
-            indices = rectangular_array(f"the {name} part of split {i} of cv", part)
-            if indices.dtype == bool and indices.shape == (n_samples,):
-                indices = np.flatnonzero(indices)
-            if indices.size == 0:
-                indices = np.zeros(0, dtype=np.intp)
-            if indices.ndim != 1 or indices.dtype.kind not in "iu":
-                found = f"an array of shape {indices.shape} and dtype {indices.dtype}"
-                raise ValueError(f"{what} must be indices or a mask, got {found}.")
-            if len(indices) and (indices.min() < -n_samples or indices.max() >= n_samples):
-                raise ValueError(
-                    f"{what} run from {indices.min()} to {indices.max()}, but there are {n_samples} samples. The "
-                    "splits must have been made for the X and y of this fit."
-                )
-            parts.append(np.asarray(indices[sample_weight[indices] > 0.0] % n_samples, dtype=np.intp))
+            remedy = "The splits must have been made for the X and y of this fit."
+            indices = sample_indices(f"the {name} part of split {i} of cv", part, n_samples, remedy)
+            parts.append(indices[sample_weight[indices] > 0.0])
         if len(parts[0]) == 0:
             raise ValueError(
                 f"split {i} of cv has no training samples of positive weight. Use fewer folds, or a splitter that "
@@ -183,9 +171,8 @@ def statistics_pay(model: Model, solver: Solver, folds: list[Fold], n_solves: in
     together must not be larger than the data.
     """
     n, d = model.problem.design.shape
-    setting = getattr(solver, "compress", False)
-    wanted = compression_pays(model.problem, n_solves) if setting == "auto" else bool(setting)
-    if not wanted or not model.problem.is_compressible or len(model.unpenalized) or n < (len(folds) + 1) * d:
+    is_wanted = wants_statistics(model.problem, solver, n_solves)
+    if not is_wanted or len(model.unpenalized) or n < (len(folds) + 1) * d:
         return False
     return min(len(fold.train) for fold in folds) > d and are_complements(folds, n)
 

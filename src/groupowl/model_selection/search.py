@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._checks import lookup
+from .._threads import Stop
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, SufficientStatistics, as_design
 from ..losses import resolve_loss
@@ -26,6 +27,7 @@ from ..norm.kernels import EPS
 from ..path import PathResult, Solution, fit_path
 from ..path.follower import MAX_DEVIANCE, Follower
 from ..solvers import SolverSettings
+from ..solvers.continuation import compiled_data, may_ask_kernel
 from ..weights import is_list_of_sequences
 from .folds import Fold, LossScore, Score, StatisticsScore, chosen_statistics, make_folds, with_statistics
 
@@ -343,8 +345,8 @@ class Search:
         if total is not None:
             models = [with_statistics(model, total, self.fitting.standardize) for model in models]
         paths = replace(self, models=models).paths()
-        settings = self.fitting.settings
-        fitting = replace(self.fitting, settings=replace(settings, tol=max(settings.tol, FOLD_TOL)))
+        settings, stop = self.fitting.settings, Stop()
+        fitting = replace(self.fitting, settings=replace(settings, tol=max(settings.tol, FOLD_TOL), interrupted=stop))
         work = []
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
             alphas = self.grids[i][: len(path.points)]
@@ -352,7 +354,8 @@ class Search:
                 what = self._what(i, f"fold {f + 1}/{len(tasks)}") if self.estimator.verbose else ""
                 seed = int(settings.rng.integers(_MOST_SEEDS))
                 work.append(delayed(run_fold)(task, fitting, model.weights, alphas, seed, what))
-        results = Parallel(n_jobs=self.estimator.n_jobs)(work)
+        with stop:
+            results = Parallel(n_jobs=self.estimator.n_jobs, prefer=self._preferred_workers())(work)
         if n_short := sum(map(attrgetter("n_short"), results)):
             n_fits = sum(len(result.scores) for result in results)
             warnings.warn(
@@ -373,6 +376,11 @@ class Search:
                 frequency[result.supports[report["best_index"]]] += 1
             choices.append(Choice(model, path, report | {"selection_frequency": frequency}))
         return choices
+
+    def _preferred_workers(self) -> str | None:
+        """Threads where the compiled kernel does most of the work; a scorer of scikit-learn's is Python."""
+        in_kernel = may_ask_kernel(self.fitting.settings) and compiled_data(self.models[0].problem) is not None
+        return "threads" if in_kernel and self.score is None else None
 
     def folds(self) -> list[Fold]:
         """The folds of the samples."""

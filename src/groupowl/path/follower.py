@@ -5,10 +5,8 @@ from __future__ import annotations
 import numbers
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -245,15 +243,6 @@ def _point(model: Model, alpha: float, result: SolveResult, solves: Continuation
         status=result.status,
         n_selected=int(np.count_nonzero(~np.isin(support, model.unpenalized))),
     )
-
-
-def short_of_tolerance(outcomes: Sequence[Any], n_wanted: int, what: str) -> tuple[Any, str]:
-    """The first outcome that falls short of the tolerance, or the last one, and how a warning about all begins."""
-    statuses = np.array(list(map(attrgetter("status"), outcomes)))
-    short = np.flatnonzero((statuses != "converged") & (statuses != "callback"))
-    if len(short) == 0:
-        return outcomes[-1], ""
-    return outcomes[short[0]], f"{len(short)} of {n_wanted} {what} fell short of tol, the first at index {short[0]}. "
 
 
 class Follower:

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from .. import _checks as checks
+from .._threads import blas_threads
 from ..designs import Design, as_design, encode_labels_of_blocks, row_chunks
 from ..inputs import encode_labels, feature_names, resolve_columns
 from ..losses import resolve_loss
 from ..model import build_model, warn_unless_bounded
 from ..problem import LATER, build_problem
 from ..solvers import Callback, Continuation, SolveResult, check_settings, warn_unless_converged
+from ..solvers.solve_result import short_of_tolerance
 from ..weights import resolve_weights
-from .follower import MAX_DEVIANCE, Watch, fit_path, resolve_alphas, short_of_tolerance
+from .follower import MAX_DEVIANCE, Watch, fit_path, resolve_alphas
 from .path_result import PathResult
 
 
@@ -120,40 +122,41 @@ def group_owl_path(
     """
     settings = check_settings(solver, screening, tol, max_iter, callback, random_state)
     limit = None if max_features is None else checks.positive_integer("max_features", max_features)
-    design = as_design(X)
-    names = feature_names(X) or design.feature_names
-    Y, classes = (y, None)
-    if design.known_statistics is None:
-        Y, classes = _targets(y, loss, design, sample_weight)
-    model = build_model(
-        design,
-        Y,
-        loss=loss,
-        weights=weights,
-        fit_intercept=fit_intercept,
-        standardize=checks.truth_value("standardize", standardize),
-        sample_weight=sample_weight,
-        unpenalized=resolve_columns("unpenalized", unpenalized, design.n_features, names),
-    )
-    warn_unless_bounded(model)
-    grid = resolve_alphas(alphas, eps, model)
-    start = None
-    if coef_init is not None:
-        coef = checks.as_float_array("coef_init", coef_init, ndim=(1, 2))
-        if classes is not None and len(np.atleast_2d(coef)) + 1 == len(classes) == 2:  # the difference of both
-            coef = np.concatenate([-0.5 * np.atleast_2d(coef), 0.5 * np.atleast_2d(coef)])
-        start = model.start(coef)
-    path = fit_path(
-        model,
-        grid,
-        settings,
-        start=start,
-        max_features=limit,
-        max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
-        dtype=model.dtype,
-        verbose=verbose,
-        what="group_owl_path",
-    )
+    with blas_threads(X):
+        design = as_design(X)
+        names = feature_names(X) or design.feature_names
+        Y, classes = (y, None)
+        if design.known_statistics is None:
+            Y, classes = _targets(y, loss, design, sample_weight)
+        model = build_model(
+            design,
+            Y,
+            loss=loss,
+            weights=weights,
+            fit_intercept=fit_intercept,
+            standardize=checks.truth_value("standardize", standardize),
+            sample_weight=sample_weight,
+            unpenalized=resolve_columns("unpenalized", unpenalized, design.n_features, names),
+        )
+        warn_unless_bounded(model)
+        grid = resolve_alphas(alphas, eps, model)
+        start = None
+        if coef_init is not None:
+            coef = checks.as_float_array("coef_init", coef_init, ndim=(1, 2))
+            if classes is not None and len(np.atleast_2d(coef)) + 1 == len(classes) == 2:  # the difference of both
+                coef = np.concatenate([-0.5 * np.atleast_2d(coef), 0.5 * np.atleast_2d(coef)])
+            start = model.start(coef)
+        path = fit_path(
+            model,
+            grid,
+            settings,
+            start=start,
+            max_features=limit,
+            max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
+            dtype=model.dtype,
+            verbose=verbose,
+            what="group_owl_path",
+        )
     short, prefix = short_of_tolerance(path.points, len(path), "alphas")
     warn_unless_converged(short, model.problem.goal(settings.tol), settings, prefix=prefix)
     target_names = feature_names(y) if classes is None else None

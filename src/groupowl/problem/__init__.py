@@ -9,7 +9,15 @@ sample-space arrays are handles of the design.
 
 from __future__ import annotations
 
-from .build import LATER, build_problem, lam_max, problem_of_statistics
+from .build import (
+    LATER,
+    build_problem,
+    compressed_together,
+    lam_max,
+    problem_of_samples,
+    problem_of_statistics,
+    with_targets,
+)
 from .certificate import Certificate, Residual
 from .problem import Problem, correlation_bounds
 from .public import Published, intercept_excess, published
@@ -25,10 +33,13 @@ __all__ = [
     "Samples",
     "Unpenalized",
     "build_problem",
+    "compressed_together",
     "correlation_bounds",
     "damped_newton",
     "intercept_excess",
     "lam_max",
+    "problem_of_samples",
     "problem_of_statistics",
     "published",
+    "with_targets",
 ]

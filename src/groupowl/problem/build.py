@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import truth_value
-from .._typing import FloatArray, IndexArray
+from .._typing import FloatArray, Handle, IndexArray
 from ..designs import Design, SufficientStatistics, as_design, project_out, standardize
 from ..designs.base import check_overflow, check_underflow
 from ..designs.dense import CompressedDesign, GramCache
@@ -54,28 +54,68 @@ def build_problem(
             total_weight=design.known_statistics.total_weight if total_weight is None else total_weight,
         ).with_lam(lam)
     design, Y, w = design.adopt(Y, sample_weight, resolved.check_targets, total_weight)
+    penalty = GroupOWL(lam)
+    return problem_of_samples(design, resolved, Y, w, penalty, fit_intercept, standardized, unpenalized)
+
+
+@np.errstate(all="ignore")
+def problem_of_samples(
+    design: Design,
+    loss: Loss,
+    Y: Handle,
+    w: Handle,
+    penalty: GroupOWL,
+    fit_intercept: bool,
+    standardized: bool = False,
+    unpenalized: IndexArray | None = None,
+) -> Problem:
+    """The problem of samples of positive weight, all of which was checked but how large numbers are."""
     design = standardize(design, w, center=fit_intercept, scale=standardized, unscaled=unpenalized)
     basis = None
     if unpenalized is not None and len(unpenalized):
         design = project_out(design, unpenalized, w)
         basis = design.basis
-    samples = adopt_samples(design, Y, w, center=fit_intercept and resolved.is_quadratic)
-    block = fit_unpenalized(design, resolved, samples, fit_intercept, basis)
+    samples = adopt_samples(design, Y, w, center=fit_intercept and loss.is_quadratic)
+    block = fit_unpenalized(design, loss, samples, fit_intercept, basis)
     norms = design.column_norms(w)
     _check_magnitude(design, norms, block)
-    if not resolved.is_quadratic and (fit_intercept or (basis is not None and basis.rank > 0)):
+    if not loss.is_quadratic and (fit_intercept or (basis is not None and basis.rank > 0)):
         # As long as the longest column: the block is then never what limits the step or slows the solver down.
         block = replace(block, scale=float(norms.max()) or 1.0)
     return Problem(
         design,
-        resolved,
+        loss,
         block.samples,
-        GroupOWL(lam),
+        penalty,
         block,
         norms,
         rounding_norms=design.rounding_norms(norms, samples.total_weight),
         gram_cache=GramCache(design, w),
     )
+
+
+@np.errstate(all="ignore")
+def with_targets(problem: Problem, Y: Handle) -> Problem:
+    """The same without unpenalized columns and with other targets; what is known of X and of the weights stays."""
+    design, loss, constant = problem.design, problem.loss, problem.fit_intercept
+    samples = adopt_samples(design, Y, problem.samples.w, center=constant and loss.is_quadratic)
+    block = fit_unpenalized(design, loss, samples, constant, None)
+    _check_magnitude(design, problem.norms, block)
+    return replace(problem, samples=block.samples, unpenalized=replace(block, scale=problem.unpenalized.scale))
+
+
+def compressed_together(problems: list[Problem]) -> list[Problem]:
+    """Problems that differ in their targets alone, on few samples each that share one Gram matrix.
+
+    For designs in this process; the problems as they are where the design cannot deliver it.
+    """
+    design, samples = problems[0].design, problems[0].samples
+    data = design.compressed(np.hstack([problem.samples.Y for problem in problems]), samples.w, exact=False)
+    if data is None:
+        return problems
+    parts = np.split(data.T, np.cumsum([problem.samples.n_tasks for problem in problems])[:-1], axis=1)
+    pairs = zip(problems, parts, strict=True)
+    return [problem.on_compressed(replace(data, T=np.ascontiguousarray(T))) for problem, T in pairs]
 
 
 def _check_magnitude(design: Design, norms: FloatArray, block: Unpenalized) -> None:

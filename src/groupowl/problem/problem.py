@@ -14,6 +14,7 @@ from scipy.special import chdtri
 from .._typing import FloatArray, Handle, IndexArray
 from ..designs.base import Design, Sum, products
 from ..designs.dense import CompressedDesign, GramCache
+from ..designs.factors import CompressedData
 from ..designs.sparse import Columns
 from ..losses import Loss
 from ..norm import GroupOWL
@@ -156,8 +157,10 @@ class Problem:
         certificates allow for its rounding.
         """
         data = self.design.compressed(*self.samples.handles, exact=exact)
-        if data is None:
-            return None
+        return None if data is None else self.on_compressed(data)
+
+    def on_compressed(self, data: CompressedData) -> Self:
+        """The same problem on few samples that are known to stand for its own."""
         design = CompressedDesign(data.R, self.design.passes, unit=0.0)
         w = np.ones((design.n_samples, 1))
         samples = replace(self.samples, Y=data.T, w=w)

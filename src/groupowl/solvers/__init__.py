@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import as_generator, finite_matrix, finite_number, finite_vector, lookup, positive_integer
+from .._threads import blas_threads
 from .._typing import FloatArray
 from ..problem import Problem, build_problem
 from ..screening import resolve_rule
@@ -125,13 +126,14 @@ def solve(
     (True, True)
     """
     settings = check_settings(solver, screening, tol, max_iter, callback, random_state)
-    if sample_weight is None and B_init is None and intercept_init is None:
-        small = lean_solve(X, Y, lam, settings, loss=loss, fit_intercept=fit_intercept)
-        if small is not None:
-            return small
-    problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
-    B = _start(problem, B_init, intercept_init)
-    result = Continuation(problem, settings, B).solve(problem.lam)
+    with blas_threads(X):
+        if sample_weight is None and B_init is None and intercept_init is None:
+            small = lean_solve(X, Y, lam, settings, loss=loss, fit_intercept=fit_intercept)
+            if small is not None:
+                return small
+        problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+        B = _start(problem, B_init, intercept_init)
+        result = Continuation(problem, settings, B).solve(problem.lam)
     warn_unless_converged(result, problem.goal(settings.tol), settings)
     return result
 

@@ -22,8 +22,8 @@ from .driver import Answer, Run, solve_result
 from .settings import SolverSettings
 from .solve_result import NEVER, History, HistoryRow, Progress, SolveResult, Status
 
-# Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorization is worth its price.
-_GRAM_TOLERANCE = 1e-8
+#: Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorization is worth its price.
+GRAM_TOLERANCE = 1e-8
 # A product with all of X is so many times slower, per operation, than the Gram matrix of X; a solve needs a few.
 _PASSES_PER_SOLVE = 6.0
 _PASS_SLOWDOWN = 4.0
@@ -50,6 +50,12 @@ def compression_pays(problem: Problem, n_solves: int = 1) -> bool:
     """
     saved = 2.0 * problem.samples.n_tasks * _PASS_SLOWDOWN * _PASSES_PER_SOLVE * n_solves
     return problem.is_compressible and problem.n_rows <= min(saved, _MOST_FEATURES)
+
+
+def wants_statistics(problem: Problem, solver: Any, n_solves: int) -> bool:
+    """Whether a solver wants the statistics of a problem that has them, for so many solves."""
+    setting = getattr(solver, "compress", False)
+    return compression_pays(problem, n_solves) if setting == "auto" else setting and problem.is_compressible
 
 
 class Proposal(NamedTuple):
@@ -96,7 +102,7 @@ class Continuation:
     ) -> None:
         self.problem = problem
         self.settings = settings
-        self.exact = settings.tol < _GRAM_TOLERANCE
+        self.exact = settings.tol < GRAM_TOLERANCE
         # Statistics that are known already serve, unless their rounding might forbid the proof asked for.
         self.small = problem if small is None or self.exact else small
         self.B = B
@@ -112,10 +118,7 @@ class Continuation:
 
     def expect(self, n_solves: int) -> None:
         """Make the sufficient statistics, if they pay for so many solves to come and are not there."""
-        wanted = getattr(self.settings.solver, "compress", False)
-        if wanted == "auto":
-            wanted = compression_pays(self.problem, n_solves)
-        if wanted and self.small is self.problem and self.problem.is_compressible:
+        if self.small is self.problem and wants_statistics(self.problem, self.settings.solver, n_solves):
             self.small = self.problem.compressed(exact=self.exact) or self.problem
 
     def solve(self, weights: FloatArray, alpha: float = 1.0, *, dtype: Any = np.float64) -> SolveResult:
@@ -178,9 +181,8 @@ class Continuation:
 
     def kernel_data(self) -> kernel.KernelData | None:
         """The data as the compiled kernel takes them, or None where it is not asked, or cannot."""
-        problem, callback = self.small, self.settings.callback
-        is_watched = callback is not None and getattr(callback, "sees_rounds", True)
-        if is_watched or not getattr(self.settings.solver, "uses_kernel", False):
+        problem = self.small
+        if not may_ask_kernel(self.settings):
             return None
         if self._kernel is None or self._kernel[0] is not problem.design:
             self._kernel = problem.design, compiled_data(problem)
@@ -205,6 +207,7 @@ class Continuation:
                 max_steps=self.settings.max_iter,
                 capacity=capacity,
                 B_init=self.B,
+                interrupted=self.settings.interrupted,
             )
             if found.status[max(found.n_run, 1) - 1] != kernel.NO_ROOM:
                 break
@@ -312,6 +315,12 @@ def _screened_at(problem: Problem, answer: Answer, rule: Rule | None) -> IndexAr
     screened_at[safe_rows(problem, answer.certificate, answer.units, rule)] = NEVER
     screened_at[penalty.nonzero(answer.B)] = NEVER
     return screened_at
+
+
+def may_ask_kernel(settings: SolverSettings) -> bool:
+    """Whether the solver leaves solves to the compiled kernel, and nobody watches them."""
+    is_watched = settings.callback is not None and getattr(settings.callback, "sees_rounds", True)
+    return not is_watched and getattr(settings.solver, "uses_kernel", False)
 
 
 def compiled_data(problem: Problem) -> kernel.KernelData | None:

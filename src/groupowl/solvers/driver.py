@@ -145,6 +145,8 @@ class Run:
 
     def _certify(self, residual: Residual | None = None) -> Status | None:
         """Certify the current coefficients, record them, and say why to stop, if so."""
+        if self.settings.interrupted is not None:
+            self.settings.interrupted()
         B, units, current = self.state.B, self.screened.alive, self.screened.current
         certificate = self.screened.certify(B, self.state.Z, residual=residual)
         nonzero = int(np.count_nonzero(current.penalty.nonzero(B[: current.n_rows])))

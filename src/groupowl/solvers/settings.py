@@ -100,6 +100,8 @@ class SolverSettings:
         Called after each certificate; returning True ends the solve.
     rng : Generator
         For solvers that draw samples.
+    interrupted : callable or None
+        Called now and then; what it raises ends the solve.
     """
 
     solver: Solver
@@ -108,3 +110,4 @@ class SolverSettings:
     max_iter: int
     callback: Callback | None
     rng: np.random.Generator
+    interrupted: Callable[[], bool] | None = None

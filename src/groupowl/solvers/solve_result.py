@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -281,3 +282,12 @@ def ending_text(result: SolveResult) -> str:
     ending = Status(result.status).ending
     steps = f"{result.n_iter} step{'' if result.n_iter == 1 else 's'}"
     return f"{ending} after {steps}, {result.n_passes:.1f} passes, {result.seconds:.3g} s"
+
+
+def short_of_tolerance(outcomes: Sequence[Any], n_wanted: int, what: str) -> tuple[Any, str]:
+    """The first outcome that falls short of the tolerance, or the last one, and how a warning about all begins."""
+    statuses = np.array(list(map(attrgetter("status"), outcomes)))
+    short = np.flatnonzero((statuses != "converged") & (statuses != "callback"))
+    if len(short) == 0:
+        return outcomes[-1], ""
+    return outcomes[short[0]], f"{len(short)} of {n_wanted} {what} fell short of tol, the first at index {short[0]}. "
