@@ -98,6 +98,10 @@ void go_certify(const go_data *data, go_certificate *c, const go_blas *blas, voi
     for (int u = 0; u < n_units; u++)
         norms[u] = sqrt(norms[u]);
     c->primal = c->loss + go_owl_value(n_units, norms, c->lam, order);
+    for (int u = 0; u < n_units && c->product_error > 0.0; u++) { /* upper bounds where products are not exact */
+        double error = c->product_error * c->reach * length_of(data, u, c->rounding_norms);
+        c->correlations[u] = (1.0 + c->scale_error) * (c->correlations[u] + error);
+    }
 
     /* scaled into the dual ball; correlations may be too small by rounding where centering cancels */
     double slack = 8.0 * DBL_EPSILON * sqrt((double)data->n) * c->norm;
@@ -114,11 +118,13 @@ void go_certify(const go_data *data, go_certificate *c, const go_blas *blas, voi
     }
     if (c->gauge <= 1.0 && c->n_rows == 0) { /* the null model is optimal, and there is no difference to round */
         c->dual = c->primal;
-        c->gap = c->rounding = 0.0;
+        c->gap = c->rounding = c->dual_error = 0.0;
         return;
     }
     c->dual = c->scale * c->product - 0.5 * c->scale * c->scale * c->square;
-    double slope = fabs(c->scale) * c->norm + c->norm;
-    c->rounding = 64.0 * DBL_EPSILON * (fabs(c->primal) + fabs(c->dual)) + 8.0 * DBL_EPSILON * slope * c->reach;
+    double size = fabs(c->scale), slope = size * c->norm + c->norm, square = c->reach * c->reach;
+    c->dual_error = c->product_error * (size + 0.5 * size * size) * square;
+    c->rounding = c->dual_error + (64.0 * DBL_EPSILON + c->scale_error) * (fabs(c->primal) + fabs(c->dual));
+    c->rounding += 0.5 * c->product_error * square + 8.0 * DBL_EPSILON * slope * c->reach;
     c->gap = (c->primal > c->dual ? c->primal - c->dual : 0.0) + c->rounding;
 }

@@ -117,6 +117,8 @@ typedef struct {
     const double *norms;           /* d: norms of the columns */
     const double *rounding_norms;  /* d: of the numbers that are really multiplied */
     double y_norm;                 /* norm of the targets, with what was taken off them */
+    double product_error;          /* errors of products and of scales, where statistics stand for the data */
+    double scale_error;
     int n_rows;                    /* non-zero rows of B */
     const int *row;
     const double *B;
@@ -129,6 +131,7 @@ typedef struct {
     double gauge, scale;           /* scale * theta is feasible */
     double product, square, norm;  /* <theta, Y>, sum of theta^2 / w, its root */
     double reach;
+    double dual_error;             /* the part of the rounding that is an error of the dual value */
 } go_certificate;
 
 GO_EXPORT size_t go_certificate_workspace(const go_data *data);

@@ -69,13 +69,18 @@ class _Task(Structure):
     ]  # fmt: skip
 
 
+#: Numbers of a certificate of squared loss, in the order of ``native/groupowl.h``; those of theta before it is scaled.
+CERTIFICATE_NUMBERS = (
+    "loss", "primal", "dual", "gap", "rounding", "gauge", "scale", "product", "square", "norm", "reach", "dual_error",
+)  # fmt: skip
+
+
 class _Certificate(Structure):
     _fields_ = [
-        ("lam", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("y_norm", c_double), ("n_rows", c_int),
-        ("row", c_void_p), ("B", c_void_p), ("theta", c_void_p), ("products", c_void_p), ("correlations", c_void_p),
-        ("excess", c_void_p), ("loss", c_double), ("primal", c_double), ("dual", c_double), ("gap", c_double),
-        ("rounding", c_double), ("gauge", c_double), ("scale", c_double), ("product", c_double), ("square", c_double),
-        ("norm", c_double), ("reach", c_double),
+        ("lam", c_void_p), ("norms", c_void_p), ("rounding_norms", c_void_p), ("y_norm", c_double),
+        ("product_error", c_double), ("scale_error", c_double), ("n_rows", c_int), ("row", c_void_p), ("B", c_void_p),
+        ("theta", c_void_p), ("products", c_void_p), ("correlations", c_void_p), ("excess", c_void_p),
+        *((name, c_double) for name in CERTIFICATE_NUMBERS),
     ]  # fmt: skip
 
 
@@ -183,6 +188,10 @@ def _opened(path: str) -> Any:
     library.go_workspace.argtypes = [POINTER(_Data), POINTER(_Task)]
     library.go_solve.restype = c_ssize_t
     library.go_solve.argtypes = [POINTER(_Data), POINTER(_Task), POINTER(_Blas), c_void_p, c_size_t]
+    library.go_certificate_workspace.restype = c_size_t
+    library.go_certificate_workspace.argtypes = [POINTER(_Data)]
+    library.go_certify.restype = None
+    library.go_certify.argtypes = [POINTER(_Data), POINTER(_Certificate), POINTER(_Blas), c_void_p]
     library.go_fit_squared.restype = c_ssize_t
     library.go_fit_squared.argtypes = [POINTER(_Fit), POINTER(_Blas), c_void_p, c_size_t]
     routines: Any = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
@@ -298,6 +307,7 @@ class KernelData:
                 values = _float(values)
                 self.keep.append(values)
                 setattr(data, name, _address(values))
+        self.is_dense = data.kind == _DENSE_F64
         data.n_units = data.d
         if unit_starts is not None:
             starts = np.ascontiguousarray(unit_starts, dtype=np.intc)
@@ -461,6 +471,71 @@ def _answers(function: Callable[[], bool] | None, raised: list[BaseException]) -
         except BaseException as error:  # KeyboardInterrupt above all
             raised.append(error)
             answer = 1
+
+
+# Certificates ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Certified:
+    """What certificates of several solves of squared loss are made of, from their coefficients alone.
+
+    ``theta`` and what belongs to it is not scaled yet.
+    """
+
+    theta: FloatArray  # (n_run, n, q)
+    products: FloatArray  # (n_run, d, q): X^T theta
+    correlations: FloatArray  # (n_run, n_units): norms of their units, or bounds on them
+    numbers: FloatArray  # (n_run, len(CERTIFICATE_NUMBERS))
+
+    @property
+    def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Those with an entry for each of the solves."""
+        return self.theta, self.products, self.correlations
+
+
+def certify(
+    data: KernelData,
+    lams: FloatArray,
+    stack: FloatArray,
+    *,
+    norms: FloatArray,
+    rounding_norms: FloatArray,
+    y_norm: float,
+    is_balanced: bool,
+    product_error: float = 0.0,
+    scale_error: float = 0.0,
+) -> Certified:
+    """The twin of :meth:`groupowl.problem.Problem.certify` for each of several coefficients and rows of weights.
+
+    ``stack`` has shape (n_run, d, q). All else is of the problem; ``is_balanced`` where its dual points sum to zero.
+    """
+    library, struct, n_run = _library(), _Data.from_buffer_copy(data.struct), len(lams)
+    struct.intercept = is_balanced
+    n, d, q, n_units = struct.n, struct.d, struct.q, struct.n_units
+    lams, norms, rounding_norms = map(_float, (lams, norms, rounding_norms))
+    theta, products, excess = np.empty((n_run, n, q)), np.empty((n_run, d, q)), np.empty(d)
+    correlations, numbers = np.empty((n_run, n_units)), np.empty((n_run, len(CERTIFICATE_NUMBERS)))
+    memory = np.empty(library.go_certificate_workspace(struct), dtype=np.uint8)
+    c = _Certificate(
+        norms=_address(norms), rounding_norms=_address(rounding_norms), y_norm=y_norm, product_error=product_error,
+        scale_error=scale_error, excess=_address(excess),
+    )  # fmt: skip
+    found: FloatArray = np.frombuffer(
+        memoryview(c), dtype=np.float64, count=numbers.shape[1], offset=_Certificate.loss.offset
+    )
+    solve, row = np.nonzero(stack.any(axis=2))
+    first, row, values = np.searchsorted(solve, np.arange(n_run + 1)).tolist(), row.astype(np.intc), stack[solve, row]
+    at, at_lam, at_row, at_B = map(_address, (memory, lams, row, values))
+    at_theta, at_products, at_correlations = map(_address, (theta, products, correlations))
+    for k in range(n_run):
+        c.lam, c.n_rows = at_lam + 8 * k * n_units, first[k + 1] - first[k]
+        c.row, c.B = at_row + 4 * first[k], at_B + 8 * q * first[k]
+        c.theta, c.products = at_theta + 8 * k * n * q, at_products + 8 * k * d * q
+        c.correlations = at_correlations + 8 * k * n_units
+        library.go_certify(struct, c, library.blas, at)
+        numbers[k] = found
+    return Certified(theta, products, correlations, numbers)
 
 
 # Whole fits -----------------------------------------------------------------------------------------------------

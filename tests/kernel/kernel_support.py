@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from ctypes import POINTER, c_double, c_int, c_size_t, c_void_p
+from ctypes import c_double, c_int, c_void_p
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from groupowl import kernel
 from groupowl._typing import FloatArray, IndexArray
-from groupowl.kernel import Proposals, _address, _Blas, _Certificate, _Data, _float
+from groupowl.kernel import Proposals, _address, _float
 
 _GRAM = 4  # the kind of data of a Gram matrix
-
-
-_CERTIFICATE_NUMBERS = (
-    "loss", "primal", "dual", "gap", "rounding", "gauge", "scale", "product", "square", "norm", "reach",
-)  # fmt: skip
 
 
 @cache
@@ -31,10 +25,6 @@ def _library():
     library.go_owl_value.argtypes = library.go_owl_gauge.argtypes = [c_int, c_void_p, c_void_p, c_void_p]
     library.go_owl_prox.argtypes = [c_int, c_void_p, c_void_p, c_double, c_void_p, c_void_p, c_void_p, c_void_p]
     library.go_kkt_units.argtypes = [c_int, c_void_p, c_void_p, c_void_p, c_void_p]
-    library.go_certificate_workspace.restype = c_size_t
-    library.go_certificate_workspace.argtypes = [POINTER(_Data)]
-    library.go_certify.restype = None
-    library.go_certify.argtypes = [POINTER(_Data), POINTER(_Certificate), POINTER(_Blas), c_void_p]
     return library
 
 
@@ -103,28 +93,11 @@ class Numbers:
     square: float  # sum of theta^2 / w
     norm: float
     reach: float
-
-
-@dataclass(frozen=True, eq=False)
-class PathNumbers:
-    """The same for all solves of a path, without what is in sample space; one entry per solve."""
-
-    correlations: FloatArray  # (n_run, n_units)
-    loss: FloatArray
-    primal: FloatArray
-    dual: FloatArray
-    gap: FloatArray
-    rounding: FloatArray
-    gauge: FloatArray
-    scale: FloatArray
-    product: FloatArray
-    square: FloatArray
-    norm: FloatArray
-    reach: FloatArray
+    dual_error: float
 
 
 class Certifier:
-    """Twin of :meth:`groupowl.problem.Problem.certify` for squared loss, from coefficients alone.
+    """:func:`groupowl.kernel.certify` for coefficients, and for all solves of a path.
 
     Parameters
     ----------
@@ -137,51 +110,16 @@ class Certifier:
     """
 
     def __init__(self, data: kernel.KernelData, norms: FloatArray, rounding_norms: FloatArray, y_norm: float) -> None:
-        self.data, self.library = data, _library()
-        self.norms, self.rounding_norms, self.y_norm = _float(norms), _float(rounding_norms), y_norm
-        self.memory_size = self.library.go_certificate_workspace(data.struct)
-        n, d, q, units = data.struct.n, data.struct.d, data.struct.q, data.struct.n_units
-        self.ends = n * q, (n + d) * q, (n + d) * q + units  # of theta, products and correlations in one array
+        self.data, is_balanced = data, bool(data.struct.intercept)
+        self.known = {"norms": norms, "rounding_norms": rounding_norms, "y_norm": y_norm, "is_balanced": is_balanced}
 
     def certify(self, lam: FloatArray, B: FloatArray) -> Numbers:
         """Certificate of coefficients of shape (d, q) at these weights."""
-        row = np.flatnonzero(B.any(axis=1)).astype(np.intc)
-        lam, values, struct = _float(lam), _float(B[row]), self.data.struct
-        c, floats = self._new()
-        c.lam, c.n_rows, c.row, c.B = _address(lam), len(row), _address(row), _address(values)
-        memory = np.empty(self.memory_size, dtype=np.uint8)
-        self.library.go_certify(struct, c, self.library.blas, _address(memory))
-        theta_end, products_end, end = self.ends
-        theta = floats[:theta_end].reshape(struct.n, struct.q)
-        products = floats[theta_end:products_end].reshape(struct.d, struct.q)
-        numbers = (getattr(c, name) for name in _CERTIFICATE_NUMBERS)
-        return Numbers(theta, products, floats[products_end:end], *numbers)
+        found = kernel.certify(self.data, np.atleast_2d(lam), _float(B)[None], **self.known)
+        return Numbers(found.theta[0], found.products[0], found.correlations[0], *found.numbers[0])
 
-    def certify_path(self, weights: FloatArray, alphas: FloatArray, proposal: Proposals) -> PathNumbers:
+    def certify_path(self, weights: FloatArray, alphas: FloatArray, proposal: Proposals) -> Numbers:
         """Certificates of all solves of a path that were run, each at its alpha times the weights."""
-        n_run, struct, library = proposal.n_run, self.data.struct, self.library
-        lams = np.multiply.outer(_float(alphas)[:n_run], _float(weights))
-        correlations, numbers = np.empty(lams.shape), np.empty((len(_CERTIFICATE_NUMBERS), n_run))
-        c, floats = self._new()
-        found = np.frombuffer(c, dtype=np.float64, count=len(numbers), offset=_Certificate.loss.offset)
-        memory = np.empty(self.memory_size, dtype=np.uint8)
-        at_lam, at_row, at_B = _address(lams), _address(proposal.row), _address(proposal.values)
-        at_correlations, at_memory, units = _address(correlations), _address(memory), struct.n_units
-        first = proposal.first.tolist()
-        for k in range(n_run):
-            c.lam, c.correlations = at_lam + 8 * k * units, at_correlations + 8 * k * units
-            c.n_rows, c.row, c.B = first[k + 1] - first[k], at_row + 4 * first[k], at_B + 8 * struct.q * first[k]
-            library.go_certify(struct, c, library.blas, at_memory)
-            numbers[:, k] = found
-        del floats
-        return PathNumbers(correlations, *numbers)
-
-    def _new(self) -> tuple[Any, FloatArray]:
-        """A certificate with the data that all share, and the array of its results."""
-        floats, ends = np.empty(self.ends[-1] + self.data.struct.d), self.ends
-        at = _address(floats)
-        c = _Certificate(
-            norms=_address(self.norms), rounding_norms=_address(self.rounding_norms), y_norm=self.y_norm,
-            theta=at, products=at + 8 * ends[0], correlations=at + 8 * ends[1], excess=at + 8 * ends[2],
-        )  # fmt: skip
-        return c, floats
+        lams = np.multiply.outer(alphas[: proposal.n_run], weights)
+        found = kernel.certify(self.data, lams, proposal.stack(), **self.known)
+        return Numbers(found.theta, found.products, found.correlations, *found.numbers.T)

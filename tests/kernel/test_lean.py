@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import twin_support
 
 import groupowl as go
-import twin_support
 from groupowl import kernel, solvers
 from groupowl.problem import build_problem
 from groupowl.screening import RULES, safe_rows
@@ -120,14 +120,17 @@ def test_what_is_unusual_goes_the_long_way(name, order):
     assert lean(*changed, fit_intercept=True) is None
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"callback": lambda progress: None}, {"solver": "apgd"}, {"solver": go.WorkingSet(first_size=10)},
-        {"solver": go.WorkingSet(compress=True)}, {"fit_intercept": "yes"}, {"loss": "multinomial"},
-    ],
-    ids=str,
-)  # fmt: skip
+ASKED = {
+    "a callback": {"callback": lambda progress: None},
+    "another solver": {"solver": "apgd"},
+    "a size of working sets": {"solver": go.WorkingSet(first_size=10)},
+    "statistics": {"solver": go.WorkingSet(compress=True)},
+    "no truth value": {"fit_intercept": "yes"},
+    "another loss": {"loss": "multinomial"},
+}
+
+
+@pytest.mark.parametrize("how", ASKED.values(), ids=ASKED.keys())
 def test_what_is_asked_for_goes_the_long_way(how):
     X, Y = make_data(2)
     lam = 0.3 * go.lam_max(X, Y, "oscar") * go.weights.oscar(30)

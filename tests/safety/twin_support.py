@@ -3,7 +3,9 @@
 import numpy as np
 
 from groupowl import kernel
+from groupowl.norm.kernels import EPS
 from groupowl.problem import build_problem, published
+from groupowl.solvers import continuation
 
 compiled_fit = kernel.fit_squared
 
@@ -20,7 +22,7 @@ def compared_fit(X, Y, lam, *, fit_intercept, tol, **how):
 
 def compare_all():
     """From now on, in this process."""
-    kernel.fit_squared = compared_fit
+    kernel.fit_squared, continuation.twin_looks = compared_fit, compared_looks
 
 
 def difference(found, X, Y, lam, fit_intercept, tol):
@@ -28,7 +30,7 @@ def difference(found, X, Y, lam, fit_intercept, tol):
     problem = build_problem(X, Y, lam, fit_intercept=fit_intercept)
     certificate = problem.certify(found.B)
     public = published(problem, found.B, certificate)
-    size, residual = problem.samples.norm, certificate.residual
+    residual = certificate.residual
     pairs = {
         "norms": (found.norms, problem.norms, 1e-12 * problem.norms),
         "rounding_norms": (found.rounding_norms, problem.rounding_norms, 1e-12 * problem.norms),
@@ -36,8 +38,8 @@ def difference(found, X, Y, lam, fit_intercept, tol):
         "correlations": (found.correlations, residual.correlations, 1e-12 * residual.reach * problem.rounding_norms),
         "theta_norm": (found.theta_norm, residual.norm, 1e-12 * residual.reach),
         "intercept": (found.intercept, public.intercept, 1e-12 * (np.abs(public.intercept).max() + np.abs(Y).max())),
-        "primal": (found.primal, certificate.primal, 1e-12 * certificate.primal),
-        "gap": (found.gap, public.gap(certificate), 1e-9 * certificate.gap + 1e-13 * size * size),
+        "primal": (found.primal, certificate.primal, certificate.rounding),
+        "gap": (found.gap, public.gap(certificate), gap_room(certificate)),
     }
     for name, (one, other, room) in pairs.items():
         if not np.all(np.abs(one - other) <= room):
@@ -46,4 +48,56 @@ def difference(found, X, Y, lam, fit_intercept, tol):
         return f"gap {found.gap} above {problem.goal(tol)}"
     if not np.array_equal(problem.design.treated_as_constant, []):
         return "a column counts as constant"
+    return ""
+
+
+compiled_looks = continuation.twin_looks
+
+
+def compared_looks(problem, data, lams, stack):
+    """Compiled certificates of several coefficients, after a comparison of each with the definition."""
+    looks = compiled_looks(problem, data, lams, stack)
+    counted = problem.design.passes.total
+    for lam, B, (residual, certificate) in zip(lams, stack, [] if looks is None else looks, strict=looks is not None):
+        with np.errstate(all="ignore"):
+            complaint = look_difference(problem.with_lam(lam), B, residual, certificate)
+        assert not complaint, f"the compiled certificate differs from its definition: {complaint}"
+    problem.design.passes.total = counted  # comparing is not solving
+    return looks
+
+
+def gap_room(certificate):
+    """What may be between two gaps: both have errors, and dual points move by the rounding of predictors."""
+    residual = certificate.residual
+    moved = 16.0 * EPS * residual.reach / residual.norm if residual.norm > 0.0 else 0.0
+    return 2.0 * certificate.rounding + moved * (abs(certificate.primal) + abs(certificate.dual))
+
+
+def look_difference(problem, B, residual, certificate):
+    """What is not as the definition has it; that nothing is selected is left to NumPy."""
+    if not B.any():
+        return ""
+    expected = problem.certify(B)
+    if certificate is None or not np.isfinite(expected.gap):
+        return "" if certificate is None and not np.isfinite(expected.gap) else "one of them proves nothing"
+    known = expected.residual
+    bound = 1e-12 * known.reach * problem.rounding_norms
+    lengths = problem.penalty.lengths(bound)
+    pairs = {
+        "theta": (certificate.theta, expected.theta, 1e-12 * known.reach),
+        "correlations": (certificate.correlations, expected.correlations, lengths),
+        "products": (residual.products, known.products, bound[:, None]),
+        "theta_norm": (certificate.theta_norm, expected.theta_norm, 1e-12 * known.reach),
+        "primal": (certificate.primal, expected.primal, expected.rounding),
+        "gap": (certificate.gap, expected.gap, gap_room(expected)),
+        "rounding": (certificate.rounding, expected.rounding, 1e-6 * expected.rounding),
+        "product_error": (certificate.product_error, expected.product_error, 1e-6 * expected.product_error),
+        "loss": (residual.loss, known.loss, expected.rounding),
+        "reach": (residual.reach, known.reach, 1e-12 * known.reach),
+        "norm": (residual.norm, known.norm, 1e-12 * known.reach),
+        "totals": (residual.totals, known.totals, 1e-11 * known.reach**2),
+    }
+    for name, (one, other, room) in pairs.items():
+        if not np.all(np.abs(one - other) <= room):
+            return f"{name} {one} and {other}"
     return ""

@@ -257,6 +257,7 @@ def test_an_error_ends_all_threads(monkeypatch):
             self.settings.interrupted()
             time.sleep(0.001)
 
+    monkeypatch.setattr(module, "lean_solve", lambda *args, **options: None)
     monkeypatch.setattr(module.Continuation, "solve", watched)
     before = threading.active_count()
     lams = np.linspace(1.0, 2.0, 40)[:, None] * np.ones(20)
@@ -295,6 +296,7 @@ def test_an_interrupt_reaches_the_user_and_leaves_no_threads():
 @pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.kernel_info()))
 def test_a_faulty_kernel_costs_time_only(monkeypatch):
     solve, rng = kernel.solve, np.random.default_rng(0)
+    monkeypatch.setattr(module, "lean_solve", lambda *args, **options: None)
 
     def noise(*args, **settings):
         found = solve(*args, **settings)

@@ -306,7 +306,7 @@ class Follower:
             gap = np.inf
             if proposal is not None:
                 problem = proposal.problem.with_lam(self.alphas[i] * weights)
-                gap = problem.certify(proposal.B, residual=proposal.residual).gap
+                gap = proposal.certified(problem).gap
             if proposal is None or not gap <= self.goal:
                 self._solve(i)
                 continue

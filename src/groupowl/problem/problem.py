@@ -143,7 +143,9 @@ class Problem:
 
     def with_lam(self, lam: FloatArray) -> Self:
         """The same data with other weights; what was computed from the data stays."""
-        return replace(self, penalty=self.penalty.with_lam(lam))
+        other = object.__new__(type(self))  # which takes a tenth of the time of replace, and paths do it a lot
+        vars(other).update(vars(self), penalty=self.penalty.with_lam(lam))
+        return other
 
     @property
     def is_compressible(self) -> bool:

@@ -47,6 +47,9 @@ def published(
     The intercept and the coefficients of unpenalized columns follow from the penalized ones after those were rounded.
     """
     rows, block = coefficients[: problem.n_rows], coefficients[problem.n_rows :]
+    is_plain = problem.design.inverse_scale is None and problem.unpenalized.basis is None and not problem.fit_intercept
+    if is_plain and dtype == np.float64:  # coefficients are those of X, and nothing is rounded
+        return Published(rows, np.zeros(problem.samples.n_tasks), 0.0, 0.0)
     on_basis = problem.unpenalized.on_basis(block)
     B = _in_precision(problem.design.input_coefficients(rows, on_basis)[0], dtype)
     intercept, left = _rounded_intercept(problem, coefficients, B)

@@ -18,7 +18,7 @@ from ..designs import Design
 from ..norm.kernels import nonzero_rows, owl_gauge
 from ..problem import Certificate, Problem, Residual, published
 from ..screening import Rule, safe_rows
-from .driver import Answer, Run, solve_result
+from .driver import Run, solve_result
 from .settings import SolverSettings
 from .solve_result import NEVER, History, HistoryRow, Progress, SolveResult, Status
 
@@ -33,11 +33,13 @@ _MOST_FEATURES = 5000
 _NULL_RTOL = 1e-6
 # What the kernel is asked for relative to the gap that is to be proved: its estimate is not the proof.
 KERNEL_GOAL = 0.1
-# Entries of X up to which it is asked. Its last look at all columns and the certificate are the same product twice: for
-# larger X, in solves that end after a round or two, that is what takes time.
-_MOST_ENTRIES = 2**21
+# Entries of X, for each task, up to which it is asked, and at most. Its last look at all columns and the certificate are
+# the same product twice: with few tasks and large X, in solves that end after a round or two, that is what takes time.
+_ENTRIES_PER_TASK, _MOST_ENTRIES = 2**23, 2**26
 # Rows that its working sets may have at first, or as many as there are samples.
 _FEW_ROWS = 200
+# Multiplications with all of X up to which the compiled certificate takes less time than NumPy's calls.
+_MOST_PRODUCTS = 2**17
 # Alphas for which it is asked at once, and coefficients that they may have together: a path may end early.
 _MOST_PROPOSALS = 50
 _MOST_COEFFICIENTS = 2**22
@@ -59,14 +61,22 @@ def wants_statistics(problem: Problem, solver: Any, n_solves: int) -> bool:
 
 
 class Proposal(NamedTuple):
-    """Coefficients that the compiled kernel proposes for a problem, what they leave unexplained, and what it took."""
+    """Coefficients that the compiled kernel proposes for a problem, what they leave unexplained, and what it took.
+
+    Their certificate is known where its compiled twin made it.
+    """
 
     problem: Problem
     B: FloatArray
     residual: Residual
+    certificate: Certificate | None
     steps: int
     passes: float
     seconds: float
+
+    def certified(self, problem: Problem) -> Certificate:
+        """The certificate for the problem with the weights that it was proposed for."""
+        return problem.certify(self.B, residual=self.residual) if self.certificate is None else self.certificate
 
 
 class Continuation:
@@ -216,7 +226,13 @@ class Continuation:
             return [None]
         stack = found.stack()
         with np.errstate(all="ignore"):  # what is not finite proves nothing
-            residuals = problem.residuals(stack) if len(stack) > 1 else [problem.residual(stack[0])]
+            selects: Any = stack.any(axis=(1, 2)).tolist()
+            looks = twin_looks(problem, data, np.multiply.outer(alphas[: len(stack)], weights), stack)
+            if looks is None:
+                residuals = problem.residuals(stack) if len(stack) > 1 else [problem.residual(stack[0])]
+                looks = [(residual, None) for residual in residuals]
+            for k in np.flatnonzero(np.logical_not(selects)):  # that nothing is best must be known exactly
+                looks[k] = problem.residual(stack[k]), None
         costs = found.passes[: found.n_run] * (problem.design.n_features * problem.design.unit)
         costs += (passes.total - begun) / found.n_run
         passes.total += float(costs.sum()) - (passes.total - begun)
@@ -224,35 +240,31 @@ class Continuation:
             costs[0] += begun - self.passes_before
         seconds = (time.perf_counter() - started) / found.n_run
         proposals: list[Proposal | None] = []
-        for k, (B, residual) in enumerate(zip(stack, residuals, strict=True)):
-            proposal = Proposal(problem, B, residual, int(found.steps[k]), float(costs[k]), seconds)
-            proposals.append(proposal if proposal.steps or not B.any() else None)
+        taken = zip(found.steps.tolist(), costs.tolist(), selects, strict=False)
+        for B, (residual, certificate), (steps, cost, is_any) in zip(stack, looks, taken, strict=True):
+            proposal = Proposal(problem, B, residual, certificate, steps, cost, seconds)
+            proposals.append(proposal if steps or not is_any else None)
         return proposals
 
     def _accept(self, lam: FloatArray, proposal: Proposal, alpha_index: int, dtype: Any) -> SolveResult | None:
         """What is proposed, if its certificate meets the goal; nothing selected must be the proved answer."""
         problem = proposal.problem.with_lam(lam)
         origin = problem if proposal.problem is self.problem else self.problem.with_lam(lam)
-        goal, B = problem.goal(self.settings.tol), proposal.B
+        goal, B, rule = problem.goal(self.settings.tol), proposal.B, self.settings.rule
         with np.errstate(all="ignore"):
-            certificate = problem.certify(B, residual=proposal.residual)
-            if not certificate.gap <= goal or (certificate.gap > 0.0 and not B.any()):
+            certificate = proposal.certified(problem)
+            if not certificate.gap <= goal or (certificate.gap > 0.0 and proposal.certificate is None and not B.any()):
                 return None
-            units = np.arange(problem.penalty.n_units)
-            if self.settings.rule is not None:
-                units = np.flatnonzero(problem.penalty.lengths(problem.norms) > 0)  # zero columns never help
-            answer = Answer(B, units, certificate)
             public = published(origin, B, certificate, dtype)
         if not public.gap(certificate) <= goal:
             return None
         self.B, self.certificate, self.source, self.residual = B, certificate, problem, certificate.residual
         costs = max(proposal.steps, 1), proposal.passes, proposal.seconds
-        screened_at = partial(_screened_at, problem, answer, self.settings.rule)
 
         def history() -> History:
             steps, passes, seconds = costs
             values = certificate.primal, certificate.dual, certificate.gap
-            n_active = len(answer.units)  # as they are when the certificate is made
+            n_active = len(_candidates(problem, rule))  # as they are when the certificate is made
             n_nonzero = int(problem.penalty.nonzero(B).sum())
             return History.from_rows([HistoryRow(steps, seconds, passes, *values, n_active, n_nonzero)])
 
@@ -263,11 +275,12 @@ class Continuation:
         return solve_result(
             origin,
             problem,
-            answer,
+            B,
+            certificate,
             public,
             Status.CONVERGED,
             *costs,
-            screened_at=screened_at,
+            screened_at=partial(_screened_at, problem, B, certificate, rule),
             history=history,
         )
 
@@ -306,14 +319,50 @@ class Continuation:
         return result
 
 
-def _screened_at(problem: Problem, answer: Answer, rule: Rule | None) -> IndexArray:
-    """For each unit 0 where the certificate of an answer proves that it is zero, and it is zero there."""
+def twin_looks(
+    problem: Problem, data: kernel.KernelData, lams: FloatArray, stack: FloatArray
+) -> list[tuple[Residual, Certificate | None]] | None:
+    """Residuals and certificates of several coefficients by the compiled twin, or None where NumPy takes less time."""
+    design, samples = problem.design, problem.samples
+    if not data.is_dense or design.n_samples * design.n_features * samples.n_tasks > _MOST_PRODUCTS:
+        return None
+    found = kernel.certify(
+        data,
+        lams,
+        stack,
+        norms=problem.norms,
+        rounding_norms=problem.rounding_norms,
+        y_norm=samples.norm,
+        is_balanced=problem.fit_intercept and problem.unpenalized.in_samples,
+        product_error=problem.product_error,
+        scale_error=problem.scale_error,
+    )
+    design.charge(len(stack) * design.n_features + float(np.count_nonzero(stack.any(axis=2))))
+    looks: list[tuple[Residual, Certificate | None]] = []
+    for theta, C, correlations, numbers in zip(*found.arrays, found.numbers.tolist(), strict=True):
+        loss, primal, dual, gap, rounding, _, scale, product, square, norm, reach, dual_error = numbers
+        residual = Residual(theta, C, C, correlations, norm, np.array([product, square]), loss, reach, 0.0)
+        size, proved = abs(scale), (primal, dual, gap, rounding, dual_error, residual)
+        certificate = Certificate(scale * theta, size * correlations, size * norm, *proved)
+        looks.append((residual, certificate if math.isfinite(gap) else None))
+    return looks
+
+
+def _candidates(problem: Problem, rule: Rule | None) -> IndexArray:
+    """Units that a rule may prove to be zero or not: columns of zeros never help, and have been dropped by then."""
+    if rule is None:
+        return np.arange(problem.penalty.n_units)
+    return np.flatnonzero(problem.penalty.lengths(problem.norms) > 0)
+
+
+def _screened_at(problem: Problem, B: FloatArray, certificate: Certificate, rule: Rule | None) -> IndexArray:
+    """For each unit 0 where a certificate proves that it is zero, and it is zero in ``B``."""
     penalty = problem.penalty
     if rule is None:
         return np.full(penalty.n_units, NEVER)
     screened_at = np.zeros(penalty.n_units, dtype=np.intp)
-    screened_at[safe_rows(problem, answer.certificate, answer.units, rule)] = NEVER
-    screened_at[penalty.nonzero(answer.B)] = NEVER
+    screened_at[safe_rows(problem, certificate, _candidates(problem, rule), rule)] = NEVER
+    screened_at[penalty.nonzero(B)] = NEVER
     return screened_at
 
 
@@ -326,7 +375,8 @@ def may_ask_kernel(settings: SolverSettings) -> bool:
 def compiled_data(problem: Problem) -> kernel.KernelData | None:
     """The data of a problem as the compiled kernel takes them, or None where it cannot."""
     design, samples, sizes = problem.design, problem.samples, problem.penalty.sizes
-    is_small = design.density * design.n_samples * design.n_features <= _MOST_ENTRIES
+    most = min(_ENTRIES_PER_TASK * samples.n_tasks, _MOST_ENTRIES)
+    is_small = design.density * design.n_samples * design.n_features <= most
     data = design.plain_data() if is_small and kernel.is_available() else None
     if data is None or problem.unpenalized.rank or not problem.loss.compiled or not problem.loss_scale > 0.0:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from .._typing import FloatArray, IndexArray
 from ..problem import Certificate, Problem, Published, Residual, published
 from ..screening import ScreenedProblem
 from .settings import Round, SolverSettings
-from .solve_result import AS_CONSTANT, AS_EXPLAINED, NEVER, History, HistoryRow, Progress, SolveResult, Status
+from .solve_result import AS_CONSTANT, AS_EXPLAINED, NEVER, History, HistoryRow, Once, Progress, SolveResult, Status
 
 _PROGRESS_RTOL = 1e-3
 
@@ -250,7 +250,8 @@ class Run:
         return solve_result(
             self.origin,
             self.full,
-            answer,
+            answer.B,
+            answer.certificate,
             public,
             status,
             self.n_iter,
@@ -264,7 +265,8 @@ class Run:
 def solve_result(
     origin: Problem,
     full: Problem,
-    answer: Answer,
+    B: FloatArray,
+    certificate: Certificate,
     public: Published,
     status: Status,
     n_iter: int,
@@ -274,12 +276,11 @@ def solve_result(
     screened_at: Callable[[], IndexArray],
     history: Callable[[], History],
 ) -> SolveResult:
-    """What users get of an answer to the problem ``full``, which stands for the problem as it was given.
+    """What users get of coefficients of the problem ``full``, which stands for the problem as it was given.
 
     ``screened_at``, for each unit, and ``history`` are made when they are read.
     """
-    B, certificate = answer.B, answer.certificate
-    when_proved = cache(partial(_when_proved, origin, full, screened_at))
+    when_proved = Once(partial(_when_proved, origin, full, screened_at))
     return SolveResult(
         B=public.B,
         intercept=public.intercept,

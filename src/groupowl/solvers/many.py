@@ -200,8 +200,8 @@ class _Fits:
         X, present = data.X, np.flatnonzero(weight)
         if len(present) < len(weight):
             X, Y = X[present], Y[present]
-        options = {"loss": self.loss, "fit_intercept": self.fit_intercept}
-        return lean_solve(X, Y, _of_fit(i, self.lams), self.settings, **options)
+        lam = _of_fit(i, self.lams)
+        return lean_solve(X, Y, lam, self.settings, loss=self.loss, fit_intercept=self.fit_intercept)
 
     def _continuations(self, chunk: list[int], stop: Stop) -> Iterator[Continuation]:
         """Where each fit is solved: on samples of its own, with targets of its own, or where the one before was."""

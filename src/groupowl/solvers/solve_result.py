@@ -160,6 +160,18 @@ class Progress(HistoryRow):
         return self._coefficients()
 
 
+class Once(Generic[Value]):
+    """A function without arguments that is called once, for several who ask."""
+
+    def __init__(self, function: Callable[[], Value]) -> None:
+        self.function = function
+
+    def __call__(self) -> Value:
+        if "value" not in vars(self):
+            self.value = self.function()
+        return self.value
+
+
 class OnAccess(Generic[Value]):
     """A field of a dataclass that may be given as a function: it is called when the field is read for the first time.
 
