@@ -33,8 +33,8 @@ _MOST_FEATURES = 5000
 _NULL_RTOL = 1e-6
 # What the kernel is asked for relative to the gap that is to be proved: its estimate is not the proof.
 KERNEL_GOAL = 0.1
-# Entries of X, for each task, up to which it is asked, and at most. Its last look at all columns and the certificate are
-# the same product twice: with few tasks and large X, in solves that end after a round or two, that is what takes time.
+# Entries of X, for each task, up to which it is asked, and at most. Its last look at all columns and the certificate
+# are one product twice: with few tasks and large X, in solves that end after a round or two, that is what takes time.
 _ENTRIES_PER_TASK, _MOST_ENTRIES = 2**23, 2**26
 # Rows that its working sets may have at first, or as many as there are samples.
 _FEW_ROWS = 200
