@@ -111,6 +111,7 @@ def _read_parquet(path: Path, **unused: Any) -> Sheet:
     """A Parquet file; the index of a data frame names the rows."""
     from pyarrow import parquet
 
+    path.open("rb").close()  # what forbids it is told as for other files
     # Arrow's dataset reader may still be busy with a file of Python in other threads when it returns, and crash then.
     with parquet.ParquetFile(path, pre_buffer=False) as file:
         shape = (file.metadata.num_rows, file.metadata.num_columns)
