@@ -7,7 +7,6 @@ import numbers
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +25,9 @@ IMPUTE = (
 NO_WEIGHT = "sample_weight is all zero: at least one sample must have a positive weight."
 
 REAL_KINDS = "fiub"
+
+#: For whoever does not care which: to seed a new one takes a tenth of a small solve.
+_GENERATOR = np.random.default_rng()
 
 #: Squares of numbers up to this do not overflow; what is smaller than others by this factor vanishes beside them.
 LARGEST_FACTOR = 1e150
@@ -268,7 +270,7 @@ def count_message(argument: str, bad_per_column: Any, remedy: str, names: Iterab
 def as_generator(random_state: Any) -> np.random.Generator:
     """A generator from a seed, a generator (used as it is), a RandomState, or None, for one that all share."""
     if random_state is None:
-        return _shared_generator()
+        return _GENERATOR
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(np.iinfo(np.int32).max)
     try:
@@ -278,12 +280,6 @@ def as_generator(random_state: Any) -> np.random.Generator:
     except (TypeError, ValueError) as error:
         message = "random_state must be a non-negative integer, a NumPy Generator or RandomState, or None"
         raise ValueError(f"{message}; got {random_state!r}.") from error
-
-
-@cache
-def _shared_generator() -> np.random.Generator:
-    """The one for whoever does not care: to seed a new one takes a tenth of a small solve."""
-    return np.random.default_rng()
 
 
 # Columns of data frames, and of arrays of objects: what in them is no number, in words ------------------------

@@ -488,11 +488,6 @@ class Certified:
     correlations: FloatArray  # (n_run, n_units): norms of their units, or bounds on them
     numbers: FloatArray  # (n_run, len(CERTIFICATE_NUMBERS))
 
-    @property
-    def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Those with an entry for each of the solves."""
-        return self.theta, self.products, self.correlations
-
 
 def certify(
     data: KernelData,

@@ -66,11 +66,14 @@ def compared_looks(problem, data, lams, stack):
     return looks
 
 
+def moved(residual):
+    """How far the rounding of a predictor moves its dual point, relatively."""
+    return 16.0 * EPS * residual.reach / residual.norm if residual.norm > 0.0 else 0.0
+
+
 def gap_room(certificate):
-    """What may be between two gaps: both have errors, and dual points move by the rounding of predictors."""
-    residual = certificate.residual
-    moved = 16.0 * EPS * residual.reach / residual.norm if residual.norm > 0.0 else 0.0
-    return 2.0 * certificate.rounding + moved * (abs(certificate.primal) + abs(certificate.dual))
+    """What may be between two gaps: both have errors, and dual points are not quite the same."""
+    return 2.0 * certificate.rounding + moved(certificate.residual) * (abs(certificate.primal) + abs(certificate.dual))
 
 
 def look_difference(problem, B, residual, certificate):
@@ -81,6 +84,7 @@ def look_difference(problem, B, residual, certificate):
     if certificate is None or not np.isfinite(expected.gap):
         return "" if certificate is None and not np.isfinite(expected.gap) else "one of them proves nothing"
     known = expected.residual
+    share = 1e-6 + moved(known)
     bound = 1e-12 * known.reach * problem.rounding_norms
     lengths = problem.penalty.lengths(bound)
     pairs = {
@@ -90,8 +94,8 @@ def look_difference(problem, B, residual, certificate):
         "theta_norm": (certificate.theta_norm, expected.theta_norm, 1e-12 * known.reach),
         "primal": (certificate.primal, expected.primal, expected.rounding),
         "gap": (certificate.gap, expected.gap, gap_room(expected)),
-        "rounding": (certificate.rounding, expected.rounding, 1e-6 * expected.rounding),
-        "product_error": (certificate.product_error, expected.product_error, 1e-6 * expected.product_error),
+        "rounding": (certificate.rounding, expected.rounding, share * expected.rounding),
+        "product_error": (certificate.product_error, expected.product_error, share * expected.product_error),
         "loss": (residual.loss, known.loss, expected.rounding),
         "reach": (residual.reach, known.reach, 1e-12 * known.reach),
         "norm": (residual.norm, known.norm, 1e-12 * known.reach),

@@ -339,7 +339,8 @@ def twin_looks(
     )
     design.charge(len(stack) * design.n_features + float(np.count_nonzero(stack.any(axis=2))))
     looks: list[tuple[Residual, Certificate | None]] = []
-    for theta, C, correlations, numbers in zip(*found.arrays, found.numbers.tolist(), strict=True):
+    each = zip(found.theta, found.products, found.correlations, found.numbers.tolist(), strict=True)
+    for theta, C, correlations, numbers in each:
         loss, primal, dual, gap, rounding, _, scale, product, square, norm, reach, dual_error = numbers
         residual = Residual(theta, C, C, correlations, norm, np.array([product, square]), loss, reach, 0.0)
         size, proved = abs(scale), (primal, dual, gap, rounding, dual_error, residual)
