@@ -261,3 +261,39 @@ def test_a_solver_that_returns_nonsense_costs_time_only(tmp_path):
     environment = dict(os.environ, GROUPOWL_KERNEL_LIBRARY=str(library))
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "right\n", done.stderr
+
+
+@pytest.mark.parametrize("change", ["theta", "correlations", "theta_norm", "primal", "gap", "rounding"])
+def test_a_wrong_certificate_of_a_path_is_noticed(change, monkeypatch):
+    """The comparison in every test would see it."""
+    X, Y = make_data(7)
+    looks = twin_support.compiled_looks
+
+    def wrong_looks(*args):
+        found = looks(*args)
+        residual, certificate = found[-1]
+        wrong = np.multiply(getattr(certificate, change), 0.9)
+        return [*found[:-1], (residual, replace(certificate, **{change: wrong}))]
+
+    assert len(go.group_owl_path(X, Y, alphas=8)) == 8
+    monkeypatch.setattr(twin_support, "compiled_looks", wrong_looks)
+    with pytest.raises(AssertionError, match=f"differs from its definition: {change}"):
+        go.group_owl_path(X, Y, alphas=8)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"standardize": True}, {"fit_intercept": False}, {"sample_weight": "some"}], ids=str
+)
+@pytest.mark.parametrize("shape", [(40, 30, 2), (20, 60, 1), (200, 12, 3)], ids=str)
+def test_paths_by_compiled_certificates_are_those_by_numpy(options, shape, monkeypatch):
+    X, Y = make_data(8, *shape)
+    if "sample_weight" in options:
+        options = {"sample_weight": np.random.default_rng(0).uniform(0.5, 2.0, len(X))}
+    compiled = go.group_owl_path(X, Y, alphas=20, eps=0.02, **options)
+    monkeypatch.setattr(solvers.continuation, "twin_looks", lambda *args: None)
+    expected = go.group_owl_path(X, Y, alphas=20, eps=0.02, **options)
+    for one, other in zip(compiled, expected, strict=True):
+        assert one.status == other.status == "converged"
+        assert abs(one.primal - other.primal) <= one.gap + other.gap + 1e-14 * other.primal
+        np.testing.assert_array_equal(one.support, other.support)
+        np.testing.assert_allclose(one.rows, other.rows, rtol=1e-9, atol=1e-12)
