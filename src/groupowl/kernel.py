@@ -567,7 +567,7 @@ def fit_squared(
     features.
     """
     library, fit = _library(), _Fit(tol=tol, part=part, max_steps=max_steps)
-    kept = [_set_dense(fit.data, X), np.ascontiguousarray(Y)]
+    kept = [_set_dense(fit.data, X), _float(Y), _float(lam)]  # contiguous, and alive while C reads them
     (n, d), q = X.shape, Y.shape[1]
     capacity = min(d, max(n, _FEW_ROWS))
     # Results first, then what is needed while it runs; addresses are taken once.
@@ -580,7 +580,7 @@ def fit_squared(
     )
     data, certificate = fit.data, fit.certificate
     data.q, data.Y, data.n_units, data.loss = q, _address(kept[1]), d, library.losses["squared"]
-    certificate.lam, certificate.theta, certificate.products = _address(lam), theta, products
+    certificate.lam, certificate.theta, certificate.products = _address(kept[2]), theta, products
     certificate.correlations, certificate.excess = correlations, excess
     fit.capacity, fit.targets, fit.norms, fit.rounding_norms = capacity, targets, norms, whole
     fit.row, fit.B, fit.intercept = _address(rows), B, intercept

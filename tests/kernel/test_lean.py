@@ -177,6 +177,29 @@ def test_nothing_depends_on_data_that_change_later():
         np.testing.assert_array_equal(getattr(result, name), value)
 
 
+@pytest.mark.parametrize("weight", [None, np.ones(40)], ids=["short", "long"])
+def test_weights_may_change_later(weight):
+    """Results are made when they are read, from the weights as they were."""
+    X, Y = make_data(4)
+    lam = 0.3 * go.lam_max(X, Y, "oscar") * go.weights.oscar(30)
+    expected, result = (go.solve(X, Y, lam, sample_weight=weight) for _ in range(2))
+    (many,) = go.solve_many(X, Y, [lam], n_jobs=1)
+    kept = expected.active
+    assert 0 < len(kept) < 30
+    lam *= 1e-3
+    np.testing.assert_array_equal(result.active, kept)
+    np.testing.assert_array_equal(many.active, kept)
+
+
+def test_weights_in_any_layout():
+    X, Y = make_data(4)
+    lam = 0.3 * go.lam_max(X, Y, "linear") * go.weights.linear(30)
+    for view in (np.repeat(lam, 2)[::2], lam[::-1].copy()[::-1], np.column_stack([lam, 0 * lam])[:, 0]):
+        found, expected = lean(X, Y, view), go.solve(X, Y, lam)
+        assert found.primal == expected.primal
+        np.testing.assert_array_equal(found.B, expected.B)
+
+
 @pytest.mark.parametrize("flat", [False, True])
 @pytest.mark.parametrize("weights", ["oscar", "constant", go.weights.linear(30)], ids=["oscar", "constant", "an array"])
 @pytest.mark.parametrize("fit_intercept", [False, True])

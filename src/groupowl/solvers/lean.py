@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -33,19 +33,13 @@ def lean_solve(
     is_small = _is_plain(X, 2) and _is_plain(Y, 1, 2) and 0 < X.size <= _MOST_ENTRIES and len(X) == len(Y) and Y.size
     if not is_small or not _is_plain(lam, 1) or len(lam) != X.shape[1] or not are_ordinary(lam):
         return None
-    loss, solver = resolve_loss(loss), settings.solver
-    is_asked = getattr(solver, "uses_kernel", False) and getattr(solver, "compress", False) is not True
-    if not (
-        is_asked
-        and settings.callback is None
-        and loss.compiled
-        and loss.is_quadratic
-        and isinstance(fit_intercept, bool)
-    ):
+    loss, solver = resolve_loss(loss), cast(Any, settings.solver)
+    is_default = getattr(solver, "uses_kernel", False) and solver.compress is not True and settings.callback is None
+    if not (is_default and loss.compiled and loss.is_quadratic and isinstance(fit_intercept, bool)):
         return None
     if not kernel.is_available():
         return None
-    started = time.perf_counter()
+    lam, started = lam.copy(), time.perf_counter()  # what is made on access needs it as it is now
     fit = kernel.fit_squared(
         X,
         Y.reshape(len(Y), -1),
