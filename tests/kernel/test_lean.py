@@ -286,7 +286,7 @@ def test_a_solver_that_returns_nonsense_costs_time_only(tmp_path):
     assert done.stdout == "right\n", done.stderr
 
 
-@pytest.mark.parametrize("change", ["theta", "correlations", "theta_norm", "primal", "gap", "rounding"])
+@pytest.mark.parametrize("change", ["theta_norm", "primal", "dual", "gap", "rounding", "theta", "correlations"])
 def test_a_wrong_certificate_of_a_path_is_noticed(change, monkeypatch):
     """The comparison in every test would see it."""
     X, Y = make_data(7)
@@ -300,7 +300,8 @@ def test_a_wrong_certificate_of_a_path_is_noticed(change, monkeypatch):
 
     assert len(go.group_owl_path(X, Y, alphas=8)) == 8
     monkeypatch.setattr(twin_support, "compiled_looks", wrong_looks)
-    with pytest.raises(AssertionError, match=f"differs from its definition: {change}"):
+    names = {"theta": "dual point", "correlations": "correlations of the dual point"}
+    with pytest.raises(AssertionError, match=f"differs from its definition: {names.get(change, change)}"):
         go.group_owl_path(X, Y, alphas=8)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from groupowl import kernel
-from groupowl.norm.kernels import EPS
+from groupowl.norm.kernels import EPS, inverse_weighted_square, row_norms
 from groupowl.problem import build_problem, published
 from groupowl.solvers import continuation
 
@@ -51,6 +51,62 @@ def difference(found, X, Y, lam, fit_intercept, tol):
     return ""
 
 
+def gap_room(certificate):
+    """What may be between two gaps: both have errors, and the rounding of predictors moves dual points."""
+    residual = certificate.residual
+    moved = 16.0 * EPS * residual.reach / residual.norm if residual.norm > 0.0 else 0.0
+    return 2.0 * certificate.rounding + moved * (abs(certificate.primal) + abs(certificate.dual))
+
+
+def look_difference(problem, B, residual, certificate):
+    """What is not as the definition has it.
+
+    The residual is compared, up to rounding; the certificate with what the definition makes of this residual: dual
+    points that differ by rounding may prove gaps that differ by more. That nothing is selected is left to NumPy.
+    """
+    if certificate is None or not B.any():
+        return ""
+    expected = problem.certify(B)
+    if not np.isfinite(expected.gap):
+        return "the definition proves nothing"
+    known, (Y, w) = expected.residual, problem.samples.handles
+    slack = 16.0 * EPS * np.sqrt(problem.design.n_samples)
+    distance = np.sqrt(inverse_weighted_square(residual.theta - known.theta, w))
+    products, penalty = problem.design.rmatmul(residual.theta), problem.penalty
+    correlations, reach = penalty.norms(residual.products), known.reach
+    if problem.product_error > 0.0:
+        error = problem.product_error * reach * penalty.lengths(problem.rounding_norms)
+        correlations = (1.0 + problem.scale_error) * (correlations + error)
+    norm = np.sqrt(inverse_weighted_square(residual.theta, w))
+    pairs = {
+        "theta": (distance, 0.0, 4.0 * slack * reach),
+        "products": (row_norms(residual.products - products), 0.0, slack * norm * problem.rounding_norms),
+        "correlations": (residual.correlations, correlations, 1e-12 * correlations),
+        "norm": (residual.norm, norm, 1e-12 * norm),
+        "totals": (residual.totals, problem.loss.ray_totals(residual.theta, Y, w), slack * norm * problem.samples.norm),
+        "loss": (residual.loss, known.loss, expected.rounding),
+        "reach": (residual.reach, reach, 1e-12 * reach),
+    }
+    definition = problem._certificate_at(B, residual, certificate.primal)
+    room = 1e-9 * definition.gap + definition.rounding
+    pairs |= {
+        "primal": (certificate.primal, expected.primal, expected.rounding),
+        "dual": (certificate.dual, definition.dual, definition.rounding),
+        "gap": (certificate.gap, definition.gap, room),
+        "rounding": (certificate.rounding, definition.rounding, 1e-9 * definition.rounding),
+        "product_error": (certificate.product_error, definition.product_error, 1e-9 * definition.product_error),
+        "theta_norm": (certificate.theta_norm, definition.theta_norm, 1e-9 * definition.theta_norm),
+        "correlations of the dual point": (
+            certificate.correlations, definition.correlations, 1e-9 * definition.correlations,
+        ),
+        "dual point": (certificate.theta, definition.theta, 1e-9 * np.abs(definition.theta)),
+    }  # fmt: skip
+    for name, (one, other, room) in pairs.items():
+        if not np.all(np.abs(one - other) <= room):
+            return f"{name} {one} and {other}"
+    return ""
+
+
 compiled_looks = continuation.twin_looks
 
 
@@ -64,44 +120,3 @@ def compared_looks(problem, data, lams, stack):
         assert not complaint, f"the compiled certificate differs from its definition: {complaint}"
     problem.design.passes.total = counted  # comparing is not solving
     return looks
-
-
-def moved(residual):
-    """How far the rounding of a predictor moves its dual point, relatively."""
-    return 16.0 * EPS * residual.reach / residual.norm if residual.norm > 0.0 else 0.0
-
-
-def gap_room(certificate):
-    """What may be between two gaps: both have errors, and dual points are not quite the same."""
-    return 2.0 * certificate.rounding + moved(certificate.residual) * (abs(certificate.primal) + abs(certificate.dual))
-
-
-def look_difference(problem, B, residual, certificate):
-    """What is not as the definition has it; that nothing is selected is left to NumPy."""
-    if not B.any():
-        return ""
-    expected = problem.certify(B)
-    if certificate is None or not np.isfinite(expected.gap):
-        return "" if certificate is None and not np.isfinite(expected.gap) else "one of them proves nothing"
-    known = expected.residual
-    share = 1e-6 + moved(known)
-    bound = 1e-12 * known.reach * problem.rounding_norms
-    lengths = problem.penalty.lengths(bound)
-    pairs = {
-        "theta": (certificate.theta, expected.theta, 1e-12 * known.reach),
-        "correlations": (certificate.correlations, expected.correlations, lengths),
-        "products": (residual.products, known.products, bound[:, None]),
-        "theta_norm": (certificate.theta_norm, expected.theta_norm, 1e-12 * known.reach),
-        "primal": (certificate.primal, expected.primal, expected.rounding),
-        "gap": (certificate.gap, expected.gap, gap_room(expected)),
-        "rounding": (certificate.rounding, expected.rounding, share * expected.rounding),
-        "product_error": (certificate.product_error, expected.product_error, share * expected.product_error),
-        "loss": (residual.loss, known.loss, expected.rounding),
-        "reach": (residual.reach, known.reach, 1e-12 * known.reach),
-        "norm": (residual.norm, known.norm, 1e-12 * known.reach),
-        "totals": (residual.totals, known.totals, 1e-11 * known.reach**2),
-    }
-    for name, (one, other, room) in pairs.items():
-        if not np.all(np.abs(one - other) <= room):
-            return f"{name} {one} and {other}"
-    return ""
