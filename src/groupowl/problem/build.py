@@ -44,7 +44,7 @@ def build_problem(
     resolved = resolve_loss(loss)
     fit_intercept = truth_value("fit_intercept", fit_intercept)
     design = as_design(X)
-    lam = np.ones(design.n_features) if lam is LATER else check_sequence("lam", lam, design.n_features).copy()
+    lam = np.ones(design.n_features) if lam is LATER else check_sequence("lam", lam, design.n_features)
     if design.known_statistics is not None:
         _check_statistics(resolved, Y, sample_weight, unpenalized)
         return problem_of_statistics(

@@ -332,7 +332,7 @@ class _Checks:
         return [check(f"{name}[{i}]", values) for i, values in enumerate(many)]
 
     def lam(self, name: str, values: Any) -> FloatArray:
-        return check_sequence(name, values, self.design.n_features).copy()  # results look at it later
+        return check_sequence(name, values, self.design.n_features)
 
     def targets(self, name: str, values: Any) -> Any:
         """Those of data elsewhere are checked there."""
