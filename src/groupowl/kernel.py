@@ -61,8 +61,9 @@ class _Data(Structure):
 
 class _Task(Structure):
     _fields_ = [
-        ("n_lam", c_int), ("lam", c_void_p), ("alpha", c_void_p), ("goal", c_void_p), ("max_steps", c_int),
-        ("capacity", c_int), ("gram_capacity", c_int), ("interrupted", c_void_p), ("n_init", c_int),
+        ("n_lam", c_int), ("lam", c_void_p), ("alpha", c_void_p), ("goal", c_void_p),
+        ("least_loss", c_double), ("max_steps", c_int), ("capacity", c_int), ("gram_capacity", c_int),
+        ("interrupted", c_void_p), ("n_init", c_int),
         ("init_row", c_void_p), ("init_B", c_void_p), ("init_intercept", c_void_p), ("room", c_int),
         ("first", c_void_p), ("row", c_void_p), ("B", c_void_p), ("intercept", c_void_p), ("gap", c_void_p),
         ("passes", c_void_p), ("steps", c_void_p), ("status", c_void_p), ("peak", c_void_p),
@@ -360,6 +361,7 @@ def solve(
     goal: Any,
     *,
     alphas: FloatArray | None = None,
+    least_loss: float = -np.inf,
     max_steps: int = 10_000,
     capacity: int | None = None,
     B_init: FloatArray | None = None,
@@ -377,6 +379,8 @@ def solve(
         Gap to reach, by the kernel's own estimate.
     alphas : ndarray of shape (n_lam,), default=None
         Factors of one ``lam`` for several solves.
+    least_loss : float
+        The first solve whose loss is not above it is the last.
     max_steps : int
         Most steps of each solve.
     capacity : int, default=None
@@ -405,8 +409,8 @@ def solve(
     floats[:n_lam] = goal
     at, at_integers = _address(floats), _address(integers)
     task = _Task(
-        n_lam=n_lam, lam=_address(lam), alpha=_address(alphas), goal=at, max_steps=max_steps,
-        capacity=capacity, gram_capacity=gram_capacity, room=room,
+        n_lam=n_lam, lam=_address(lam), alpha=_address(alphas), goal=at, least_loss=least_loss,
+        max_steps=max_steps, capacity=capacity, gram_capacity=gram_capacity, room=room,
         gap=at + 8 * n_lam, passes=at + 16 * n_lam, intercept=at + 24 * n_lam, B=at + 8 * n_lam * (q + 3),
         steps=at_integers, status=at_integers + 4 * n_lam, first=at_integers + 8 * n_lam,
         peak=at_integers + 4 * (3 * n_lam + 1), row=at_integers + 4 * (3 * n_lam + 2),
