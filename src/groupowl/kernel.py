@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_ssize_t, c_void_p
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -195,20 +195,15 @@ def _opened(path: str) -> Any:
     library.go_certify.argtypes = [POINTER(_Data), POINTER(_Certificate), POINTER(_Blas), c_void_p]
     library.go_fit_squared.restype = c_ssize_t
     library.go_fit_squared.argtypes = [POINTER(_Fit), POINTER(_Blas), c_void_p, c_size_t]
-    routines: Any = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
-    library.blas = _Blas()
-    for name in _ROUTINES:
-        setattr(library.blas, name, _pointer(routines[name]))
-    library.losses = {"squared": library.go_loss_squared(), "multinomial": library.go_loss_multinomial()}
-    return library
-
-
-def _pointer(capsule: Any) -> int:
-    """Address of a function in one of SciPy's capsules."""
     get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     get_name.restype, get_name.argtypes = c_char_p, [ctypes.py_object]
     get_pointer.restype, get_pointer.argtypes = c_void_p, [ctypes.py_object, c_char_p]
-    return int(get_pointer(capsule, get_name(capsule)))
+    capsules: Any = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}  # each has the address of a function
+    library.blas = _Blas()
+    for name in _ROUTINES:
+        setattr(library.blas, name, get_pointer(capsules[name], get_name(capsules[name])))
+    library.losses = {"squared": library.go_loss_squared(), "multinomial": library.go_loss_multinomial()}
+    return library
 
 
 def _library() -> Any:
@@ -222,8 +217,7 @@ def _address(array: Any) -> Any:
     return None if array is None else array.ctypes.data
 
 
-def _float(values: Any) -> FloatArray:
-    return np.ascontiguousarray(values, dtype=np.float64)
+_float = partial(np.ascontiguousarray, dtype=np.float64)
 
 
 # Solves ------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ The objective is ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -78,11 +78,6 @@ class Model:
         """Smallest alpha that selects nothing."""
         return self.problem.lam_max(self.sequence_weights, self.null_residual)
 
-    @property
-    def dtype(self) -> Any:
-        """Precision of the coefficients that users get: that of X."""
-        return np.dtype(np.float32 if self.problem.design.dtype == np.float32 else np.float64)
-
     def resolve_alpha(self, alpha: Any) -> float:
         """A number as it is; "auto" is a tenth of :attr:`alpha_max`, or 1 where that is 0."""
         if isinstance(alpha, str):
@@ -99,13 +94,6 @@ class Model:
             with np.errstate(all="ignore"):
                 strengths = alpha * self.weights[self.weights > 0.0]
             check_strengths(f"{argument} * weights", strengths)
-
-    def alpha_grid(self, count: int, eps: float) -> FloatArray:
-        """So many alphas from :attr:`alpha_max` down to ``eps`` times it, evenly spaced on a logarithmic scale."""
-        top = self.alpha_max or 1.0
-        grid = top * np.geomspace(1.0, eps, count)
-        grid[0] = top
-        return grid
 
     def start(self, coef_init: Any, intercept_init: Any = None) -> FloatArray:
         """Coefficients of the problem to start from; ``coef_init`` is (n_targets, n_features) or (n_features,)."""
@@ -130,13 +118,6 @@ class Model:
             start = self.problem.null_coefficients()
             known = vars(self).get("null_residual")  # if it was needed already
         return Continuation(self.problem, settings, start, n_solves=n_solves, residual=known, small=self.small)
-
-    def with_statistics(self, small: Problem) -> Model:
-        """The same model with its problem on statistics, and what is known of it already."""
-        model = replace(self, small=small)
-        known = ("null_residual", "alpha_max")
-        vars(model).update({name: vars(self)[name] for name in known if name in vars(self)})
-        return model
 
 
 def warn_unless_bounded(model: Model) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from .._checks import check_targets, positive_sample_weight
+from .._checks import check_sample_weight, check_targets
 from .._typing import FloatArray, Handle, IndexArray
 from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, divide_rows, merged_means, nonzero_rows
 from .factors import CompressedData, compress_blocks
@@ -84,10 +84,6 @@ class ColumnMoments:
         """``sqrt(sum_i w_i x_ij^2)`` of each column."""
         return np.sqrt(self.squares + self.total_weight * (self.mean + self.rest) ** 2)
 
-    def deviations(self) -> FloatArray:
-        """Weighted standard deviation of each column."""
-        return np.sqrt(self.squares / self.total_weight)
-
     @classmethod
     def about(cls, total_weight: float, mean: FloatArray, rest: FloatArray, squares: FloatArray) -> ColumnMoments:
         """Moments from squares about a rounded mean, which a column with a large offset is far from."""
@@ -111,6 +107,7 @@ class Design(ABC):
     """
 
     shape: tuple[int, int]
+    #: Single precision where X is, else double: that of the coefficients that users get.
     dtype: np.dtype[Any]
     passes: PassCounter
     #: What one column counts: 1 / (columns of the original data), times the fraction of rows.
@@ -191,7 +188,7 @@ class Design(ABC):
         ``total_weight`` if that is given.
         """
         Y = check(check_targets(Y, self.n_samples))
-        weight = positive_sample_weight(sample_weight, self.n_samples)
+        weight = check_sample_weight(sample_weight, self.n_samples)
         present = np.flatnonzero(weight)
         if total_weight is not None:
             weight = total_weight * (weight / weight.sum())  # a factor could overflow
@@ -349,14 +346,10 @@ class LocalDesign(Design):
         if self.X.dtype == np.float64:
             # The same product; by rows, BLAS is up to twice as fast with the small factor first.
             return (T.T @ self.X).T if self._order == "C" else self.X.T @ T
-        return self.summed(lambda rows, _, block: block.T @ T[rows], T.shape[1:])
-
-    def summed(self, term: Callable[[slice, slice, Any], Any], width: tuple[int, ...] = ()) -> FloatArray:
-        """Sums over the pieces of X of a function of rows, columns and piece that has a row for each column."""
-        total = np.zeros((self.n_features, *width))
+        C = np.zeros((self.n_features, T.shape[1]))
         for rows, columns, block in self.blocks():
-            total[columns] += term(rows, columns, block)
-        return total
+            C[columns] += block.T @ T[rows]
+        return C
 
     def bands(self) -> Iterator[tuple[slice, Any]]:
         """Whole rows of X, as many as are in memory at a time, and which they are; all of them are a pass."""

@@ -56,9 +56,11 @@ class DenseDesign(LocalDesign):
 
     def compute_moments(self, w: Handle) -> ColumnMoments:
         """About the first row, then about the means: a constant column has exactly its value as mean."""
-        mean, total = self.X[0].astype(np.float64), float(w.sum()) or 1.0
-        mean += self.summed(lambda rows, columns, block: w[rows, 0] @ (block - mean[columns])) / total
-        rest, squares = np.zeros(self.n_features), np.zeros(self.n_features)
+        first, total = self.X[0].astype(np.float64), float(w.sum()) or 1.0
+        sums, rest, squares = np.zeros((3, self.n_features))
+        for rows, columns, block in self.blocks():
+            sums[columns] += w[rows, 0] @ (block - first[columns])
+        mean = first + sums / total
         for rows, columns, block in self.blocks():
             centered = block - mean[columns]
             rest[columns] += w[rows, 0] @ centered
@@ -68,13 +70,19 @@ class DenseDesign(LocalDesign):
     @cached_property
     def squares(self) -> FloatArray:
         """Sums of squares of the columns, read once: what is not finite in a column shows here."""
-        return self.summed(lambda rows, columns, block: np.einsum("ij,ij->j", block, block))
+        squares = np.zeros(self.n_features)
+        for _, columns, block in self.blocks():
+            squares[columns] += np.einsum("ij,ij->j", block, block)
+        return squares
 
     def column_norms(self, w: Handle) -> FloatArray:
         """From the squares alone, which takes less than moments do."""
         if w.min() == w.max():
             return np.sqrt(float(w[0, 0]) * self.squares)
-        return np.sqrt(self.summed(lambda rows, columns, block: w[rows, 0] @ block**2))
+        squares = np.zeros(self.n_features)
+        for rows, columns, block in self.blocks():
+            squares[columns] += w[rows, 0] @ block**2
+        return np.sqrt(squares)
 
     def restrict(self, columns: IndexArray) -> Self:
         """Copy columns, in the order of storage of X."""

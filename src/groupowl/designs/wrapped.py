@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS, SMALLEST_NORM, column_sums, exceeds_rounding, row_norms
+from ..norm.kernels import EPS, SMALLEST_NORM, exceeds_rounding, row_norms
 from .base import ColumnMoments, Design, PlainData, Sum, check_overflow, check_underflow, products, rounding_rtol
 from .dense import DenseColumns
 from .factors import CompressedData
@@ -81,7 +81,7 @@ class StandardizedDesign(WrappedDesign):
 
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
         """``X^T T`` of the base, less the means times the column sums of ``T``, which are among the other sums."""
-        C, (columns, *others) = self.base.evaluate(T, (column_sums, T), *sums)
+        C, (columns, *others) = self.base.evaluate(T, (np.add.reduce, T), *sums)
         return self.inverse_scale[:, None] * (C - np.outer(self.mean, columns)), others
 
     def compute_moments(self, w: Handle) -> ColumnMoments:
@@ -133,7 +133,7 @@ def standardize(design: Design, w: Handle, *, center: bool, scale: bool, unscale
     if not (center or scale):
         return design
     moments = design.moments(w)
-    mean, deviation = moments.mean, moments.deviations()
+    mean, deviation = moments.mean, np.sqrt(moments.squares / moments.total_weight)
     suspects = np.flatnonzero((deviation < SMALLEST_NORM) & (np.abs(mean) < SMALLEST_NORM / EPS))
     check_underflow(design, suspects, constant_is_zero=True)
     varies = exceeds_rounding(deviation, mean)

@@ -93,7 +93,7 @@ class CrossValidatedFit(GroupOWLBase):
         fitted = {"path_": path.labeled(data.labels), "search_results_": reports}
         for name, value in report.items():
             fitted[f"{name}_"] = value
-        return self._store(data, model.weights, result, alpha, self._relaxed(model, result), **fitted)
+        return self._store(data, model.weights, result, alpha, model, **fitted)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Which metadata go where: sample weights to this estimator, others to splitter and scorer.

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from .._checks import check_targets, positive_sample_weight
+from .._checks import check_sample_weight, check_targets
 from .._typing import FloatArray
 from ..inputs import feature_names
 from .base import FitData, SingleFit, target_array
@@ -85,7 +85,7 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         """
         predicted = np.asarray(self.predict(X))
         values = target_array(y, len(predicted))
-        weight = None if sample_weight is None else positive_sample_weight(sample_weight, len(predicted))
+        weight = None if sample_weight is None else check_sample_weight(sample_weight, len(predicted))
         Y = self._encode_targets(values, feature_names(y), weight)[0]
         P = predicted.reshape(len(predicted), -1)
         if Y.shape != P.shape:

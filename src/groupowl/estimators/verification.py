@@ -12,7 +12,7 @@ import numpy as np
 
 from .._text import printable
 from .._typing import FloatArray
-from ..model import Model
+from ..model import Model, relaxed_coefficients
 from ..norm import kernels
 from ..norm.kernels import EPS, row_norms
 from ..problem import intercept_excess, published
@@ -421,7 +421,7 @@ class FitCheck(SolutionCheck):
             Claim("solve_result_.dual", stated.dual, nearest, self.allowance),
             Claim("status", stated.status, self.status(stated, float(fit.tol))),
         ]
-        relaxed = fit._relaxed(self.model, sure, judge=False)
+        relaxed = relaxed_coefficients(self.model, sure.support, judge=False) if fit.relaxed else None
         found = fit._attributes(self.data, self.model.weights, sure, self.alpha, relaxed)
         allowances = {"weights_": RTOL * self.model.weights, "dual_gap_": room}
         relaxed_rtol = _LEAST_SQUARES_RTOL if self.model.problem.loss.is_quadratic else _NEWTON_RTOL

@@ -223,10 +223,12 @@ def chosen_statistics(search: Any, folds: list[Fold]) -> FoldStatistics | None:
 
 
 def with_statistics(model: Model, total: SufficientStatistics, standardize: bool) -> Model:
-    """The same model with its statistics."""
+    """The same model with its statistics, and what is known of it already."""
     small = problem_of_statistics(total, fit_intercept=model.problem.fit_intercept, standardized=standardize)
     small.design.passes = model.problem.design.passes  # one count for both
-    return model.with_statistics(small)
+    same = copy(model)
+    vars(same)["small"] = small
+    return same
 
 
 # Scores of the samples that a fold tests -------------------------------------------------------------------

@@ -355,8 +355,11 @@ class Search:
                 what = self._what(i, f"fold {f + 1}/{len(tasks)}") if self.estimator.verbose else ""
                 seed = int(settings.rng.integers(_MOST_SEEDS))
                 work.append(delayed(run_fold)(task, fitting, model.weights, alphas, seed, what))
-        with stop:
+        try:
             results = Parallel(n_jobs=self.estimator.n_jobs, prefer=self._preferred_workers())(work)
+        except BaseException:
+            stop.is_over = True  # for folds that run in threads
+            raise
         if n_short := sum(map(attrgetter("n_short"), results)):
             n_fits = sum(len(result.scores) for result in results)
             warnings.warn(

@@ -34,13 +34,16 @@ _WRITE_EVERY = 1.0
 
 
 def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
-    """Falling alphas from their number, or from an array in any order."""
+    """Falling alphas from an array in any order, or so many that are evenly spaced on a logarithmic scale."""
     fraction = number_in("eps", eps, "(0, 1)")
     if isinstance(alphas, numbers.Integral):
         count = positive_integer("alphas", alphas)
         if count > MOST_ALPHAS:
             raise ValueError(f"alphas must be at most {MOST_ALPHAS}, got {alphas!r}: each of them is a fit.")
-        return model.alpha_grid(count, fraction)
+        top = model.alpha_max or 1.0
+        grid = top * np.geomspace(1.0, fraction, count)
+        grid[0] = top
+        return grid
     if isinstance(alphas, str) or np.ndim(alphas) == 0:
         raise TypeError(
             f"alphas must be an integer, how many, or an array of positive numbers, got {alphas!r}. "
@@ -212,7 +215,7 @@ def path_through_fit(
     fitted = _point(model, alpha, result, solves)
     solves.expect(len(alphas))
     settings = replace(solves.settings, callback=callback)
-    go_on: dict[str, Any] = {"max_deviance": None, "dtype": model.dtype, "solves": solves}
+    go_on: dict[str, Any] = {"max_deviance": None, "dtype": model.problem.design.dtype, "solves": solves}
     with solves.aside(model.problem.null_coefficients()):
         path = fit_path(model, alphas[alphas > alpha], settings, **go_on)
     path = replace(path, points=(*path.points, fitted))

@@ -18,7 +18,7 @@ from .continuation import Continuation
 from .driver import Run
 from .lean import lean_solve
 from .settings import Callback, Solver, SolverSettings
-from .solve_result import History, HistoryRow, Progress, SolveResult, Status
+from .solve_result import WARNINGS, History, HistoryRow, Progress, SolveResult
 from .spgd import SPGD
 from .working_set import WorkingSet
 
@@ -177,9 +177,9 @@ def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
 
 def warn_unless_converged(result: SolveResult, goal: float, settings: SolverSettings, *, prefix: str = "") -> None:
     """Warn the caller's caller why a solve stopped early."""
-    reached = f"the duality gap is {result.gap:.3g}, tol={settings.tol:g} asks for {goal:.3g}"
-    message = Status(result.status).warning.format(max_iter=settings.max_iter, reached=reached)
-    if message:
+    if result.status in WARNINGS:
         from sklearn.exceptions import ConvergenceWarning  # loading scikit-learn takes longer than most solves
 
+        reached = f"the duality gap is {result.gap:.3g}, tol={settings.tol:g} asks for {goal:.3g}"
+        message = WARNINGS[result.status].format(max_iter=settings.max_iter, reached=reached)
         warnings.warn(prefix + message, ConvergenceWarning, stacklevel=3)

@@ -18,9 +18,9 @@ from ..designs import Design
 from ..norm.kernels import nonzero_rows, owl_gauge
 from ..problem import Certificate, Problem, Residual, published
 from ..screening import Rule, safe_rows
-from .driver import Run, solve_result
+from .driver import Run
 from .settings import SolverSettings
-from .solve_result import NEVER, History, HistoryRow, Progress, SolveResult, Status
+from .solve_result import NEVER, History, HistoryRow, Progress, SolveResult, Status, solve_result
 
 #: Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorization is worth its price.
 GRAM_TOLERANCE = 1e-8

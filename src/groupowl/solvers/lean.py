@@ -20,7 +20,7 @@ from ..problem import correlation_bounds
 from ..weights import are_ordinary
 from .continuation import KERNEL_GOAL
 from .settings import SolverSettings
-from .solve_result import NEVER, History, HistoryRow, Once, SolveResult, Status
+from .solve_result import NEVER, History, HistoryRow, SolveResult, Status
 
 # Entries of X: for more of them the rest of a solve hardly counts.
 _MOST_ENTRIES = 2**18
@@ -59,7 +59,7 @@ def _is_plain(values: Any, *ndim: int) -> bool:
 def _result(fit: kernel.Fit, lam: FloatArray, settings: SolverSettings, weight: float, seconds: float) -> SolveResult:
     """What users get of a fit; the parts that few read are made when they are read."""
     values = weight * fit.primal, weight * fit.dual, weight * fit.gap
-    screened_at = Once(partial(_screened_at, fit, lam, settings, weight))
+    screened_at = partial(_screened_at, fit, lam, settings, weight)
 
     def history() -> History:
         n_nonzero = int(np.count_nonzero(fit.B.any(axis=1)))

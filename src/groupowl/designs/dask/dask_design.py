@@ -179,7 +179,7 @@ class DaskDesign(Design):
             w = self.map(checked_weights, self._row_blocks("sample_weight", sample_weight, (1,)), self._numbered)
         total, counts, _ = summed((np.sum, w), (count_present, w), (len, Y))
         if not total > 0.0:
-            raise ValueError(checks.NO_WEIGHT)
+            raise ValueError(f"sample_weight {checks.NO_WEIGHT}")
         design = self
         if counts != [place.size for place in self.places]:
             present = [i for i, count in enumerate(counts) if count]  # blocks without samples that count are not there
@@ -386,7 +386,7 @@ def checked_targets(block: Any, place: Place, check: Callable[[FloatArray], Floa
 
 def checked_weights(block: Any, place: Place) -> FloatArray:
     """Sample weights as a column; messages name the block."""
-    return checks.check_sample_weight(block, place.size, f" in block {place.number}")[:, None]
+    return checks.check_sample_weight(block, place.size, f" in block {place.number}", needs_weight=False)[:, None]
 
 
 def count_present(w: FloatArray) -> list[int]:
