@@ -94,7 +94,7 @@ def test_curvature_of_the_multinomial_radius_is_needed_and_used():
     """The squared radius is 2 ell gap with ell = 1/2: half of the squared loss's."""
     problem = make_case(6, loss="multinomial").problem()
     certificate = problem.certify(random_coefficients(problem, 1))
-    radius = (problem.upper_bounds(certificate) - certificate.correlations) / problem.norms
+    radius = (problem.upper_bounds(certificate, two_sided=False) - certificate.correlations) / problem.norms
     np.testing.assert_allclose(radius, np.sqrt(certificate.gap), rtol=1e-6)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,20 @@ from ._typing import FloatArray, Handle, IndexArray
 from .norm.kernels import kkt_rows, repeated_test
 from .problem import Certificate, Problem, Residual, build_problem, intercept_excess
 
-#: Positions that may be non-zero at the optimum, ascending, from upper bounds and weights.
-Rule: TypeAlias = Callable[[FloatArray, FloatArray], IndexArray]
+
+class Rule(NamedTuple):
+    """A way from a certificate to rows that may be non-zero.
+
+    Attributes
+    ----------
+    kept : callable
+        Positions that may be non-zero at the optimum, ascending, from upper bounds and weights.
+    two_sided : bool
+        Whether the bounds are those from both ends of the gap, or of the ball about the dual point alone.
+    """
+
+    kept: Callable[[FloatArray, FloatArray], IndexArray]
+    two_sided: bool
 
 
 def paper_rule(upper: FloatArray, lam: FloatArray) -> IndexArray:
@@ -38,8 +50,10 @@ def extended_rule(upper: FloatArray, lam: FloatArray) -> IndexArray:
     return kkt_rows(upper, lam)
 
 
-#: Screening rules by their public name; "none" keeps every row.
-RULES: dict[str, Rule | None] = {"safe": extended_rule, "paper": paper_rule, "none": None}
+#: The extended rule with the smallest bounds.
+SAFE = Rule(extended_rule, two_sided=True)
+#: Screening rules by their public name; "paper" is the paper's in all its parts, "none" keeps every row.
+RULES: dict[str, Rule | None] = {"safe": SAFE, "paper": Rule(paper_rule, two_sided=False), "none": None}
 
 
 def resolve_rule(screening: object) -> Rule | None:
@@ -52,8 +66,8 @@ def safe_rows(problem: Problem, certificate: Certificate, candidates: IndexArray
 
     The other units of the problem are known to be zero already, so the candidates share the largest weights.
     """
-    upper = problem.upper_bounds(certificate)[candidates]
-    return candidates[rule(upper, problem.lam[: len(candidates)])]
+    upper = problem.upper_bounds(certificate, two_sided=rule.two_sided)[candidates]
+    return candidates[rule.kept(upper, problem.lam[: len(candidates)])]
 
 
 class ScreenedProblem:
@@ -195,7 +209,7 @@ class SafeScreener:
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights of the samples.
     rule : {"safe", "paper"}, default="safe"
-        The extended rule or the paper's.
+        The extended rule with the smaller bounds, or the paper's rule with the paper's.
 
     Attributes
     ----------

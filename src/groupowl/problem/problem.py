@@ -19,6 +19,7 @@ from ..designs.sparse import Columns
 from ..losses import Loss
 from ..norm import GroupOWL
 from ..norm.kernels import EPS, inverse_weighted_square, owl_gauge, row_norms, sum_with_products
+from .bounds import Balls, Correlations, product_slack, squared_distance
 from .certificate import Certificate, Residual
 from .samples import Samples, weighted_squares, weighted_sums
 from .spectrum import lanczos_estimate, power_estimate
@@ -301,9 +302,10 @@ class Problem:
     def residual(self, B: FloatArray, Z: Handle | None = None, cancelled: float = 0.0) -> Residual:
         """What ``B`` leaves unexplained, two products or with ``Z`` one."""
         Z = self.predictor(B) if Z is None else Z
-        theta, sums = self._unexplained(Z)
+        raw, theta, sums = self._unexplained(Z)
         C, found = self.design.evaluate(theta, *sums)
-        return self._residual(B, theta, C, found, cancelled)
+        residual = self._residual(B, theta, C, found, cancelled)
+        return replace(residual, raw=raw) if self.unpenalized.n_rows else residual
 
     def residuals(self, stack: FloatArray) -> list[Residual]:
         """The same of several coefficients, of shape (n_several, n_rows, n_tasks), in two products with X in all.
@@ -314,7 +316,7 @@ class Problem:
         m, n_rows, q = stack.shape
         B = stack.transpose(1, 0, 2).reshape(n_rows, m * q)
         Z = np.ascontiguousarray(self.design.matmul(B).reshape(-1, m, q).transpose(1, 0, 2)).transpose(1, 0, 2)
-        theta, sums = self._carried(self.design, partial(np.expand_dims, axis=1))._unexplained(Z)
+        _, theta, sums = self._carried(self.design, partial(np.expand_dims, axis=1))._unexplained(Z)
         C = self.design.rmatmul(theta.reshape(-1, m * q)).reshape(n_rows, m, q)
         found = map(partial(np.moveaxis, source=-1, destination=0), self.design.reduce_all(*sums))
         residuals = []
@@ -322,8 +324,8 @@ class Problem:
             residuals.append(self._residual(stack[k], theta[:, k], np.ascontiguousarray(C[:, k]), of_one))
         return residuals
 
-    def _unexplained(self, Z: Handle) -> tuple[Handle, list[Sum]]:
-        """Balanced dual point of a predictor, and the sums over samples that a residual has."""
+    def _unexplained(self, Z: Handle) -> tuple[Handle, Handle, list[Sum]]:
+        """Dual point of a predictor, the same balanced, and the sums over samples that a residual has."""
         (Y, w), block = self.samples.handles, self.unpenalized
         raw = self.dual_point(Z)
         theta = block.balanced(raw, Z)
@@ -334,8 +336,8 @@ class Problem:
             (self.loss.cancelling_size, Z, w),
         ]
         if block.n_rows:
-            sums.append((inverse_weighted_square, self.design.map(np.subtract, raw, theta), w))
-        return theta, sums
+            sums.append((squared_distance, raw, theta, w))
+        return raw, theta, sums
 
     def _residual(
         self, B: FloatArray, theta: Handle, C: FloatArray, found: Iterable[Any], cancelled: float = 0.0
@@ -385,7 +387,7 @@ class Problem:
     def _cancellation(self, theta_norm: float) -> FloatArray:
         """Errors of the correlations where centering cancels: without this a scaled point may not be feasible."""
         lengths = self.penalty.lengths(self.rounding_norms - self.norms)
-        return _slack(theta_norm, self.design.n_samples) * lengths
+        return product_slack(theta_norm, self.design.n_samples) * lengths
 
     def _rounding(self, residual: Residual, primal: float, dual: float, theta_norm: float) -> float:
         """Bound on the error of ``primal - dual``: from the sums, from errors of Z and Y, from large Z.
@@ -400,31 +402,53 @@ class Problem:
 
     # Bounds -----------------------------------------------------------------------------------------
 
-    def upper_bounds(self, certificate: Certificate) -> FloatArray:
-        """``u_j >= ||x_j^T theta*||`` for every unit: the correlation plus how far it can still move.
+    def upper_bounds(self, certificate: Certificate, *, two_sided: bool = True) -> FloatArray:
+        """``u_j >= ||x_j^T theta*||`` for every unit: the norm at the center of a ball, and how far it can still move.
 
-        The dual optimum lies within ``sqrt(2 ell gap)`` of the certificate's point (ell: the curvature of the
-        loss), so a correlation moves by at most that times the norm of its column, or of its columns together. A loss
-        without such a curvature has bounds on it near the point.
+        The dual optimum lies within ``sqrt(2 ell gap)`` of the certificate's point (ell: the curvature of the loss),
+        so a correlation moves by at most that times the norm of its column, or of its columns together. The optimum
+        also lies within ``sqrt(ell gap - e^2 / 4)`` of the midpoint between this point and the residual of the
+        coefficients, e apart: that ball is inside the other. ``two_sided=False`` takes the first alone, as the paper
+        does. A loss without such a curvature has bounds on it near the point.
         """
-        moves, radius = self.norms, math.sqrt(2.0 * certificate.gap)
+        if not math.isfinite(certificate.gap):
+            return np.full(self.penalty.n_units, np.inf)
+        two_sided = two_sided and certificate.residual is not None
         if math.isfinite(self.loss.curvature):
-            radius *= math.sqrt(self.loss.curvature)
-        else:
-            moves = self._local_norms(certificate)
-        return correlation_bounds(
-            certificate.correlations,
-            self.penalty.lengths(moves),
-            self.penalty.lengths(self.rounding_norms),
-            radius=radius,
-            theta_norm=certificate.theta_norm,
-            n_samples=self.design.n_samples,
-        )
+            balls, norms = self._balls(certificate, two_sided), self._correlations(certificate, self.norms)
+            return balls.upper_bounds(norms, self.design.n_samples, two_sided=two_sided)
+        balls = self._balls(certificate, False)._replace(curvature=1.0)
+        norms = self._correlations(certificate, self._local_norms(certificate))
+        return balls.upper_bounds(norms, self.design.n_samples, two_sided=False)
+
+    def lower_bounds(self, certificate: Certificate) -> FloatArray:
+        """``l_j <= ||x_j^T theta*||`` for every unit, from the same balls; 0 where nothing is known."""
+        is_exact = math.isfinite(self.loss.curvature) and self.product_error == 0.0 == self.scale_error
+        if not (is_exact and math.isfinite(certificate.gap)) or certificate.residual is None:
+            return np.zeros(self.penalty.n_units)
+        norms = self._correlations(certificate, self.norms)
+        return self._balls(certificate, True).lower_bounds(norms, self.design.n_samples)
+
+    def _balls(self, certificate: Certificate, two_sided: bool) -> Balls:
+        """Balls that contain the dual optimum; two take a sum over samples."""
+        gap, ell, residual = certificate.gap, self.loss.curvature, certificate.residual
+        if residual is None or not two_sided:
+            return Balls(gap, ell, certificate.theta_norm, 0.0, 0.0, 0.0, 0.0)
+        raw = residual.theta if residual.raw is None else residual.raw
+        square = float(self.design.reduce(squared_distance, certificate.theta, raw, self.samples.w))
+        # Dual points and residuals are combinations of targets and columns, of which Gram matrices know the products.
+        error = 4.0 * certificate.product_error + 2.0 * self.product_error * residual.reach * residual.reach
+        distances = math.sqrt(square), residual.balancing, residual.reach, error
+        return Balls(gap, ell, certificate.theta_norm, residual.norm, *distances)
+
+    def _correlations(self, certificate: Certificate, norms: FloatArray) -> Correlations:
+        """Correlations of a certificate and of its residual, with these norms of the columns."""
+        own, residual, lengths = certificate.correlations, certificate.residual, self.penalty.lengths
+        others = own if residual is None else residual.correlations
+        return Correlations(own, others, lengths(norms), lengths(self.rounding_norms))
 
     def _local_norms(self, certificate: Certificate) -> FloatArray:
         """``max_k sqrt(sum_i h_ik x_ij^2)`` with the bounds h that the loss has near a dual point; a pass per task."""
-        if not math.isfinite(certificate.gap):
-            return np.full(self.n_rows, np.inf)
         bounds = partial(self.loss.curvature_bounds, gap=certificate.gap)
         h = self.design.map(bounds, certificate.theta, *self.samples.handles)
         columns = (self.design.map(partial(_columns, first=k, last=k + 1), h) for k in range(self.samples.n_tasks))
@@ -562,27 +586,6 @@ class Problem:
     def _normal_product(self, v: FloatArray) -> FloatArray:
         Z = self.design.matmul(v.reshape(-1, 1))
         return self.design.rmatmul(self.design.map(np.multiply, Z, self.samples.w))[:, 0]
-
-
-def correlation_bounds(
-    correlations: FloatArray,
-    norms: FloatArray,
-    rounding_norms: FloatArray,
-    *,
-    radius: float,
-    theta_norm: float,
-    n_samples: int,
-) -> FloatArray:
-    """How large the correlations of units can be at a dual point within a radius of one that has these.
-
-    ``norms`` are those of the columns, and ``rounding_norms`` those of what products really add up.
-    """
-    return correlations + radius * norms + _slack(theta_norm, n_samples) * rounding_norms
-
-
-def _slack(theta_norm: float, n_samples: int) -> float:
-    """Rounding error of a product with ``theta`` relative to ``rounding_norms``."""
-    return 8 * EPS * math.sqrt(n_samples) * theta_norm
 
 
 def _largest_square(Z: FloatArray, w: FloatArray) -> float:
