@@ -80,17 +80,18 @@ class Problem:
     n_coefficients: int = field(init=False)
     #: Loss of the model without features.
     null_loss: float = field(init=False)
-    #: What tolerances and deviances are relative to: the null loss, from a floor below zero on if there is one.
+    #: What tolerances and deviances are relative to: the null loss less the floor, zero where rounding is all of it.
     loss_scale: float = field(init=False)
 
     def __post_init__(self) -> None:
-        block = self.unpenalized
+        block, floor = self.unpenalized, self.samples.floor
+        scale = block.null_loss - floor
         vars(self).update(
             fit_intercept=block.constant,
             n_rows=len(self.norms),
             n_coefficients=len(self.norms) + block.n_rows,
             null_loss=block.null_loss,
-            loss_scale=block.null_loss - min(self.samples.floor, 0.0),
+            loss_scale=scale if scale > 64 * EPS * (abs(block.null_loss) + abs(floor)) else 0.0,
         )
 
     # Shape ------------------------------------------------------------------------------------------
@@ -105,9 +106,9 @@ class Problem:
         return tol * self.loss_scale
 
     def explained(self, loss: float) -> float:
-        """Share of the loss of the null model that a model with this loss explains; 1 where there is none."""
+        """Share of what the null model leaves that a model with this loss explains; 1 where it leaves nothing."""
         scale = self.loss_scale
-        return (self.null_loss - loss) / scale if scale > 0.0 else 1.0
+        return min((self.null_loss - loss) / scale, 1.0) if scale > 0.0 else 1.0  # rounding is not explained
 
     def null_coefficients(self) -> FloatArray:
         """Coefficients of the model without features."""

@@ -183,15 +183,18 @@ class Run:
         return Status.MAX_ITER if self.n_iter >= self.settings.max_iter else None
 
     def _proved(self, incumbent: Answer) -> bool:
-        """Whether the gap of the full problem meets the goal; costs a pass only when it may."""
+        """Whether the gap of the full problem meets the goal; costs a pass only when it may.
+
+        Where there is nothing to explain, and so no goal, the gap may be rounding.
+        """
         gap = incumbent.certificate.gap
-        if gap > min(self.goal, self._retry_gap):
+        if gap > min(self.goal or 2.0 * incumbent.certificate.rounding, self._retry_gap):
             return False
         self.answer = self._on_full_problem(incumbent)
         self._retry_gap = 0.3 * gap  # if the rows removed spoil the dual point, go on for a while
         certificate = self.answer.certificate
         if certificate.gap > self.goal or self.goal == 0.0:
-            return certificate.gap <= self.goal
+            return certificate.gap <= (self.goal or 2.0 * certificate.rounding)
         public = self._published(self.answer)
         self._rounded_away = public.excess + public.rounding > 0.5 * self.goal
         return public.gap(certificate) <= self.goal
