@@ -65,7 +65,7 @@ def test_bounds_hold_and_the_midpoint_ball_is_never_worse(kind):
             tighter += int(np.count_nonzero(both < 0.99 * one_sided))
             if certificate.residual.balancing == 0.0:  # by itself, not only as the smaller of two
                 balls = problem._balls(certificate, True)
-                norms = problem._correlations(certificate, problem.norms)
+                norms = problem._correlations(certificate)
                 center, slack = balls.center(norms, problem.design.n_samples)
                 midpoint = center + balls.midpoint_radius * norms.columns + slack
                 assert np.all(midpoint <= one_sided * (1 + 1e-7))

@@ -7,6 +7,7 @@ reduced problem has the same minimum and the same dual optimum.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -50,6 +51,9 @@ def extended_rule(upper: FloatArray, lam: FloatArray) -> IndexArray:
     return kkt_rows(upper, lam)
 
 
+# Local bounds are made where they should keep no more than this part of what other bounds keep.
+_WORTHWHILE = 0.9
+
 #: The extended rule with the smallest bounds.
 SAFE = Rule(extended_rule, two_sided=True)
 #: Screening rules by their public name; "paper" is the paper's in all its parts, "none" keeps every row.
@@ -61,13 +65,22 @@ def resolve_rule(screening: object) -> Rule | None:
     return lookup("screening", screening, RULES)
 
 
-def safe_rows(problem: Problem, certificate: Certificate, candidates: IndexArray, rule: Rule) -> IndexArray:
+def safe_rows(
+    problem: Problem, certificate: Certificate, candidates: IndexArray, rule: Rule, *, local: bool = True
+) -> IndexArray:
     """Those of the units ``candidates`` that the rule cannot prove to be zero, ascending.
 
-    The other units of the problem are known to be zero already, so the candidates share the largest weights.
+    The other units of the problem are known to be zero already, so the candidates share the largest weights. ``local``
+    allows local bounds, which take a product with X: where they promise to prove enough.
     """
+    lam = problem.lam[: len(candidates)]
     upper = problem.upper_bounds(certificate, two_sided=rule.two_sided)[candidates]
-    return candidates[rule.kept(upper, problem.lam[: len(candidates)])]
+    kept = rule.kept(upper, lam)
+    if local and rule.two_sided and problem.loss.bend is not None and math.isfinite(problem.loss.curvature):
+        promised = np.minimum(upper, problem.local_bounds(certificate, estimated=True)[candidates])
+        if len(rule.kept(promised, lam)) <= _WORTHWHILE * len(kept):
+            kept = rule.kept(np.minimum(upper, problem.local_bounds(certificate)[candidates]), lam)
+    return candidates[kept]
 
 
 class ScreenedProblem:
@@ -95,7 +108,7 @@ class ScreenedProblem:
         self.alive = np.arange(problem.penalty.n_units)
         self.certificate: Certificate | None = None
         self.candidates = self.alive  # positions among the rows alive
-        self._tested_gap = np.inf
+        self._tested_gap = self._local_gap = np.inf
 
     @property
     def active(self) -> IndexArray:
@@ -120,7 +133,9 @@ class ScreenedProblem:
         if self.rule is None or certificate is None or not certificate.gap < self._tested_gap:
             return np.zeros(0, dtype=np.intp)  # the radius has not become smaller since the last test
         self._tested_gap = certificate.gap
-        return self._keep(safe_rows(self.current, certificate, self.candidates, self.rule))
+        local = certificate.gap <= 0.5 * self._local_gap  # a product with X must find something new
+        self._local_gap = certificate.gap if local else self._local_gap
+        return self._keep(safe_rows(self.current, certificate, self.candidates, self.rule, local=local))
 
     def test_full(self, certificate: Certificate) -> IndexArray:
         """Units that a certificate of the full problem newly proves to be zero; ends the use of this object."""

@@ -18,7 +18,7 @@ from ..designs.factors import CompressedData
 from ..designs.sparse import Columns
 from ..losses import Loss
 from ..norm import GroupOWL
-from ..norm.kernels import EPS, inverse_weighted_square, owl_gauge, row_norms, sum_with_products
+from ..norm.kernels import EPS, column_sums, inverse_weighted_square, owl_gauge, row_norms, sum_with_products
 from .bounds import Balls, Correlations, product_slack, squared_distance
 from .certificate import Certificate, Residual
 from .samples import Samples, weighted_squares, weighted_sums
@@ -410,25 +410,48 @@ class Problem:
         so a correlation moves by at most that times the norm of its column, or of its columns together. The optimum
         also lies within ``sqrt(ell gap - e^2 / 4)`` of the midpoint between this point and the residual of the
         coefficients, e apart: that ball is inside the other. ``two_sided=False`` takes the first alone, as the paper
-        does. A loss without such a curvature has bounds on it near the point.
+        does. A loss without such a curvature has local bounds alone.
         """
+        if not math.isfinite(self.loss.curvature):
+            return self.local_bounds(certificate)
         if not math.isfinite(certificate.gap):
             return np.full(self.penalty.n_units, np.inf)
         two_sided = two_sided and certificate.residual is not None
-        if math.isfinite(self.loss.curvature):
-            balls, norms = self._balls(certificate, two_sided), self._correlations(certificate, self.norms)
-            return balls.upper_bounds(norms, self.design.n_samples, two_sided=two_sided)
-        balls = self._balls(certificate, False)._replace(curvature=1.0)
-        norms = self._correlations(certificate, self._local_norms(certificate))
-        return balls.upper_bounds(norms, self.design.n_samples, two_sided=False)
+        balls = self._balls(certificate, two_sided)
+        return balls.upper_bounds(self._correlations(certificate), self.design.n_samples, two_sided=two_sided)
+
+    def local_bounds(self, certificate: Certificate, *, estimated: bool = False) -> FloatArray:
+        """The same from the curvature between dual point and residual, for a product with squares of X.
+
+        Infinite where nothing is known; smaller than the others where the loss is flat, as with rare classes, and the
+        gap is small. An estimate takes no product: it supposes that columns know nothing of the curvature, and have no
+        outliers.
+        """
+        residual, bend = certificate.residual, self.loss.bend
+        if residual is None or bend is None or not math.isfinite(certificate.gap):
+            return np.full(self.penalty.n_units, np.inf)
+        n_samples, total, lengths = self.design.n_samples, self.samples.total_weight, self.penalty.lengths
+        points = certificate.theta, residual.theta if residual.raw is None else residual.raw
+        H = self.design.map(partial(_weighted_spread, self.loss), *points, *self.samples.handles)
+        if estimated:
+            largest = self.norms / math.sqrt(total)
+            squares = float(self.design.reduce(column_sums, H).max()) / total * self.norms**2
+        else:
+            rows, largest = self.rows_of_origin, self.gram_cache.largest
+            largest = largest if rows is None else largest[rows]
+            squares = (1.0 + 8 * EPS * math.sqrt(n_samples)) * self.design.squared_products(H).max(axis=1)
+        balls = self._balls(certificate, True)
+        linear = 0.25 * bend * balls.two_sided_gap * largest
+        moves = linear + np.sqrt(linear * linear + balls.two_sided_gap * squares)
+        center, slack = balls.center(self._correlations(certificate), n_samples)
+        return center + lengths(moves) + slack
 
     def lower_bounds(self, certificate: Certificate) -> FloatArray:
         """``l_j <= ||x_j^T theta*||`` for every unit, from the same balls; 0 where nothing is known."""
         is_exact = math.isfinite(self.loss.curvature) and self.product_error == 0.0 == self.scale_error
         if not (is_exact and math.isfinite(certificate.gap)) or certificate.residual is None:
             return np.zeros(self.penalty.n_units)
-        norms = self._correlations(certificate, self.norms)
-        return self._balls(certificate, True).lower_bounds(norms, self.design.n_samples)
+        return self._balls(certificate, True).lower_bounds(self._correlations(certificate), self.design.n_samples)
 
     def _balls(self, certificate: Certificate, two_sided: bool) -> Balls:
         """Balls that contain the dual optimum; two take a sum over samples."""
@@ -442,18 +465,11 @@ class Problem:
         distances = math.sqrt(square), residual.balancing, residual.reach, error
         return Balls(gap, ell, certificate.theta_norm, residual.norm, *distances)
 
-    def _correlations(self, certificate: Certificate, norms: FloatArray) -> Correlations:
-        """Correlations of a certificate and of its residual, with these norms of the columns."""
+    def _correlations(self, certificate: Certificate) -> Correlations:
+        """Correlations of a certificate and of its residual, with the norms of the columns."""
         own, residual, lengths = certificate.correlations, certificate.residual, self.penalty.lengths
         others = own if residual is None else residual.correlations
-        return Correlations(own, others, lengths(norms), lengths(self.rounding_norms))
-
-    def _local_norms(self, certificate: Certificate) -> FloatArray:
-        """``max_k sqrt(sum_i h_ik x_ij^2)`` with the bounds h that the loss has near a dual point; a pass per task."""
-        bounds = partial(self.loss.curvature_bounds, gap=certificate.gap)
-        h = self.design.map(bounds, certificate.theta, *self.samples.handles)
-        columns = (self.design.map(partial(_columns, first=k, last=k + 1), h) for k in range(self.samples.n_tasks))
-        return np.max([self.design.column_norms(column) for column in columns], axis=0)
+        return Correlations(own, others, lengths(self.norms), lengths(self.rounding_norms))
 
     def lam_max(self, weights: FloatArray, residual: Residual | None = None) -> float:
         """Smallest factor of ``weights`` at which no feature is selected; ``residual`` is that of the null model."""
@@ -594,5 +610,7 @@ def _largest_square(Z: FloatArray, w: FloatArray) -> float:
     return float(np.max(w.max(axis=1) * np.einsum("ik,ik->i", Z, Z), initial=0.0))
 
 
-def _columns(values: FloatArray, first: int, last: int) -> FloatArray:
-    return np.ascontiguousarray(values[:, first:last])
+def _weighted_spread(loss: Loss, theta: FloatArray, raw: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+    """Variances of the local bound times the weights, with room for the rounding of the means at the two points."""
+    sizes = np.abs(Y) + (np.abs(theta) + np.abs(raw)) / w
+    return w * (loss.spread(theta, raw, Y, w) + 4 * EPS * sizes)

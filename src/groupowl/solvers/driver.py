@@ -228,15 +228,22 @@ class Run:
         return answer._replace(B=better, certificate=found) if improved else answer
 
     def _after_last_test(self, answer: Answer) -> Answer:
-        """Test the rows with the certificate of the answer itself; dropping them never raises its objective."""
+        """Test the rows with the certificate of the answer itself; dropping them hardly ever raises its objective.
+
+        Never where the bounds are those of balls. If they are local and it is too much, the rows stay as they are.
+        """
         units = self.screened.test_full(answer.certificate)
-        self.screened_at[units] = len(self.rows) - 1
         proved = self.full.penalty.rows(units)
-        if not answer.B[proved].any():
-            return answer
         B = answer.B.copy()
         B[proved] = 0.0
-        return answer._replace(B=B, certificate=self.full.certify(B, best=answer.certificate))
+        if answer.B[proved].any():
+            found = self.full.certify(B, best=answer.certificate)
+            if found.gap > max(answer.certificate.gap, self.goal):
+                units = units[~self.full.penalty.nonzero(answer.B[: self.full.n_rows])[units]]
+            else:
+                answer = answer._replace(B=B, certificate=found)
+        self.screened_at[units] = len(self.rows) - 1
+        return answer
 
     def _result(self, status: Status) -> SolveResult:
         assert self.incumbent is not None
