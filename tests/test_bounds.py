@@ -1,18 +1,20 @@
 """Bounds on the dual optimum: they hold from any pair of points, and the midpoint ball lies inside the other."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import groupowl as go
 from groupowl.designs import SufficientStatistics
+from groupowl.norm import GroupOWL
 from groupowl.norm.kernels import row_norms
-from groupowl.problem import Balls, build_problem, problem_of_statistics
-from groupowl.screening import RULES, SAFE, safe_rows
+from groupowl.problem import Balls, Problem, build_problem, problem_of_statistics
+from groupowl.screening import RULES, SAFE, ScreenedProblem, extended_rule, safe_rows
 from groupowl.solvers import check_settings
 from groupowl.solvers.driver import Run
-from support import make_case
+from support import Case, make_case
 
 KINDS = [
     {"loss": loss, "fit_intercept": intercept, "weighted": weighted}
@@ -47,7 +49,9 @@ def violations(problem, certificate, exact, near):
     """Units whose bounds do not hold; ``near`` is how far the reference may be from the dual optimum."""
     room = near * problem.penalty.lengths(problem.norms) + 1e-12 * exact.max(initial=0.0)
     upper, lower = problem.upper_bounds(certificate), problem.lower_bounds(certificate)
-    return int(np.count_nonzero(upper < exact - room) + np.count_nonzero(lower > exact + room))
+    local = problem.local_bounds(certificate)
+    too_small = (upper < exact - room) | (local < exact - room)
+    return int(np.count_nonzero(too_small) + np.count_nonzero(lower > exact + room))
 
 
 @kinds
@@ -160,3 +164,105 @@ def test_the_papers_rule_has_the_papers_ball():
         problem.upper_bounds(certificate, two_sided=False), certificate.correlations + radius * problem.norms, rtol=1e-9
     )
     assert not RULES["paper"].two_sided
+
+
+# Local bounds -----------------------------------------------------------------------------------------------
+
+
+def rare_classes(seed, n=400, d=150, q=6, fraction=0.4):
+    """One class has nearly all samples: the softmax is flat at most of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    Z = np.zeros((n, q))
+    Z[:, 0] = 8.0
+    Z[:, 1:] += 5.0 * X[:, : q - 1]
+    Y = np.eye(q)[np.argmax(Z + rng.gumbel(size=Z.shape), axis=1)]
+    kind = {"loss": "multinomial", "fit_intercept": True}
+    weights = go.weights.constant(d)
+    return Case(X, Y, fraction * go.lam_max(X, Y, weights, **kind) * weights, **kind)
+
+
+def near_optimum(case, gap):
+    """A certificate of about this relative gap, by APGD."""
+    found = []
+
+    def stop(progress):
+        found.append(progress.coefficients())
+        return progress.gap <= gap * problem.loss_scale
+
+    problem = case.problem()
+    solver = go.APGD(check_every=1)
+    go.solve(**case.arguments(), solver=solver, screening="none", tol=1e-12, callback=stop)
+    return problem, problem.certify(problem.from_input(*found[-1]))
+
+
+def test_local_bounds_prove_more_where_classes_are_rare():
+    problem, certificate = near_optimum(rare_classes(0), 3e-3)
+    everything = np.arange(problem.n_rows)
+    ball, both = (safe_rows(problem, certificate, everything, SAFE, local=local) for local in (False, True))
+    assert set(both) < set(ball)
+    assert len(both) <= 0.7 * len(ball)
+    upper = np.minimum(problem.upper_bounds(certificate), problem.local_bounds(certificate))
+    np.testing.assert_array_equal(both, extended_rule(upper, problem.lam))
+
+
+def test_local_bounds_are_made_only_where_they_pay():
+    """Even classes, and a gap at which nothing, or everything, is proved without them."""
+    case = make_case(2, n=60, d=40, q=3, loss="multinomial", fit_intercept=True)
+    for gap in (0.5, 1e-8):
+        problem, certificate = near_optimum(case, gap)
+        before = problem.design.passes.total
+        safe_rows(problem, certificate, np.arange(problem.n_rows), SAFE)
+        assert problem.design.passes.total == before
+    problem, certificate = near_optimum(rare_classes(1), 3e-3)
+    before = problem.design.passes.total
+    safe_rows(problem, certificate, np.arange(problem.n_rows), SAFE)
+    assert problem.design.passes.total == before + 1.0
+
+
+def test_local_bounds_are_made_once_for_each_halving_of_the_gap(monkeypatch):
+    gaps, original = [], Problem.local_bounds
+
+    def counted(self, certificate, *, estimated=False):
+        if not estimated:
+            gaps.append(certificate.gap)
+        return original(self, certificate, estimated=estimated)
+
+    monkeypatch.setattr(Problem, "local_bounds", counted)
+    result = go.solve(**rare_classes(2).arguments(), solver=go.APGD(check_every=1), tol=1e-7)
+    assert len(result.history) > 2 * len(gaps) > 0
+    assert all(later <= 0.5 * earlier for earlier, later in itertools.pairwise(gaps))
+
+
+def test_a_loss_without_local_bounds_knows_nothing_of_them():
+    problem = make_case(0).problem()
+    certificate = problem.certify(problem.null_coefficients())
+    assert np.all(problem.local_bounds(certificate) == np.inf)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_local_bounds_of_units_of_several_rows(seed):
+    problem = make_case(seed, n=30, d=12, loss="multinomial", fit_intercept=True, weighted=True).problem()
+    sizes = np.array([3, 1, 2, 4, 2])
+    problem = replace(problem, penalty=GroupOWL(problem.lam[:5] * 1.5, sizes))
+    B, optimal = optimum_of(problem)
+    near = np.sqrt(2 * problem.loss.curvature * optimal.gap)
+    for _, certificate in pairs(problem, B, seed):
+        assert violations(problem, certificate, optimal.correlations, near) == 0
+
+
+def test_rows_that_would_cost_too_much_stay(monkeypatch):
+    """Dropping rows by local bounds may raise the objective: then they are not claimed to be zero."""
+    case = make_case(5, n=40, d=20, loss="multinomial", fit_intercept=True)
+    start = go.solve(**case.arguments(), tol=1e-9)
+    row = start.support[-1]
+
+    def all_but_one(problem, certificate, candidates, rule, *, local=True):
+        return candidates[candidates != row]
+
+    monkeypatch.setattr("groupowl.screening.safe_rows", all_but_one)
+    monkeypatch.setattr(ScreenedProblem, "test", lambda self: np.zeros(0, dtype=np.intp))
+    result = go.solve(**case.arguments(), tol=1e-9)
+    assert result.converged
+    assert row in result.support
+    assert row in result.active

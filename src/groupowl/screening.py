@@ -51,8 +51,8 @@ def extended_rule(upper: FloatArray, lam: FloatArray) -> IndexArray:
     return kkt_rows(upper, lam)
 
 
-# Local bounds are made where they should keep no more than this part of what other bounds keep.
-_WORTHWHILE = 0.9
+# Local bounds are made where they should remove this part more of the units whose columns they read.
+_WORTHWHILE = 0.1
 
 #: The extended rule with the smallest bounds.
 SAFE = Rule(extended_rule, two_sided=True)
@@ -78,7 +78,7 @@ def safe_rows(
     kept = rule.kept(upper, lam)
     if local and rule.two_sided and problem.loss.bend is not None and math.isfinite(problem.loss.curvature):
         promised = np.minimum(upper, problem.local_bounds(certificate, estimated=True)[candidates])
-        if len(rule.kept(promised, lam)) <= _WORTHWHILE * len(kept):
+        if len(kept) - len(rule.kept(promised, lam)) >= _WORTHWHILE * problem.penalty.n_units:
             kept = rule.kept(np.minimum(upper, problem.local_bounds(certificate)[candidates]), lam)
     return candidates[kept]
 
