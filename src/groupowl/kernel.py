@@ -549,6 +549,7 @@ class Fit:
     rounding_norms: FloatArray
     scale: float  # scale * theta is feasible
     theta_norm: float
+    reach: float  # bound on the norms of targets and predictor
     primal: float
     dual: float
     gap: float
@@ -599,6 +600,7 @@ def fit_squared(
         rounding_norms=rounding_norm,
         scale=certificate.scale,
         theta_norm=certificate.norm,
+        reach=certificate.reach,
         primal=certificate.primal,
         dual=certificate.dual,
         gap=certificate.gap,

@@ -14,7 +14,7 @@ from scipy.linalg import qr, solve_triangular
 
 from .._checks import check_sample_weight, check_targets
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, divide_rows, merged_means, nonzero_rows
+from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, column_sums, divide_rows, merged_means, nonzero_rows
 from .factors import CompressedData, compress_blocks
 from .statistics import SufficientStatistics, statistics_of_parts
 
@@ -230,6 +230,26 @@ class Design(ABC):
         """The same without a memory: means are exact for constant columns, up to one rounding."""
         raise NotImplementedError(f"{type(self).__name__} does not compute means of columns")
 
+    def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
+        """``sum_i h_ik (x_ij - center_j)^2``, of shape (n_features, n_tasks), or a little more, for ``h >= 0``.
+
+        As it is here, a pass for each task.
+        """
+        found = []
+        for k in range(len(self.reduce(column_sums, H))):
+            weights = self.map(partial(_column, k=k), H)
+            if center is None:
+                found.append(self.column_norms(weights) ** 2)
+                continue
+            moments = self.compute_moments(weights)
+            found.append(moments.squares + moments.total_weight * (moments.mean - center + moments.rest) ** 2)
+        return np.column_stack(found)
+
+    def ranges(self) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest entry of each column, or what bounds them: as it is here, the norms."""
+        norms = self.column_norms(self.samples(np.ones((self.n_samples, 1))))
+        return -norms, norms
+
     @abstractmethod
     def restrict(self, columns: IndexArray) -> Design:
         """A design of its own with a copy of these columns."""
@@ -438,6 +458,10 @@ def _whitening(R: FloatArray, rtol: float) -> FloatArray:
     mixing = np.zeros((len(size), rank))
     mixing[order[:rank]] = solve_triangular(scaled[:rank, :rank], np.eye(rank)) / size[order[:rank], None]
     return mixing
+
+
+def _column(values: FloatArray, k: int) -> FloatArray:
+    return np.ascontiguousarray(values[:, k : k + 1])
 
 
 def products(left: FloatArray, right: FloatArray) -> FloatArray:

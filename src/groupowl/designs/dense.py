@@ -84,6 +84,15 @@ class DenseDesign(LocalDesign):
             squares[columns] += w[rows, 0] @ block**2
         return np.sqrt(squares)
 
+    def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
+        """In one pass, of squares that are made some rows or columns at a time."""
+        self.charge(self.n_features)
+        about = np.zeros(self.n_features) if center is None else center
+        return self.summed(lambda rows, columns, block: ((block - about[columns]) ** 2).T @ H[rows], H.shape[1:])
+
+    def ranges(self) -> tuple[FloatArray, FloatArray]:
+        return self.X.min(axis=0).astype(np.float64), self.X.max(axis=0).astype(np.float64)
+
     def restrict(self, columns: IndexArray) -> Self:
         """Copy columns, in the order of storage of X."""
         copy = self.X.T[columns].T if self._order == "F" else np.take(self.X, columns, axis=1)
@@ -173,7 +182,7 @@ class DenseColumns:
 
 
 class GramCache:
-    """Gram matrix of all columns ever asked for; only what is new is computed.
+    """Gram matrix of all columns ever asked for; only what is new is computed. And the largest entries of columns.
 
     The same cache serves every round of a working set, every weight sequence on a path, and problems restricted to
     some of the columns.
@@ -185,6 +194,12 @@ class GramCache:
         self.position = np.full(design.n_features, -1, dtype=np.intp)
         self.known = np.zeros(0, dtype=np.intp)
         self.matrix = np.empty((0, 0))
+
+    @cached_property
+    def largest(self) -> FloatArray:
+        """``max_i |x_ij|`` of every column, or more, found once."""
+        lowest, highest = self.design.ranges()
+        return np.maximum(-lowest, highest)
 
     def block(self, columns: IndexArray) -> FloatArray:
         """``X_c^T diag(w) X_c`` for these columns, a copy."""

@@ -16,7 +16,7 @@ from ..model import Model, relaxed_coefficients
 from ..norm import kernels
 from ..norm.kernels import EPS, row_norms
 from ..problem import intercept_excess, published
-from ..screening import extended_rule, safe_rows
+from ..screening import SAFE, safe_rows
 from ..solvers import SolveResult, WorkingSet, check_settings
 
 #: Relative difference of two computations of the same number that does not depend on a solve.
@@ -347,7 +347,7 @@ class FitCheck(SolutionCheck):
             objective, gap, residual = self.objective, self._gap(), self.kkt_residual()
             found = [*self._findings(gap, is_claimed_zero), *findings(self._claims())]
             if np.isfinite(self.certificate.gap):
-                kept = safe_rows(self.problem, self.certificate, np.arange(self.problem.n_rows), extended_rule)
+                kept = safe_rows(self.problem, self.certificate, np.arange(self.problem.n_rows), SAFE)
                 n_proved_again = int(is_claimed_zero.sum() - is_claimed_zero[kept].sum())
         return Verification(
             objective=objective,

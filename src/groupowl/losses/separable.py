@@ -46,6 +46,11 @@ class SeparableLoss(Loss):
         """Means of the model at a dual point, put into their range."""
         return np.clip(Y - theta / w, self.lowest, self.highest)
 
+    def spread(self, theta: FloatArray, raw: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """``(variance(p) + variance(p')) / 2 + |p - p'| / 4`` of the means at the two points."""
+        P, P_raw = self.means(theta, Y, w), self.means(raw, Y, w)
+        return 0.5 * (self.variance(P) + self.variance(P_raw)) + 0.25 * np.abs(P - P_raw)
+
     def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         return float(np.add.reduce(w * self.cost(Z, Y), axis=None))
 

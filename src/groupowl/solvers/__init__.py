@@ -94,7 +94,8 @@ def solve(
         Rule that proves rows to be zero and removes them: the extended rule, the paper's, or none. The answer is the
         same. "apgd" is much faster with it; "auto", which works on few rows anyway, takes about the same time.
     tol : float, default=1e-6
-        Stop when the duality gap is at most ``tol`` times the loss of the model without features.
+        Stop when the duality gap is at most ``tol`` times the loss of the model without features, less the smallest
+        loss that any predictor has (0, but for targets that are class probabilities).
     max_iter : int, default=10000
         Most proximal steps to take.
     B_init : array-like of shape (n_features,) or (n_features, n_tasks), default=None

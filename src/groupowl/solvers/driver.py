@@ -181,15 +181,18 @@ class Run:
         return Status.MAX_ITER if self.n_iter >= self.settings.max_iter else None
 
     def _proved(self, incumbent: Answer) -> bool:
-        """Whether the gap of the full problem meets the goal; costs a pass only when it may."""
+        """Whether the gap of the full problem meets the goal; costs a pass only when it may.
+
+        Where there is nothing to explain, and so no goal, the gap may be rounding.
+        """
         gap = incumbent.certificate.gap
-        if gap > min(self.goal, self._retry_gap):
+        if gap > min(self.goal or 2.0 * incumbent.certificate.rounding, self._retry_gap):
             return False
         self.answer = self._on_full_problem(incumbent)
         self._retry_gap = 0.3 * gap  # if the rows removed spoil the dual point, go on for a while
         certificate = self.answer.certificate
         if certificate.gap > self.goal or self.goal == 0.0:
-            return certificate.gap <= self.goal
+            return certificate.gap <= (self.goal or 2.0 * certificate.rounding)
         public = self._published(self.answer)
         self._rounded_away = public.excess + public.rounding > 0.5 * self.goal
         return public.gap(certificate) <= self.goal
@@ -223,15 +226,22 @@ class Run:
         return answer._replace(B=better, certificate=found) if improved else answer
 
     def _after_last_test(self, answer: Answer) -> Answer:
-        """Test the rows with the certificate of the answer itself; dropping them never raises its objective."""
+        """Test the rows with the certificate of the answer itself; dropping them hardly ever raises its objective.
+
+        Never where the bounds are those of balls. If they are local and it is too much, the rows stay as they are.
+        """
         units = self.screened.test_full(answer.certificate)
-        self.screened_at[units] = len(self.rows) - 1
         proved = self.full.penalty.rows(units)
-        if not answer.B[proved].any():
-            return answer
         B = answer.B.copy()
         B[proved] = 0.0
-        return answer._replace(B=B, certificate=self.full.certify(B, best=answer.certificate))
+        if answer.B[proved].any():
+            found = self.full.certify(B, best=answer.certificate)
+            if found.gap > max(answer.certificate.gap, self.goal):
+                units = units[~self.full.penalty.nonzero(answer.B[: self.full.n_rows])[units]]
+            else:
+                answer = answer._replace(B=B, certificate=found)
+        self.screened_at[units] = len(self.rows) - 1
+        return answer
 
     def _result(self, status: Status) -> SolveResult:
         assert self.incumbent is not None

@@ -16,7 +16,7 @@ from .. import kernel
 from .._typing import FloatArray, IndexArray
 from ..losses import resolve_loss
 from ..norm import GroupOWL
-from ..problem import correlation_bounds
+from ..problem import Balls, Correlations
 from ..weights import are_ordinary
 from .continuation import KERNEL_GOAL
 from .settings import SolverSettings
@@ -88,15 +88,20 @@ def _screened_at(fit: kernel.Fit, lam: FloatArray, settings: SolverSettings, wei
     """For each row 0 where the certificate proves that it is zero, and it is zero."""
     if settings.rule is None:
         return np.full(len(lam), NEVER)
-    screened_at, root, scale = np.zeros(len(lam), dtype=np.intp), np.sqrt(weight), abs(fit.scale)
-    upper = correlation_bounds(
-        weight * scale * fit.correlations,
-        root * fit.norms,
-        root * fit.rounding_norms,
-        radius=np.sqrt(2.0 * weight * fit.gap),
-        theta_norm=root * scale * fit.theta_norm,
-        n_samples=len(fit.theta),
+    rule, root, scale, norm = settings.rule, np.sqrt(weight), abs(fit.scale), np.sqrt(weight) * fit.theta_norm
+    balls = Balls(
+        gap=weight * fit.gap,
+        curvature=1.0,
+        theta_norm=scale * norm,
+        residual_norm=norm,
+        distance=abs(1.0 - fit.scale) * norm,
+        balancing=0.0,
+        reach=root * fit.reach,
     )
-    screened_at[settings.rule(upper, lam)] = NEVER
+    correlations = weight * fit.correlations
+    norms = Correlations(scale * correlations, correlations, root * fit.norms, root * fit.rounding_norms)
+    upper = balls.upper_bounds(norms, len(fit.theta), two_sided=rule.two_sided)
+    screened_at = np.zeros(len(lam), dtype=np.intp)
+    screened_at[rule.kept(upper, lam)] = NEVER
     screened_at[fit.B.any(axis=1)] = NEVER
     return screened_at

@@ -219,6 +219,18 @@ class DaskDesign(Design):
         self.density = min(1.0, work / max(1, self.n_samples * self.n_features))
         return found
 
+    def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
+        """Added up on the workers, in one pass."""
+        self.charge(self.n_features)
+        found: FloatArray = summed((partial(block_squared_products, center=center), self.X, H))[0]
+        return found
+
+    def ranges(self) -> tuple[FloatArray, FloatArray]:
+        """From one pass."""
+        self.charge(self.n_features)
+        lowest, highest = np.moveaxis(summed((block_ranges, self.X))[0], 1, 0)
+        return lowest.min(axis=0), highest.max(axis=0)
+
     def restrict(self, columns: IndexArray) -> DaskDesign:
         """Copies of some columns, kept on the workers; X itself if it is there already and all are asked for."""
         if not self.X.is_fleeting and np.array_equal(columns, np.arange(self.n_features)):
@@ -342,6 +354,16 @@ def constant_rows(place: Place, row: FloatArray) -> FloatArray:
 def block_correlations(block: Any, T: FloatArray) -> FloatArray:
     """``X^T T``."""
     return local_design(block).rmatmul(T)
+
+
+def block_squared_products(block: Any, H: FloatArray, center: FloatArray | None) -> FloatArray:
+    """``sum_i h_ik (x_ij - center_j)^2``."""
+    return local_design(block).squared_products(H, center)
+
+
+def block_ranges(block: Any) -> list[Any]:
+    """Smallest and largest entries, in a list: sums of these are lists of all blocks."""
+    return [local_design(block).ranges()]
 
 
 def block_gram(block: Any, w: FloatArray, left: IndexArray, right: IndexArray) -> tuple[Any, ...]:
