@@ -19,6 +19,7 @@ from .._checks import check_sample_weight, column_names, lookup, refuse_mask
 from .._threads import blas_threads, check_jobs
 from ..designs import is_summary
 from ..inputs import plain_labels
+from ..losses import resolve_loss
 from ..model import Model, warn_unless_bounded
 from ..model_selection import CRITERIA, FOLD_RULES, Search
 from ..model_selection.folds import resolve_scorer, scorer_scores, takes_sample_weight
@@ -26,7 +27,7 @@ from ..model_selection.search import merit
 from ..path import resolve_alphas
 from ..solvers import SolveResult, SolverSettings, warn_unless_converged
 from ..solvers.solve_result import short_of_tolerance
-from ..weights import is_list_of_sequences, resolve_weights
+from ..weights import is_list_of_sequences
 from .base import FitData, GroupOWLBase
 from .classifier import ClassifierMethods, GroupOWLClassifier
 from .regressor import GroupOWLRegressor, RegressorMethods
@@ -43,7 +44,6 @@ class CrossValidatedFit(GroupOWLBase):
     """Parameters and ``fit`` of the estimators that choose alpha; a subclass names the estimator of one alpha."""
 
     _single: ClassVar[Any]
-    _own_score: ClassVar[str]
     alphas: Any = 100
     eps: float = 1e-3
     cv: Any = None
@@ -156,7 +156,7 @@ class CrossValidatedFit(GroupOWLBase):
         """Everything that a search works with; with ``reset=False`` data must be like those of the fit."""
         lookup("selection", self.selection, dict.fromkeys((*FOLD_RULES, *CRITERIA)))
         check_jobs(self.n_jobs)
-        scorer = None if self.scoring is None else resolve_scorer(self.scoring, self._own_score)
+        scorer = None if self.scoring is None else resolve_scorer(self.scoring, resolve_loss(self._loss).score_name)
         splitter_params, scorer_params = self._routed_params(scorer, sample_weight, params)
         parts = []
         if isinstance(X, list | tuple) and X and all(map(is_summary, X)):
@@ -173,7 +173,7 @@ class CrossValidatedFit(GroupOWLBase):
         else:  # those on a cluster are brought here for the folds
             weight = check_sample_weight(None if sample_weight is None else np.asarray(sample_weight), data.n_samples)
         targets = None  # as scorers and splitters of scikit-learn expect them
-        if data.classes is not None:
+        if "classes_" in data.labels:
             targets = None if data.is_distributed else plain_labels(y)
         elif isinstance(data.Y, np.ndarray):
             targets = data.Y[:, 0] if data.is_flat else data.Y
@@ -186,11 +186,7 @@ class CrossValidatedFit(GroupOWLBase):
         if len(sequences) == 0:
             raise ValueError("weights is an empty list: give one weight sequence, or a list of at least one.")
         model = data.fitting.model(data.X, data.Y, sequences[0], data.sample_weight)
-        sizes = {"n_features": len(model.weights), "n_tasks": data.n_targets}
-        models = [model]
-        for other in sequences[1:]:
-            weights = resolve_weights(other, **sizes, n_samples=model.problem.design.n_samples)
-            models.append(replace(model, weights=weights))
+        models = [model, *map(model.with_weights, sequences[1:])]
         grids = list(map(partial(resolve_alphas, self.alphas, self.eps), models))
         return Search(self, data, weight, targets, data.fitting, models, grids, score, splitter_params, parts)
 
@@ -231,7 +227,8 @@ def _check_folds_possible(data: FitData, scorer: Any, parts: Any) -> None:
             f"fit([first, second, ...]). {advice}"
         )
     reasons = {
-        "classes": data.classes is not None,
+        "classes": "classes_" in data.labels,
+        f"loss={data.fitting.loss!r}": not resolve_loss(data.fitting.loss).is_quadratic,
         "scoring": scorer is not None,
         "relaxed=True": data.fitting.relaxed,
         "unpenalized columns": len(data.fitting.unpenalized) > 0,

@@ -13,19 +13,19 @@ from sklearn.metrics import r2_score
 from .._checks import check_targets, positive_sample_weight
 from .._typing import FloatArray
 from ..inputs import feature_names
-from .base import FitData, SingleFit, target_array
+from .base import FitData, SingleFit, Targets, target_array
 
 
 class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no types
     """What regression adds to :class:`~groupowl.estimators.base.GroupOWLBase`."""
 
     _loss: ClassVar[str] = "squared"
-    _own_score: ClassVar[str] = "neg_mean_squared_error"
 
-    def _encode_targets(self, y: Any, names: Any, weight: Any) -> tuple[Any, Any, bool, Any]:
-        """Targets as a matrix; neither classes nor other sample weights come of it."""
+    def _encode_targets(self, y: Any, names: Any, weight: Any) -> Targets:
+        """Targets as a matrix."""
+        labels = {} if names is None else {"target_names_": np.asarray(names, dtype=object)}
         if not isinstance(y, np.ndarray):  # on a cluster, where entries are checked later
-            return (y[:, None] if y.ndim == 1 else y), None, y.ndim == 1, weight
+            return Targets(y[:, None] if y.ndim == 1 else y, weight, y.ndim == 1, labels, {})
         values = y
         if y.dtype.kind == "O":
             with suppress(TypeError, ValueError):  # what holds no numbers is refused below
@@ -36,7 +36,7 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
             has_text = any(isinstance(entry, str | bytes) for entry in values.flat)  # most often the label of a class
             advice = " Labels of classes are for GroupOWLClassifier and GroupOWLClassifierCV." if has_text else ""
             raise TypeError(f"{error}{advice}") from error
-        return Y, None, np.ndim(values) == 1, weight
+        return Targets(Y, weight, np.ndim(values) == 1, labels, {})
 
     def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` in the shape and precision that users see."""
@@ -86,7 +86,7 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         predicted = np.asarray(self.predict(X))
         values = target_array(y, len(predicted))
         weight = None if sample_weight is None else positive_sample_weight(sample_weight, len(predicted))
-        Y = self._encode_targets(values, feature_names(y), weight)[0]
+        Y = self._encode_targets(values, feature_names(y), weight).Y
         P = predicted.reshape(len(predicted), -1)
         if Y.shape != P.shape:
             raise ValueError(f"y has {Y.shape[1]} targets, but {type(self).__name__} was fitted with {P.shape[1]}.")

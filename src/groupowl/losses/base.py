@@ -9,6 +9,9 @@ import numpy as np
 
 from .._typing import FloatArray
 
+#: Size of a predictor that stands for certainty: its probability is exactly 0 or 1, in single precision too.
+CERTAIN = 1e30
+
 
 class Loss(ABC):
     """A smooth loss ``F(Z) = sum_i w_i f_i(z_i)`` of the linear predictor; it never sees X.
@@ -27,12 +30,27 @@ class Loss(ABC):
     is_quadratic: ClassVar[bool] = False
     #: Name in the compiled kernel's table of losses; empty where it has none, and NumPy does the work.
     compiled: ClassVar[str] = ""
-    #: Whether targets are classes, one column each.
-    has_classes: ClassVar[bool] = False
+    #: Constant beta of the local bound, for losses that are Kullback-Leibler divergences; None: there is no such bound.
+    bend: ClassVar[float | None] = None
+    #: What targets are: "numbers", "labels" of 0 and 1 in columns, or "classes", which exclude each other.
+    target: ClassVar[str] = "numbers"
+    #: Name that scikit-learn has for :meth:`score`; empty where it has none.
+    score_name: ClassVar[str] = ""
 
     @abstractmethod
     def check_targets(self, Y: FloatArray) -> FloatArray:
-        """Targets the loss can use, or a ValueError that says what is wrong with them."""
+        """Targets the loss can use, or a ValueError that says what is wrong with them; row by row."""
+
+    def determined(self, target_means: FloatArray) -> FloatArray:
+        """Predictors of tasks whose targets, by their means, leave nothing to fit; NaN for all other tasks."""
+        return np.full(len(target_means), np.nan)
+
+    def check_means(self, target_means: FloatArray) -> None:  # noqa: B027  # most losses have nothing to refuse
+        """Refuse targets, by their weighted means, for which no intercept is optimal."""
+
+    def predicted(self, Z: FloatArray) -> FloatArray:
+        """Targets that the model expects, on their own scale."""
+        return Z
 
     # Value and conjugate ----------------------------------------------------------------------------
 

@@ -46,6 +46,17 @@ class SeparableLoss(Loss):
         """Means of the model at a dual point, put into their range."""
         return np.clip(Y - theta / w, self.lowest, self.highest)
 
+    def predicted(self, Z: FloatArray) -> FloatArray:
+        return self.mean(Z)
+
+    def spread(self, theta: FloatArray, raw: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """Variances H of the local bound, of each entry, from a feasible dual point and that of the predictor itself.
+
+        ``(variance(p) + variance(p')) / 2 + |p - p'| / 4`` for losses that have a :attr:`bend`.
+        """
+        P, P_raw = self.means(theta, Y, w), self.means(raw, Y, w)
+        return 0.5 * (self.variance(P) + self.variance(P_raw)) + 0.25 * np.abs(P - P_raw)
+
     def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         return float(np.add.reduce(w * self.cost(Z, Y), axis=None))
 

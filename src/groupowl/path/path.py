@@ -218,7 +218,7 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
         values, names = checks.rectangular_array("y", y), feature_names(y)
     else:
         values, names = row_chunks("y", y)
-    if not resolved.has_classes:
+    if resolved.target != "classes":
         if is_here and values.dtype.kind in "OUS":
             raise TypeError(
                 f"y holds labels (dtype {values.dtype}), but loss={loss!r} needs numbers. "

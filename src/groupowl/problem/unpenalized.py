@@ -286,6 +286,7 @@ def fit_unpenalized(design: Design, loss: Loss, samples: Samples, constant: bool
     rank = 0 if basis is None else basis.rank
     intercept = np.zeros(samples.n_tasks)
     if constant and not loss.is_quadratic:
+        loss.check_means(samples.means)
         intercept = loss.null_intercept(samples.means)
     samples, null_loss = _with_totals(design, loss, samples, intercept)
     block = Unpenalized(
