@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -85,6 +85,8 @@ class FitData:
         Labels of classes that exclude each other.
     is_summarized, is_distributed : bool
         Whether the samples are known by their statistics only, or are on a cluster.
+    is_like_fit : bool
+        Whether they are those of a fit, which they are compared with.
     """
 
     fitting: Fitting
@@ -100,6 +102,7 @@ class FitData:
     classes: Any
     is_summarized: bool
     is_distributed: bool
+    is_like_fit: bool = False
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -111,7 +114,6 @@ class GroupOWLBase(ReportMethods):
     :class:`~groupowl.estimators.classifier.ClassifierMethods`.
     """
 
-    _loss: ClassVar[str]
     # Whether a fit keeps what a path goes on from, the data among it, until the path is made.
     _keeps_solves = False
 
@@ -185,7 +187,12 @@ class GroupOWLBase(ReportMethods):
         sizes = (n_samples, n_features, n_targets)
         kinds = (is_summarized, is_distributed)
         what = (targets.Y, targets.sample_weight, *sizes, targets.is_flat)
-        return FitData(fitting, checked, *what, dtype, labels, exclusive_classes(labels), *kinds)
+        data = FitData(fitting, checked, *what, dtype, labels, exclusive_classes(labels), *kinds, is_like_fit=not reset)
+        return self._completed(data)
+
+    def _completed(self, data: FitData) -> FitData:
+        """The data with what else they decide of the fit."""
+        return data
 
     def _check_like_fit(self, labels: dict[str, Any], n_targets: int) -> None:
         """Refuse targets that are not of the kind that was fitted."""
@@ -240,7 +247,8 @@ class GroupOWLBase(ReportMethods):
         """Replace all fitted attributes at once; ``more`` are those that only some estimators have."""
         fitted = self._attributes(data, weights, result, alpha, relaxed)
         if relaxed is not None and relaxed[2]:
-            what = f"without penalty the {len(result.support)} selected features fit the classes (almost) perfectly"
+            goal = "classes" if "classes_" in data.labels else "targets"
+            what = f"without penalty the {len(result.support)} selected features fit the {goal} (almost) perfectly"
             why = "the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature"
             remedy = "Raise alpha, or use relaxed=False."
             warnings.warn(f"relaxed=True: {what}, and {why}. {remedy}", UserWarning, stacklevel=3)

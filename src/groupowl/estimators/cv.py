@@ -226,9 +226,10 @@ def _check_folds_possible(data: FitData, scorer: Any, parts: Any) -> None:
             "X: folds cannot be made from the statistics of all samples. Give a list with those of each fold, "
             f"fit([first, second, ...]). {advice}"
         )
+    loss = resolve_loss(data.fitting.loss)
     reasons = {
         "classes": "classes_" in data.labels,
-        f"loss={data.fitting.loss!r}": not resolve_loss(data.fitting.loss).is_quadratic,
+        f"loss={loss.name!r}": not loss.is_quadratic,
         "scoring": scorer is not None,
         "relaxed=True": data.fitting.relaxed,
         "unpenalized columns": len(data.fitting.unpenalized) > 0,
@@ -273,7 +274,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
         ``scoring`` are not used, and there is no ``score_path_``.
     scoring : str, callable or None, default=None
-        None is the negative mean squared error, over samples and targets. Or the name of a scorer of scikit-learn, or
+        None is the negative mean squared error, over samples and targets; the negative mean loss for "huber", the
+        negative mean deviance for "poisson". Or the name of a scorer of scikit-learn, or
         ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
         is better. The estimator is one of a single alpha with all that a fit to the fold stores, but certificates.
     n_jobs : int or None, default=None
@@ -302,6 +304,13 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         Seed of stochastic solvers.
     verbose : int, default=0
         1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+    loss : {"squared", "huber", "poisson"} or Loss, default="squared"
+        "squared" for numbers; "huber" for numbers with outliers, which count by their distance beyond ``delta``, not by
+        its square; "poisson" for counts and rates, whose logarithm of the mean is linear.
+    delta : float, array-like of shape (n_targets,) or "auto", default="auto"
+        For ``loss="huber"`` only: the residual from which on a sample is an outlier. "auto" is 1.345 standard
+        deviations of the errors of each target, estimated from the median size of the residuals of a first fit (at a
+        tenth of the smallest alpha that selects nothing); it is ``delta_``, the same in all folds.
 
     Attributes
     ----------
@@ -352,6 +361,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     solve_result_ : SolveResult
         The penalized fit at ``alpha_``, relaxed or not: coefficients in double precision, certificate and history. That
         fit is solved to some more digits than ``tol`` asks for, where 1000 steps reach them.
+    delta_ : ndarray of shape (n_targets,)
+        Of ``loss="huber"``: the residual from which on a sample is an outlier.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -388,6 +399,9 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     """
 
     _single = GroupOWLRegressor
+    _: KW_ONLY
+    loss: Any = "squared"
+    delta: Any = "auto"
 
 
 @dataclass(eq=False, repr=False)

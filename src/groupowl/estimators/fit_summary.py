@@ -280,11 +280,10 @@ def summary_text(estimator: Any) -> str:
     """The text that ``summary()`` prints: numbers of the fit, its strongest features, as many as fit a page, notes."""
     result, certificate = estimator.solve_result_, estimator.certificate()
     coef, classes = np.atleast_2d(estimator.coef_), exclusive_classes(vars(estimator))
+    goal = counted(len(coef), "label" if hasattr(estimator, "classes_") else "target")
     data = [
         f"{estimator.n_features_in_} features",
-        counted(len(coef), "label" if hasattr(estimator, "classes_") else "target")
-        if classes is None
-        else f"{len(classes)} classes",
+        goal if classes is None else f"{len(classes)} classes",
         "with intercept" if estimator.fit_intercept else "without intercept",
         *(["standardized"] if estimator.standardize else []),
         *(["relaxed"] if estimator.relaxed else []),

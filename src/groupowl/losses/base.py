@@ -30,6 +30,13 @@ class Loss(ABC):
     is_quadratic: ClassVar[bool] = False
     #: Name in the compiled kernel's table of losses; empty where it has none, and NumPy does the work.
     compiled: ClassVar[str] = ""
+    #: No predictor moves further in one Newton step. Where samples are far from the boundary there is hardly any
+    #: curvature, and a full step can jump to where there is none at all, with a smaller loss but no way back.
+    longest_move: ClassVar[float] = 8.0
+    #: Power of its mean that the variance of a target is proportional to: 0 for errors of one size.
+    variance_power: ClassVar[float] = 0.0
+    #: Field delta of losses that have one, in standard deviations of normal errors; 0 for all others.
+    delta_in_deviations: ClassVar[float] = 0.0
     #: Constant beta of the local bound, for losses that are Kullback-Leibler divergences; None: there is no such bound.
     bend: ClassVar[float | None] = None
     #: What targets are: "numbers", "labels" of 0 and 1 in columns, or "classes", which exclude each other.
@@ -47,6 +54,11 @@ class Loss(ABC):
 
     def check_means(self, target_means: FloatArray) -> None:  # noqa: B027  # most losses have nothing to refuse
         """Refuse targets, by their weighted means, for which no intercept is optimal."""
+
+    @property
+    def unit(self) -> float:
+        """Size of predictors squared, where they have one: changes of the loss are compared with it."""
+        return 1.0
 
     def predicted(self, Z: FloatArray) -> FloatArray:
         """Targets that the model expects, on their own scale."""
@@ -152,7 +164,7 @@ class Loss(ABC):
 
     @abstractmethod
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
-        """Intercept of the model without features, from the weighted means of the targets."""
+        """Intercept of the model without features, from the weighted means of the targets; NaN if they do not say it."""
 
     def canonical(self, B: FloatArray) -> FloatArray:
         """Coefficients with the same loss and no larger row norms."""
@@ -161,3 +173,12 @@ class Loss(ABC):
     @abstractmethod
     def cancelling_size(self, Z: FloatArray, w: FloatArray) -> float:
         """Size of the terms that cancel inside ``value``; rounding errors are in proportion to it."""
+
+
+def tasks_apart(slopes: FloatArray, E: FloatArray) -> FloatArray:
+    """Second derivatives in coefficients of E where tasks do not meet: a block ``E^T diag(slopes) E`` for each."""
+    r, q = E.shape[1], slopes.shape[1]
+    H = np.zeros((r, q, r, q))
+    for k in range(q):
+        H[:, k, :, k] = E.T @ (slopes[:, k : k + 1] * E)
+    return H.reshape(r * q, r * q)

@@ -73,7 +73,7 @@ class LogisticLoss(SeparableLoss):
         return np.asarray(entr(P) + entr(1.0 - P))
 
     def change(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
-        """``sum w [log(1 - p + p exp(move)) - y move]``, by the end of the range that the exponential does not leave."""
+        """``sum w [log(1 - p + p exp(move)) - y move]``, by exponentials that do not overflow."""
         up = move > 0.0
         shrunken = expit(np.where(up, -Z, Z)) * np.expm1(-np.abs(move))
         logs = np.log1p(np.maximum(shrunken, EPS - 1.0))

@@ -54,6 +54,7 @@ _REMEDIES = {
     "scoring": "Use the name of a scorer.",
     "cv": "Use a number of folds, a splitter of scikit-learn, or a list of (train, test) indices.",
     "random_state": "Use an integer.",
+    "loss": "Use the name of a loss.",
     "solver": "Use a name, or a solver of groupowl.",
 }
 _OTHER_REMEDY = "Only plain values, arrays and objects of groupowl can be saved."
@@ -188,7 +189,7 @@ def decode(node: Any, arrays: dict[str, Any]) -> Any:
 _ESTIMATOR = {
     "= d": "n_features_in_",
     "number t d": "coef_ penalized_coef_?",
-    "number t": "intercept_ penalized_intercept_?",
+    "number t": "intercept_ penalized_intercept_? delta_?",
     "positive": "alpha_",
     "number p": "weights_",
     "index u": "unpenalized_",
