@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from groupowl.losses import LOSSES, HuberLoss, Loss, MultinomialLoss, SquaredLoss, resolve_loss
+from groupowl.losses import LOSSES, Loss, MultinomialLoss, SquaredLoss, resolve_loss
 from groupowl.problem.unpenalized import best_constant
 
 EPS = np.finfo(float).eps

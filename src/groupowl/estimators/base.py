@@ -348,8 +348,8 @@ class SingleFit(GroupOWLBase):
             alpha, start = model.resolve_alpha(self.alpha), None
             last: Any = getattr(self, "solve_result_", None)
             is_like_last = last is not None and last.B.shape == (data.n_features, data.n_targets)
-            same_classes = is_like_last and np.array_equal(data.labels.get("classes_"), getattr(self, "classes_", None))
-            if self.warm_start and same_classes:
+            classes: Any = [labels.get("classes_") for labels in (data.labels, vars(self))]
+            if self.warm_start and is_like_last and np.array_equal(*classes):
                 start = model.start(last.B.T, last.intercept)
             result = self._solve(model, alpha, settings, start)
         warn_unless_converged(result, model.problem.goal(settings.tol), settings)

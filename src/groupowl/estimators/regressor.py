@@ -18,7 +18,6 @@ from ..losses import Loss, resolve_loss
 from ..weights import is_list_of_sequences
 from .base import FitData, SingleFit, Targets, target_array
 
-
 # Accuracy of the fit whose residuals say how large errors are, relative to the null model.
 _FIRST_TOL = 1e-4
 # Median and mean of the size of a standard normal number.

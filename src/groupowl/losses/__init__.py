@@ -8,19 +8,15 @@ from typing import Any
 from .._checks import lookup
 from .base import Loss
 from .huber import HuberLoss
-from .logistic import LogisticLoss
 from .multinomial import MultinomialLoss
-from .poisson import PoissonLoss
 from .separable import SeparableLoss
 from .squared import SquaredLoss
 
 __all__ = [
     "LOSSES",
     "HuberLoss",
-    "LogisticLoss",
     "Loss",
     "MultinomialLoss",
-    "PoissonLoss",
     "SeparableLoss",
     "SquaredLoss",
     "resolve_loss",

@@ -164,7 +164,7 @@ class Loss(ABC):
 
     @abstractmethod
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
-        """Intercept of the model without features, from the weighted means of the targets; NaN if they do not say it."""
+        """Intercept of the model without features, from the weighted means of the targets; NaN if they do not tell."""
 
     def canonical(self, B: FloatArray) -> FloatArray:
         """Coefficients with the same loss and no larger row norms."""

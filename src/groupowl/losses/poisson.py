@@ -38,8 +38,8 @@ class PoissonLoss(SeparableLoss):
     def check_targets(self, Y: FloatArray) -> FloatArray:
         if Y.min(initial=0.0) < 0.0:
             raise ValueError(
-                f"loss='poisson' needs counts or rates, Y >= 0, but the smallest entry of Y is {Y.min():g}. Remove such "
-                "samples, or use loss='squared' or loss='huber' for numbers of either sign."
+                f"loss='poisson' needs counts or rates, Y >= 0, but the smallest entry of Y is {Y.min():g}. "
+                "Remove such samples, or use loss='squared' or loss='huber' for numbers of either sign."
             )
         return Y
 
