@@ -109,7 +109,7 @@ class FitData:
 class GroupOWLBase(ReportMethods):
     """Base of the estimators, with the parameters of all; a subclass adds what a kind of target needs, and a ``fit``.
 
-    A subclass has ``_loss`` and the methods ``_encode_targets``, ``_public_coefficients`` and
+    A subclass has ``_loss``, ``_fitted_loss`` and the methods ``_encode_targets``, ``_public_coefficients`` and
     ``_inner_coefficients`` of :class:`~groupowl.estimators.regressor.RegressorMethods` or
     :class:`~groupowl.estimators.classifier.ClassifierMethods`.
     """

@@ -18,7 +18,7 @@ from .._checks import check_weight_range, finite_number, positive_sample_weight
 from .._typing import FloatArray
 from ..designs import encode_labels_of_blocks, row_wise
 from ..inputs import check_labels, encode_labels, label_indicators, plain_labels
-from ..losses import resolve_loss
+from ..losses import Loss, resolve_loss
 from .base import FitData, SingleFit, Targets, target_array
 
 
@@ -56,6 +56,10 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         if len(classes) == 2:
             return Targets(Y[:, 1:], weight, True, fitted, {"loss": "logistic", "two_classes": True})
         return Targets(Y, weight, True, fitted, {})
+
+    @property
+    def _fitted_loss(self) -> Loss:
+        return resolve_loss("logistic" if self._is_multilabel or len(self.classes_) == 2 else "multinomial")
 
     def _encode_indicators(self, y: Any, names: Any, weight: Any) -> Targets:
         """A column of 0 and 1 for each label; labels do not exclude each other."""

@@ -40,6 +40,12 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
             raise ValueError(f"delta={self.delta!r} is for loss='huber', got loss={self.loss!r}. Leave it out.")
         return loss if is_auto else replace(cast(Any, loss), delta=self.delta)
 
+    @property
+    def _fitted_loss(self) -> Loss:
+        """The loss with the delta of the fit, where it has one."""
+        loss: Any = self._loss
+        return replace(loss, delta=self.delta_) if "delta_" in vars(self) else loss
+
     def _takes_delta(self, loss: Loss) -> bool:
         """Whether delta is a parameter of the fit: a loss that was given as an object has its own."""
         return isinstance(self.loss, str) and loss.delta_in_deviations > 0.0
@@ -49,9 +55,8 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         loss = data.fitting.loss
         if not self._takes_delta(loss) or data.is_summarized:
             return data
-        known = vars(self).get("delta_") if data.is_like_fit else None
-        if known is not None:
-            loss = replace(loss, delta=known)
+        if data.is_like_fit:
+            loss = self._fitted_loss
         elif isinstance(self.delta, str):
             loss = replace(loss, delta=loss.delta_in_deviations * self._error_scale(data))
         loss.check_targets(np.zeros((1, data.n_targets)))

@@ -41,7 +41,8 @@ class Loss(ABC):
     bend: ClassVar[float | None] = None
     #: What targets are: "numbers", "labels" of 0 and 1 in columns, or "classes", which exclude each other.
     target: ClassVar[str] = "numbers"
-    #: Name that scikit-learn has for :meth:`score`; empty where it has none.
+    #: What :meth:`score` is minus, in words, and its name in scikit-learn, empty where it has none.
+    measure: ClassVar[str] = "mean loss"
     score_name: ClassVar[str] = ""
 
     @abstractmethod

@@ -36,6 +36,7 @@ class HuberLoss(Loss):
     name: ClassVar[str] = "huber"
     curvature: ClassVar[float] = 1.0
     longest_move: ClassVar[float] = np.inf
+    measure: ClassVar[str] = "mean Huber loss"
     delta_in_deviations: ClassVar[float] = _DELTA
 
     def __post_init__(self) -> None:

@@ -25,6 +25,7 @@ class LogisticLoss(SeparableLoss):
     curvature: ClassVar[float] = 0.25  # p (1 - p) is never larger
     bend: ClassVar[float | None] = 1.0
     target: ClassVar[str] = "labels"
+    measure: ClassVar[str] = "log-loss"
     score_name: ClassVar[str] = "neg_log_loss"
     lowest: ClassVar[float] = 0.0
     highest: ClassVar[float] = 1.0

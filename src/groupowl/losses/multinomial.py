@@ -30,6 +30,7 @@ class MultinomialLoss(Loss):
     name: ClassVar[str] = "multinomial"
     curvature: ClassVar[float] = 0.5  # largest eigenvalue of diag(p) - p p^T, by Gershgorin
     target: ClassVar[str] = "classes"
+    measure: ClassVar[str] = "log-loss"
     score_name: ClassVar[str] = "neg_log_loss"
 
     def check_targets(self, Y: FloatArray) -> FloatArray:

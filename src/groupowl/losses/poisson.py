@@ -31,6 +31,7 @@ class PoissonLoss(SeparableLoss):
     curvature: ClassVar[float] = np.inf
     variance_power: ClassVar[float] = 1.0
     bend: ClassVar[float | None] = 1.0
+    measure: ClassVar[str] = "mean Poisson deviance"
     score_name: ClassVar[str] = "neg_mean_poisson_deviance"
     lowest: ClassVar[float] = 0.0
     highest: ClassVar[float] = np.inf

@@ -11,6 +11,7 @@ import inspect
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -336,6 +337,17 @@ def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
         rows = 1
     if sizes["t"] != rows:
         raise Damage(f"{place}.coef_ has {sizes['t']} rows, but {rows} belong to the {sizes['q']} tasks of the fit")
+
+
+def in_one_column(estimator: Any) -> None:
+    """Coefficients of two classes as their difference, where an earlier version has stored a column for each."""
+    classes, result = exclusive_classes(vars(estimator)), getattr(estimator, "solve_result_", None)
+    if classes is None or result is None or len(classes) != 2 or len(result.intercept) == 1:
+        return
+    estimator.solve_result_ = replace(result, B=np.diff(result.B), intercept=np.diff(result.intercept))
+    if (path := getattr(estimator, "path_", None)) is not None:
+        points = (replace(point, rows=np.diff(point.rows), intercept=np.diff(point.intercept)) for point in path.points)
+        estimator.path_ = replace(path, points=tuple(points), loss="logistic")
 
 
 def _check_fields(table: Mapping[str, str], values: Mapping[str, Any], sizes: dict[str, int], place: str) -> None:
