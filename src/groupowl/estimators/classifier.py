@@ -230,6 +230,9 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     and rows of ``B`` have mean zero. With two classes ``coef_`` is the difference of the two columns, whose penalty is
     ``alpha / sqrt(2)`` per ``|coef|``: ``alpha * sqrt(2)`` gives binary logistic SLOPE at ``alpha``.
 
+    If ``y`` is a matrix of 0 and 1, labels do not exclude each other: ``B`` has a column for each label, and the loss of
+    a sample is ``sum_k [log(1 + exp(z_ik)) - y_ik z_ik]``.
+
     Parameters
     ----------
     alpha : float or "auto", default="auto"
@@ -268,12 +271,14 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         1 prints a line of progress, 2 a line for every certificate.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
-        same total weight.
+        same total weight. Not for label indicators.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted.
+        Labels, sorted; ``arange(n_labels)`` for label indicators.
+    multilabel_ : bool
+        Whether ``y`` was a matrix of label indicators.
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
         Coefficients; float32 where X is.
     intercept_ : ndarray of shape (n_classes,) or (1,)
@@ -298,12 +303,14 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     screened_fraction_ : float
         Fraction of the features that are proved to be zero.
     solve_result_ : SolveResult
-        The penalized fit, relaxed or not: coefficients of all classes in double precision, certificate and history; its
+        The penalized fit, relaxed or not: coefficients, one column for two classes, in double precision, certificate and history; its
         ``theta`` is not kept.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, where X had names.
+    target_names_ : ndarray of str
+        Names of the labels, where y was a data frame of label indicators.
     penalized_coef_, penalized_intercept_ : ndarray
         The penalized fit, with ``relaxed=True`` only.
 

@@ -430,15 +430,15 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     cv : int, splitter, iterable of (train, test) or None, default=None
         Folds: None is 5, or without a warning as many as the rarest class has samples of positive weight where
-        those are fewer; a number is so many, and an error where a class has fewer. Both are stratified by class. A
-        splitter with a method ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight
+        those are fewer; a number is so many, and an error where a class has fewer. Both are stratified by class, or
+        consecutive for label indicators. A splitter with a method ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight
         are left out.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         "min" takes the best mean score, "1se" the largest alpha whose mean score is within one standard error of it.
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
         ``scoring`` are not used, and there is no ``score_path_``.
     scoring : str, callable or None, default=None
-        None is the negative log-loss, the mean over samples. Or the name of a scorer of scikit-learn, or
+        None is the negative log-loss, the mean over samples (and labels). Or the name of a scorer of scikit-learn, or
         ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
         is better. The estimator is one of a single alpha with all that a fit to the fold stores, but certificates.
     n_jobs : int or None, default=None
@@ -499,7 +499,9 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         For each weight sequence, in their order: "weights", "alphas", "best_index", and all that is above from
         ``score_path_`` to ``criterion_path_``, by names without underscore.
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted.
+        Labels, sorted; ``arange(n_labels)`` for label indicators.
+    multilabel_ : bool
+        Whether ``y`` was a matrix of label indicators.
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
         Coefficients at ``alpha_``, fitted to all data; float32 where X is.
     intercept_ : ndarray of shape (n_classes,) or (1,)
@@ -526,6 +528,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, where X had names.
+    target_names_ : ndarray of str
+        Names of the labels, where y was a data frame of label indicators.
     penalized_coef_, penalized_intercept_ : ndarray
         The penalized fit, with ``relaxed=True`` only.
 
