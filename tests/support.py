@@ -30,6 +30,15 @@ needs_real_folder = pytest.mark.skipif(
 )
 
 
+#: Losses that are sums over tasks, as they are defined: functions of targets and predictors.
+ENTRIES = {
+    "squared": lambda Y, Z: 0.5 * (Y - Z) ** 2,
+    "logistic": lambda Y, Z: np.logaddexp(0.0, Z) - Y * Z,
+    "poisson": lambda Y, Z: np.exp(Z) - Y * Z,
+    "huber": lambda Y, Z: np.where(np.abs(Y - Z) <= 1.345, 0.5 * (Y - Z) ** 2, 1.345 * (np.abs(Y - Z) - 0.5 * 1.345)),
+}
+
+
 @dataclass(frozen=True)
 class Case:
     """One small problem, ready for `go.solve(**case.arguments())`."""
@@ -60,8 +69,8 @@ class Case:
         Y = self.Y if self.Y.ndim == 2 else self.Y[:, None]
         w = np.ones(len(Y)) if self.sample_weight is None else self.sample_weight
         Z = X @ B + intercept
-        if self.loss == "squared":
-            losses = 0.5 * np.sum((Y - Z) ** 2, axis=1)
+        if self.loss in ENTRIES:
+            losses = ENTRIES[self.loss](Y, Z).sum(axis=1)
         else:
             top = Z.max(axis=1)
             losses = np.log(np.exp(Z - top[:, None]).sum(axis=1)) + top - np.sum(Y * Z, axis=1)
@@ -91,8 +100,16 @@ def make_case(
     B = np.zeros((d, q))
     B[rng.choice(d, size=min(4, d), replace=False)] = rng.standard_normal((min(4, d), q))
     Z = X @ B
-    if loss == "squared":
+    if loss in ("squared", "huber"):
         Y = Z + 0.5 * rng.standard_normal((n, q)) + 1.0
+        if loss == "huber":
+            Y[rng.random((n, q)) < 0.15] += 10.0
+    elif loss == "logistic":
+        Y = (Z + rng.logistic(size=(n, q)) > 0.0).astype(float)
+        Y[:2] = [[0.0], [1.0]]  # no column is constant
+    elif loss == "poisson":
+        Y = 1.0 * rng.poisson(np.exp(np.clip(0.5 * Z, -5.0, 2.0)))
+        Y[0] = 1.0
     else:
         Y = np.eye(q)[np.argmax(Z + rng.gumbel(size=Z.shape), axis=1)]
     weight = rng.uniform(0.2, 3.0, size=n) if weighted else None
@@ -113,8 +130,13 @@ def conic_minimum(**settings) -> float:
     w = np.ones(n) if case.sample_weight is None else case.sample_weight
     B, b0 = cp.Variable((d, q)), cp.Variable((1, q))
     Z = X @ B + (np.ones((n, 1)) @ b0 if case.fit_intercept else 0.0)
+    entry_weight = w[:, None] * np.ones((1, q))
     if case.loss == "squared":
-        loss = 0.5 * cp.sum_squares(cp.multiply(np.sqrt(w)[:, None] * np.ones((1, q)), case.Y - Z))
+        loss = 0.5 * cp.sum_squares(cp.multiply(np.sqrt(entry_weight), case.Y - Z))
+    elif case.loss in ENTRIES:
+        entries = {"logistic": cp.logistic, "poisson": cp.exp, "huber": lambda Z: 0.5 * cp.huber(case.Y - Z, 1.345)}
+        linear = 0.0 if case.loss == "huber" else cp.multiply(case.Y, Z)
+        loss = cp.sum(cp.multiply(entry_weight, entries[case.loss](Z) - linear))
     else:
         loss = cp.sum(cp.multiply(w, cp.log_sum_exp(Z, axis=1) - cp.sum(cp.multiply(case.Y, Z), axis=1)))
     norms = cp.norm(B, 2, axis=1)

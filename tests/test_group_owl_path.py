@@ -531,7 +531,7 @@ BAD = {
     "max_features": ({"max_features": 0}, ValueError, "max_features must be at least 1, got 0"),
     "callback": ({"callback": 5}, TypeError, "callback must be callable, got 5"),
     "verbose": ({"verbose": -1}, ValueError, "verbose must be at least 0, got -1"),
-    "loss": ({"loss": "hinge"}, ValueError, "loss must be one of 'squared', 'multinomial'; got 'hinge'"),
+    "loss": ({"loss": "hinge"}, ValueError, "loss must be one of 'squared', 'multinomial', .*got 'hinge'"),
     "weights": ({"weights": np.ones(59)}, ValueError, "X has 60 columns, weights has length 59"),
     "coef_init": ({"coef_init": np.ones((60, 3))}, ValueError, r"coef_init must have shape \(3, 60\)"),
     "unpenalized": ({"unpenalized": ["age"]}, ValueError, "unpenalized has the name 'age', but X has no column names"),

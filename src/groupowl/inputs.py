@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,16 @@ def import_pandas(what: str) -> Any:
     return pandas
 
 
+def exclusive_classes(fitted: Mapping[str, Any]) -> Any:
+    """Labels of the classes that fitted attributes are about, if a sample has exactly one of them; else None."""
+    return None if fitted.get("multilabel_", False) else fitted.get("classes_")
+
+
+def task_names(fitted: Mapping[str, Any]) -> Any:
+    """What the targets, labels or classes of fitted attributes are called, or None."""
+    return fitted.get("target_names_", fitted.get("classes_"))
+
+
 def plain_labels(y: Any) -> Any:
     """Labels as a flat array; objects that are all integers, or all truth values, become an array of these."""
     labels = rectangular_array("y", y)
@@ -59,6 +69,18 @@ def encode_labels(y: Any, sample_weight: FloatArray | None = None) -> tuple[Any,
     labels = check_labels(y)
     classes = classes_of(distinct_labels(labels if sample_weight is None else labels[sample_weight > 0]))
     return classes, one_hot(labels, classes)
+
+
+def label_indicators(y: Any) -> FloatArray:
+    """Columns of 0 and 1 that say which labels a sample has, as numbers."""
+    is_other = ~((y == 0) | (y == 1))
+    if y.ndim != 2 or is_other.any():
+        found = f"it has {y[is_other][:1].tolist()[0]!r}" if is_other.any() else f"its shape is {y.shape}"
+        raise ValueError(
+            f"y must be one label per sample, or a matrix of 0 and 1 with a column for each label, but {found}. "
+            "MultiLabelBinarizer of scikit-learn makes such a matrix from lists of labels."
+        )
+    return np.asarray(y, dtype=np.float64)
 
 
 def check_labels(y: Any) -> Any:

@@ -113,6 +113,8 @@ class KernelInfo:
         Why the compiled kernel is not used, "" if it is.
     path : str
         The library, "" if there is none.
+    losses : tuple of str
+        Losses that a compiled kernel solves; all others are solved in NumPy.
 
     Examples
     --------
@@ -125,9 +127,14 @@ class KernelInfo:
     compiler: str = ""
     reason: str = ""
     path: str = ""
+    losses: tuple[str, ...] = ("squared",)
 
     def __str__(self) -> str:
-        return f"compiled kernel ({self.compiler})" if self.name == "compiled" else f"NumPy kernel: {self.reason}"
+        return (
+            f"compiled kernel ({self.compiler}) for {', '.join(self.losses)} loss"
+            if self.name == "compiled"
+            else f"NumPy kernel: {self.reason}"
+        )
 
 
 def source_stamp(folder: Path) -> str:

@@ -56,17 +56,33 @@ class Model:
         Columns that are not penalized.
     small : Problem or None
         The same problem on sufficient statistics that are known already, so that no solve has to make them.
+    two_classes : bool
+        Whether the one task stands for two classes. With a column each their coefficients would be plus and minus half
+        of those here, and the norm of the two is that of the difference over the root of 2: so are the weights, that
+        alpha means the same for two classes as for more.
     """
 
     problem: Problem
     weights: FloatArray
     unpenalized: IndexArray
     small: Problem | None = None
+    two_classes: bool = False
 
     @cached_property
     def sequence_weights(self) -> FloatArray:
         """The weights with one more for each unpenalized column, whose row of the problem is zero and pays nothing."""
-        return np.concatenate([self.weights, np.full(len(self.unpenalized), self.weights[-1])])
+        weights = np.concatenate([self.weights, np.full(len(self.unpenalized), self.weights[-1])])
+        return weights / np.sqrt(2.0) if self.two_classes else weights
+
+    def with_weights(self, weights: Any) -> Model:
+        """The same data with another weight sequence: a name, an array or a function."""
+        sequence = resolve_weights(
+            weights,
+            n_features=self.problem.n_rows - len(self.unpenalized),
+            n_tasks=self.problem.samples.n_tasks + self.two_classes,
+            n_samples=self.problem.samples.count,
+        )
+        return Model(self.problem, sequence, self.unpenalized, two_classes=self.two_classes)
 
     @cached_property
     def null_residual(self) -> Residual:
@@ -145,6 +161,7 @@ def build_model(
     standardize: bool = False,
     sample_weight: Any = None,
     unpenalized: IndexArray | None = None,
+    two_classes: bool = False,
 ) -> Model:
     """Check data and make the model; ``Y`` is numeric (one-hot for classes), ``unpenalized`` indices of columns."""
     free = np.zeros(0, dtype=np.intp) if unpenalized is None else unpenalized
@@ -159,13 +176,7 @@ def build_model(
         unpenalized=free,
         total_weight=1.0,
     )
-    sequence = resolve_weights(
-        weights,
-        n_features=problem.n_rows - len(free),
-        n_tasks=problem.samples.n_tasks,
-        n_samples=problem.samples.count,
-    )
-    return Model(problem, sequence, free)
+    return Model(problem, np.zeros(0), free, two_classes=two_classes).with_weights(weights)
 
 
 # Coefficients of the selected features without the penalty -------------------------------------------------

@@ -155,6 +155,7 @@ Criterion = Literal["aic", "bic", "ebic"]
 Selection = Literal["min", "1se", "aic", "bic", "ebic"]
 FormatName = Literal["csv", "tsv", "parquet", "npz", "libsvm", "arff", "large"]
 Task = Literal["auto", "regression", "classification"]
+LossName = Literal["squared", "huber", "poisson", "logistic"]
 
 #: Formats in words, for help.
 FORMATS = "csv, tsv, parquet, npz, libsvm, arff, or large for matrices on disk"
@@ -192,6 +193,12 @@ class DataOptions(Options):
     sample_weight: str | None = _data(None, "COLUMN", "Weights of the samples.")
     drop: list[str] | None = _data(None, "COLUMNS", "Columns to leave out, given like those of --targets.")
     format: FormatName | None = _data(None, "NAME", f"Format of FILE, if its suffix does not say it: {FORMATS}.")
+    loss: LossName = _model(
+        "squared",
+        "NAME",
+        "For targets that are numbers: squared, huber (with outliers) or poisson (counts); logistic: several targets "
+        "of 0 and 1. Classes have their own.",
+    )
     weights: str = _weights(check=_one_sequence)
     standardize: bool = _model(False, "", "Penalize columns as if divided by their deviation.", "--standardize")
     unpenalized: list[str] | None = _model(None, "COLUMNS", "Features without penalty, given like those of --targets.")

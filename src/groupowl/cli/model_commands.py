@@ -18,6 +18,8 @@ from .._text import counted, listed
 from .._typing import FloatArray
 from ..designs import Design
 from ..estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
+from ..inputs import task_names
+from ..losses import resolve_loss
 from ..model_selection import FOLD_RULES
 from ..path import PathResult
 from ..tables import Reading, Roles, Table, TableError, load_features, load_table
@@ -145,9 +147,15 @@ def _data_of(table: Table) -> Iterator[None]:
 
 def _make_estimator(table: Table, options: TrainOptions) -> Any:
     """An estimator of one alpha, or one that chooses alpha; options go by the names of its parameters."""
-    is_single = isinstance(options, FitOptions)
+    is_single, are_labels = isinstance(options, FitOptions), resolve_loss(options.loss).target == "labels"
+    if are_labels and (table.is_classification or len(table.target_names) == 1):
+        remedy = "For classes, or one target of 0 and 1, leave --loss out and use --task classification."
+        raise Failure(f"--loss {options.loss} is for several targets of 0 and 1. {remedy}")
+    if table.is_classification and options.loss != "squared":
+        remedy = "Leave it out, or use --task regression."
+        raise Failure(f"--loss {options.loss} is for numbers, but the target has classes. {remedy}")
     kinds = (GroupOWLRegressor, GroupOWLClassifier) if is_single else (GroupOWLRegressorCV, GroupOWLClassifierCV)
-    estimator: Any = kinds[table.is_classification]()
+    estimator: Any = kinds[table.is_classification or are_labels]()
     known = estimator.get_params()
     estimator.set_params(**{name: value for name, value in vars(options).items() if name in known})
     unpenalized: list[Any] = list(table.unpenalized)
@@ -247,7 +255,7 @@ def predict(options: commands.PredictOptions) -> None:
         predicted = np.asarray(estimator.predict(X)).reshape(n_samples, -1)
         columns |= dict(zip(run.targets, predicted.T.tolist(), strict=True))
         if hasattr(estimator, "classes_"):
-            chances = zip(estimator.classes_, estimator.predict_proba(X).T.tolist(), strict=True)
+            chances = zip(task_names(vars(estimator)), estimator.predict_proba(X).T.tolist(), strict=True)
             columns |= {f"p({label})": column for label, column in chances}
         text = csv_text([columns, *zip(*columns.values(), strict=True)])
     if features.extra and not (options.quiet or options.json):

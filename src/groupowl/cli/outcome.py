@@ -16,18 +16,20 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score, log_loss, mean_squared_error
+from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
 from .. import __version__
 from .._text import counted, listed
-from .._typing import IndexArray
+from .._typing import FloatArray, IndexArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
 from ..estimators.fit_summary import coefficient_norms, edge_of_grid_text, strongest_first
+from ..losses import Loss
 from ..model_selection import check_folds
 from ..path import PathResult
+from ..problem import best_constant
 from ..tables import Reading, Table
 from .messages import Failure
 
@@ -127,9 +129,11 @@ class Outcome:
     def facts(self) -> dict[str, str]:
         """What was fitted, in words."""
         table, estimator, result = self.table, self.estimator, self.estimator.solve_result_
+        loss = estimator._fitted_loss
         options = {
             "Sample weights": self.reading.roles.sample_weight,
             "Groups": self.reading.roles.groups,
+            "Loss": "" if table.is_classification or loss.is_quadratic else loss.name,
             "Unpenalized": ", ".join(table.unpenalized),
             "Targets from": self.reading.targets_from,
         }
@@ -223,19 +227,27 @@ def scores_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tu
     if test is not None:
         where, notes, held = f"held out, {test.n_samples} samples", [], test
         X = named_design(test.X, test.feature_names)
-    null, labels = _null_model(train), sorted({*train.classes, *held.classes})
-    scores = _named_scores(held, _measured(estimator, X, held, labels), _measured(null, held.y, held, labels), where)
-    return scores | folded, notes
+    if not train.is_classification:
+        loss = estimator._fitted_loss
+        Z = np.asarray(estimator._decision(X)).reshape(held.n_samples, -1)
+        model, null = _measured_loss(loss, Z, held), _measured_loss(loss, _null_predictor(loss, train), held)
+        return _named_scores(held, model, null, where, loss) | folded, notes
+    dummy, labels = _null_model(train), sorted({*train.classes, *held.classes})
+    model, null = _measured(estimator, X, held, labels), _measured(dummy, held.y, held, labels)
+    return _named_scores(held, model, null, where) | folded, notes
 
 
 def fold_scores(estimator: Any, X: Design, table: Table) -> Scores:
     """Mean scores of the folds at the chosen alpha, beside those of a model without features in the same folds."""
     weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
     folds = check_folds(estimator.cv.split(np.zeros((table.n_samples, 1)), table.y, table.groups), weight)
-    without_features, found = replace(table, X=table.y), []
+    without_features, found, loss = replace(table, X=table.y), [], estimator._fitted_loss
     for fold in folds:
         train, test = without_features.rows(fold.train), without_features.rows(fold.test)
-        found.append(_measured(_null_model(train), test.y, test, table.classes))
+        if table.is_classification:
+            found.append(_measured(_null_model(train), test.y, test, table.classes))
+        else:
+            found.append(_measured_loss(loss, _null_predictor(loss, train), test))
     shares = [weight[fold.test].sum() for fold in folds]
     null = {name: np.average([scores[name] for scores in found], weights=shares) for name in found[0]}
     model = {next(iter(null)): -estimator.mean_score_path_[estimator.best_index_]}
@@ -245,37 +257,59 @@ def fold_scores(estimator: Any, X: Design, table: Table) -> Scores:
             warnings.simplefilter("ignore", ConvergenceWarning)  # the cross-validation has told of its own
             again.fit(X, table.y, sample_weight=table.sample_weight, groups=table.groups)
         model["accuracy"] = again.best_score_
-    return _named_scores(table, model, null, f"held out, {len(folds)} folds")
+    return _named_scores(table, model, null, f"held out, {len(folds)} folds", loss)
 
 
 def _null_model(table: Table) -> Any:
-    """The mean of the targets, or the shares of classes; it looks at no feature, so the targets stand for X."""
-    kind = DummyClassifier(strategy="prior") if table.is_classification else DummyRegressor()
-    return kind.fit(table.y, table.y, table.sample_weight)
+    """The shares of classes; it looks at no feature, so the targets stand for X."""
+    return DummyClassifier(strategy="prior").fit(table.y, table.y, table.sample_weight)
+
+
+def _samples(table: Table) -> tuple[FloatArray, FloatArray]:
+    """Targets that are numbers, and their weights, which sum to 1."""
+    weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
+    return np.asarray(table.y, dtype=np.float64).reshape(table.n_samples, -1), (weight / weight.sum())[:, None]
+
+
+def _null_predictor(loss: Loss, table: Table) -> FloatArray:
+    """The best predictor that looks at no feature; certain where targets leave no doubt."""
+    Y, w = _samples(table)
+    means = (w * Y).sum(axis=0)
+    known, best = loss.determined(means), loss.null_intercept(means)
+    if np.isnan(best).any():
+        best = best_constant(loss, means, lambda total: total(Y, w))
+    return np.where(np.isnan(known), best, known)
+
+
+def _measured_loss(loss: Loss, Z: FloatArray, table: Table) -> dict[str, float]:
+    """Mean loss of the samples of a table whose targets are numbers."""
+    Y, w = _samples(table)
+    return {loss.measure: -loss.score(np.broadcast_to(Z, Y.shape), Y, w)}
 
 
 def _measured(model: Any, X: Any, table: Table, labels: Any) -> dict[str, float]:
-    """Mean loss of the samples of a table, and the share of labels that are right.
+    """Log-loss of the samples of a table with classes, and the share of labels that are right.
 
     ``labels`` are all classes, those that the model has not seen among them.
     """
     predicted, weight = model.predict(X), table.sample_weight
-    if not table.is_classification:
-        return {"mean squared error": mean_squared_error(table.y, predicted, sample_weight=weight)}
     chances = np.zeros((table.n_samples, len(labels)))
     chances[:, np.searchsorted(labels, model.classes_)] = model.predict_proba(X)
     loss = log_loss(table.y, chances, sample_weight=weight, labels=labels)
     return {"log-loss": loss, "accuracy": accuracy_score(table.y, predicted, sample_weight=weight)}
 
 
-def _named_scores(table: Table, model: dict[str, float], null: dict[str, float], where: str) -> Scores:
-    """Scores of the model beside those of the null model, and what part of the variance is explained."""
+def _named_scores(
+    table: Table, model: dict[str, float], null: dict[str, float], where: str, loss: Loss | None = None
+) -> Scores:
+    """Scores of the model beside those of the null model, and what part of the loss of numbers is explained."""
     scores = {f"{name} ({where})": (float(model[name]), float(null[name])) for name in model}
-    if not table.is_classification:
-        ((loss, null_loss),) = scores.values()
-        variance = _measured(_null_model(table), table.y, table, None)["mean squared error"]
-        if variance > 0.0:
-            scores[f"R2 ({where})"] = (1.0 - loss / variance, 1.0 - null_loss / variance)
+    if loss is not None and not table.is_classification:
+        ((own, null_loss),) = scores.values()
+        (whole,) = _measured_loss(loss, _null_predictor(loss, table), table).values()
+        if whole > 0.0:
+            name = "R2" if loss.is_quadratic else "D2"
+            scores[f"{name} ({where})"] = (1.0 - own / whole, 1.0 - null_loss / whole)
     return scores
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 
 from .. import __version__, _files
-from ..inputs import coefficient_columns
+from ..inputs import coefficient_columns, exclusive_classes, task_names
 from ..storage import load, read_settled, save
 from ..tables import Reading, Roles
 from ..tables.sheet import is_number
@@ -161,7 +161,7 @@ def _write_coefficients(path: Path, outcome: Outcome) -> None:
 def _record(outcome: Outcome) -> dict[str, Any]:
     """What ``predict`` and ``verify`` need to know, and what people may want to."""
     table, names, estimator = outcome.table, outcome.table.feature_names, outcome.estimator
-    named = getattr(estimator, "classes_", getattr(estimator, "target_names_", None))
+    named = task_names(vars(estimator))
     return {
         "kind": _KIND,
         "format_version": _FORMAT_VERSION if isinstance(names, NumberedNames) else 1,
@@ -256,7 +256,8 @@ def _from_record(record: dict[str, Any], folder: Path, estimator: Any) -> SavedR
     run = _made(SavedRun, {**stored, "estimator": estimator, "reading": reading, "features": names})
     if isinstance(run.features, NumberedNames) and min(run.features.first, run.features.n_numbered) < 0:
         raise ValueError(f"features must be a list of names or their numbering, got {features!r}")
-    n_targets = 1 if hasattr(estimator, "classes_") else len(np.atleast_2d(estimator.coef_))
+    is_class = exclusive_classes(vars(estimator)) is not None
+    n_targets = 1 if is_class else len(np.atleast_2d(estimator.coef_))
     for what, count, fitted in (
         ("features", estimator.n_features_in_, getattr(estimator, "feature_names_in_", run.features)),
         ("targets", n_targets, getattr(estimator, "target_names_", run.targets)),
@@ -295,5 +296,6 @@ def _without_record(estimator: Any) -> SavedRun:
         names = tuple(map(str, estimator.feature_names_in_))
     n_targets = len(np.atleast_2d(estimator.coef_))
     targets = ["y"] if n_targets == 1 else [f"y{k + 1}" for k in range(n_targets)]
-    targets = ["class"] if hasattr(estimator, "classes_") else getattr(estimator, "target_names_", targets)
+    is_class = exclusive_classes(vars(estimator)) is not None
+    targets = ["class"] if is_class else getattr(estimator, "target_names_", targets)
     return SavedRun(estimator, Reading(), names, tuple(map(str, targets)), has_record=False)

@@ -14,7 +14,7 @@ from scipy.linalg import qr, solve_triangular
 
 from .._checks import check_sample_weight, check_targets
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, column_sums, divide_rows, merged_means, nonzero_rows
+from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, divide_rows, merged_means, nonzero_rows
 from .factors import CompressedData, compress_blocks
 from .statistics import SufficientStatistics, statistics_of_parts
 
@@ -236,7 +236,7 @@ class Design(ABC):
         As it is here, a pass for each task.
         """
         found = []
-        for k in range(len(self.reduce(column_sums, H))):
+        for k in range(len(self.reduce(np.add.reduce, H))):
             weights = self.map(partial(_column, k=k), H)
             if center is None:
                 found.append(self.column_norms(weights) ** 2)

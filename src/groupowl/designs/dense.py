@@ -88,7 +88,10 @@ class DenseDesign(LocalDesign):
         """In one pass, of squares that are made some rows or columns at a time."""
         self.charge(self.n_features)
         about = np.zeros(self.n_features) if center is None else center
-        return self.summed(lambda rows, columns, block: ((block - about[columns]) ** 2).T @ H[rows], H.shape[1:])
+        squares = np.zeros((self.n_features, H.shape[1]))
+        for rows, columns, block in self.blocks():
+            squares[columns] += ((block - about[columns]) ** 2).T @ H[rows]
+        return squares
 
     def ranges(self) -> tuple[FloatArray, FloatArray]:
         return self.X.min(axis=0).astype(np.float64), self.X.max(axis=0).astype(np.float64)

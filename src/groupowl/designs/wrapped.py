@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS, SMALLEST_NORM, column_sums, exceeds_rounding, row_norms
+from ..norm.kernels import EPS, SMALLEST_NORM, divide_rows, exceeds_rounding, row_norms
 from .base import ColumnMoments, Design, PlainData, Sum, check_overflow, check_underflow, products, rounding_rtol
 from .dense import DenseColumns
 from .factors import CompressedData

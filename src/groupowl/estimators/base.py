@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,7 @@ from .._text import printable
 from .._threads import blas_threads
 from .._typing import FloatArray
 from ..designs import Design, far_design, row_chunks
-from ..inputs import feature_names, resolve_columns
+from ..inputs import exclusive_classes, feature_names, resolve_columns
 from ..model import Model, relaxed_coefficients, warn_unless_bounded
 from ..model_selection import Fitting
 from ..path import PathResult, path_through_fit
@@ -34,6 +34,29 @@ from .fit_summary import ReportMethods
 from .verification import FitCheck, Verification
 
 _MATRIX_CHECKS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": [np.float64, np.float32]}
+
+
+class Targets(NamedTuple):
+    """Targets as a loss takes them, and what they say of the fit.
+
+    Attributes
+    ----------
+    Y : ndarray or dask.array of shape (n_samples, n_tasks)
+    sample_weight : ndarray, dask.array or None
+        With the weights of classes multiplied in.
+    is_flat : bool
+        Whether y was one-dimensional.
+    labels : dict
+        Fitted attributes that say what the tasks are.
+    fitting : dict
+        Fields of :class:`~groupowl.model_selection.Fitting` that the targets decide.
+    """
+
+    Y: Any
+    sample_weight: Any
+    is_flat: bool
+    labels: dict[str, Any]
+    fitting: dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +70,7 @@ class FitData:
     X : ndarray, sparse matrix or Design of shape (n_samples, n_features), or SufficientStatistics
         float32 or float64.
     Y : ndarray or dask.array of shape (n_samples, n_targets), or None
-        Targets; one-hot rows for classes. Statistics have theirs.
+        Targets; one-hot rows for three or more classes, the second of two. Statistics have theirs.
     sample_weight : ndarray or dask.array of shape (n_samples,), or None
         With the weights of classes multiplied in.
     n_samples, n_features, n_targets : int
@@ -59,9 +82,11 @@ class FitData:
     labels : dict
         Fitted attributes that say how many features there are, and what features, targets and classes are called.
     classes : ndarray or None
-        Labels that the columns of Y stand for.
+        Labels of classes that exclude each other.
     is_summarized, is_distributed : bool
         Whether the samples are known by their statistics only, or are on a cluster.
+    is_like_fit : bool
+        Whether they are those of a fit, which they are compared with.
     """
 
     fitting: Fitting
@@ -77,18 +102,18 @@ class FitData:
     classes: Any
     is_summarized: bool
     is_distributed: bool
+    is_like_fit: bool = False
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GroupOWLBase(ReportMethods):
     """Base of the estimators, with the parameters of all; a subclass adds what a kind of target needs, and a ``fit``.
 
-    A subclass has ``_loss`` and the methods ``_encode_targets``, ``_public_coefficients`` and
+    A subclass has ``_loss``, ``_fitted_loss`` and the methods ``_encode_targets``, ``_public_coefficients`` and
     ``_inner_coefficients`` of :class:`~groupowl.estimators.regressor.RegressorMethods` or
     :class:`~groupowl.estimators.classifier.ClassifierMethods`.
     """
 
-    _loss: ClassVar[str]
     # Whether a fit keeps what a path goes on from, the data among it, until the path is made.
     _keeps_solves = False
 
@@ -130,14 +155,15 @@ class GroupOWLBase(ReportMethods):
         labels: dict[str, Any] = {"n_features_in_": n_features}
         if names is not None:
             labels["feature_names_in_"] = names
+        targets = Targets(None, None, False, {}, {})
         if statistics is not None:
             if is_classifier(self):
                 raise ValueError(f"X: {kind} needs the samples themselves, not SufficientStatistics.")
             for name, value in (("y", y), ("sample_weight", sample_weight)):
                 if value is not None:
                     raise ValueError(f"SufficientStatistics know targets and weights already: leave {name} out.")
-            checked, Y, classes, weight, n_targets = statistics, None, None, None, statistics.n_tasks
-            is_flat = n_targets == 1
+            checked, n_targets = statistics, statistics.n_tasks
+            targets = targets._replace(is_flat=n_targets == 1)
         elif y is None:
             raise ValueError(f"{kind} requires y to be passed, but the target y is None. Use fit(X, y).")
         else:
@@ -148,24 +174,34 @@ class GroupOWLBase(ReportMethods):
             else:
                 Y = target_array(y, n_samples)
                 weight = None if weight is None else checks.check_sample_weight(weight, n_samples)
-            Y, classes, is_flat, weight = self._encode_targets(Y, named, weight)
-            n_targets = Y.shape[1]
-            if classes is not None:
-                labels["classes_"] = classes
-            elif named is not None:
-                labels["target_names_"] = np.asarray(named, dtype=object)
-        if not reset and classes is not None and not np.array_equal(classes, self.classes_):
-            given, fitted = classes.tolist(), self.classes_.tolist()
-            raise ValueError(f"y has the classes {given}, but {kind} was fitted with {fitted}.")
-        if not reset and n_targets != self.solve_result_.B.shape[1]:
-            raise ValueError(f"y has {n_targets} targets, but {kind} was fitted with {self.solve_result_.B.shape[1]}.")
+            targets = self._encode_targets(Y, named, weight)
+            n_targets = targets.Y.shape[1]
+        labels |= targets.labels
+        fitting = replace(fitting, **targets.fitting)
+        if not reset:
+            self._check_like_fit(labels, n_targets)
         if self.unpenalized is not None:
             known = names if reset else getattr(self, "feature_names_in_", None)
             fitting = replace(fitting, unpenalized=resolve_columns("unpenalized", self.unpenalized, n_features, known))
         dtype = getattr(checked, "dtype", np.dtype(np.float64))
         sizes = (n_samples, n_features, n_targets)
         kinds = (statistics is not None, is_distributed)
-        return FitData(fitting, checked, Y, weight, *sizes, is_flat, dtype, labels, classes, *kinds)
+        what = (targets.Y, targets.sample_weight, *sizes, targets.is_flat)
+        data = FitData(fitting, checked, *what, dtype, labels, exclusive_classes(labels), *kinds, is_like_fit=not reset)
+        return self._completed(data)
+
+    def _completed(self, data: FitData) -> FitData:
+        """The data with what else they decide of the fit."""
+        return data
+
+    def _check_like_fit(self, labels: dict[str, Any], n_targets: int) -> None:
+        """Refuse targets that are not of the kind that was fitted."""
+        kind, classes, fitted = type(self).__name__, exclusive_classes(labels), exclusive_classes(vars(self))
+        if classes is not None and not np.array_equal(classes, fitted):
+            known = "label indicators" if fitted is None else fitted.tolist()
+            raise ValueError(f"y has the classes {classes.tolist()}, but {kind} was fitted with {known}.")
+        if n_targets != self.solve_result_.B.shape[1]:
+            raise ValueError(f"y has {n_targets} targets, but {kind} was fitted with {self.solve_result_.B.shape[1]}.")
 
     def _solve(
         self, model: Model, alpha: float, settings: SolverSettings, start: FloatArray | None = None, *, what: str = ""
@@ -211,7 +247,8 @@ class GroupOWLBase(ReportMethods):
         relaxed = relaxed_coefficients(model, result.support) if self.relaxed else None
         fitted = self._attributes(data, weights, result, alpha, relaxed)
         if relaxed is not None and relaxed[2]:
-            what = f"without penalty the {len(result.support)} selected features fit the classes (almost) perfectly"
+            goal = "classes" if "classes_" in data.labels else "targets"
+            what = f"without penalty the {len(result.support)} selected features fit the {goal} (almost) perfectly"
             why = "the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature"
             remedy = "Raise alpha, or use relaxed=False."
             warnings.warn(f"relaxed=True: {what}, and {why}. {remedy}", UserWarning, stacklevel=3)
@@ -285,7 +322,7 @@ class SingleFit(GroupOWLBase):
             :class:`groupowl.MemmapDesign`), or a Dask array or data frame. Statistics, for regression, stand for ``y``
             and ``sample_weight`` too.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets, or one label per sample for classification.
+            Targets; for classification one label per sample, or label indicators of 0 and 1, a column for each label.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; 2 is the same as the sample twice, 0 as no sample. Weight sequences that depend on the
             number of samples ("gaussian", functions) count rows.
@@ -314,8 +351,8 @@ class SingleFit(GroupOWLBase):
             alpha, start = model.resolve_alpha(self.alpha), None
             last: Any = getattr(self, "solve_result_", None)
             is_like_last = last is not None and last.B.shape == (data.n_features, data.n_targets)
-            has_classes = data.classes is None or (is_like_last and np.array_equal(data.classes, self.classes_))
-            if self.warm_start and is_like_last and has_classes:
+            classes: Any = [labels.get("classes_") for labels in (data.labels, vars(self))]
+            if self.warm_start and is_like_last and np.array_equal(*classes):
                 start = model.start(last.B.T, last.intercept)
             result = self._solve(model, alpha, settings, start)
         warn_unless_converged(result, model.problem.goal(settings.tol), settings)

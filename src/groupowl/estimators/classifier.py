@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
@@ -17,18 +17,25 @@ from sklearn.utils.validation import column_or_1d
 from .._checks import check_sample_weight, check_weight_range, finite_number
 from .._typing import FloatArray
 from ..designs import encode_labels_of_blocks, row_wise
-from ..inputs import check_labels, encode_labels, plain_labels
-from .base import FitData, SingleFit, target_array
+from ..inputs import check_labels, encode_labels, label_indicators, plain_labels
+from ..losses import Loss, resolve_loss
+from .base import FitData, SingleFit, Targets, target_array
 
 
 class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no types
     """What classification adds to :class:`~groupowl.estimators.base.GroupOWLBase`."""
 
     _loss: ClassVar[str] = "multinomial"
-    _own_score: ClassVar[str] = "neg_log_loss"
 
-    def _encode_targets(self, y: Any, names: Any, weight: Any) -> tuple[Any, Any, bool, Any]:
-        """One-hot targets, the classes, and sample weights with those of the classes multiplied in."""
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _encode_targets(self, y: Any, names: Any, weight: Any) -> Targets:
+        """Indicators of labels, one-hot rows for classes, or one column, that of the second class, for two."""
+        if y.ndim == 2 and y.shape[1] > 1:
+            return self._encode_indicators(y, names, weight)
         is_here = isinstance(y, np.ndarray)  # and not on a cluster
         if is_here:
             labels = plain_labels(column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y)
@@ -45,21 +52,40 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
                 weight = (Y @ factors) * (1.0 if weight is None else weight)
             if is_here:
                 check_weight_range("sample_weight times class_weight", weight)
-        return Y, classes, True, weight
+        fitted = {"classes_": classes, "multilabel_": False}
+        if len(classes) == 2:
+            return Targets(Y[:, 1:], weight, True, fitted, {"loss": "logistic", "two_classes": True})
+        return Targets(Y, weight, True, fitted, {})
+
+    @property
+    def _fitted_loss(self) -> Loss:
+        return resolve_loss("logistic" if self._is_multilabel or len(self.classes_) == 2 else "multinomial")
+
+    def _encode_indicators(self, y: Any, names: Any, weight: Any) -> Targets:
+        """A column of 0 and 1 for each label; labels do not exclude each other."""
+        if self.class_weight is not None:
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is for classes that exclude each other; y is a matrix of label "
+                "indicators. Use class_weight=None, and sample_weight for weights of samples."
+            )
+        fitted: dict[str, Any] = {"classes_": np.arange(y.shape[1]), "multilabel_": True}
+        if names is not None:
+            fitted["target_names_"] = np.asarray(names, dtype=object)
+        if isinstance(y, np.ndarray):
+            Y = label_indicators(y)
+            with np.errstate(all="ignore"):
+                resolve_loss("logistic").check_means(np.average(Y, axis=0, weights=weight))
+        else:
+            Y = y.map_blocks(label_indicators, dtype=np.float64)
+        return Targets(Y, weight, False, fitted, {"loss": "logistic"})
 
     def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:
-        """``coef_`` and ``intercept_`` in the shape and precision that users see; two classes have one row."""
-        coef = B.T
-        if len(data.classes) == 2:
-            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
-        return np.ascontiguousarray(coef, dtype=data.dtype), intercept.astype(data.dtype)
+        """``coef_`` and ``intercept_`` in the shape and precision that users see."""
+        return np.ascontiguousarray(B.T, dtype=data.dtype), intercept.astype(data.dtype)
 
     def _inner_coefficients(self, coef: Any, intercept: Any) -> tuple[FloatArray, FloatArray]:
-        """``B`` and intercept, a column for every class, from what users see."""
-        coef, offset = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
-        if len(self.classes_) == 2:
-            coef, offset = np.vstack([-coef, coef]) / 2.0, np.concatenate([-offset, offset]) / 2.0
-        return coef.T, offset
+        """``B`` and intercept from what users see."""
+        return np.asarray(coef, dtype=np.float64).T, np.asarray(intercept, dtype=np.float64)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Linear predictors.
@@ -72,13 +98,14 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         Returns
         -------
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            Unnormalized logarithms of the probabilities; for two classes the logarithm of the odds of the second.
+            Unnormalized logarithms of the probabilities; for two classes the logarithm of the odds of the second, for
+            label indicators that of each label.
         """
         scores = self._decision(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Any:
-        """Predict the most probable class.
+        """Predict the most probable class, or all labels that are more probable than not.
 
         Parameters
         ----------
@@ -87,14 +114,16 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Labels.
+        ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Labels; 0 and 1 where the fit had label indicators.
         """
         scores = self._decision(X)
+        if self._is_multilabel:
+            return row_wise(_more_probable_than_not, scores, np.intp, len(self.classes_))
         return row_wise(partial(_most_probable, classes=self.classes_), scores, self.classes_.dtype, None)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Logarithms of the class probabilities.
+        """Logarithms of the probabilities of classes or labels.
 
         Parameters
         ----------
@@ -107,10 +136,15 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
             In the order of ``classes_``.
         """
         scores = self._decision(X)
-        return row_wise(_log_probabilities, scores, scores.dtype, len(self.classes_))
+        logs = log_expit if self._is_multilabel else _log_probabilities
+        return row_wise(logs, scores, scores.dtype, len(self.classes_))
+
+    @property
+    def _is_multilabel(self) -> bool:
+        return getattr(self, "multilabel_", False)  # which earlier versions have not stored
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities.
+        """Probabilities of the classes, or of each label.
 
         Parameters
         ----------
@@ -120,18 +154,19 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``; rows sum to 1.
+            In the order of ``classes_``; rows sum to 1. Where the fit had label indicators, one column for each label
+            with the probability that a sample has it, as in ``sklearn.multiclass.OneVsRestClassifier``.
         """
         return np.exp(self.predict_log_proba(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy: the fraction of the samples whose class is predicted.
+        """Accuracy: the fraction of the samples whose class, or all of whose labels, are predicted.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
             True labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples, which then make up the fraction.
@@ -142,7 +177,8 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
             Between 0 and 1.
         """
         predicted = np.asarray(self.predict(X))
-        labels = check_labels(target_array(y, len(predicted)))
+        labels = target_array(y, len(predicted))
+        labels = label_indicators(labels) if self._is_multilabel else check_labels(labels)
         weight = None if sample_weight is None else check_sample_weight(sample_weight, len(predicted))
         try:
             return float(accuracy_score(labels, predicted, sample_weight=weight))
@@ -152,6 +188,10 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
 
 def _most_probable(scores: FloatArray, classes: Any) -> Any:
     return classes[scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)]
+
+
+def _more_probable_than_not(scores: FloatArray) -> Any:
+    return (scores > 0).astype(np.intp)
 
 
 def _log_probabilities(scores: FloatArray) -> FloatArray:
@@ -189,6 +229,9 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     with ``z_i = x_i^T B + b0``, ``W = sum_i w_i`` and ``||B_[1],:|| >= ||B_[2],:|| >= ...``. All classes have a column
     and rows of ``B`` have mean zero. With two classes ``coef_`` is the difference of the two columns, whose penalty is
     ``alpha / sqrt(2)`` per ``|coef|``: ``alpha * sqrt(2)`` gives binary logistic SLOPE at ``alpha``.
+
+    If ``y`` is a matrix of 0 and 1, labels do not exclude each other: ``B`` has a column for each label, and the loss
+    of a sample is ``sum_k [log(1 + exp(z_ik)) - y_ik z_ik]``.
 
     Parameters
     ----------
@@ -228,12 +271,14 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         1 prints a line of progress, 2 a line for every certificate.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
-        same total weight.
+        same total weight. Not for label indicators.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted.
+        Labels, sorted; ``arange(n_labels)`` for label indicators.
+    multilabel_ : bool
+        Whether ``y`` was a matrix of label indicators.
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
         Coefficients; float32 where X is.
     intercept_ : ndarray of shape (n_classes,) or (1,)
@@ -258,12 +303,14 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     screened_fraction_ : float
         Fraction of the features that are proved to be zero.
     solve_result_ : SolveResult
-        The penalized fit, relaxed or not: coefficients of all classes in double precision, certificate and history; its
-        ``theta`` is not kept.
+        The penalized fit, relaxed or not: coefficients, one column for two classes, in double precision, certificate
+        and history; its ``theta`` is not kept.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, where X had names.
+    target_names_ : ndarray of str
+        Names of the labels, where y was a data frame of label indicators.
     penalized_coef_, penalized_intercept_ : ndarray
         The penalized fit, with ``relaxed=True`` only.
 

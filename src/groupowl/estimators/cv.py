@@ -19,6 +19,7 @@ from .._checks import check_sample_weight, column_names, lookup, refuse_mask
 from .._threads import blas_threads, check_jobs
 from ..designs import is_summary
 from ..inputs import plain_labels
+from ..losses import resolve_loss
 from ..model import Model, warn_unless_bounded
 from ..model_selection import CRITERIA, FOLD_RULES, Search
 from ..model_selection.folds import resolve_scorer, scorer_scores, takes_sample_weight
@@ -26,7 +27,7 @@ from ..model_selection.search import merit
 from ..path import resolve_alphas
 from ..solvers import SolveResult, SolverSettings, warn_unless_converged
 from ..solvers.solve_result import short_of_tolerance
-from ..weights import is_list_of_sequences, resolve_weights
+from ..weights import is_list_of_sequences
 from .base import FitData, GroupOWLBase
 from .classifier import ClassifierMethods, GroupOWLClassifier
 from .regressor import GroupOWLRegressor, RegressorMethods
@@ -43,7 +44,6 @@ class CrossValidatedFit(GroupOWLBase):
     """Parameters and ``fit`` of the estimators that choose alpha; a subclass names the estimator of one alpha."""
 
     _single: ClassVar[Any]
-    _own_score: ClassVar[str]
     alphas: Any = 100
     eps: float = 1e-3
     cv: Any = None
@@ -156,7 +156,7 @@ class CrossValidatedFit(GroupOWLBase):
         """Everything that a search works with; with ``reset=False`` data must be like those of the fit."""
         lookup("selection", self.selection, dict.fromkeys((*FOLD_RULES, *CRITERIA)))
         check_jobs(self.n_jobs)
-        scorer = None if self.scoring is None else resolve_scorer(self.scoring, self._own_score)
+        scorer = None if self.scoring is None else resolve_scorer(self.scoring, resolve_loss(self._loss).score_name)
         splitter_params, scorer_params = self._routed_params(scorer, sample_weight, params)
         parts = []
         if isinstance(X, list | tuple) and X and all(map(is_summary, X)):
@@ -173,7 +173,7 @@ class CrossValidatedFit(GroupOWLBase):
         else:  # those on a cluster are brought here for the folds
             weight = check_sample_weight(None if sample_weight is None else np.asarray(sample_weight), data.n_samples)
         targets = None  # as scorers and splitters of scikit-learn expect them
-        if data.classes is not None:
+        if "classes_" in data.labels:
             targets = None if data.is_distributed else plain_labels(y)
         elif isinstance(data.Y, np.ndarray):
             targets = data.Y[:, 0] if data.is_flat else data.Y
@@ -186,11 +186,7 @@ class CrossValidatedFit(GroupOWLBase):
         if len(sequences) == 0:
             raise ValueError("weights is an empty list: give one weight sequence, or a list of at least one.")
         model = data.fitting.model(data.X, data.Y, sequences[0], data.sample_weight)
-        sizes = {"n_features": len(model.weights), "n_tasks": data.n_targets}
-        models = [model]
-        for other in sequences[1:]:
-            weights = resolve_weights(other, **sizes, n_samples=model.problem.design.n_samples)
-            models.append(replace(model, weights=weights))
+        models = [model, *map(model.with_weights, sequences[1:])]
         grids = list(map(partial(resolve_alphas, self.alphas, self.eps), models))
         return Search(self, data, weight, targets, data.fitting, models, grids, score, splitter_params, parts)
 
@@ -230,8 +226,10 @@ def _check_folds_possible(data: FitData, scorer: Any, parts: Any) -> None:
             "X: folds cannot be made from the statistics of all samples. Give a list with those of each fold, "
             f"fit([first, second, ...]). {advice}"
         )
+    loss = resolve_loss(data.fitting.loss)
     reasons = {
-        "classes": data.classes is not None,
+        "classes": "classes_" in data.labels,
+        f"loss={loss.name!r}": not loss.is_quadratic,
         "scoring": scorer is not None,
         "relaxed=True": data.fitting.relaxed,
         "unpenalized columns": len(data.fitting.unpenalized) > 0,
@@ -276,7 +274,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
         ``scoring`` are not used, and there is no ``score_path_``.
     scoring : str, callable or None, default=None
-        None is the negative mean squared error, over samples and targets. Or the name of a scorer of scikit-learn, or
+        None is the negative mean squared error, over samples and targets; the negative mean loss for "huber", the
+        negative mean deviance for "poisson". Or the name of a scorer of scikit-learn, or
         ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
         is better. The estimator is one of a single alpha with all that a fit to the fold stores, but certificates.
     n_jobs : int or None, default=None
@@ -305,6 +304,13 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         Seed of stochastic solvers.
     verbose : int, default=0
         1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+    loss : {"squared", "huber", "poisson"} or Loss, default="squared"
+        "squared" for numbers; "huber" for numbers with outliers, which count by their distance beyond ``delta``, not by
+        its square; "poisson" for counts and rates, whose logarithm of the mean is linear.
+    delta : float, array-like of shape (n_targets,) or "auto", default="auto"
+        For ``loss="huber"`` only: the residual from which on a sample is an outlier. "auto" is 1.345 standard
+        deviations of the errors of each target, estimated from the median size of the residuals of a first fit (at a
+        tenth of the smallest alpha that selects nothing); it is ``delta_``, the same in all folds.
 
     Attributes
     ----------
@@ -355,6 +361,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     solve_result_ : SolveResult
         The penalized fit at ``alpha_``, relaxed or not: coefficients in double precision, certificate and history. That
         fit is solved to some more digits than ``tol`` asks for, where 1000 steps reach them.
+    delta_ : ndarray of shape (n_targets,)
+        Of ``loss="huber"``: the residual from which on a sample is an outlier.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -392,6 +400,9 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     """
 
     _single = GroupOWLRegressor
+    _: KW_ONLY
+    loss: Any = "squared"
+    delta: Any = "auto"
 
 
 @dataclass(eq=False, repr=False)
@@ -420,15 +431,15 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     cv : int, splitter, iterable of (train, test) or None, default=None
         Folds: None is 5, or without a warning as many as the rarest class has samples of positive weight where
-        those are fewer; a number is so many, and an error where a class has fewer. Both are stratified by class. A
-        splitter with a method ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight
-        are left out.
+        those are fewer; a number is so many, and an error where a class has fewer. Both are stratified by class, or
+        consecutive for label indicators. A splitter with a method ``split`` gets ``groups`` from ``fit``. Splits
+        without test samples of positive weight are left out.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         "min" takes the best mean score, "1se" the largest alpha whose mean score is within one standard error of it.
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
         ``scoring`` are not used, and there is no ``score_path_``.
     scoring : str, callable or None, default=None
-        None is the negative log-loss, the mean over samples. Or the name of a scorer of scikit-learn, or
+        None is the negative log-loss, the mean over samples (and labels). Or the name of a scorer of scikit-learn, or
         ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
         is better. The estimator is one of a single alpha with all that a fit to the fold stores, but certificates.
     n_jobs : int or None, default=None
@@ -489,7 +500,9 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         For each weight sequence, in their order: "weights", "alphas", "best_index", and all that is above from
         ``score_path_`` to ``criterion_path_``, by names without underscore.
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted.
+        Labels, sorted; ``arange(n_labels)`` for label indicators.
+    multilabel_ : bool
+        Whether ``y`` was a matrix of label indicators.
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
         Coefficients at ``alpha_``, fitted to all data; float32 where X is.
     intercept_ : ndarray of shape (n_classes,) or (1,)
@@ -516,6 +529,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, where X had names.
+    target_names_ : ndarray of str
+        Names of the labels, where y was a data frame of label indicators.
     penalized_coef_, penalized_intercept_ : ndarray
         The penalized fit, with ``relaxed=True`` only.
 

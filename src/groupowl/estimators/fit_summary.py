@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import position_in, truth_value
 from .._text import counted, printable
 from .._typing import BoolArray, FloatArray, IndexArray
-from ..inputs import coefficient_columns, import_pandas
+from ..inputs import coefficient_columns, exclusive_classes, import_pandas, task_names
 from ..norm.kernels import nonzero_rows
 from ..solvers import solve_result as results
 
@@ -220,7 +220,7 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         check_is_fitted(self)
         pandas = import_pandas("coef_frame()")
         coef = np.atleast_2d(self.coef_)
-        named = getattr(self, "classes_", getattr(self, "target_names_", None))
+        named = task_names(vars(self))
         columns = {
             "feature": self._feature_labels(),
             "cluster": self.clusters_,
@@ -279,10 +279,11 @@ def strongest_first(estimator: Any) -> IndexArray:
 def summary_text(estimator: Any) -> str:
     """The text that ``summary()`` prints: numbers of the fit, its strongest features, as many as fit a page, notes."""
     result, certificate = estimator.solve_result_, estimator.certificate()
-    coef, classes = np.atleast_2d(estimator.coef_), getattr(estimator, "classes_", None)
+    coef, classes = np.atleast_2d(estimator.coef_), exclusive_classes(vars(estimator))
+    goal = counted(len(coef), "label" if hasattr(estimator, "classes_") else "target")
     data = [
         f"{estimator.n_features_in_} features",
-        counted(len(coef), "target") if classes is None else f"{len(classes)} classes",
+        goal if classes is None else f"{len(classes)} classes",
         "with intercept" if estimator.fit_intercept else "without intercept",
         *(["standardized"] if estimator.standardize else []),
         *(["relaxed"] if estimator.relaxed else []),

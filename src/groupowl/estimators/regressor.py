@@ -3,29 +3,92 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
+from sklearn.metrics import d2_tweedie_score, r2_score
 
 from .._checks import check_sample_weight, check_targets
 from .._typing import FloatArray
+from ..designs import as_design, row_wise
 from ..inputs import feature_names
-from .base import FitData, SingleFit, target_array
+from ..losses import Loss, resolve_loss
+from ..weights import is_list_of_sequences
+from .base import FitData, SingleFit, Targets, target_array
+
+# Accuracy of the fit whose residuals say how large errors are, relative to the null model.
+_FIRST_TOL = 1e-4
+# Median and mean of the size of a standard normal number.
+_NORMAL_MEDIAN = 0.6744897501960817
+_NORMAL_MEAN = 0.7978845608028654
 
 
 class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn has no types
     """What regression adds to :class:`~groupowl.estimators.base.GroupOWLBase`."""
 
-    _loss: ClassVar[str] = "squared"
-    _own_score: ClassVar[str] = "neg_mean_squared_error"
+    @property
+    def _loss(self) -> Loss:
+        """The loss, with a delta of its own where it takes one and the parameter is a number."""
+        loss = resolve_loss(self.loss)
+        if loss.target != "numbers":
+            remedy = "Use GroupOWLClassifier or GroupOWLClassifierCV"
+            raise ValueError(f"loss={loss.name!r} is for {loss.target}, not for numbers. {remedy}.")
+        is_auto = isinstance(self.delta, str) and self.delta == "auto"
+        if not is_auto and not self._takes_delta(loss):
+            raise ValueError(f"delta={self.delta!r} is for loss='huber', got loss={self.loss!r}. Leave it out.")
+        return loss if is_auto else replace(cast(Any, loss), delta=self.delta)
 
-    def _encode_targets(self, y: Any, names: Any, weight: Any) -> tuple[Any, Any, bool, Any]:
-        """Targets as a matrix; neither classes nor other sample weights come of it."""
+    @property
+    def _fitted_loss(self) -> Loss:
+        """The loss with the delta of the fit, where it has one."""
+        loss: Any = self._loss
+        return replace(loss, delta=self.delta_) if "delta_" in vars(self) else loss
+
+    def _takes_delta(self, loss: Loss) -> bool:
+        """Whether delta is a parameter of the fit: a loss that was given as an object has its own."""
+        return isinstance(self.loss, str) and loss.delta_in_deviations > 0.0
+
+    def _completed(self, data: FitData) -> FitData:
+        """The data with the scale of the errors fixed, so that all that follows is about one convex problem."""
+        loss = data.fitting.loss
+        if not self._takes_delta(loss) or data.is_summarized:
+            return data
+        if data.is_like_fit:
+            loss = self._fitted_loss
+        elif isinstance(self.delta, str):
+            loss = replace(loss, delta=loss.delta_in_deviations * self._error_scale(data))
+        loss.check_targets(np.zeros((1, data.n_targets)))
+        delta = np.broadcast_to(loss.delta, data.n_targets).copy()
+        return replace(data, fitting=replace(data.fitting, loss=loss), labels=data.labels | {"delta_": delta})
+
+    def _error_scale(self, data: FitData) -> FloatArray:
+        """Standard deviations of the errors, without outliers, from the residuals of a first fit.
+
+        That is one at a tenth of the smallest alpha that selects nothing, with the scale of the targets themselves.
+        """
+        if data.is_distributed:
+            raise ValueError(
+                "delta='auto' needs the targets in this process, and y is on a cluster. Give delta as a number, for "
+                "example 1.345 times the standard deviation of the errors."
+            )
+        weight = np.ones(data.n_samples) if data.sample_weight is None else data.sample_weight
+        loss = data.fitting.loss
+        rough = replace(loss, delta=loss.delta_in_deviations * robust_deviations(data.Y, weight))
+        first = self.weights[0] if is_list_of_sequences(self.weights) else self.weights
+        fitting = replace(data.fitting, loss=rough)
+        model = fitting.model(data.X, data.Y, first, data.sample_weight)
+        settings = replace(fitting.settings, tol=_FIRST_TOL, rng=np.random.default_rng(0))
+        result = model.continuation(settings).solve(model.sequence_weights, model.resolve_alpha("auto"))
+        Z = as_design(data.X).matmul(result.B, result.intercept)
+        return robust_deviations(data.Y - Z, weight)
+
+    def _encode_targets(self, y: Any, names: Any, weight: Any) -> Targets:
+        """Targets as a matrix."""
+        labels = {} if names is None else {"target_names_": np.asarray(names, dtype=object)}
         if not isinstance(y, np.ndarray):  # on a cluster, where entries are checked later
-            return (y[:, None] if y.ndim == 1 else y), None, y.ndim == 1, weight
+            return Targets(y[:, None] if y.ndim == 1 else y, weight, y.ndim == 1, labels, {})
         values = y
         if y.dtype.kind == "O":
             with suppress(TypeError, ValueError):  # what holds no numbers is refused below
@@ -36,7 +99,7 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
             has_text = any(isinstance(entry, str | bytes) for entry in values.flat)  # most often the label of a class
             advice = " Labels of classes are for GroupOWLClassifier and GroupOWLClassifierCV." if has_text else ""
             raise TypeError(f"{error}{advice}") from error
-        return Y, None, np.ndim(values) == 1, weight
+        return Targets(Y, weight, np.ndim(values) == 1, labels, {})
 
     def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` in the shape and precision that users see."""
@@ -59,15 +122,18 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets)
-            As the targets of the fit were.
+            As the targets of the fit were, and on their scale: counts for ``loss="poisson"``.
         """
-        return self._decision(X)
+        scores = self._decision(X)
+        width = None if scores.ndim == 1 else scores.shape[1]
+        return row_wise(resolve_loss(self.loss).predicted, scores, scores.dtype, width)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination of the predictions, R^2.
+        """Coefficient of determination of the predictions, R^2; for ``loss="poisson"`` the same of the deviance, D^2.
 
         ``1 - sum_i w_i (y_i - p_i)^2 / sum_i w_i (y_i - mean)^2`` of each target, and the mean over targets: 1 is
-        perfect, 0 as good as the mean of ``y``, and worse is negative.
+        perfect, 0 as good as the mean of ``y``, and worse is negative. D^2 has Poisson deviances in place of squares,
+        as in ``sklearn.linear_model.PoissonRegressor``.
 
         Parameters
         ----------
@@ -86,11 +152,36 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         predicted = np.asarray(self.predict(X))
         values = target_array(y, len(predicted))
         weight = None if sample_weight is None else check_sample_weight(sample_weight, len(predicted))
-        Y = self._encode_targets(values, feature_names(y), weight)[0]
+        Y = self._encode_targets(values, feature_names(y), weight).Y
         P = predicted.reshape(len(predicted), -1)
         if Y.shape != P.shape:
             raise ValueError(f"y has {Y.shape[1]} targets, but {type(self).__name__} was fitted with {P.shape[1]}.")
-        return float(r2_score(Y, P, sample_weight=weight))
+        power = resolve_loss(self.loss).variance_power
+        if power == 0.0:
+            return float(r2_score(Y, P, sample_weight=weight))
+        scores = [d2_tweedie_score(y, p, sample_weight=weight, power=power) for y, p in zip(Y.T, P.T, strict=True)]
+        return float(np.mean(scores))
+
+
+def robust_deviations(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Standard deviation of each column from the median distance to its median, as for normal numbers.
+
+    The mean distance stands in where more than half of the numbers are equal, and 1 where all are.
+    """
+    found = np.ones(values.shape[1])
+    for k, column in enumerate(values.T):
+        distances = np.abs(column - _median(column, weight))
+        median, mean = _median(distances, weight), np.average(distances, weights=weight)
+        if mean > 0.0:
+            found[k] = median / _NORMAL_MEDIAN if median > 0.0 else mean / _NORMAL_MEAN
+    return found
+
+
+def _median(values: FloatArray, weight: FloatArray) -> float:
+    """The smallest number with half of the weight at or below it."""
+    order = np.argsort(values)
+    below = np.cumsum(weight[order])
+    return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])
 
 
 @dataclass(eq=False, repr=False)
@@ -139,6 +230,13 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
         Seed of stochastic solvers.
     verbose : int, default=0
         1 prints a line of progress, 2 a line for every certificate.
+    loss : {"squared", "huber", "poisson"} or Loss, default="squared"
+        "squared" for numbers; "huber" for numbers with outliers, which count by their distance beyond ``delta``, not by
+        its square; "poisson" for counts and rates, whose logarithm of the mean is linear.
+    delta : float, array-like of shape (n_targets,) or "auto", default="auto"
+        For ``loss="huber"`` only: the residual from which on a sample is an outlier. "auto" is 1.345 standard
+        deviations of the errors of each target, estimated from the median size of the residuals of a first fit (at a
+        tenth of the smallest alpha that selects nothing); it is ``delta_`` and fixed before all else is fitted.
 
     Attributes
     ----------
@@ -168,6 +266,8 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
     solve_result_ : SolveResult
         The penalized fit, relaxed or not: coefficients in double precision, certificate and history; its ``theta`` is
         not kept.
+    delta_ : ndarray of shape (n_targets,)
+        Of ``loss="huber"``: the residual from which on a sample is an outlier.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -189,3 +289,7 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
     >>> model.coef_.shape, bool(model.verify(data.X, data.Y))
     ((3, 200), True)
     """
+
+    _: KW_ONLY
+    loss: Any = "squared"
+    delta: Any = "auto"

@@ -216,7 +216,12 @@ class SolutionCheck:
         # Near a solution the loss changes with the square of what rounding moves; certificates know the rest.
         moved = _ROUNDINGS * float(np.finfo(self.dtype).eps) * (residual.reach + self.shift)
         public = published(problem, self.coefficients, self.certificate, self.dtype)
-        rounded = abs(public.excess) + public.rounding + self._excess_rounding + problem.loss.curvature * moved**2
+        rounded = (
+            abs(public.excess)
+            + public.rounding
+            + self._excess_rounding
+            + problem.curvature_at(self.coefficients) * moved**2
+        )
         if problem.is_compressible:
             size = problem.samples.norm + float(problem.norms @ row_norms(self.coefficients[: problem.n_rows]))
             rounded += _GRAM_ROUNDINGS * (problem.n_rows + 8) * EPS * size * size

@@ -7,16 +7,28 @@ from typing import Any
 
 from .._checks import lookup
 from .base import Loss
+from .huber import HuberLoss
 from .multinomial import MultinomialLoss
 from .separable import SeparableLoss
 from .squared import SquaredLoss
 
-__all__ = ["LOSSES", "Loss", "MultinomialLoss", "SeparableLoss", "SquaredLoss", "resolve_loss"]
+__all__ = [
+    "LOSSES",
+    "HuberLoss",
+    "Loss",
+    "MultinomialLoss",
+    "SeparableLoss",
+    "SquaredLoss",
+    "resolve_loss",
+]
 
 # One file per loss, with the loss under the name LOSS. A new one joins by its line here.
 _FILES = (
     "squared",
     "multinomial",
+    "logistic",
+    "poisson",
+    "huber",
 )
 
 #: Every loss by name; the contract tests run over this table.

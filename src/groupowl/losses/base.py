@@ -9,6 +9,9 @@ import numpy as np
 
 from .._typing import FloatArray
 
+#: Size of a predictor that stands for certainty: its probability is exactly 0 or 1, in single precision too.
+CERTAIN = 1e30
+
 
 class Loss(ABC):
     """A smooth loss ``F(Z) = sum_i w_i f_i(z_i)`` of the linear predictor; it never sees X.
@@ -27,14 +30,40 @@ class Loss(ABC):
     is_quadratic: ClassVar[bool] = False
     #: Name in the compiled kernel's table of losses; empty where it has none, and NumPy does the work.
     compiled: ClassVar[str] = ""
+    #: No predictor moves further in one Newton step. Where samples are far from the boundary there is hardly any
+    #: curvature, and a full step can jump to where there is none at all, with a smaller loss but no way back.
+    longest_move: ClassVar[float] = 8.0
+    #: Power of its mean that the variance of a target is proportional to: 0 for errors of one size.
+    variance_power: ClassVar[float] = 0.0
+    #: Field delta of losses that have one, in standard deviations of normal errors; 0 for all others.
+    delta_in_deviations: ClassVar[float] = 0.0
     #: Constant beta of the local bound, for losses that are Kullback-Leibler divergences; None: there is no such bound.
     bend: ClassVar[float | None] = None
-    #: Whether targets are classes, one column each.
-    has_classes: ClassVar[bool] = False
+    #: What targets are: "numbers", "labels" of 0 and 1 in columns, or "classes", which exclude each other.
+    target: ClassVar[str] = "numbers"
+    #: What :meth:`score` is minus, in words, and its name in scikit-learn, empty where it has none.
+    measure: ClassVar[str] = "mean loss"
+    score_name: ClassVar[str] = ""
 
     @abstractmethod
     def check_targets(self, Y: FloatArray) -> FloatArray:
-        """Targets the loss can use, or a ValueError that says what is wrong with them."""
+        """Targets the loss can use, or a ValueError that says what is wrong with them; row by row."""
+
+    def determined(self, target_means: FloatArray) -> FloatArray:
+        """Predictors of tasks whose targets, by their means, leave nothing to fit; NaN for all other tasks."""
+        return np.full(len(target_means), np.nan)
+
+    def check_means(self, target_means: FloatArray) -> None:  # noqa: B027  # most losses have nothing to refuse
+        """Refuse targets, by their weighted means, for which no intercept is optimal."""
+
+    @property
+    def unit(self) -> float:
+        """Size of predictors squared, where they have one: changes of the loss are compared with it."""
+        return 1.0
+
+    def predicted(self, Z: FloatArray) -> FloatArray:
+        """Targets that the model expects, on their own scale."""
+        return Z
 
     # Value and conjugate ----------------------------------------------------------------------------
 
@@ -137,7 +166,7 @@ class Loss(ABC):
 
     @abstractmethod
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
-        """Intercept of the model without features, from the weighted means of the targets."""
+        """Intercept of the model without features, from the weighted means of the targets; NaN if they do not tell."""
 
     def canonical(self, B: FloatArray) -> FloatArray:
         """Coefficients with the same loss and no larger row norms."""
@@ -146,3 +175,12 @@ class Loss(ABC):
     @abstractmethod
     def cancelling_size(self, Z: FloatArray, w: FloatArray) -> float:
         """Size of the terms that cancel inside ``value``; rounding errors are in proportion to it."""
+
+
+def tasks_apart(slopes: FloatArray, E: FloatArray) -> FloatArray:
+    """Second derivatives in coefficients of E where tasks do not meet: a block ``E^T diag(slopes) E`` for each."""
+    r, q = E.shape[1], slopes.shape[1]
+    H = np.zeros((r, q, r, q))
+    for k in range(q):
+        H[:, k, :, k] = E.T @ (slopes[:, k : k + 1] * E)
+    return H.reshape(r * q, r * q)

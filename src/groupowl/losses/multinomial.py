@@ -11,7 +11,7 @@ from scipy.special import entr, softmax
 
 from .._typing import FloatArray
 from ..norm.kernels import EPS
-from .base import Loss
+from .base import CERTAIN, Loss
 
 # Rounding leaves probabilities this far outside the simplex. A point outside by delta claims a bound that may be wrong
 # by ``2 delta sum_i w_i max_k |z_ik|``; certificates allow for a few units of rounding of that sum: no more may pass.
@@ -31,7 +31,9 @@ class MultinomialLoss(Loss):
     name: ClassVar[str] = "multinomial"
     curvature: ClassVar[float] = 0.5  # largest eigenvalue of diag(p) - p p^T, by Gershgorin
     bend: ClassVar[float | None] = math.sqrt(2.0)
-    has_classes: ClassVar[bool] = True
+    target: ClassVar[str] = "classes"
+    measure: ClassVar[str] = "log-loss"
+    score_name: ClassVar[str] = "neg_log_loss"
 
     def check_targets(self, Y: FloatArray) -> FloatArray:
         """Rows must be probabilities over at least two classes; they are normalized exactly."""
@@ -50,6 +52,11 @@ class MultinomialLoss(Loss):
                 f"loss='multinomial' needs rows of Y that sum to 1, but row {worst} sums to {sums[worst]:g}. {advice}"
             )
         return Y / sums[:, None]
+
+    def determined(self, target_means: FloatArray) -> FloatArray:
+        """Classes that do not occur have probability zero, which leaves no choice where there is but one."""
+        occurs = target_means > 0.0
+        return np.where(occurs, np.nan if np.count_nonzero(occurs) > 1 else 0.0, -CERTAIN)
 
     def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """``F(Z)``, as a sum of non-negative terms so that large predictors do not cancel."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..norm.kernels import EPS
-from .base import Loss
+from .base import Loss, tasks_apart
 
 # Rounding leaves means this far outside their range, relative to the targets and to 1.
 _RANGE_RTOL = 64 * EPS
@@ -45,6 +45,9 @@ class SeparableLoss(Loss):
     def means(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """Means of the model at a dual point, put into their range."""
         return np.clip(Y - theta / w, self.lowest, self.highest)
+
+    def predicted(self, Z: FloatArray) -> FloatArray:
+        return self.mean(Z)
 
     def spread(self, theta: FloatArray, raw: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """``(variance(p) + variance(p')) / 2 + |p - p'| / 4`` of the means at the two points."""
@@ -90,10 +93,4 @@ class SeparableLoss(Loss):
         return theta - w * self.variance(self.means(theta, Y, w)) * move
 
     def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
-        """One block ``E^T diag(w variance) E`` for each task: tasks do not meet."""
-        slopes = w * self.variance(self.means(theta, Y, w))
-        r, q = E.shape[1], Y.shape[1]
-        H = np.zeros((r, q, r, q))
-        for k in range(q):
-            H[:, k, :, k] = E.T @ (slopes[:, k : k + 1] * E)
-        return H.reshape(r * q, r * q)
+        return tasks_apart(w * self.variance(self.means(theta, Y, w)), E)

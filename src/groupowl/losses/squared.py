@@ -23,6 +23,8 @@ class SquaredLoss(Loss):
     curvature: ClassVar[float] = 1.0
     is_quadratic: ClassVar[bool] = True
     compiled: ClassVar[str] = "squared"
+    measure: ClassVar[str] = "mean squared error"
+    score_name: ClassVar[str] = "neg_mean_squared_error"
 
     def check_targets(self, Y: FloatArray) -> FloatArray:
         """Any finite targets will do."""

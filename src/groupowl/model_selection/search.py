@@ -38,13 +38,14 @@ FOLD_RULES = ("min", "1se")
 FOLD_TOL = 1e-4
 # Work has seeds of its own, so that the answer does not depend on the number of jobs.
 _MOST_SEEDS = np.iinfo(np.int64).max
-# Predictor of a class that a training set does not have: the softmax is exactly zero, in single precision too.
-_ABSENT = -1e30
 
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
-    """How models are fitted, whatever the samples."""
+    """How models are fitted, whatever the samples.
+
+    ``two_classes``: the one column of targets stands for two, whose coefficients differ by their sign.
+    """
 
     loss: Any
     fit_intercept: bool
@@ -52,6 +53,7 @@ class Fitting:
     unpenalized: IndexArray
     settings: SolverSettings
     relaxed: bool = False
+    two_classes: bool = False
 
     def model(self, X: Any, Y: Any, weights: Any, sample_weight: Any) -> Model:
         """The model of some samples."""
@@ -64,6 +66,7 @@ class Fitting:
             standardize=self.standardize,
             sample_weight=sample_weight,
             unpenalized=self.unpenalized,
+            two_classes=self.two_classes,
         )
 
 
@@ -83,29 +86,28 @@ class TrainingSet(NamedTuple):
         X, Y, weight = self.X, self.Y, self.sample_weight
         if self.rows is not None:
             X, Y, weight = X.rows(self.rows), Y[self.rows], weight[self.rows]
-        is_present = None
-        if resolve_loss(fitting.loss).has_classes and not Y.any(axis=0).all():
-            is_present = Y.any(axis=0)
-            Y = Y[:, is_present]
-            if Y.shape[1] == 1:
-                nothing = Solution(np.zeros(0, dtype=np.intp), np.zeros((0, 1)), np.zeros(1))
-                return [_with_classes(nothing, is_present)] * len(alphas), 0
+        known = np.zeros(0)  # statistics are of numbers
+        if Y is not None:
+            known = resolve_loss(fitting.loss).determined(Y.mean(axis=0))
+            Y = Y[:, np.isnan(known)]
+            if Y.shape[1] == 0:
+                nothing = Solution(np.zeros(0, dtype=np.intp), np.zeros((0, 0)), np.zeros(0))
+                return [_with_known(nothing, known)] * len(alphas), 0
         model = fitting.model(X, Y, weights, weight)
         follower = Follower(model, alphas, replace(fitting.settings, rng=np.random.default_rng(seed)))
         solutions = follower.follow()
         if fitting.relaxed:
             solutions = relaxed_solutions(model, solutions)
-        if is_present is not None:
-            solutions = [_with_classes(solution, is_present) for solution in solutions]
+        if not np.isnan(known).all():
+            solutions = [_with_known(solution, known) for solution in solutions]
         return solutions, follower.n_short
 
 
-def _with_classes(solution: Solution, is_present: Any) -> Solution:
-    """The same among all classes; those that are not there have probability zero."""
-    rows = np.zeros((len(solution.support), len(is_present)))
-    rows[:, is_present] = solution.rows
-    intercept = np.full(len(is_present), _ABSENT)
-    intercept[is_present] = solution.intercept
+def _with_known(solution: Solution, known: FloatArray) -> Solution:
+    """The same among all tasks; the training set leaves nothing to fit for those whose predictor is known."""
+    rows, intercept, is_fitted = np.zeros((len(solution.support), len(known))), known.copy(), np.isnan(known)
+    rows[:, is_fitted] = solution.rows
+    intercept[is_fitted] = solution.intercept
     return Solution(solution.support, rows, intercept)
 
 

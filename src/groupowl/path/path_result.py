@@ -11,7 +11,7 @@ import numpy as np
 
 from .._checks import finite_number, position_in, positive_integer
 from .._typing import FloatArray, IndexArray
-from ..inputs import coefficient_columns, import_pandas
+from ..inputs import coefficient_columns, exclusive_classes, import_pandas
 from ..model import Model
 from ..norm.kernels import nonzero_rows, row_norms
 
@@ -136,8 +136,8 @@ class PathResult:
     alphas.
 
     **Targets and classes.** Arrays have a row for each target of a regression and for each of three or more classes.
-    Two classes have one row, as ``coef_`` of the classifier: the second class less the first. The points keep a
-    column for every class.
+    Two classes have one row, as ``coef_`` of the classifier: the second class less the first. Points have a column for
+    every target and class; those of a classifier with two classes have the one row only.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ class PathResult:
             self,
             feature_names=None if features is None else np.asarray(features, dtype=str),
             target_names=None if targets is None else np.asarray(targets, dtype=str),
-            classes=labels.get("classes_"),
+            classes=exclusive_classes(labels),
         )
 
     # Points -----------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ class PathResult:
 
     def _as_public(self, rows: FloatArray) -> FloatArray:
         """Rows with a column per target or class as (n_targets, n_rows); two classes become one difference."""
-        return (rows[:, 1:] - rows[:, :1]).T if self._is_binary else rows.T
+        return (rows[:, 1:] - rows[:, :1]).T if self._is_binary and rows.shape[1] == 2 else rows.T
 
     def _intercept(self, point: PathPoint) -> FloatArray:
         return self._as_public(point.intercept[None])[:, 0]

@@ -347,7 +347,7 @@ class CrossValidationDisplay(style.Display):
             return cls(alphas, np.asarray(criterion), estimator.selection.upper(), **chosen)
         scoring = estimator.scoring
         if scoring is None:
-            scoring = "neg log-loss" if hasattr(estimator, "classes_") else "neg mean squared error"
+            scoring = f"neg {estimator._fitted_loss.measure}"
         name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
         label = re.sub("^neg ", "negative ", name.replace("_", " "))
         means, errors, scores = estimator.mean_score_path_, estimator.std_error_path_, estimator.score_path_

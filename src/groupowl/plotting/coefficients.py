@@ -10,6 +10,7 @@ import numpy as np
 from .._checks import positive_integer
 from .._text import counted
 from .._typing import FloatArray, IndexArray
+from ..inputs import task_names as fitted_task_names
 from ..norm.kernels import falling_order
 from ..solvers import SolveResult
 from . import style
@@ -48,7 +49,7 @@ def selection_of_estimator(estimator: Any, feature_names: Any, task_names: Any) 
     rows = np.atleast_2d(estimator.coef_).T.astype(np.float64)
     features = np.flatnonzero(rows.any(axis=1))
     names = feature_names if feature_names is not None else getattr(estimator, "feature_names_in_", None)
-    tasks = getattr(estimator, "classes_", getattr(estimator, "target_names_", None))
+    tasks = fitted_task_names(vars(estimator))
     if task_names is None and tasks is not None:
         task_names = tasks[-rows.shape[1] :]  # two classes share a column, which is that of the second
     return _sorted_selection(len(rows), features, rows[features], clusters[features], names, task_names)

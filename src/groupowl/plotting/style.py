@@ -134,7 +134,7 @@ def checked_names(argument: str, names: Any, count: int) -> Sequence[Any]:
 def public_rows(path: Any, point: Any) -> FloatArray:
     """Non-zero rows at a point of a path; two classes become one difference, as in ``coef_``."""
     is_binary = path.classes is not None and len(path.classes) == 2
-    return point.rows[:, 1:] - point.rows[:, :1] if is_binary else point.rows
+    return point.rows[:, 1:] - point.rows[:, :1] if is_binary and point.rows.shape[1] == 2 else point.rows
 
 
 def fitted_attribute(estimator: Any, attribute: str, remedy: str) -> Any:

@@ -23,7 +23,7 @@ from .certificate import Certificate, Residual
 from .problem import Problem
 from .public import Published, intercept_excess, published
 from .samples import Samples
-from .unpenalized import Unpenalized, damped_newton
+from .unpenalized import Unpenalized, best_constant, damped_newton
 
 __all__ = [
     "LATER",
@@ -35,6 +35,7 @@ __all__ = [
     "Residual",
     "Samples",
     "Unpenalized",
+    "best_constant",
     "build_problem",
     "compressed_together",
     "damped_newton",

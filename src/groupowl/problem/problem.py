@@ -18,7 +18,7 @@ from ..designs.factors import CompressedData
 from ..designs.sparse import Columns
 from ..losses import Loss
 from ..norm import GroupOWL
-from ..norm.kernels import EPS, column_sums, inverse_weighted_square, owl_gauge, row_norms, sum_with_products
+from ..norm.kernels import EPS, inverse_weighted_square, owl_gauge, row_norms, sum_with_products
 from .bounds import Balls, Correlations, product_slack, squared_distance
 from .certificate import Certificate, Residual
 from .samples import Samples, weighted_squares, weighted_sums
@@ -439,7 +439,7 @@ class Problem:
         H = self.design.map(partial(_weighted_spread, self.loss), *points, *self.samples.handles)
         if estimated:
             largest = self.norms / math.sqrt(total)
-            squares = float(self.design.reduce(column_sums, H).max()) / total * self.norms**2
+            squares = float(self.design.reduce(np.add.reduce, H).max()) / total * self.norms**2
         else:
             rows, largest = self.rows_of_origin, self.gram_cache.largest
             largest = largest if rows is None else largest[rows]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,16 +21,13 @@ from ..designs.base import Design, products
 from ..designs.sparse import Columns
 from ..designs.wrapped import Basis
 from ..losses import Loss
-from ..norm.kernels import exceeds_rounding, inverse_weighted_square, row_norms
+from ..norm.kernels import EPS, TINY, exceeds_rounding, inverse_weighted_square, row_norms
 from .samples import Samples, check_underflow, weighted_squares
 
 _MOST_STEPS = 1000
 _MOST_HALVINGS = 40
 # A step must bring this much of the decrease that it promises.
 _DECREASE = 1e-4
-# No predictor moves further in one step. Where samples are far from the boundary there is hardly any curvature, and a
-# full Newton step can jump to where there is none at all, with a smaller loss but no way back.
-_LONGEST_MOVE = 8.0
 # Newton decrement, squared and relative to the loss of all samples, at which the last step is short enough.
 _SHORT = 1e-14
 # What is left of ``E^T theta``, relative to the norm of theta, that is no more than rounding.
@@ -225,12 +222,12 @@ class Unpenalized:
         def newton_step(state: tuple[Handle, FloatArray]) -> tuple[FloatArray, float, float] | None:
             theta = self._dual_point(state[0])
             step, decrement = self._newton_step(theta, self._curvature(theta))
-            if not decrement > _SHORT * self.samples.total_weight:
+            if not decrement > self._short:
                 return None
             if self.loss.is_quadratic:  # a whole step is exact
                 return step, decrement, 1.0
             longest = float(space.reduce(partial(_longest_move, step=step), E))
-            return step, decrement, _LONGEST_MOVE / max(longest, _LONGEST_MOVE)
+            return step, decrement, min(1.0, self.loss.longest_move / max(longest, TINY))
 
         def change(state: tuple[Handle, FloatArray], step: FloatArray) -> float:
             return float(space.reduce(partial(_change, self.loss, step), state[0], *handles, E))
@@ -250,7 +247,7 @@ class Unpenalized:
         """From where :meth:`minimized` ends: there a whole step squares the error, which the loss no longer shows."""
         theta = self._dual_point(Z)
         step, decrement = self._newton_step(theta, self._curvature(theta))
-        return step if decrement <= _SHORT * self.samples.total_weight else np.zeros_like(step)
+        return step if decrement <= self._short else np.zeros_like(step)
 
     def is_settled(self, Z: Handle) -> bool:
         """Whether ``Z``, from :meth:`minimized`, is at a minimum: if that is at infinity, steps do not get shorter.
@@ -260,7 +257,13 @@ class Unpenalized:
         """
         theta = self._dual_point(Z)
         step, decrement = self._newton_step(theta, self._curvature(theta))
-        return bool(np.isfinite(decrement) and self.space.reduce(partial(_longest_move, step=step), self.E) <= _SETTLED)
+        longest = self.space.reduce(partial(_longest_move, step=step), self.E)
+        return bool(np.isfinite(decrement) and longest <= _SETTLED * math.sqrt(self.loss.unit))
+
+    @property
+    def _short(self) -> float:
+        """Decrement, squared, of a step that is short enough to be the last."""
+        return _SHORT * self.samples.total_weight * self.loss.unit
 
     def _dual_point(self, Z: Handle) -> Handle:
         return self.space.map(self.loss.dual_point, Z, *self.samples.handles)
@@ -286,7 +289,10 @@ def fit_unpenalized(design: Design, loss: Loss, samples: Samples, constant: bool
     rank = 0 if basis is None else basis.rank
     intercept = np.zeros(samples.n_tasks)
     if constant and not loss.is_quadratic:
+        loss.check_means(samples.means)
         intercept = loss.null_intercept(samples.means)
+        if np.isnan(intercept).any():
+            intercept = best_constant(loss, samples.means, lambda total: design.reduce(total, *samples.handles))
     samples, null_loss = _with_totals(design, loss, samples, intercept)
     block = Unpenalized(
         design, loss, samples, constant, basis, np.zeros((rank, samples.n_tasks)),
@@ -297,6 +303,29 @@ def fit_unpenalized(design: Design, loss: Loss, samples: Samples, constant: bool
     if basis is None or rank == 0:  # nothing but a constant, whose null model is known in closed form
         return block
     return _projected(block, basis) if loss.is_quadratic else _with_null_model(block)
+
+
+def best_constant(loss: Loss, start: FloatArray, add_up: Callable[[Any], FloatArray]) -> FloatArray:
+    """The constant predictor of each task with the smallest loss: Newton's method between bounds that close in.
+
+    Where the loss is made of parabolas and lines, as Huber's, the last step is exact. ``add_up`` sums a function of
+    targets and weights over all samples.
+    """
+    b, low, high = start.copy(), np.full(len(start), -np.inf), np.full(len(start), np.inf)
+    width = np.full(len(start), math.sqrt(loss.unit))
+    for _ in range(_MOST_STEPS):
+        descent, curvature = add_up(partial(_constant_slopes, loss, b))
+        low, high = np.where(descent >= 0.0, b, low), np.where(descent <= 0.0, b, high)
+        with np.errstate(all="ignore"):
+            newton, middle = b + descent / curvature, 0.5 * (low + high)
+            beyond = b + np.sign(descent) * width
+        is_inside = (newton > low) & (newton < high)  # false for what is not a number
+        trial = np.where(is_inside, newton, np.where(np.isfinite(middle), middle, beyond))
+        width = np.where(is_inside, width, 2.0 * width)
+        if np.all((descent == 0.0) | (np.abs(trial - b) <= EPS * np.abs(b))):
+            break
+        b = np.where(descent == 0.0, b, trial)
+    return b
 
 
 def _with_totals(
@@ -338,8 +367,8 @@ def _with_null_model(block: Unpenalized) -> Unpenalized:
     has_minimum = block.is_settled(Z)
     Z = space.map(partial(_predict, coefficients=null), block.E)
     null_loss = float(space.reduce(block.loss.value, Z, *samples.handles))
-    lowest = min(samples.floor, 0.0)
-    if null_loss - lowest <= _SEPARATED * (block.null_loss - lowest):
+    lowest, loss_of_classes = min(samples.floor, 0.0), block.loss.target != "numbers"
+    if loss_of_classes and null_loss - lowest <= _SEPARATED * (block.null_loss - lowest):
         raise ValueError(
             "unpenalized columns tell the classes apart without an error, so that their coefficients have no "
             "finite optimum. Penalize them, or leave out those that encode the labels."
@@ -348,6 +377,12 @@ def _with_null_model(block: Unpenalized) -> Unpenalized:
 
 
 # Functions of some rows, which may be elsewhere: they take nothing along but the loss and a step.
+
+
+def _constant_slopes(loss: Loss, intercept: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+    """Minus the slope of the loss of a constant predictor in each task, and its second derivative."""
+    theta = loss.dual_point(np.broadcast_to(intercept, Y.shape), Y, w)
+    return np.stack([theta.sum(axis=0), np.diagonal(loss.curvature_along(theta, Y, w, np.ones((len(Y), 1))))])
 
 
 def _plus_move(step: FloatArray, Z: FloatArray, E: FloatArray) -> FloatArray:

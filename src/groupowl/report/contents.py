@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._text import printable
+from ..inputs import exclusive_classes
 from ..path import PathResult
 from ..plotting import CoefficientPathDisplay, CrossValidationDisplay
 from ..plotting.coefficients import selection_of_estimator, selection_of_result
@@ -91,7 +92,7 @@ class ReportContents:
     @property
     def classes(self) -> list[str] | None:
         """Names of the classes; None for a regression."""
-        source = getattr(self.estimator, "classes_", None) if self.path is None else self.path.classes
+        source = exclusive_classes(vars(self.estimator)) if self.path is None else self.path.classes
         if source is None:
             return None
         given = list(self.target_names)

@@ -66,7 +66,7 @@ def solve_many(
         Targets. Many are a list of arrays, or an array of shape (n_fits, n_samples, n_tasks).
     lam : array-like of shape (n_features,) or (n_fits, n_features)
         Non-increasing, non-negative weights, not all zero.
-    loss : {"squared", "multinomial"} or Loss, default="squared"
+    loss : {"squared", "multinomial", "logistic", "poisson", "huber"} or Loss, default="squared"
         Loss of all fits.
     fit_intercept : bool, default=False
         Whether to fit an unpenalized intercept.

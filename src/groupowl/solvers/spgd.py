@@ -86,6 +86,11 @@ class SPGD(SteppingSolver):
 
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at the snapshot ``B``."""
+        if not np.isfinite(problem.loss.curvature):
+            raise ValueError(
+                f"solver='spgd' needs a loss with a bound on its curvature, and loss={problem.loss.name!r} has none. "
+                "Use solver='auto' or solver='apgd'."
+            )
         if isinstance(self.step, str):
             step = 0.5 / (problem.batch_lipschitz(self._batch_size(problem.design.n_samples)) or 1.0)
         else:

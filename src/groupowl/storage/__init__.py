@@ -18,7 +18,7 @@ from .._checks import checked_path
 from .._files import fresh_folder, standing
 from ..designs.disk.formats import read_archive
 from ..versions import installed_version
-from .codec import STORABLE, Damage, belongs_to, check_object, decode, encode
+from .codec import ESTIMATORS, STORABLE, Damage, belongs_to, check_object, decode, encode, in_one_column
 
 __all__ = ["load", "save"]
 
@@ -111,6 +111,8 @@ def load(folder: Any) -> Any:
         if not belongs_to(obj, STORABLE):
             raise Damage(f"it holds a {type(obj).__name__}, and save writes {', '.join(STORABLE)}")
         check_object(obj, {}, type(obj).__name__)
+        if belongs_to(obj, ESTIMATORS):
+            in_one_column(obj)
     except _DAMAGES as error:
         reason = str(error) if isinstance(error, Damage) else f"{type(error).__name__}: {error}".rstrip(".")
         raise ValueError(f"{str(folder)!r} is damaged: {reason}. Save the model again.") from error

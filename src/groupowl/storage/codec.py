@@ -11,6 +11,7 @@ import inspect
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn import model_selection
 
 from .. import estimators
 from .._text import counted
+from ..inputs import exclusive_classes
 from ..path import PathPoint, PathResult
 from ..path.path_result import REASONS
 from ..solvers import APGD, SPGD, History, SolveResult, WorkingSet
@@ -53,6 +55,7 @@ _REMEDIES = {
     "scoring": "Use the name of a scorer.",
     "cv": "Use a number of folds, a splitter of scikit-learn, or a list of (train, test) indices.",
     "random_state": "Use an integer.",
+    "loss": "Use the name of a loss.",
     "solver": "Use a name, or a solver of groupowl.",
 }
 _OTHER_REMEDY = "Only plain values, arrays and objects of groupowl can be saved."
@@ -180,14 +183,14 @@ def decode(node: Any, arrays: dict[str, Any]) -> Any:
 
 # What a saved object must hold ----------------------------------------------------------------------------
 # A table has the names of fields by what they must be: a kind, and for an array the letters of its shape. The letters
-# mean d features, q tasks or classes, t rows of ``coef_``, p penalized and u unpenalized features, n alphas, f folds, h
+# mean d features, q tasks, c classes, t rows of ``coef_``, p penalized and u unpenalized features, n alphas, f folds, h
 # rows of a history. The first field with a letter says how many there are, and all others must agree; ``= d`` is one
 # that says it itself, and ``*`` means several of a kind. A field whose name ends with ``?`` may be missing or None.
 
 _ESTIMATOR = {
     "= d": "n_features_in_",
     "number t d": "coef_ penalized_coef_?",
-    "number t": "intercept_ penalized_intercept_?",
+    "number t": "intercept_ penalized_intercept_? delta_?",
     "positive": "alpha_",
     "number p": "weights_",
     "index u": "unpenalized_",
@@ -246,7 +249,7 @@ _RECORDS = {
         "real": "alpha_max null_loss",
         "reason": "stopped_because",
         "names d": "feature_names?",
-        "labels q": "classes?",
+        "labels c": "classes?",
         "names q": "target_names?",
     },
 }
@@ -305,6 +308,8 @@ def check_object(obj: Any, outside: dict[str, int], place: str) -> None:
         alphas = [point.alpha for point in values.get("points", ())]
         if alphas != sorted(alphas, reverse=True):
             raise Damage(f"{place}.points have alphas that do not decrease")
+    if "c" in sizes and sizes["c"] not in (sizes["q"], sizes["q"] + (sizes["q"] == 1)):  # two share a task
+        raise Damage(f"{place} has {sizes['c']} classes, which do not belong to {counted(sizes['q'], 'task')}")
     if sizes.get("h") == 0:
         raise Damage(f"{place} has no rows")
     if "p" in sizes and sizes["p"] + sizes["u"] != sizes["d"]:
@@ -324,12 +329,25 @@ def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
     estimator._fitting()  # which checks the parameters
     _check_fields(_ESTIMATOR, fitted, sizes, place)
     if hasattr(type(estimator), "predict_proba"):
-        _check_fields({"labels q": "classes_"}, fitted, sizes, place)
+        _check_fields({"labels c": "classes_", "truth": "multilabel_?"}, fitted, sizes, place)
     if hasattr(estimator, "alphas"):
         _check_fields(_SEARCH, {"eps": estimator.eps} | fitted, sizes, place)
-    tasks = sizes["q"] if sizes["q"] != 2 or "classes_" not in fitted else 1  # two classes share a row
-    if sizes["t"] != tasks:
-        raise Damage(f"{place}.coef_ has {sizes['t']} rows, but {tasks} belong to the {sizes['q']} tasks of the fit")
+    rows = sizes["q"]
+    if exclusive_classes(fitted) is not None and sizes["c"] == 2:  # which share a row
+        rows = 1
+    if sizes["t"] != rows:
+        raise Damage(f"{place}.coef_ has {sizes['t']} rows, but {rows} belong to the {sizes['q']} tasks of the fit")
+
+
+def in_one_column(estimator: Any) -> None:
+    """Coefficients of two classes as their difference, where an earlier version has stored a column for each."""
+    classes, result = exclusive_classes(vars(estimator)), getattr(estimator, "solve_result_", None)
+    if classes is None or result is None or len(classes) != 2 or len(result.intercept) == 1:
+        return
+    estimator.solve_result_ = replace(result, B=np.diff(result.B), intercept=np.diff(result.intercept))
+    if (path := getattr(estimator, "path_", None)) is not None:
+        points = (replace(point, rows=np.diff(point.rows), intercept=np.diff(point.intercept)) for point in path.points)
+        estimator.path_ = replace(path, points=tuple(points), loss="logistic")
 
 
 def _check_fields(table: Mapping[str, str], values: Mapping[str, Any], sizes: dict[str, int], place: str) -> None:

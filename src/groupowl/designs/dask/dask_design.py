@@ -293,7 +293,7 @@ def row_wise(function: Callable[..., Any], array: Any, dtype: Any, width: int | 
     if not is_dask(array):
         return function(array)
     if width is None:
-        return array.map_blocks(function, dtype=dtype, drop_axis=1)
+        return array.map_blocks(function, dtype=dtype, drop_axis=list(range(1, array.ndim)))
     return array.map_blocks(function, dtype=dtype, chunks=(array.chunks[0], (width,)))
 
 
