@@ -177,16 +177,18 @@ def test_norm_and_dual_norm(seed):
 
 
 def cases(seeds=4):
-    """Small problems of both losses, with and without intercept and weights, and their solutions."""
+    """Small problems of all losses, with and without intercept and weights, and their solutions."""
     for loss in LOSS_NAMES:
         for seed in range(seeds):
             shape = ["oscar", "linear", "two-level", "bh"][seed % 4]
             options = {"fit_intercept": seed % 2 == 1, "weighted": seed % 4 > 1, "shape": shape, "fraction": 0.7}
-            case = make_case(seed, loss=loss, **options)
+            case = make_case(seed, loss=loss, n=60, **options)
             yield pytest.param(case, id=f"{loss}-{seed}")
 
 
 CASES = list(cases())
+#: Where there is a ball; tests of the losses have the bounds of the others.
+ROUND = [item for item in CASES if np.isfinite(item.values[0].problem().loss.curvature)]
 
 
 def rough_iterates(case, rng, count=12):
@@ -221,7 +223,7 @@ def test_facts_on_subgradients(case):
         assert outside.max() <= case.lam[m] + slack
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ROUND)
 def test_radius_bounds_and_both_rules(case):
     rng = np.random.default_rng(5)
     tested = 0
@@ -241,7 +243,7 @@ def test_radius_bounds_and_both_rules(case):
     assert tested > 0
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ROUND)
 def test_dropping_rows_never_raises_the_objective(case):
     """Theorem 5, for rows that are far from zero when they are removed."""
     rng, dropped = np.random.default_rng(6), 0
@@ -344,7 +346,7 @@ def test_two_classes_are_binary_logistic():
     assert logistic == pytest.approx(result.primal, rel=1e-12)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ROUND)
 def test_formula_of_the_computed_gap(case):
     """The bound of the page on rounding, term by term."""
     problem, rng = case.problem(), np.random.default_rng(0)
