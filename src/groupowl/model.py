@@ -94,6 +94,11 @@ class Model:
         """Smallest alpha that selects nothing."""
         return self.problem.lam_max(self.sequence_weights, self.null_residual)
 
+    @property
+    def dtype(self) -> Any:
+        """Precision of the coefficients that users get: that of X."""
+        return np.dtype(np.float32 if self.problem.design.dtype == np.float32 else np.float64)
+
     def resolve_alpha(self, alpha: Any) -> float:
         """A number as it is; "auto" is a tenth of :attr:`alpha_max`, or 1 where that is 0."""
         if isinstance(alpha, str):

@@ -107,7 +107,6 @@ class Design(ABC):
     """
 
     shape: tuple[int, int]
-    #: Single precision where X is, else double: that of the coefficients that users get.
     dtype: np.dtype[Any]
     passes: PassCounter
     #: What one column counts: 1 / (columns of the original data), times the fraction of rows.

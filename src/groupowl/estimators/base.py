@@ -183,7 +183,7 @@ class GroupOWLBase(ReportMethods):
         if self.unpenalized is not None:
             known = names if reset else getattr(self, "feature_names_in_", None)
             fitting = replace(fitting, unpenalized=resolve_columns("unpenalized", self.unpenalized, n_features, known))
-        dtype = getattr(checked, "dtype", np.dtype(np.float64))
+        dtype = np.dtype(np.float32 if getattr(checked, "dtype", None) == np.float32 else np.float64)
         sizes = (n_samples, n_features, n_targets)
         kinds = (statistics is not None, is_distributed)
         what = (targets.Y, targets.sample_weight, *sizes, targets.is_flat)
@@ -210,7 +210,7 @@ class GroupOWLBase(ReportMethods):
         about: dict[str, Any] = {"goal": model.problem.goal(settings.tol), "what": what or type(self).__name__}
         with closing(Watch(verbose=self.verbose, **about)) as watch:
             solves = model.continuation(replace(settings, callback=watch.if_needed), start=start)
-            result = solves.solve(model.sequence_weights, alpha, dtype=model.problem.design.dtype)
+            result = solves.solve(model.sequence_weights, alpha, dtype=model.dtype)
         if self._keeps_solves:
             self._solves = model, solves
         return result
@@ -252,11 +252,11 @@ class GroupOWLBase(ReportMethods):
             why = "the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature"
             remedy = "Raise alpha, or use relaxed=False."
             warnings.warn(f"relaxed=True: {what}, and {why}. {remedy}", UserWarning, stacklevel=3)
-        attributes = data.labels | fitted | more
+        kept = {}
         for name, value in vars(self).items():
             if name.startswith("_") or not name.endswith("_"):
-                attributes[name] = value
-        self.__dict__ = attributes
+                kept[name] = value
+        self.__dict__ = kept | data.labels | fitted | more
         return self
 
     # What was fitted --------------------------------------------------------------------------------

@@ -357,8 +357,10 @@ class Search:
                 what = self._what(i, f"fold {f + 1}/{len(tasks)}") if self.estimator.verbose else ""
                 seed = int(settings.rng.integers(_MOST_SEEDS))
                 work.append(delayed(run_fold)(task, fitting, model.weights, alphas, seed, what))
+        in_kernel = may_ask_kernel(settings) and compiled_data(models[0].problem) is not None
+        prefer = "threads" if in_kernel and self.score is None else None  # scorers of scikit-learn's are Python
         try:
-            results = Parallel(n_jobs=self.estimator.n_jobs, prefer=self._preferred_workers())(work)
+            results = Parallel(n_jobs=self.estimator.n_jobs, prefer=prefer)(work)
         except BaseException:
             stop.is_over = True  # for folds that run in threads
             raise
@@ -382,11 +384,6 @@ class Search:
                 frequency[result.supports[report["best_index"]]] += 1
             choices.append(Choice(model, path, report | {"selection_frequency": frequency}))
         return choices
-
-    def _preferred_workers(self) -> str | None:
-        """Threads where the compiled kernel does most of the work; a scorer of scikit-learn's is Python."""
-        in_kernel = may_ask_kernel(self.fitting.settings) and compiled_data(self.models[0].problem) is not None
-        return "threads" if in_kernel and self.score is None else None
 
     def folds(self) -> list[Fold]:
         """The folds of the samples."""

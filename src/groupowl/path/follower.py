@@ -215,7 +215,7 @@ def path_through_fit(
     fitted = _point(model, alpha, result, solves)
     solves.expect(len(alphas))
     settings = replace(solves.settings, callback=callback)
-    go_on: dict[str, Any] = {"max_deviance": None, "dtype": model.problem.design.dtype, "solves": solves}
+    go_on: dict[str, Any] = {"max_deviance": None, "dtype": model.dtype, "solves": solves}
     with solves.aside(model.problem.null_coefficients()):
         path = fit_path(model, alphas[alphas > alpha], settings, **go_on)
     path = replace(path, points=(*path.points, fitted))

@@ -153,7 +153,7 @@ def group_owl_path(
             start=start,
             max_features=limit,
             max_deviance=MAX_DEVIANCE if isinstance(alphas, numbers.Integral) else None,
-            dtype=model.problem.design.dtype,
+            dtype=model.dtype,
             verbose=verbose,
             what="group_owl_path",
         )
