@@ -124,7 +124,7 @@ class Manifold:
         problem, (r, q) = self.problem, self.B.shape
         Z, design = problem.predictor(self.B), problem.design
         E = problem.predictor(np.eye(r))  # the columns, and those of the block
-        M = design.reduce(problem.loss.curvature_along, problem.dual_point(Z), *problem.samples.handles, E)
+        M = design.reduce(problem.loss.curvature_along, Z, *problem.samples.handles, E)
         identity = np.eye(r * q).reshape(-1, r, q)
         T = self.projected(identity).reshape(-1, r * q)
         K = self.held(self.projected(identity)).reshape(-1, r * q)
@@ -158,11 +158,10 @@ class Manifold:
     def curved(self, move: FloatArray) -> FloatArray:
         """``M`` times a move."""
         problem = self.problem
-        theta = problem.dual_point(problem.predictor(self.B))
-        moved = problem.design.map(
-            problem.loss.moved_along_tangent, theta, *problem.samples.handles, problem.predictor(move)
-        )
-        return problem.evaluate(problem.design.map(np.subtract, theta, moved))[0]
+        Z = problem.predictor(self.B)
+        return problem.evaluate(
+            problem.design.map(problem.loss.curved, Z, *problem.samples.handles, problem.predictor(move))
+        )[0]
 
     def held(self, moves: FloatArray) -> FloatArray:
         """``K`` times moves along the manifold."""
