@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Verification,
     )
     from .kernel import KernelInfo, kernel_info
+    from .losses import survival_targets
     from .norm import GroupOWL, owl_dual_norm, owl_norm, owl_prox
     from .path import PathPoint, PathResult, group_owl_path
     from .problem import lam_max
@@ -65,6 +66,7 @@ __all__ = [
     "show_versions",
     "solve",
     "solve_many",
+    "survival_targets",
     "weights",
 ]
 
@@ -75,6 +77,7 @@ _HOMES = (
     "kernel",
     "weights",
     "norm",
+    "losses",
     "problem",
     "screening",
     "designs",
