@@ -101,6 +101,10 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
             raise TypeError(f"{error}{advice}") from error
         return Targets(Y, weight, np.ndim(values) == 1, labels, {})
 
+    def _targets_for_scorers(self, y: Any, data: FitData) -> Any:
+        """Targets as scorers and splitters of scikit-learn expect them."""
+        return data.Y[:, 0] if data.is_flat else data.Y
+
     def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` in the shape and precision that users see."""
         coef, offset = np.ascontiguousarray(B.T, dtype=data.dtype), intercept.astype(data.dtype)

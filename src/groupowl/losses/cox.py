@@ -128,6 +128,10 @@ class CoxLoss(Loss):
         """As many events are expected as there are: dual points are balanced."""
         return theta
 
+    def cumulative_hazards(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """Breslow's estimate for a predictor of zero, at each time of a death: by task, stratum and time."""
+        return np.concatenate([sets.cumulative_hazard(Z[:, k]) for k, sets in enumerate(self._tasks(Y, w))])
+
     # Curvature --------------------------------------------------------------------------------------
 
     def _expected(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
@@ -247,6 +251,15 @@ class RiskSets:
     def floor(self) -> float:
         """The value where deaths have all the risk, those of a tie the same."""
         return self.unit * float(self.mass @ np.log((1.0 - self.less) * self.deaths[self.tie]))
+
+    def cumulative_hazard(self, z: FloatArray) -> FloatArray:
+        """Breslow's estimate for a predictor of zero, after each tie, by stratum and time."""
+        logs, sums = self.below_top(z[self.order]), self.risks(z).sums[self._first_terms]
+        top = (z[self.order] - logs)[self.first]
+        jumps = (self.deaths / sums * np.exp(-top))[::-1]
+        strata = self.stratum[self.first][::-1]
+        starts = np.flatnonzero(np.diff(strata, prepend=-1))
+        return np.concatenate([np.cumsum(part) for part in np.split(jumps, starts[1:])])
 
     def expected(self, risks: Risks) -> FloatArray:
         """Events that each sample should have had, for a weight of 1."""

@@ -125,9 +125,9 @@ class Manifold:
         Z, design = problem.predictor(self.B), problem.design
         E = problem.predictor(np.eye(r))  # the columns, and those of the block
         M = design.reduce(problem.loss.curvature_along, Z, *problem.samples.handles, E)
-        identity = np.eye(r * q).reshape(-1, r, q)
-        T = self.projected(identity).reshape(-1, r * q)
-        K = self.held(self.projected(identity)).reshape(-1, r * q)
+        identity = np.eye(r * q).reshape(r * q, r, q)
+        T = self.projected(identity).reshape(r * q, r * q)
+        K = self.held(self.projected(identity)).reshape(r * q, r * q)
         system = T @ M @ T + K + np.trace(M) / max(r * q, 1) * (np.eye(r * q) - T)  # which moves nothing off it
         return float(np.sum(_inverse(system) * K.T))
 
