@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
-import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +13,7 @@ import groupowl as go
 from groupowl.losses import CoxLoss
 from groupowl.losses import cox as module
 from groupowl.problem import build_problem
+from r_support import run_r
 from support import conic_minimum, cox_terms, make_case, with_opaque_design
 
 TIES = ["efron", "breslow"]
@@ -326,17 +325,6 @@ def test_bad_codes():
 # R --------------------------------------------------------------------------------------------------------
 
 
-def run_r(script, tmp_path):
-    if shutil.which("Rscript") is None:
-        pytest.skip("Rscript is not on this machine")
-    (tmp_path / "script.R").write_text(f'if (!requireNamespace("survival", quietly=TRUE)) quit(status=3)\n{script}')
-    found = subprocess.run(["Rscript", "script.R"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    if found.returncode == 3:
-        pytest.skip("R has no package survival")
-    assert found.returncode == 0, found.stderr
-    return np.array([float(word) for word in found.stdout.split()])
-
-
 @both_ties
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_partial_likelihood_of_r(ties, weighted, tmp_path):
@@ -353,7 +341,7 @@ def test_the_partial_likelihood_of_r(ties, weighted, tmp_path):
                  control=coxph.control(iter.max=0))
     cat(format(c(fit$loglik[1], residuals(fit, "martingale")), digits=17))
     """
-    likelihood, *residuals = run_r(script, tmp_path)
+    likelihood, *residuals = run_r(script, tmp_path, "survival")
     loss, Y = CoxLoss(ties), go.survival_targets(event, time, strata)
     Z, w = 0.7 * x[:, None], w[:, None]
     constant = np.log(w.mean()) * np.sum(w[event])  # R does not divide weights by their mean

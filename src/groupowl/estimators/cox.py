@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import as_float_array, check_finite, check_length, check_sample_weight, rectangular_array, refuse_mask
@@ -37,6 +38,8 @@ def survival_array(y: Any, strata: Any = None) -> Any:
         if strata is None and "stratum" in y.dtype.names:
             strata = y["stratum"].reshape(len(y), -1)[:, 0]
     else:
+        if named:  # columns may differ in kind
+            y = np.column_stack([rectangular_array("y", y[name]) for name in named])
         matrix = as_float_array("y", y, ndim=(1, 2))
         if matrix.ndim != 2 or matrix.shape[1] % 2 or not matrix.size:
             raise ValueError(f"y has shape {matrix.shape}, which is not that of events and times. {_FORMS}")
@@ -84,7 +87,7 @@ def concordance(y: Any, predicted: FloatArray, sample_weight: FloatArray) -> flo
     return right / total if total > 0.0 else np.nan
 
 
-class SurvivalMethods:
+class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """What survival analysis adds to :class:`~groupowl.estimators.base.GroupOWLBase`."""
 
     _follow_coefficients: ClassVar[tuple[str, ...]] = ("baseline_hazard_",)
@@ -364,8 +367,8 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
         Whether a fit starts from the coefficients of the last one, where shapes agree. The answer is the same to
         ``tol``.
     relaxed : bool, default=False
-        Whether to fit the selected features again without penalty. Certificates are
-        about the penalized fit, which is kept in ``penalized_coef_``.
+        Whether to fit the selected features again without penalty. Certificates are about the penalized fit, which is
+        kept in ``penalized_coef_``.
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
@@ -422,8 +425,8 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
 
     Notes
     -----
-    Tied events of samples with weights count, with Efron's method, by their mean weight, as in R's survival. In risk sets
-    weights are divided by their mean, so that the objective is in proportion to them.
+    With sample weights and Efron's method, events at the same time count by their mean weight, as in R's survival. In
+    risk sets weights are divided by their mean, so that the objective is in proportion to them.
 
     Examples
     --------
@@ -473,8 +476,8 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     cv : int, splitter, iterable of (train, test) or None, default=None
         Folds: None is 5, or without a warning one for each sample of positive weight where there are fewer than 5; a
         number is so many, and an error where there are fewer samples. Both are consecutive. A splitter with a method
-        ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight are left out. Data that are sorted by time need
-        ``cv=KFold(5, shuffle=True)``.
+        ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight are left out. Data that
+        are sorted by time need ``cv=KFold(5, shuffle=True)``.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         "min" takes the best mean score, "1se" the largest alpha whose mean score is within one standard error of it.
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and

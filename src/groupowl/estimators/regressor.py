@@ -33,7 +33,8 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         """The loss, with a delta of its own where it takes one and the parameter is a number."""
         loss = resolve_loss(self.loss)
         if loss.target != "numbers":
-            remedy = "Use GroupOWLClassifier or GroupOWLClassifierCV"
+            kind = "GroupOWLCox" if loss.target == "times" else "GroupOWLClassifier"
+            remedy = f"Use {kind} or {kind}CV"
             raise ValueError(f"loss={loss.name!r} is for {loss.target}, not for numbers. {remedy}.")
         is_auto = isinstance(self.delta, str) and self.delta == "auto"
         if not is_auto and not self._takes_delta(loss):

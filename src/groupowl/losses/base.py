@@ -158,7 +158,7 @@ class Loss(ABC):
 
     @abstractmethod
     def curved(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
-        """Second derivatives at ``Z`` times ``move``: what the dual point loses if the predictor moves, to first order."""
+        """Second derivatives at ``Z`` times a move: what the dual point loses by this move, to first order."""
 
     @abstractmethod
     def curvature_along(self, Z: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:

@@ -168,7 +168,9 @@ class CoxLoss(Loss):
         for k, sets, risks in self._states(Z, Y, w):
             v = sets.below_top(move[sets.order, k])
             added = sets.total(risks.weighted * np.expm1(v)) / risks.sums
-            change += sets.unit * float(sets.mass @ np.log1p(np.maximum(added, -1.0)) - sets.base[sets.died] @ v[sets.died])
+            change += sets.unit * float(
+                sets.mass @ np.log1p(np.maximum(added, -1.0)) - sets.base[sets.died] @ v[sets.died]
+            )
         return change
 
     def spread(self, theta: FloatArray, raw: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
@@ -351,8 +353,10 @@ def _sorted(y: FloatArray, w: FloatArray, efron: bool) -> RiskSets:
     first = died[is_first]
     unit = float(w.mean())
     base = weight / unit
-    count, deaths = np.bincount(tie_of_died), np.bincount(tie_of_died, base[died])
-    tie, less, mass, terms = np.arange(len(count)), np.zeros(len(count)), deaths, np.ones_like(count)
+    count = np.bincount(tie_of_died)
+    deaths: FloatArray = np.asarray(np.bincount(tie_of_died, base[died]), dtype=np.float64)
+    tie, terms = np.arange(len(count)), np.ones_like(count)
+    less, mass = np.zeros(len(count)), deaths
     if efron:
         tie, terms = tie_of_died, count
         less = (np.arange(len(died)) - np.flatnonzero(is_first)[tie]) / count[tie]
