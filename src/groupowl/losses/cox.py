@@ -246,6 +246,7 @@ class RiskSets:
         return Risks(logs, relative, weighted, self.total(weighted))
 
     def value(self, risks: Risks) -> float:
+        """The loss of this task; infinite where relative risks leave the range of numbers."""
         if not risks.logs.min(initial=0.0) >= -_LARGEST_RANGE:
             return np.inf
         return self.unit * float(self.mass @ np.log(risks.sums) - self.base[self.died] @ risks.logs[self.died])

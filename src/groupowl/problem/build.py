@@ -241,7 +241,7 @@ def lam_max(
         Targets; one-hot rows or class probabilities for ``loss="multinomial"``. None for statistics, which know them.
     weights : array-like of shape (n_features,), str or callable
         Weight sequence, or the name of one.
-    loss : {"squared", "multinomial", "logistic", "poisson", "huber"} or Loss, default="squared"
+    loss : {"squared", "multinomial", "logistic", "poisson", "huber", "cox"} or Loss, default="squared"
         Loss, summed over samples.
     fit_intercept : bool, default=False
         Whether the model has an unpenalized intercept.
