@@ -17,6 +17,9 @@ from .base import Loss
 
 #: What a stratum adds to the times of its samples; times must be below it.
 STRATUM = 2.0**32
+# Ranks, and numbers of strata, are smaller than these allow.
+_MOST_RANKS = 2.0**28
+_LARGEST_CODE = 2.0**53
 # Relative risks that are further apart, in logarithms, leave the range of numbers: such a step is refused.
 _LARGEST_RANGE = 700.0
 # Bound on the second derivatives of logarithms of sums where each predictor moves by 1, relative to those before.
@@ -62,11 +65,18 @@ class CoxLoss(Loss):
                 "loss='cox' needs times that are positive, with a minus sign where they are censored, but Y has a "
                 "zero. groupowl.survival_targets makes Y of events and times."
             )
+        size = np.abs(Y)
+        is_code = (size % STRATUM < _MOST_RANKS) & (size % 1.0 == 0.0) & (size < _LARGEST_CODE)
+        if size.max(initial=0.0) >= STRATUM and not is_code.all():
+            raise ValueError(
+                f"loss='cox' needs times below 2^32, but the largest is {size.max():g}: larger numbers stand for strata. "
+                "groupowl.survival_targets makes Y of any times, by their ranks."
+            )
         without = np.flatnonzero(~(Y > 0.0).any(axis=0))
         if len(without):
             raise ValueError(
                 f"loss='cox' needs an event in each column of Y, a positive number, but column {without[0]} has none. "
-                "Leave it out, or check which value stands for an event."
+                "Leave it out, or check which value stands for an event; training sets of folds need one, too."
             )
         return Y
 
