@@ -57,7 +57,7 @@ class CoxLoss(Loss):
     measure: ClassVar[str] = "partial likelihood loss"
 
     def __post_init__(self) -> None:
-        lookup("ties", self.ties, {"efron": 1, "breslow": 1})
+        lookup("ties", self.ties, dict.fromkeys(("efron", "breslow")))
 
     def check_targets(self, Y: FloatArray) -> FloatArray:
         if not Y.all():
@@ -83,10 +83,6 @@ class CoxLoss(Loss):
     def observed(self, Y: FloatArray) -> FloatArray:
         """1 for events."""
         return (Y > 0.0).astype(np.float64)
-
-    def predicted(self, Z: FloatArray) -> FloatArray:
-        """Relative risks."""
-        return np.exp(Z)
 
     # Value and conjugate ----------------------------------------------------------------------------
 
