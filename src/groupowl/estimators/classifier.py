@@ -230,8 +230,8 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     and rows of ``B`` have mean zero. With two classes ``coef_`` is the difference of the two columns, whose penalty is
     ``alpha / sqrt(2)`` per ``|coef|``: ``alpha * sqrt(2)`` gives binary logistic SLOPE at ``alpha``.
 
-    If ``y`` is a matrix of 0 and 1, labels do not exclude each other: ``B`` has a column for each label, and the loss of
-    a sample is ``sum_k [log(1 + exp(z_ik)) - y_ik z_ik]``.
+    If ``y`` is a matrix of 0 and 1, labels do not exclude each other: ``B`` has a column for each label, and the loss
+    of a sample is ``sum_k [log(1 + exp(z_ik)) - y_ik z_ik]``.
 
     Parameters
     ----------
@@ -303,8 +303,8 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     screened_fraction_ : float
         Fraction of the features that are proved to be zero.
     solve_result_ : SolveResult
-        The penalized fit, relaxed or not: coefficients, one column for two classes, in double precision, certificate and history; its
-        ``theta`` is not kept.
+        The penalized fit, relaxed or not: coefficients, one column for two classes, in double precision, certificate
+        and history; its ``theta`` is not kept.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
