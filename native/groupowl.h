@@ -79,6 +79,7 @@ typedef struct {
     const double *lam;      /* (n_lam, n_units), or (n_units) if alpha is given */
     const double *alpha;    /* n_lam factors of lam, or NULL */
     const double *goal;     /* n_lam: gap to reach */
+    double least_loss;      /* the first solve whose loss is not above it is the last */
     int max_steps;          /* of each solve */
     int capacity;           /* most rows of a working set */
     int gram_capacity;      /* most rows whose Gram matrix is kept */

@@ -351,6 +351,7 @@ static int begin(go_solver *s)
 static int follow(go_solver *s)
 {
     const go_task *task = s->task;
+    const go_inner *p = &s->p;
     int failures = 0, n_units = s->data->n_units, k = 0;
     for (; k < task->n_lam && failures < MOST_FAILURES && !s->stopped; k++) {
         double before = k ? s->passes : 0.0;
@@ -363,6 +364,8 @@ static int follow(go_solver *s)
             task->status[k] = GO_NO_ROOM;
             return k;
         }
+        if (p->value <= task->least_loss)
+            return k + 1;
         failures = status == GO_CONVERGED ? 0 : status == GO_NO_ROOM ? MOST_FAILURES : failures + 1;
     }
     return k;

@@ -12,7 +12,7 @@ from sklearn.linear_model import MultiTaskLasso
 
 import groupowl as go
 from groupowl.model import build_model
-from groupowl.path import PathPoint, PathResult, fit_path, group_owl_path
+from groupowl.path import PathPoint, PathResult, fit_path, group_owl_path, resolve_alphas
 from groupowl.solvers import check_settings
 from support import make_case
 
@@ -208,7 +208,7 @@ def test_max_features_leaves_out_the_alpha_that_exceeds_it():
 def test_a_model_follows_all_alphas_where_no_deviance_ends_it():
     case = case_of(fit_intercept=True)
     model = build_model(case.X, case.Y)
-    grid = model.alpha_grid(30, 1e-5)
+    grid = resolve_alphas(30, 1e-5, model)
     settings = check_settings("auto", "safe", 1e-6, 10_000)
     whole, part = fit_path(model, grid, settings, max_deviance=None), fit_path(model, grid, settings)
     assert (whole.stopped_because, part.stopped_because) == ("end", "deviance")

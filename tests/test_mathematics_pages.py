@@ -362,4 +362,4 @@ def test_formula_of_the_computed_gap(case):
     assert certificate.rounding == pytest.approx(sums + rest, rel=1e-12)
     slack = 8 * eps * np.sqrt(len(case.Y)) * certificate.theta_norm * problem.rounding_norms
     bounds = certificate.correlations + problem.norms * np.sqrt(2 * problem.loss.curvature * certificate.gap) + slack
-    np.testing.assert_allclose(problem.upper_bounds(certificate), bounds, rtol=1e-14)
+    np.testing.assert_allclose(problem.upper_bounds(certificate, two_sided=False), bounds, rtol=1e-14)

@@ -94,7 +94,7 @@ def test_curvature_of_the_multinomial_radius_is_needed_and_used():
     """The squared radius is 2 ell gap with ell = 1/2: half of the squared loss's."""
     problem = make_case(6, loss="multinomial").problem()
     certificate = problem.certify(random_coefficients(problem, 1))
-    radius = (problem.upper_bounds(certificate) - certificate.correlations) / problem.norms
+    radius = (problem.upper_bounds(certificate, two_sided=False) - certificate.correlations) / problem.norms
     np.testing.assert_allclose(radius, np.sqrt(certificate.gap), rtol=1e-6)
 
 
@@ -273,3 +273,29 @@ def test_class_probabilities_that_a_model_can_reach(kind, unpenalized):
     path = go.group_owl_path(X, SOFT[kind](X[:, 0]), loss="multinomial", alphas=[0.1, 0.01], unpenalized=unpenalized)
     assert set(path.statuses) == {"converged"}
     assert np.all((path.deviance_ratio >= -1e-9) & (path.deviance_ratio <= 1.0))
+
+
+def test_tolerances_are_relative_to_what_can_be_explained():
+    """Class probabilities have an entropy that no model explains: it counts neither for the goal nor as deviance."""
+    rng = np.random.default_rng(0)
+    P = 0.5 + 0.05 * np.tanh(rng.standard_normal((30, 1))) * [[1.0, -1.0]]
+    problem = build_problem(rng.standard_normal((30, 4)), P, np.ones(4), loss="multinomial", fit_intercept=True)
+    entropy = -np.sum(P * np.log(P))
+    frequencies = P.mean(axis=0)
+    scale = -30 * np.sum(frequencies * np.log(frequencies)) - entropy
+    assert scale < 0.01 * problem.null_loss
+    assert problem.goal(0.1) == pytest.approx(0.1 * scale, rel=1e-9)
+    assert problem.explained(entropy) == pytest.approx(1.0)
+    assert problem.explained(problem.null_loss) == 0.0
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_targets_that_leave_nothing_to_explain(fit_intercept):
+    """The same probabilities for every sample: what rounding leaves of the scale is no goal."""
+    row = np.full(3, 1.0 / 3.0) if not fit_intercept else np.array([0.1, 0.2, 0.7])
+    X = np.random.default_rng(1).standard_normal((20, 5))
+    arguments = {"X": X, "Y": np.tile(row, (20, 1)), "loss": "multinomial", "fit_intercept": fit_intercept}
+    assert build_problem(lam=np.ones(5), **arguments).loss_scale == 0.0
+    result = go.solve(lam=np.ones(5), **arguments)
+    assert result.converged
+    assert not result.B.any()

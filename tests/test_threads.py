@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from dask import delayed
 from sklearn.base import clone
+from sklearn.utils.parallel import Parallel
 from threadpoolctl import ThreadpoolController
 
 import groupowl as go
@@ -174,15 +175,19 @@ def test_threads_end_before_an_exception_goes_on():
 # Folds --------------------------------------------------------------------------------------------------
 
 
-def preferred(model, X, Y):
-    return model._search(X, Y, None, {})._preferred_workers()
+def test_folds_are_threads_where_the_kernel_works(monkeypatch):
+    asked = []
 
+    def parallel(**settings):
+        asked.append(settings)
+        return Parallel(**settings)
 
-def test_folds_are_threads_where_the_kernel_works():
-    expected = "threads" if kernel.is_available() else None
-    assert preferred(go.GroupOWLRegressorCV(), DATA.X, DATA.Y) == expected
-    assert preferred(go.GroupOWLRegressorCV(solver="apgd"), DATA.X, DATA.Y) is None
-    assert preferred(go.GroupOWLRegressorCV(scoring="r2"), DATA.X, DATA.Y) is None
+    monkeypatch.setattr(search, "Parallel", parallel)
+    preferred = []
+    for other in ({}, {"solver": "apgd"}, {"scoring": "r2"}):
+        go.GroupOWLRegressorCV(alphas=5, eps=0.1, **other).fit(DATA.X, DATA.Y)
+        preferred.append(asked[-1]["prefer"])  # the last work of a fit is that of its folds
+    assert preferred == ["threads" if kernel.is_available() else None, None, None]
 
 
 @pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.kernel_info()))

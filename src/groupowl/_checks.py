@@ -7,6 +7,7 @@ import numbers
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ IMPUTE = (
     "make_pipeline(SimpleImputer(), model) with sklearn.impute.SimpleImputer."
 )
 
-NO_WEIGHT = "sample_weight is all zero: at least one sample must have a positive weight."
+NO_WEIGHT = "is all zero: at least one sample must have a positive weight."
 
 REAL_KINDS = "fiub"
 
@@ -68,18 +69,14 @@ def positive_integer(argument: str, value: Any, *, minimum: int = 1) -> int:
     return int(value)
 
 
-def _real(argument: str, value: Any) -> float:
+def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least: float = -np.inf) -> float:
+    """``value`` as a finite float, strictly above one bound and not below the other."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{argument} must be a number, got {value!r} of type {type(value).__name__}.")
     try:
-        return float(value)
+        number = float(value)
     except OverflowError as error:
         raise ValueError(f"{argument} is too large for a number of double precision.") from error
-
-
-def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least: float = -np.inf) -> float:
-    """``value`` as a finite float, strictly above one bound and not below the other."""
-    number = _real(argument, value)
     if not np.isfinite(number) or number <= above or number < at_least:
         bound = f" above {above:g}" if above > -np.inf else f" of at least {at_least:g}" if at_least > -np.inf else ""
         raise ValueError(f"{argument} must be a finite number{bound}, got {value!r}.")
@@ -88,12 +85,13 @@ def finite_number(argument: str, value: Any, *, above: float = -np.inf, at_least
 
 def number_in(argument: str, value: Any, interval: str) -> float:
     """``value`` as a number in an interval such as ``"[0, 1)"``."""
-    number = _real(argument, value)
     low, high = map(float, interval[1:-1].split(","))
-    is_end = (interval[0] == "[" and number == low) or (interval[-1] == "]" and number == high)
-    if not (low < number < high or is_end):
-        raise ValueError(f"{argument} must lie in {interval}, got {value!r}.")
-    return number
+    with suppress(ValueError):
+        number = finite_number(argument, value)
+        is_end = (interval[0] == "[" and number == low) or (interval[-1] == "]" and number == high)
+        if low < number < high or is_end:
+            return number
+    raise ValueError(f"{argument} must lie in {interval}, got {value!r}.")
 
 
 def as_float_array(argument: str, values: Any, ndim: tuple[int, ...]) -> FloatArray:
@@ -408,20 +406,19 @@ def sample_indices(argument: str, values: Any, n_samples: int, remedy: str) -> I
     return np.asarray(indices % n_samples, dtype=np.intp)
 
 
-def check_sample_weight(sample_weight: Any, n_samples: int, where: str = "") -> FloatArray:
-    """Finite, non-negative weights with a finite sum, one per sample; ones by default. All of them may be zero."""
+def check_sample_weight(
+    sample_weight: Any, n_samples: int, where: str = "", *, needs_weight: bool = True
+) -> FloatArray:
+    """Finite, non-negative weights with a finite sum, one per sample; ones by default. One at least is positive.
+
+    Those of a part of the samples may all be zero.
+    """
     if sample_weight is None:
         return np.ones(n_samples)
     weight = nonnegative_weights("sample_weight", sample_weight, n_samples, per="sample", where=where)
     check_weight_range(f"sample_weight{where}", weight)
-    return weight
-
-
-def positive_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
-    """The same for all samples, of which at least one must count."""
-    weight = check_sample_weight(sample_weight, n_samples)
-    if not weight.any():
-        raise ValueError(NO_WEIGHT)
+    if needs_weight and not weight.any():
+        raise ValueError(f"sample_weight{where} {NO_WEIGHT}")
     return weight
 
 

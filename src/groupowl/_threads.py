@@ -46,7 +46,7 @@ def blas_threads(X: Any, *, are_taken: bool = False) -> Iterator[None]:
     """
     global _calls
     shape: Any = getattr(X, "shape", None)  # that of files is not known, nor how long a collection of Dask is
-    is_known = isinstance(shape, tuple) and all(isinstance(length, int) for length in shape)
+    is_known = isinstance(shape, tuple) and set(map(type, shape)) == {int}
     is_small = is_known and math.prod(shape) <= _LARGE
     with _lock:
         _calls += 1
@@ -89,7 +89,7 @@ class Interrupted(Exception):
 
 
 class Stop:
-    """Asked now and then by threads: raises in them once what they work for has ended with an exception."""
+    """Asked now and then by threads: raises in them once what they work for has ended, and ``is_over``."""
 
     is_over = False
 
@@ -98,17 +98,15 @@ class Stop:
             raise Interrupted
         return False
 
-    def __enter__(self) -> Stop:
-        return self
-
-    def __exit__(self, kind: Any, *error: Any) -> None:
-        self.is_over = kind is not None
-
 
 def run_in_threads(work: Callable[[Item, Stop], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
     """``work(item, stop)`` for each item, in their order; an exception, that of Ctrl-C too, ends all threads first."""
     stop = Stop()
     if n_threads == 1:
         return [work(item, stop) for item in items]
-    with ThreadPoolExecutor(n_threads) as pool, stop:  # the pool waits for its threads
-        return list(pool.map(work, items, repeat(stop)))
+    with ThreadPoolExecutor(n_threads) as pool:  # which waits for its threads
+        try:
+            return list(pool.map(work, items, repeat(stop)))
+        except BaseException:
+            stop.is_over = True
+            raise

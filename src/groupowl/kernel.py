@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_ssize_t, c_void_p
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -61,8 +61,9 @@ class _Data(Structure):
 
 class _Task(Structure):
     _fields_ = [
-        ("n_lam", c_int), ("lam", c_void_p), ("alpha", c_void_p), ("goal", c_void_p), ("max_steps", c_int),
-        ("capacity", c_int), ("gram_capacity", c_int), ("interrupted", c_void_p), ("n_init", c_int),
+        ("n_lam", c_int), ("lam", c_void_p), ("alpha", c_void_p), ("goal", c_void_p),
+        ("least_loss", c_double), ("max_steps", c_int), ("capacity", c_int), ("gram_capacity", c_int),
+        ("interrupted", c_void_p), ("n_init", c_int),
         ("init_row", c_void_p), ("init_B", c_void_p), ("init_intercept", c_void_p), ("room", c_int),
         ("first", c_void_p), ("row", c_void_p), ("B", c_void_p), ("intercept", c_void_p), ("gap", c_void_p),
         ("passes", c_void_p), ("steps", c_void_p), ("status", c_void_p), ("peak", c_void_p),
@@ -201,20 +202,15 @@ def _opened(path: str) -> Any:
     library.go_certify.argtypes = [POINTER(_Data), POINTER(_Certificate), POINTER(_Blas), c_void_p]
     library.go_fit_squared.restype = c_ssize_t
     library.go_fit_squared.argtypes = [POINTER(_Fit), POINTER(_Blas), c_void_p, c_size_t]
-    routines: Any = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
-    library.blas = _Blas()
-    for name in _ROUTINES:
-        setattr(library.blas, name, _pointer(routines[name]))
-    library.losses = {"squared": library.go_loss_squared(), "multinomial": library.go_loss_multinomial()}
-    return library
-
-
-def _pointer(capsule: Any) -> int:
-    """Address of a function in one of SciPy's capsules."""
     get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     get_name.restype, get_name.argtypes = c_char_p, [ctypes.py_object]
     get_pointer.restype, get_pointer.argtypes = c_void_p, [ctypes.py_object, c_char_p]
-    return int(get_pointer(capsule, get_name(capsule)))
+    capsules: Any = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}  # each has the address of a function
+    library.blas = _Blas()
+    for name in _ROUTINES:
+        setattr(library.blas, name, get_pointer(capsules[name], get_name(capsules[name])))
+    library.losses = {"squared": library.go_loss_squared(), "multinomial": library.go_loss_multinomial()}
+    return library
 
 
 def _library() -> Any:
@@ -228,8 +224,7 @@ def _address(array: Any) -> Any:
     return None if array is None else array.ctypes.data
 
 
-def _float(values: Any) -> FloatArray:
-    return np.ascontiguousarray(values, dtype=np.float64)
+_float = partial(np.ascontiguousarray, dtype=np.float64)
 
 
 # Solves ------------------------------------------------------------------------------------------------------
@@ -367,6 +362,7 @@ def solve(
     goal: Any,
     *,
     alphas: FloatArray | None = None,
+    least_loss: float = -np.inf,
     max_steps: int = 10_000,
     capacity: int | None = None,
     B_init: FloatArray | None = None,
@@ -384,6 +380,8 @@ def solve(
         Gap to reach, by the kernel's own estimate.
     alphas : ndarray of shape (n_lam,), default=None
         Factors of one ``lam`` for several solves.
+    least_loss : float
+        The first solve whose loss is not above it is the last.
     max_steps : int
         Most steps of each solve.
     capacity : int, default=None
@@ -412,8 +410,8 @@ def solve(
     floats[:n_lam] = goal
     at, at_integers = _address(floats), _address(integers)
     task = _Task(
-        n_lam=n_lam, lam=_address(lam), alpha=_address(alphas), goal=at, max_steps=max_steps,
-        capacity=capacity, gram_capacity=gram_capacity, room=room,
+        n_lam=n_lam, lam=_address(lam), alpha=_address(alphas), goal=at, least_loss=least_loss,
+        max_steps=max_steps, capacity=capacity, gram_capacity=gram_capacity, room=room,
         gap=at + 8 * n_lam, passes=at + 16 * n_lam, intercept=at + 24 * n_lam, B=at + 8 * n_lam * (q + 3),
         steps=at_integers, status=at_integers + 4 * n_lam, first=at_integers + 8 * n_lam,
         peak=at_integers + 4 * (3 * n_lam + 1), row=at_integers + 4 * (3 * n_lam + 2),
@@ -558,6 +556,7 @@ class Fit:
     rounding_norms: FloatArray
     scale: float  # scale * theta is feasible
     theta_norm: float
+    reach: float  # bound on the norms of targets and predictor
     primal: float
     dual: float
     gap: float
@@ -608,6 +607,7 @@ def fit_squared(
         rounding_norms=rounding_norm,
         scale=certificate.scale,
         theta_norm=certificate.norm,
+        reach=certificate.reach,
         primal=certificate.primal,
         dual=certificate.dual,
         gap=certificate.gap,

@@ -6,7 +6,7 @@ The objective is ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -116,13 +116,6 @@ class Model:
                 strengths = alpha * self.weights[self.weights > 0.0]
             check_strengths(f"{argument} * weights", strengths)
 
-    def alpha_grid(self, count: int, eps: float) -> FloatArray:
-        """So many alphas from :attr:`alpha_max` down to ``eps`` times it, evenly spaced on a logarithmic scale."""
-        top = self.alpha_max or 1.0
-        grid = top * np.geomspace(1.0, eps, count)
-        grid[0] = top
-        return grid
-
     def start(self, coef_init: Any, intercept_init: Any = None) -> FloatArray:
         """Coefficients of the problem to start from; ``coef_init`` is (n_targets, n_features) or (n_features,)."""
         problem, q = self.problem, self.problem.samples.n_tasks
@@ -146,13 +139,6 @@ class Model:
             start = self.problem.null_coefficients()
             known = vars(self).get("null_residual")  # if it was needed already
         return Continuation(self.problem, settings, start, n_solves=n_solves, residual=known, small=self.small)
-
-    def with_statistics(self, small: Problem) -> Model:
-        """The same model with its problem on statistics, and what is known of it already."""
-        model = replace(self, small=small)
-        known = ("null_residual", "alpha_max")
-        vars(model).update({name: vars(self)[name] for name in known if name in vars(self)})
-        return model
 
 
 def warn_unless_bounded(model: Model) -> None:

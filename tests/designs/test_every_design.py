@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 import groupowl as go
 from dask_support import COLLECTIONS
-from groupowl.designs import MemmapDesign
+from groupowl.designs import MemmapDesign, as_design, standardize
 from storage_support import STORAGES
-from support import make_case
+from support import OpaqueDesign, make_case
 
 N, D, Q = 90, 25, 3
 IN_MEMORY = {
@@ -57,3 +57,36 @@ def test_the_same_objective(kind, loss, standardize):
         primal, dual = objective(KINDS[kind](X), y, weight, loss, standardize)
     assert primal == pytest.approx(expected, rel=1e-8)
     assert dual <= expected * (1 + 1e-12)  # weak duality: a bound for the same minimum
+
+
+def is_slightly_above(found, exact, size):
+    """Bounds may be larger by rounding of numbers of this size, never smaller."""
+    return np.all(found >= exact - 1e-13 * size) and np.all(found <= exact + 1e-11 * size)
+
+
+@pytest.mark.parametrize("scaled", [False, True], ids=["", "standardized"])
+@pytest.mark.parametrize("centered", [False, True], ids=["", "centered"])
+@pytest.mark.parametrize("kind", [*KINDS, "default methods"])
+def test_squared_products_and_ranges(kind, centered, scaled):
+    """What local bounds are made of, from the columns as the problem has them; on some of the columns too."""
+    X, _, weight = make_data("squared")
+    weight = weight + 1.0
+    rng = np.random.default_rng(4)
+    H = rng.random((N, 2)) * (rng.random((N, 2)) < 0.8)
+    with dask.config.set(scheduler="synchronous"):
+        own = OpaqueDesign.of(X) if kind == "default methods" else as_design(KINDS[kind](X))
+        design = standardize(own, own.samples(weight[:, None]), center=centered, scale=scaled)
+        mean, factor = np.average(X, axis=0, weights=weight), np.ones(D)
+        if scaled:
+            factor = 1 / np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+        A, whole = (X - mean if centered else X) * factor, (np.abs(X) + np.abs(mean)) * factor
+        exact, size = (A * A).T @ H, (whole * whole).T @ H
+        assert is_slightly_above(design.squared_products(design.samples(H)), exact, size)
+        some = np.array([1, 4, 20])
+        assert is_slightly_above(design.restrict(some).squared_products(design.samples(H)), exact[some], size[some])
+        lowest, highest = design.ranges()
+    if kind == "default methods":  # the norms are bounds
+        assert np.all(lowest <= A.min(axis=0))
+        assert np.all(highest >= A.max(axis=0))
+    else:
+        np.testing.assert_allclose([lowest, highest], [A.min(axis=0), A.max(axis=0)], atol=1e-12)

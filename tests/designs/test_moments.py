@@ -42,7 +42,7 @@ def test_blocks_add_up(make, cuts):
     assert found.total_weight == pytest.approx(w.sum(), rel=1e-14)
     np.testing.assert_allclose(found.mean, mean, rtol=1e-14, atol=1e-15)
     deviation = np.sqrt((w * (A - mean) ** 2).sum(axis=0))
-    np.testing.assert_allclose(found.deviations() * np.sqrt(w.sum()), deviation, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(np.sqrt(found.squares), deviation, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(found.norms(), np.sqrt((w * A * A).sum(axis=0)), rtol=1e-13)
 
 
@@ -55,7 +55,6 @@ def test_constant_columns_are_exact(make):
     found = moments_of_blocks(make(A), w, np.arange(7, 1000, 7))
     np.testing.assert_array_equal(found.mean, constants)
     assert not found.squares.any()
-    assert not found.deviations().any()
 
 
 def test_many_blocks_keep_a_small_spread_on_a_large_offset():
@@ -63,7 +62,7 @@ def test_many_blocks_keep_a_small_spread_on_a_large_offset():
     w = np.full((5000, 1), 1 / 5000)
     found = moments_of_blocks(A, w, np.arange(1, 5000))
     spread = np.ptp(A) / 2
-    assert found.deviations()[0] == pytest.approx(spread, rel=1e-3)
+    assert np.sqrt(found.squares[0] / found.total_weight) == pytest.approx(spread, rel=1e-3)
     assert found.mean[0] - 1e8 == pytest.approx(spread, abs=2e-8)
 
 

@@ -132,3 +132,18 @@ def test_norms_in_other_weights(kind, center):
     design, A, _ = make_pair(kind, center)
     other = np.random.default_rng(6).uniform(0.1, 3.0, (N, 1))
     np.testing.assert_allclose(design.column_norms(other), np.sqrt((other * A * A).sum(axis=0)), atol=1e-10)
+
+
+@every_pair
+def test_squared_products_and_ranges(kind, center):
+    """Of the columns with the basis projected out: never too small, and larger by rounding alone."""
+    design, A, _ = make_pair(kind, center)
+    H = np.random.default_rng(8).uniform(0.0, 3.0, (N, 3))
+    found, exact = design.squared_products(H), (A * A).T @ H
+    assert np.all(found >= exact - 1e-14 * exact.max())
+    np.testing.assert_allclose(found, exact, atol=1e-10 * exact.max())
+    lowest, highest = design.ranges()
+    assert np.all(lowest <= A.min(axis=0) + 1e-12)
+    assert np.all(highest >= A.max(axis=0) - 1e-12)
+    with pytest.raises(NotImplementedError, match="about zero only"):
+        design.squared_products(H, np.ones(D))

@@ -177,6 +177,19 @@ def test_paths(loss, shape, size, fit_intercept):
     assert len(proposal.support(len(alphas) - 1)) > 0
 
 
+@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+def test_a_path_ends_with_the_loss_asked_for(loss):
+    X, Y = make_data(7, loss=loss)
+    weights = weights_for("oscar", X.shape[1])
+    problem, data = build_problem(X, Y, weights, loss=loss), kernel.KernelData(X, Y, loss)
+    alphas = problem.lam_max(weights) * np.geomspace(1.0, 0.05, 40)
+    whole = propose(problem, data, weights, alphas=alphas)
+    losses = [problem.loss_value(problem.predictor(whole.B(k))) for k in range(40)]
+    part = propose(problem, data, weights, alphas=alphas, least_loss=0.5 * (losses[20] + losses[21]))
+    assert part.n_run == 22
+    np.testing.assert_array_equal(part.stack(), whole.stack()[:22])
+
+
 def test_warm_start():
     X, Y = make_data(n=60, d=200)
     lam = 0.1 * go.lam_max(X, Y, "oscar") * go.weights.oscar(200)

@@ -160,22 +160,54 @@ def test_dual_value_is_strongly_concave(loss):
             assert middle >= (1 - s) * ends[0] + s * ends[1] + s * (1 - s) * square / (2 * loss.curvature) - 1e-11
 
 
+def two_sided_bound(loss, x, theta, raw, Y, w, gap):
+    """The local bound on ``||x^T (theta* - midpoint)||``, from its formula."""
+    linear = 0.25 * loss.bend * gap * np.abs(x).max()
+    V = np.max((w * loss.spread(theta, raw, Y, w) * x[:, None] ** 2).sum(axis=0))
+    return linear + np.sqrt(linear**2 + gap * V)
+
+
 @every_loss
 @pytest.mark.parametrize("size", [1e-3, 0.1, 1.0, 3.0])
-def test_curvature_bounds_hold_the_dual_optimum(loss, size):
-    """``sum (theta* - theta)^2 / h <= 2 gap`` where ``theta*`` is the best point and lies ``gap`` above ``theta``.
+def test_the_local_bound_holds_the_dual_optimum(loss, size):
+    """For any column, from any two points whose divergences from the best one are known; and it is not far too large.
 
-    ``theta*`` maximizes ``D(theta) - <Z*, theta>``, and ``gap`` is what it has beyond another point.
+    ``theta*`` maximizes ``D(theta) - <Z*, theta>``.
     """
-    rng = np.random.default_rng(21)
-    for seed in range(20):
+    if loss.bend is None:
+        assert np.isfinite(loss.curvature)  # one of the two must bound it
+        with pytest.raises(NotImplementedError, match="has no local bound"):
+            loss.spread(np.zeros((1, 2)), np.zeros((1, 2)), np.ones((1, 2)), np.ones((1, 1)))
+        return
+    rng, used = np.random.default_rng(21), []
+    for seed in range(60):
         Z, Y, w = make_case(loss, seed, q=2 + seed % 3)
-        other = Z + size * rng.standard_normal(Z.shape)
-        best, theta = loss.dual_point(Z, Y, w), loss.dual_point(other, Y, w)
+        one, other = (Z + size * rng.standard_normal(Z.shape) for _ in range(2))
+        if seed % 3 == 0:  # both on the same side of the best one: the bound is tight for short moves
+            other = one
+        best, theta, raw = (loss.dual_point(point, Y, w) for point in (Z, one, other))
         gap = loss.dual_value(best, Y, w) - loss.dual_value(theta, Y, w) + np.sum(Z * (theta - best))
-        h = loss.curvature_bounds(theta, Y, w, gap) if gap > 0 else np.full(Y.shape, np.inf)
-        assert h.shape == Y.shape
-        assert np.sum((best - theta) ** 2 / h) <= 2 * gap * (1 + 1e-6) + 1e-13
+        gap += loss.value(other, Y, w) - loss.value(Z, Y, w) + np.sum(best * (other - Z))
+        difference = best - 0.5 * (theta + raw)
+        aligned = (difference / (w * loss.spread(theta, raw, Y, w)))[:, 0]
+        columns = [rng.standard_normal(len(Z)), np.eye(len(Z))[seed % len(Z)], aligned]
+        for x in columns:
+            moved, bound = np.linalg.norm(x @ difference), two_sided_bound(loss, x, theta, raw, Y, w, gap)
+            assert moved <= bound * (1 + 1e-6) + 1e-12 * np.abs(x).max()
+            used.append(moved / bound)
+    assert max(used) > (0.6 if size <= 0.1 else 0.15)
+
+
+def test_the_diagonal_of_the_multinomial_spread():
+    """It is above the covariance of every vector of probabilities, and no larger than the probabilities."""
+    rng, loss = np.random.default_rng(3), MultinomialLoss()
+    for _ in range(300):
+        q = int(rng.integers(2, 6))
+        P = rng.dirichlet(np.full(q, 10 ** rng.uniform(-2, 1)), size=1)
+        theta = -P  # for targets of zero
+        (h,) = loss.spread(theta, theta, np.zeros((1, q)), np.ones((1, 1)))
+        assert np.linalg.eigvalsh(np.diag(h) - np.diag(P[0]) + np.outer(P[0], P[0])).min() >= -1e-15
+        assert np.all(h <= 2.0 * P[0] + 1e-15)
 
 
 @every_loss

@@ -18,7 +18,7 @@ from groupowl.model_selection.folds import (
     with_statistics,
 )
 from groupowl.model_selection.search import Fitting, TrainingSet
-from groupowl.path import Solution, fit_path
+from groupowl.path import Solution, fit_path, resolve_alphas
 from groupowl.solvers import WorkingSet, check_settings
 
 N, D, Q = 120, 6, 2
@@ -123,7 +123,7 @@ def test_a_model_with_statistics_gives_the_path_of_the_data_without_passes():
     folds = make_folds(weight)
     total = fold_statistics(X, Y, weight, folds).total
     known = with_statistics(build_model(X, Y, sample_weight=weight), total, False)
-    alphas = model.alpha_grid(20, 1e-2)
+    alphas = resolve_alphas(20, 1e-2, model)
     wanted, found = (fit_path(item, alphas, fitting.settings, max_deviance=None).points for item in (model, known))
     for one, other in zip(wanted, found, strict=True):
         assert one.n_selected == other.n_selected

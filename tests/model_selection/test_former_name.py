@@ -57,7 +57,7 @@ def test_former_names(selection, name):
 def test_evidence_is_what_criteria_take(selection):
     likelihood = selection.Likelihood("squared", n_samples=20.0, n_columns=3, n_penalized=10, null_loss=1.0)
     (value,) = selection.criterion_path("aic", likelihood, [selection.Evidence(0.3, 7, 4)])
-    assert value == pytest.approx(likelihood.deviance(0.3) + 14.0)
+    assert value == pytest.approx(likelihood.deviance(0.3) + 14.0 * 60 / 52)
 
 
 def test_a_loss_without_a_likelihood_has_no_criterion(selection):

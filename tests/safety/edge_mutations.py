@@ -75,7 +75,7 @@ def rounded_afterwards():
 @contextmanager
 def proved_constant():
     """Columns that vary by rounding are called proved zero."""
-    with mock.patch.object(groupowl.solvers.driver, "AS_CONSTANT", 0):
+    with mock.patch.object(groupowl.solvers.solve_result, "AS_CONSTANT", 0):
         yield
 
 

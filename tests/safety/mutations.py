@@ -10,16 +10,12 @@ import numpy as np
 import groupowl.screening
 from groupowl.losses import MultinomialLoss
 from groupowl.norm.kernels import owl_gauge
-from groupowl.problem import Problem, Unpenalized
+from groupowl.problem import Balls, Problem, Unpenalized
 
 
 @contextmanager
 def no_slack():
     """No bound on rounding errors, neither in the gap nor in the correlations nor in the partial sums."""
-
-    def bare_bounds(self, certificate):
-        radius = np.sqrt(2.0 * self.loss.curvature * certificate.gap)
-        return certificate.correlations + radius * self.norms
 
     def bare_cut(upper, lam):
         excess = np.concatenate([[0.0], np.cumsum(upper - lam)])
@@ -28,7 +24,7 @@ def no_slack():
     with (
         mock.patch.object(Problem, "_rounding", return_value=0.0),
         mock.patch.object(Problem, "_cancellation", return_value=0.0),
-        mock.patch.object(Problem, "upper_bounds", bare_bounds),
+        mock.patch("groupowl.problem.bounds.EPS", 0.0),
         mock.patch("groupowl.norm.kernels.last_argmax_cut", bare_cut),
     ):
         yield
@@ -43,12 +39,27 @@ def too_strong_concavity():
 
 @contextmanager
 def no_square_root():
-    """The squared radius in place of the radius."""
+    """The squared radius in place of the radius, about the dual point."""
+    with mock.patch.object(Balls, "radius", property(lambda self: 2.0 * self.curvature * self.gap)):
+        yield
 
-    def squared_bounds(self, certificate):
-        return certificate.correlations + 2.0 * self.loss.curvature * certificate.gap * self.norms
 
-    with mock.patch.object(Problem, "upper_bounds", squared_bounds):
+@contextmanager
+def no_square_root_at_the_midpoint():
+    """The squared radius of the midpoint ball in place of the radius."""
+    radius = Balls.midpoint_radius.fget
+    with mock.patch.object(Balls, "midpoint_radius", property(lambda self: radius(self) ** 2)):
+        yield
+
+
+@contextmanager
+def too_small_a_midpoint_ball():
+    """A wrong constant: all of the squared distance taken off, not a quarter."""
+
+    def wrong_radius(self):
+        return np.sqrt(max(self.curvature * self.gap - self.distance**2, 0.0))
+
+    with mock.patch.object(Balls, "midpoint_radius", property(wrong_radius)):
         yield
 
 
@@ -99,6 +110,8 @@ MUTATIONS = {
         no_slack,
         too_strong_concavity,
         no_square_root,
+        no_square_root_at_the_midpoint,
+        too_small_a_midpoint_ball,
         wrong_weights_in_the_reduced_gauge,
         forgotten_balance,
         smallest_weights_stay,

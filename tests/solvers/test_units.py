@@ -45,7 +45,7 @@ def test_solvers_and_rules_agree(kind, loss, fit_intercept):
             assert result.status == "converged"
             assert abs(result.primal - exact.primal) <= result.gap + exact.gap
             selected = result.B.any(axis=1)
-            units = penalty.of_units(selected, np.logical_or)
+            units = penalty.nonzero(selected[:, None])
             np.testing.assert_array_equal(selected, penalty.spread(units))  # a unit is zero as a whole
             proved = result.screened_at >= 0
             assert proved.sum() >= 6

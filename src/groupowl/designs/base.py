@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from .._checks import check_targets, positive_sample_weight
+from .._checks import check_sample_weight, check_targets
 from .._typing import FloatArray, Handle, IndexArray
 from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, divide_rows, merged_means, nonzero_rows
 from .factors import CompressedData, compress_blocks
@@ -83,10 +83,6 @@ class ColumnMoments:
     def norms(self) -> FloatArray:
         """``sqrt(sum_i w_i x_ij^2)`` of each column."""
         return np.sqrt(self.squares + self.total_weight * (self.mean + self.rest) ** 2)
-
-    def deviations(self) -> FloatArray:
-        """Weighted standard deviation of each column."""
-        return np.sqrt(self.squares / self.total_weight)
 
     @classmethod
     def about(cls, total_weight: float, mean: FloatArray, rest: FloatArray, squares: FloatArray) -> ColumnMoments:
@@ -191,7 +187,7 @@ class Design(ABC):
         ``total_weight`` if that is given.
         """
         Y = check(check_targets(Y, self.n_samples))
-        weight = positive_sample_weight(sample_weight, self.n_samples)
+        weight = check_sample_weight(sample_weight, self.n_samples)
         present = np.flatnonzero(weight)
         if total_weight is not None:
             weight = total_weight * (weight / weight.sum())  # a factor could overflow
@@ -232,6 +228,26 @@ class Design(ABC):
     def compute_moments(self, w: Handle) -> ColumnMoments:
         """The same without a memory: means are exact for constant columns, up to one rounding."""
         raise NotImplementedError(f"{type(self).__name__} does not compute means of columns")
+
+    def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
+        """``sum_i h_ik (x_ij - center_j)^2``, of shape (n_features, n_tasks), or a little more, for ``h >= 0``.
+
+        As it is here, a pass for each task.
+        """
+        found = []
+        for k in range(len(self.reduce(np.add.reduce, H))):
+            weights = self.map(partial(_column, k=k), H)
+            if center is None:
+                found.append(self.column_norms(weights) ** 2)
+                continue
+            moments = self.compute_moments(weights)
+            found.append(moments.squares + moments.total_weight * (moments.mean - center + moments.rest) ** 2)
+        return np.column_stack(found)
+
+    def ranges(self) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest entry of each column, or what bounds them: as it is here, the norms."""
+        norms = self.column_norms(self.samples(np.ones((self.n_samples, 1))))
+        return -norms, norms
 
     @abstractmethod
     def restrict(self, columns: IndexArray) -> Design:
@@ -349,14 +365,10 @@ class LocalDesign(Design):
         if self.X.dtype == np.float64:
             # The same product; by rows, BLAS is up to twice as fast with the small factor first.
             return (T.T @ self.X).T if self._order == "C" else self.X.T @ T
-        return self.summed(lambda rows, _, block: block.T @ T[rows], T.shape[1:])
-
-    def summed(self, term: Callable[[slice, slice, Any], Any], width: tuple[int, ...] = ()) -> FloatArray:
-        """Sums over the pieces of X of a function of rows, columns and piece that has a row for each column."""
-        total = np.zeros((self.n_features, *width))
+        C = np.zeros((self.n_features, T.shape[1]))
         for rows, columns, block in self.blocks():
-            total[columns] += term(rows, columns, block)
-        return total
+            C[columns] += block.T @ T[rows]
+        return C
 
     def bands(self) -> Iterator[tuple[slice, Any]]:
         """Whole rows of X, as many as are in memory at a time, and which they are; all of them are a pass."""
@@ -445,6 +457,10 @@ def _whitening(R: FloatArray, rtol: float) -> FloatArray:
     mixing = np.zeros((len(size), rank))
     mixing[order[:rank]] = solve_triangular(scaled[:rank, :rank], np.eye(rank)) / size[order[:rank], None]
     return mixing
+
+
+def _column(values: FloatArray, k: int) -> FloatArray:
+    return np.ascontiguousarray(values[:, k : k + 1])
 
 
 def products(left: FloatArray, right: FloatArray) -> FloatArray:

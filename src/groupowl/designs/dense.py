@@ -56,9 +56,11 @@ class DenseDesign(LocalDesign):
 
     def compute_moments(self, w: Handle) -> ColumnMoments:
         """About the first row, then about the means: a constant column has exactly its value as mean."""
-        mean, total = self.X[0].astype(np.float64), float(w.sum()) or 1.0
-        mean += self.summed(lambda rows, columns, block: w[rows, 0] @ (block - mean[columns])) / total
-        rest, squares = np.zeros(self.n_features), np.zeros(self.n_features)
+        first, total = self.X[0].astype(np.float64), float(w.sum()) or 1.0
+        sums, rest, squares = np.zeros((3, self.n_features))
+        for rows, columns, block in self.blocks():
+            sums[columns] += w[rows, 0] @ (block - first[columns])
+        mean = first + sums / total
         for rows, columns, block in self.blocks():
             centered = block - mean[columns]
             rest[columns] += w[rows, 0] @ centered
@@ -68,13 +70,31 @@ class DenseDesign(LocalDesign):
     @cached_property
     def squares(self) -> FloatArray:
         """Sums of squares of the columns, read once: what is not finite in a column shows here."""
-        return self.summed(lambda rows, columns, block: np.einsum("ij,ij->j", block, block))
+        squares = np.zeros(self.n_features)
+        for _, columns, block in self.blocks():
+            squares[columns] += np.einsum("ij,ij->j", block, block)
+        return squares
 
     def column_norms(self, w: Handle) -> FloatArray:
         """From the squares alone, which takes less than moments do."""
         if w.min() == w.max():
             return np.sqrt(float(w[0, 0]) * self.squares)
-        return np.sqrt(self.summed(lambda rows, columns, block: w[rows, 0] @ block**2))
+        squares = np.zeros(self.n_features)
+        for rows, columns, block in self.blocks():
+            squares[columns] += w[rows, 0] @ block**2
+        return np.sqrt(squares)
+
+    def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
+        """In one pass, of squares that are made some rows or columns at a time."""
+        self.charge(self.n_features)
+        about = np.zeros(self.n_features) if center is None else center
+        squares = np.zeros((self.n_features, H.shape[1]))
+        for rows, columns, block in self.blocks():
+            squares[columns] += ((block - about[columns]) ** 2).T @ H[rows]
+        return squares
+
+    def ranges(self) -> tuple[FloatArray, FloatArray]:
+        return self.X.min(axis=0).astype(np.float64), self.X.max(axis=0).astype(np.float64)
 
     def restrict(self, columns: IndexArray) -> Self:
         """Copy columns, in the order of storage of X."""
@@ -165,7 +185,7 @@ class DenseColumns:
 
 
 class GramCache:
-    """Gram matrix of all columns ever asked for; only what is new is computed.
+    """Gram matrix of all columns ever asked for; only what is new is computed. And the largest entries of columns.
 
     The same cache serves every round of a working set, every weight sequence on a path, and problems restricted to
     some of the columns.
@@ -177,6 +197,12 @@ class GramCache:
         self.position = np.full(design.n_features, -1, dtype=np.intp)
         self.known = np.zeros(0, dtype=np.intp)
         self.matrix = np.empty((0, 0))
+
+    @cached_property
+    def largest(self) -> FloatArray:
+        """``max_i |x_ij|`` of every column, or more, found once."""
+        lowest, highest = self.design.ranges()
+        return np.maximum(-lowest, highest)
 
     def block(self, columns: IndexArray) -> FloatArray:
         """``X_c^T diag(w) X_c`` for these columns, a copy."""

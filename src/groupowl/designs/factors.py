@@ -32,7 +32,8 @@ def sample_pieces(where: str, block: Sequence[Any], height: Callable[[Any, Float
     X, given, weight = (*block, None)[:3]
     X = sp.csr_array(checks.sparse_array(f"X{where}", X)) if sp.issparse(X) else checks.numeric_array(f"X{where}", X)
     checks.check_data_shape(X.shape, where, needs_samples=False)
-    Y, w = checks.check_targets(given, X.shape[0], where), checks.check_sample_weight(weight, X.shape[0], where)
+    Y = checks.check_targets(given, X.shape[0], where)
+    w = checks.check_sample_weight(weight, X.shape[0], where, needs_weight=False)
     n_rows = height(X, Y)
     for start in range(0, len(w), n_rows):
         rows = slice(start, start + n_rows)

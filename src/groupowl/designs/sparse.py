@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import FloatArray, Handle, IndexArray
+from ..norm.kernels import EPS
 from .base import ColumnMoments, Design, LocalDesign, PassCounter, PlainData
 from .dense import DenseColumns
 
@@ -62,11 +63,15 @@ class SparseDesign(LocalDesign):
         """A value per column, for each stored entry."""
         return np.repeat(values, np.diff(self.X.indptr)) if self._by_columns else values[self.X.indices]
 
+    def _products(self, values: FloatArray, T: FloatArray) -> FloatArray:
+        """Products of columns with values in the place of the stored ones."""
+        matrix = type(self.X)((values, self.X.indices, self.X.indptr), shape=self.shape)
+        found: FloatArray = matrix.T @ T
+        return found
+
     def _column_sums(self, values: FloatArray, w: FloatArray) -> FloatArray:
         """Weighted sums of values in the place of the stored ones."""
-        matrix = type(self.X)((values, self.X.indices, self.X.indptr), shape=self.shape)
-        sums: FloatArray = matrix.T @ w[:, 0]
-        return sums
+        return self._products(values, w[:, 0])
 
     def _missing_weight(self, w: FloatArray) -> FloatArray:
         """Weight of the entries of each column that are not stored; exactly zero for a full column."""
@@ -90,6 +95,24 @@ class SparseDesign(LocalDesign):
         """From the squares alone, one product."""
         values = self.X.data.astype(np.float64, copy=False)
         return np.sqrt(self._column_sums(values * values, w))
+
+    def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
+        """In one pass over the stored entries; those that are not stored have the squares of the centers."""
+        self.charge(self.n_features)
+        values = self.X.data.astype(np.float64, copy=False)
+        if center is None:
+            return self._products(values * values, H)
+        sums, differences = H.sum(axis=0), values - self._spread(center)
+        missing = np.maximum(sums - self._products(np.ones(self.X.nnz), H), 0.0)
+        missing += 8 * EPS * np.sqrt(self.n_samples) * sums  # what rounding may have taken off
+        return self._products(differences * differences, H) + (center * center)[:, None] * missing
+
+    def ranges(self) -> tuple[FloatArray, FloatArray]:
+        """Zeros count where entries are not stored."""
+        lowest, highest = (
+            part.toarray().ravel().astype(np.float64) for part in (self.X.min(axis=0), self.X.max(axis=0))
+        )
+        return lowest, highest
 
     def columns(self, columns: IndexArray) -> DenseColumns | SparseColumns:
         """Copy columns, as dense arrays where they are mostly full."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS, SMALLEST_NORM, column_sums, exceeds_rounding, row_norms
+from ..norm.kernels import EPS, SMALLEST_NORM, divide_rows, exceeds_rounding, row_norms
 from .base import ColumnMoments, Design, PlainData, Sum, check_overflow, check_underflow, products, rounding_rtol
 from .dense import DenseColumns
 from .factors import CompressedData
@@ -81,13 +81,22 @@ class StandardizedDesign(WrappedDesign):
 
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
         """``X^T T`` of the base, less the means times the column sums of ``T``, which are among the other sums."""
-        C, (columns, *others) = self.base.evaluate(T, (column_sums, T), *sums)
+        C, (columns, *others) = self.base.evaluate(T, (np.add.reduce, T), *sums)
         return self.inverse_scale[:, None] * (C - np.outer(self.mean, columns)), others
 
     def compute_moments(self, w: Handle) -> ColumnMoments:
         base, factors = self.base.moments(w), self.inverse_scale
         mean = factors * ((base.mean - self.mean) + base.rest)
         return ColumnMoments(base.total_weight, mean, np.zeros_like(mean), factors**2 * base.squares)
+
+    def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
+        """Of the base about the means; centers of these columns are shifted and scaled back."""
+        about = self.mean if center is None else self.mean + divide_rows(center[:, None], self.inverse_scale)[:, 0]
+        return self.inverse_scale[:, None] ** 2 * self.base.squared_products(H, about)
+
+    def ranges(self) -> tuple[FloatArray, FloatArray]:
+        lowest, highest = self.base.ranges()
+        return self.inverse_scale * (lowest - self.mean), self.inverse_scale * (highest - self.mean)
 
     def on(self, base: Design, columns: IndexArray) -> StandardizedDesign:
         return StandardizedDesign(base, self.mean[columns], self.inverse_scale[columns])
@@ -133,7 +142,7 @@ def standardize(design: Design, w: Handle, *, center: bool, scale: bool, unscale
     if not (center or scale):
         return design
     moments = design.moments(w)
-    mean, deviation = moments.mean, moments.deviations()
+    mean, deviation = moments.mean, np.sqrt(moments.squares / moments.total_weight)
     suspects = np.flatnonzero((deviation < SMALLEST_NORM) & (np.abs(mean) < SMALLEST_NORM / EPS))
     check_underflow(design, suspects, constant_is_zero=True)
     varies = exceeds_rounding(deviation, mean)
@@ -227,6 +236,26 @@ class ProjectedDesign(WrappedDesign):
             rest = self.map(product, self.base.restrict(suspects).matmul(np.eye(len(suspects))), self.basis.Q)
             squares[suspects] = self.reduce(_weighted_squares, rest, w)
         return np.sqrt(np.where(self.vanishing, 0.0, np.maximum(squares, 0.0)))
+
+    def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
+        """Those of the base, less what the basis explains, with room for what cancels; about zero alone."""
+        if center is not None:
+            raise NotImplementedError("projected columns have products about zero only")
+        L, rank = self.loadings, len(self.loadings)
+        weighted = self.map(_times_each, self.basis.Q, H)
+        C, (square,) = self.base.evaluate(weighted, (products, self.basis.Q, weighted))
+        cross = np.einsum("rj,jkr->jk", L, C.reshape(len(C), -1, rank))
+        explained = np.einsum("rj,rks,sj->jk", L, square.reshape(rank, -1, rank), L, optimize=True)
+        whole = self.base.squared_products(H)
+        room = 8 * EPS * np.sqrt(self.n_samples) * (whole + explained)  # each of the three parts is no larger
+        return self._kept * np.maximum(whole - 2.0 * cross + explained + 4.0 * room, 0.0)
+
+    def ranges(self) -> tuple[FloatArray, FloatArray]:
+        """Those of the base, moved by no more than the basis can."""
+        lowest, highest = self.base.ranges()
+        moved = np.abs(self.loadings.T) @ np.max(self.reduce(_sizes, self.basis.Q), axis=0)
+        kept = self._kept[:, 0]
+        return kept * (lowest - moved), kept * (highest + moved)
 
     def _basis_products(self, w: Handle) -> tuple[FloatArray, FloatArray]:
         """``X^T diag(w) Q`` and ``Q^T diag(w) Q``, which are known for the weights of the basis."""
@@ -322,6 +351,16 @@ def project_out(design: Design, columns: IndexArray, w: Handle) -> ProjectedDesi
 
 def _minus_product(Z: FloatArray, Q: FloatArray, coefficients: FloatArray) -> FloatArray:
     return Z - Q @ coefficients
+
+
+def _times_each(Q: FloatArray, H: FloatArray) -> FloatArray:
+    """All products of a column of ``H`` and one of ``Q``, the latter fastest."""
+    return (H[:, :, None] * Q[:, None, :]).reshape(len(Q), -1)
+
+
+def _sizes(Q: FloatArray) -> list[FloatArray]:
+    """Largest size in each column of some rows, in a list: sums of these are lists of all blocks."""
+    return [np.abs(Q).max(axis=0, initial=0.0)]
 
 
 def _weighted_squares(U: FloatArray, w: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ from .. import _checks as checks
 from .._text import printable
 from .._threads import blas_threads
 from .._typing import FloatArray
-from ..designs import Design, far_design, is_summary, row_chunks
+from ..designs import Design, far_design, row_chunks
 from ..inputs import exclusive_classes, feature_names, resolve_columns
 from ..model import Model, relaxed_coefficients, warn_unless_bounded
 from ..model_selection import Fitting
@@ -147,22 +147,22 @@ class GroupOWLBase(ReportMethods):
 
     def _validate_fit(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True) -> FitData:
         """Check parameters and data and change nothing; with ``reset=False`` data must be like those of the fit."""
-        fitting, kind, is_summarized = self._fitting(), type(self).__name__, is_summary(X)
-        if is_summarized:
-            if is_classifier(self):
-                raise ValueError(f"X: {kind} needs the samples themselves, not SufficientStatistics.")
-            for name, value in (("y", y), ("sample_weight", sample_weight)):
-                if value is not None:
-                    raise ValueError(f"SufficientStatistics know targets and weights already: leave {name} out.")
+        fitting, kind = self._fitting(), type(self).__name__
         checked, names = checked_matrix(self, X, reset=reset)
         is_distributed = getattr(checked, "is_distributed", False)
+        statistics = getattr(checked, "known_statistics", None)
         n_samples, n_features = checked.shape
         labels: dict[str, Any] = {"n_features_in_": n_features}
         if names is not None:
             labels["feature_names_in_"] = names
         targets = Targets(None, None, False, {}, {})
-        if is_summarized:
-            checked, n_targets = X, X.n_tasks
+        if statistics is not None:
+            if is_classifier(self):
+                raise ValueError(f"X: {kind} needs the samples themselves, not SufficientStatistics.")
+            for name, value in (("y", y), ("sample_weight", sample_weight)):
+                if value is not None:
+                    raise ValueError(f"SufficientStatistics know targets and weights already: leave {name} out.")
+            checked, n_targets = statistics, statistics.n_tasks
             targets = targets._replace(is_flat=n_targets == 1)
         elif y is None:
             raise ValueError(f"{kind} requires y to be passed, but the target y is None. Use fit(X, y).")
@@ -173,7 +173,7 @@ class GroupOWLBase(ReportMethods):
                 weight = None if weight is None else row_chunks("sample_weight", weight)[0]
             else:
                 Y = target_array(y, n_samples)
-                weight = None if weight is None else checks.positive_sample_weight(weight, n_samples)
+                weight = None if weight is None else checks.check_sample_weight(weight, n_samples)
             targets = self._encode_targets(Y, named, weight)
             n_targets = targets.Y.shape[1]
         labels |= targets.labels
@@ -185,7 +185,7 @@ class GroupOWLBase(ReportMethods):
             fitting = replace(fitting, unpenalized=resolve_columns("unpenalized", self.unpenalized, n_features, known))
         dtype = np.dtype(np.float32 if getattr(checked, "dtype", None) == np.float32 else np.float64)
         sizes = (n_samples, n_features, n_targets)
-        kinds = (is_summarized, is_distributed)
+        kinds = (statistics is not None, is_distributed)
         what = (targets.Y, targets.sample_weight, *sizes, targets.is_flat)
         data = FitData(fitting, checked, *what, dtype, labels, exclusive_classes(labels), *kinds, is_like_fit=not reset)
         return self._completed(data)
@@ -215,14 +215,10 @@ class GroupOWLBase(ReportMethods):
             self._solves = model, solves
         return result
 
-    def _relaxed(self, model: Model, result: SolveResult, *, judge: bool = True) -> tuple[Any, Any, bool] | None:
-        """Coefficients without penalty, where they are asked for, and whether a ridge decides them, if judged."""
-        return relaxed_coefficients(model, result.support, judge=judge) if self.relaxed else None
-
     def _attributes(
         self, data: FitData, weights: FloatArray, result: SolveResult, alpha: float, relaxed: Any
     ) -> dict[str, Any]:
-        """Fitted attributes; ``relaxed`` is what :meth:`_relaxed` found."""
+        """Fitted attributes; ``relaxed`` is what :func:`relaxed_coefficients` found, if it was asked."""
         coef, intercept = self._public_coefficients(result.B, result.intercept, data)
         fitted: dict[str, Any] = {
             "alpha_": alpha,
@@ -242,9 +238,13 @@ class GroupOWLBase(ReportMethods):
         return fitted
 
     def _store(
-        self, data: FitData, weights: FloatArray, result: SolveResult, alpha: float, relaxed: Any = None, **more: Any
+        self, data: FitData, weights: FloatArray, result: SolveResult, alpha: float, model: Any = None, **more: Any
     ) -> Self:
-        """Replace all fitted attributes at once; ``more`` are those that only some estimators have."""
+        """Replace all fitted attributes at once; ``more`` are those that only some estimators have.
+
+        A relaxed fit needs the model.
+        """
+        relaxed = relaxed_coefficients(model, result.support) if self.relaxed else None
         fitted = self._attributes(data, weights, result, alpha, relaxed)
         if relaxed is not None and relaxed[2]:
             goal = "classes" if "classes_" in data.labels else "targets"
@@ -252,7 +252,10 @@ class GroupOWLBase(ReportMethods):
             why = "the size of the coefficients is decided by a ridge of 1e-6 of the mean curvature"
             remedy = "Raise alpha, or use relaxed=False."
             warnings.warn(f"relaxed=True: {what}, and {why}. {remedy}", UserWarning, stacklevel=3)
-        kept = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
+        kept = {}
+        for name, value in vars(self).items():
+            if name.startswith("_") or not name.endswith("_"):
+                kept[name] = value
         self.__dict__ = kept | data.labels | fitted | more
         return self
 
@@ -343,7 +346,7 @@ class SingleFit(GroupOWLBase):
             settings = data.fitting.settings
             model = data.fitting.model(data.X, data.Y, self.weights, data.sample_weight)
             if small is not None:
-                return self._store(data, *small, self._relaxed(model, small[1]))
+                return self._store(data, *small, model)
             warn_unless_bounded(model)
             alpha, start = model.resolve_alpha(self.alpha), None
             last: Any = getattr(self, "solve_result_", None)
@@ -353,7 +356,7 @@ class SingleFit(GroupOWLBase):
                 start = model.start(last.B.T, last.intercept)
             result = self._solve(model, alpha, settings, start)
         warn_unless_converged(result, model.problem.goal(settings.tol), settings)
-        return self._store(data, model.weights, result, alpha, self._relaxed(model, result))
+        return self._store(data, model.weights, result, alpha, model)
 
     def _small_fit(self, data: FitData) -> tuple[FloatArray, SolveResult, float] | None:
         """Weights, solve and alpha of a fit that asks for nothing out of the ordinary, or None."""
@@ -446,6 +449,5 @@ def target_array(y: Any, n_samples: int) -> Any:
     values = checks.rectangular_array("y", y)
     if values.ndim == 0:
         raise ValueError(f"y must have one entry per sample, got {y!r}.")
-    if len(values) != n_samples:
-        raise ValueError(f"X and y must have one row per sample: X has {n_samples} rows, y has {len(values)}.")
+    checks.check_length("y", values.shape, n_samples)
     return values

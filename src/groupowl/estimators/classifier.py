@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .._checks import check_weight_range, finite_number, positive_sample_weight
+from .._checks import check_sample_weight, check_weight_range, finite_number
 from .._typing import FloatArray
 from ..designs import encode_labels_of_blocks, row_wise
 from ..inputs import check_labels, encode_labels, label_indicators, plain_labels
@@ -179,7 +179,7 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         predicted = np.asarray(self.predict(X))
         labels = target_array(y, len(predicted))
         labels = label_indicators(labels) if self._is_multilabel else check_labels(labels)
-        weight = None if sample_weight is None else positive_sample_weight(sample_weight, len(predicted))
+        weight = None if sample_weight is None else check_sample_weight(sample_weight, len(predicted))
         try:
             return float(accuracy_score(labels, predicted, sample_weight=weight))
         except (TypeError, ValueError) as error:

@@ -93,7 +93,7 @@ class CrossValidatedFit(GroupOWLBase):
         fitted = {"path_": path.labeled(data.labels), "search_results_": reports}
         for name, value in report.items():
             fitted[f"{name}_"] = value
-        return self._store(data, model.weights, result, alpha, self._relaxed(model, result), **fitted)
+        return self._store(data, model.weights, result, alpha, model, **fitted)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Which metadata go where: sample weights to this estimator, others to splitter and scorer.
@@ -384,7 +384,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     Where there are many more samples than features, one pass over the data makes the statistics of all folds, and those
     of training sets come from them by subtraction.
 
-    Degrees of freedom of the criteria: a cluster of m features counts ``m (q - 1) + 1`` for q targets;
+    Degrees of freedom of the criteria are those by which predictions follow the targets: at most ``m (q - 1) + 1`` for
+    a cluster of m features, with q targets;
     intercepts and directions of the unpenalized features (their rank) count q each, and so do selected features of a
     relaxed fit.
     Errors are normal with one variance for all targets, estimated from the residuals of each fit.
@@ -545,7 +546,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     A class that a training set does not have gets probability zero there; the log-loss takes probabilities below
     2.2e-16 as 2.2e-16, so that it is finite.
 
-    Degrees of freedom of the criteria: a cluster of m features counts ``m (q - 1) + 1`` for q = n_classes - 1;
+    Degrees of freedom of the criteria are those by which predictions follow the targets: at most ``m (q - 1) + 1`` for
+    a cluster of m features, with q = n_classes - 1;
     intercepts and directions of the unpenalized features (their rank) count q each, and so do selected features of a
     relaxed fit.
     The likelihood is that of the sample weights of the fit, class weights included.

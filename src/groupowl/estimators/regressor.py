@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_tweedie_score, r2_score
 
-from .._checks import check_targets, positive_sample_weight
+from .._checks import check_sample_weight, check_targets
 from .._typing import FloatArray
 from ..designs import as_design, row_wise
 from ..inputs import feature_names
@@ -151,7 +151,7 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         """
         predicted = np.asarray(self.predict(X))
         values = target_array(y, len(predicted))
-        weight = None if sample_weight is None else positive_sample_weight(sample_weight, len(predicted))
+        weight = None if sample_weight is None else check_sample_weight(sample_weight, len(predicted))
         Y = self._encode_targets(values, feature_names(y), weight).Y
         P = predicted.reshape(len(predicted), -1)
         if Y.shape != P.shape:

@@ -105,7 +105,8 @@ class SearchCheck:
     @cached_property
     def _is_same_way(self) -> bool:
         """Whether the fits on all data, and so those of the folds, have taken the same steps as then."""
-        return np.array_equal(self._path_again.n_iters, self.fit.path_.n_iters)
+        again, path = self._path_again, self.fit.path_
+        return np.array_equal(again.n_iters, path.n_iters) and np.allclose(again.losses, path.losses, rtol=1e-8)
 
     @property
     def _is_comparable(self) -> bool:

@@ -12,11 +12,11 @@ import numpy as np
 
 from .._text import printable
 from .._typing import FloatArray
-from ..model import Model
+from ..model import Model, relaxed_coefficients
 from ..norm import kernels
 from ..norm.kernels import EPS, row_norms
 from ..problem import intercept_excess, published
-from ..screening import extended_rule, safe_rows
+from ..screening import SAFE, safe_rows
 from ..solvers import SolveResult, WorkingSet, check_settings
 
 #: Relative difference of two computations of the same number that does not depend on a solve.
@@ -352,7 +352,7 @@ class FitCheck(SolutionCheck):
             objective, gap, residual = self.objective, self._gap(), self.kkt_residual()
             found = [*self._findings(gap, is_claimed_zero), *findings(self._claims())]
             if np.isfinite(self.certificate.gap):
-                kept = safe_rows(self.problem, self.certificate, np.arange(self.problem.n_rows), extended_rule)
+                kept = safe_rows(self.problem, self.certificate, np.arange(self.problem.n_rows), SAFE)
                 n_proved_again = int(is_claimed_zero.sum() - is_claimed_zero[kept].sum())
         return Verification(
             objective=objective,
@@ -426,7 +426,7 @@ class FitCheck(SolutionCheck):
             Claim("solve_result_.dual", stated.dual, nearest, self.allowance),
             Claim("status", stated.status, self.status(stated, float(fit.tol))),
         ]
-        relaxed = fit._relaxed(self.model, sure, judge=False)
+        relaxed = relaxed_coefficients(self.model, sure.support, judge=False) if fit.relaxed else None
         found = fit._attributes(self.data, self.model.weights, sure, self.alpha, relaxed)
         allowances = {"weights_": RTOL * self.model.weights, "dual_gap_": room}
         relaxed_rtol = _LEAST_SQUARES_RTOL if self.model.problem.loss.is_quadratic else _NEWTON_RTOL

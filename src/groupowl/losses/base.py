@@ -23,7 +23,7 @@ class Loss(ABC):
 
     name: ClassVar[str]
     #: Lipschitz constant of each grad f_i, the inverse of which is the strong convexity of the conjugates. Infinity
-    #: where there is none; such a loss has :meth:`curvature_bounds` and :meth:`curvature_near`.
+    #: where there is none; such a loss has a :attr:`bend` and :meth:`curvature_near`.
     curvature: ClassVar[float]
     #: Whether the second derivatives are 1 everywhere: the loss is a quadratic, Gram matrices and sufficient statistics
     #: stand for the samples, and centering X and Y removes the intercept.
@@ -148,14 +148,15 @@ class Loss(ABC):
         """``F(Z + move) - F(Z)``, as exact as possible where the move is short."""
         return self.value(Z + move, Y, w) - self.value(Z, Y, w)
 
-    def curvature_bounds(self, theta: FloatArray, Y: FloatArray, w: FloatArray, gap: float) -> FloatArray:
-        """Weights h (n, n_tasks) with ``sum_ik (theta*_ik - theta_ik)^2 / h_ik <= 2 gap``, where curvature is infinite.
+    def spread(self, theta: FloatArray, raw: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """Variances H (n, n_tasks) of the local bound, where there is a :attr:`bend`.
 
-        ``theta*`` is any point of the domain with ``D(theta) >= D(theta*) - gap`` for which ``theta`` is feasible too.
-        With them ``||x_j^T theta*|| <= ||x_j^T theta|| + sqrt(2 gap max_k sum_i h_ik x_ij^2)``. Where the curvature is
-        finite, h is the curvature times w, and this is not asked for.
+        ``theta`` is a point of the domain, ``raw`` the dual point of a predictor, m their midpoint. If the divergences
+        of the first from some point t, and of t from the second, add up to at most G, then ``||x^T (t - m)||`` is at
+        most ``b/4 + sqrt(b^2/16 + G V)``, where ``b = bend G max_i |x_i|`` and V is the largest
+        ``sum_i w_i H_ik x_i^2`` of a task.
         """
-        return np.broadcast_to(self.curvature * w, theta.shape)
+        raise NotImplementedError(f"loss={self.name!r} has no local bound")
 
     def curvature_near(self, Z: FloatArray) -> float:
         """Bound on the second derivatives of each f_i where predictors differ from ``Z`` by at most 1."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,6 +30,7 @@ class MultinomialLoss(Loss):
 
     name: ClassVar[str] = "multinomial"
     curvature: ClassVar[float] = 0.5  # largest eigenvalue of diag(p) - p p^T, by Gershgorin
+    bend: ClassVar[float | None] = math.sqrt(2.0)
     target: ClassVar[str] = "classes"
     measure: ClassVar[str] = "log-loss"
     score_name: ClassVar[str] = "neg_log_loss"
@@ -131,6 +133,23 @@ class MultinomialLoss(Loss):
         blocks = H.reshape(r, q, r, q)
         for k in range(q):
             blocks[:, k, :, k] += E.T @ (w * P[:, k : k + 1] * E)
+        return H
+
+    def spread(self, theta: FloatArray, raw: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        """A diagonal above ``diag(r) - r r^T / sum(r)`` for ``r = (p + p') / 2 + |p - p'| / 4``.
+
+        It is r itself, unless one class has more than half of r: then ``2 m r`` with m its share, and for this class
+        ``2 m (1 - m) sum(r)``.
+        """
+        P, P_raw = (np.maximum(Y - point / w, 0.0) for point in (theta, raw))
+        R = 0.5 * (P + P_raw) + 0.25 * np.abs(P - P_raw)
+        totals, top = np.add.reduce(R, axis=1, keepdims=True), R.argmax(axis=1, keepdims=True)
+        largest = np.take_along_axis(R, top, axis=1)
+        share = np.maximum(largest / totals, 0.5)
+        H = 2.0 * share * R
+        np.put_along_axis(H, top, 0.0, axis=1)
+        others = np.add.reduce(H, axis=1, keepdims=True)  # 2 m (1 - m) sum(r)
+        np.put_along_axis(H, top, np.minimum(largest, others), axis=1)
         return H
 
     def null_intercept(self, target_means: FloatArray) -> FloatArray:

@@ -84,16 +84,6 @@ class PoissonLoss(SeparableLoss):
         """The mean multiplies the error of the predictor, and cancels with ``y z``."""
         return float(np.sum(w * (self.mean(Z) + np.abs(Z)) * (1.0 + np.abs(Z))))
 
-    # The safe bound ---------------------------------------------------------------------------------
-
-    def curvature_bounds(self, theta: FloatArray, Y: FloatArray, w: FloatArray, gap: float) -> FloatArray:
-        """``w U``, where U bounds the means of the dual optimum: the largest that one sample alone could have.
-
-        ``sum_i w_i KL(mu_i || mu*_i) <= gap``, and ``KL(a || b) >= (a - b)^2 / (2 max(a, b))``.
-        """
-        mu, share = self.means(theta, Y, w), gap / w
-        return w * (mu + share + np.sqrt(share * share + 2.0 * mu * share))
-
     def curvature_near(self, Z: FloatArray) -> float:
         return float(np.exp(1.0 + Z.max(initial=-np.inf)))
 

@@ -50,10 +50,7 @@ class SeparableLoss(Loss):
         return self.mean(Z)
 
     def spread(self, theta: FloatArray, raw: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
-        """Variances H of the local bound, of each entry, from a feasible dual point and that of the predictor itself.
-
-        ``(variance(p) + variance(p')) / 2 + |p - p'| / 4`` for losses that have a :attr:`bend`.
-        """
+        """``(variance(p) + variance(p')) / 2 + |p - p'| / 4`` of the means at the two points."""
         P, P_raw = self.means(theta, Y, w), self.means(raw, Y, w)
         return 0.5 * (self.variance(P) + self.variance(P_raw)) + 0.25 * np.abs(P - P_raw)
 

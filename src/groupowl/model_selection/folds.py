@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import accumulate
 from operator import add
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from .._checks import sample_indices, take_rows
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, SufficientStatistics, as_design
-from ..losses import resolve_loss
+from ..losses import Loss, resolve_loss
 from ..model import Model
 from ..norm.kernels import EPS
 from ..path import Solution
@@ -223,13 +223,18 @@ def chosen_statistics(search: Any, folds: list[Fold]) -> FoldStatistics | None:
 
 
 def with_statistics(model: Model, total: SufficientStatistics, standardize: bool) -> Model:
-    """The same model with its statistics."""
+    """The same model with its statistics, and what is known of it already."""
     small = problem_of_statistics(total, fit_intercept=model.problem.fit_intercept, standardized=standardize)
     small.design.passes = model.problem.design.passes  # one count for both
-    return model.with_statistics(small)
+    same = copy(model)
+    vars(same)["small"] = small
+    return same
 
 
 # Scores of the samples that a fold tests -------------------------------------------------------------------
+
+# Coefficients, or predictors, of solutions that are scored together.
+_SCORED_AT_ONCE = 2**20
 
 #: Scores for solutions, at these alphas, with this weight sequence, on some test samples; higher is better.
 Score = Callable[[list[Solution], FloatArray, FloatArray], FloatArray]
@@ -250,16 +255,24 @@ class LossScore:
 
     @np.errstate(all="ignore")  # a score that overflows is infinite
     def __call__(self, solutions: list[Solution], alphas: FloatArray, weights: FloatArray) -> FloatArray:
-        """Score by one product with the test samples for each solution."""
+        """Score by one product with the test samples for as many solutions as some memory takes."""
         loss = resolve_loss(self.loss)
         design = self.design.rows(self.rows)
         weight = self.sample_weight[self.rows]
         Y, w = design.samples(self.Y[self.rows]), design.samples((weight / weight.sum())[:, None])
-        scores = np.empty(len(solutions))
-        for i, solution in enumerate(solutions):
-            Z = design.matmul(solution.coef(design.n_features), solution.intercept)
-            scores[i] = design.reduce(loss.score, Z, Y, w)
-        return scores
+        size = max(1, _SCORED_AT_ONCE // (max(design.n_features, design.n_samples) * self.Y.shape[1]))
+        scores = []
+        for i in range(0, len(solutions), size):
+            some = solutions[i : i + size]
+            B = np.hstack([solution.coef(design.n_features) for solution in some])
+            Z = design.matmul(B, np.hstack([solution.intercept for solution in some]))
+            scores.append(design.reduce(partial(_scores, loss), Z, Y, w))
+        return np.concatenate(scores)
+
+
+def _scores(loss: Loss, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+    """The score of each of several predictors, side by side in ``Z``."""
+    return np.array([loss.score(part, Y, w) for part in np.hsplit(Z, Z.shape[1] // Y.shape[1])])
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,7 @@ from ..solvers import SolverSettings
 from ..solvers.continuation import compiled_data, may_ask_kernel
 from ..weights import is_list_of_sequences
 from .folds import Fold, LossScore, Score, StatisticsScore, chosen_statistics, make_folds, with_statistics
+from .freedom import degrees_of_freedom
 
 #: Rules that choose from the scores of folds.
 FOLD_RULES = ("min", "1se")
@@ -246,19 +247,14 @@ class Likelihood(NamedTuple):
     def _loss(self) -> Any:
         return resolve_loss(self.loss)
 
+    @property
+    def n_observations(self) -> float:
+        """Numbers that the fits explain."""
+        return self.n_samples * float(self._loss.parameters_per_feature(self.n_columns))
+
     def deviance(self, loss: float) -> float:
         """Minus twice the logarithm of the likelihood, of a fit with this loss per unit of sample weight."""
         return float(self._loss.minus_twice_log_likelihood(loss, EPS * self.null_loss, self.n_samples, self.n_columns))
-
-    def shrunken_freedom(self, clusters: IndexArray, n_free: int, fit_intercept: bool) -> int:
-        """Degrees of freedom of a penalized fit: the rows of a cluster share their norm.
-
-        A cluster of m rows has ``m (q - 1) + 1``; intercepts and unpenalized features are free. ``n_free`` is the rank
-        of the latter, beside the intercept: collinear columns have as many parameters as directions.
-        """
-        q = self._loss.parameters_per_feature(self.n_columns)
-        sizes = np.bincount(clusters[clusters > 0])[1:]
-        return int(np.sum(sizes[sizes > 0] * (q - 1) + 1)) + q * (n_free + fit_intercept)
 
     def relaxed_freedom(self, n_selected: int, n_free: int, fit_intercept: bool) -> int:
         """Degrees of freedom of a fit that is free on its support."""
@@ -272,13 +268,18 @@ CRITERIA = tuple(_PRICES)
 
 
 def criterion_path(name: str, likelihood: Likelihood, fits: Iterable[tuple[float, float, int]]) -> FloatArray:
-    """The criterion of each fit, from its loss, degrees of freedom and number of selected features; lower is better."""
+    """The criterion of each fit, from its loss, degrees of freedom and number of selected features; lower is better.
+
+    The price of a degree of freedom rises as those of the data are used up, by the factor of Hurvich and Tsai (1989;
+    McQuarrie and Tsai 1998 for the Bayesian one): without it the best fit is often the one that leaves no errors.
+    """
     price, gamma = lookup("selection", name, _PRICES)
-    d = likelihood.n_penalized
+    d, n_observations = likelihood.n_penalized, likelihood.n_observations
     values = []
     for loss, freedom, k in fits:
         n_supports = gammaln(d + 1) - gammaln(k + 1) - gammaln(d - k + 1)  # logarithm of d choose k
-        penalty = price(likelihood.n_samples) * freedom + 2.0 * gamma * n_supports
+        scarcity = n_observations / max(n_observations - freedom - 1.0, 1.0)
+        penalty = price(likelihood.n_samples) * freedom * scarcity + 2.0 * gamma * n_supports
         values.append(likelihood.deviance(loss) + penalty)
     return np.array(values)
 
@@ -356,8 +357,13 @@ class Search:
                 what = self._what(i, f"fold {f + 1}/{len(tasks)}") if self.estimator.verbose else ""
                 seed = int(settings.rng.integers(_MOST_SEEDS))
                 work.append(delayed(run_fold)(task, fitting, model.weights, alphas, seed, what))
-        with stop:
-            results = Parallel(n_jobs=self.estimator.n_jobs, prefer=self._preferred_workers())(work)
+        in_kernel = may_ask_kernel(settings) and compiled_data(models[0].problem) is not None
+        prefer = "threads" if in_kernel and self.score is None else None  # scorers of scikit-learn's are Python
+        try:
+            results = Parallel(n_jobs=self.estimator.n_jobs, prefer=prefer)(work)
+        except BaseException:
+            stop.is_over = True  # for folds that run in threads
+            raise
         if n_short := sum(map(attrgetter("n_short"), results)):
             n_fits = sum(len(result.scores) for result in results)
             warnings.warn(
@@ -378,11 +384,6 @@ class Search:
                 frequency[result.supports[report["best_index"]]] += 1
             choices.append(Choice(model, path, report | {"selection_frequency": frequency}))
         return choices
-
-    def _preferred_workers(self) -> str | None:
-        """Threads where the compiled kernel does most of the work; a scorer of scikit-learn's is Python."""
-        in_kernel = may_ask_kernel(self.fitting.settings) and compiled_data(self.models[0].problem) is not None
-        return "threads" if in_kernel and self.score is None else None
 
     def folds(self) -> list[Fold]:
         """The folds of the samples."""
@@ -405,19 +406,25 @@ class Search:
     def criterion_report(self, model: Model, path: PathResult) -> dict[str, Any]:
         """The alpha of the smallest criterion; a relaxed fit is judged as it is, free on its support."""
         problem = model.problem
+        small = model.small or problem
         sizes = (float(self.weight.sum()), self.data.n_targets, len(model.weights))
         likelihood = Likelihood(problem.loss, *sizes, model.problem.null_loss)
-        free = (problem.unpenalized.rank, self.fitting.fit_intercept)
         losses: dict[bytes, float] = {}  # of relaxed fits, each support once
-        fits = []
+        fits: list[tuple[float, float, int]] = []
+        freedom: float
         for point in path.points:
-            loss, freedom = point.loss, likelihood.shrunken_freedom(point.clusters, *free)
             if self.fitting.relaxed:
                 key = point.support.tobytes()
                 if key not in losses:
                     B = problem.from_input(*relaxed_coefficients(model, point.support, judge=False)[:2])
                     losses[key] = problem.loss_value(problem.predictor(B))
-                loss, freedom = losses[key], likelihood.relaxed_freedom(point.n_selected, *free)
+                loss = losses[key]
+                freedom = likelihood.relaxed_freedom(
+                    point.n_selected, problem.unpenalized.rank, self.fitting.fit_intercept
+                )
+            else:
+                B = problem.from_input(point.coef(self.data.n_features), point.intercept)
+                loss, freedom = point.loss, degrees_of_freedom(small, B)
             fits.append((loss, freedom, point.n_selected))
         values = criterion_path(self.estimator.selection, likelihood, fits)
         best = int(np.argmin(values))

@@ -54,11 +54,6 @@ def divide_rows(B: FloatArray, factors: FloatArray) -> FloatArray:
     return np.divide(B, factors[:, None], out=np.zeros(B.shape), where=factors[:, None] > 0)
 
 
-def column_sums(T: FloatArray) -> FloatArray:
-    """Sum of each column of ``T``."""
-    return T.sum(axis=0)
-
-
 def inverse_weighted_square(theta: FloatArray, w: FloatArray) -> float:
     """``sum_i ||theta_i||^2 / w_i``, a sum over samples."""
     return np.add.reduce(theta * theta / w, axis=(0, -1))
@@ -226,15 +221,9 @@ def cluster_starts(falling: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArra
 
 def falling_order(norms: FloatArray) -> IndexArray:
     """Indices by falling norm; norms that are equal up to rounding keep their order, on every machine."""
-    order = np.argsort(-norms, kind="stable")
-    return order[np.lexsort((order, _tie_numbers(norms[order], CLUSTER_RTOL)))]
-
-
-def _tie_numbers(falling: FloatArray, rtol: float) -> IndexArray:
-    """Number of the group of equal norms, from 1, for each of falling ones."""
-    begins = np.zeros(len(falling), dtype=np.intp)
-    begins[cluster_starts(falling, rtol)] = 1
-    return np.cumsum(begins)
+    labels = cluster_labels(norms)
+    labels[labels == 0] = len(labels) + 1  # zeros come last
+    return np.argsort(labels, kind="stable")
 
 
 def cluster_labels(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
@@ -244,5 +233,7 @@ def cluster_labels(norms: FloatArray, rtol: float = CLUSTER_RTOL) -> IndexArray:
     if len(support) == 0:
         return labels
     order = support[np.argsort(-norms[support], kind="stable")]
-    labels[order] = _tie_numbers(norms[order], rtol)
+    begins = np.zeros(len(order), dtype=np.intp)
+    begins[cluster_starts(norms[order], rtol)] = 1
+    labels[order] = np.cumsum(begins)
     return labels

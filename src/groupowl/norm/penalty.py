@@ -104,13 +104,12 @@ class GroupOWL:
 
     def nonzero(self, B: FloatArray) -> BoolArray:
         """Which units of ``B`` are not zero."""
-        return self.of_units(nonzero_rows(B), np.logical_or)
+        rows = nonzero_rows(B)
+        return rows if self.sizes is None else np.logical_or.reduceat(rows, np.cumsum(self.sizes) - self.sizes)
 
-    def of_units(self, values: BoolArray, function: np.ufunc = np.logical_and) -> BoolArray:
-        """One truth value per unit from one per row: all of them, or what another function makes of them."""
-        if self.sizes is None:
-            return values
-        return np.asarray(function.reduceat(values, np.cumsum(self.sizes) - self.sizes), dtype=bool)
+    def of_units(self, rows: BoolArray) -> BoolArray:
+        """Which units have all of their rows among these."""
+        return rows if self.sizes is None else np.logical_and.reduceat(rows, np.cumsum(self.sizes) - self.sizes)
 
     def spread(self, values: AnyArray) -> AnyArray:
         """One value per row from one per unit."""

@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,16 @@ _WRITE_EVERY = 1.0
 
 
 def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
-    """Falling alphas from their number, or from an array in any order."""
+    """Falling alphas from an array in any order, or so many that are evenly spaced on a logarithmic scale."""
     fraction = number_in("eps", eps, "(0, 1)")
     if isinstance(alphas, numbers.Integral):
         count = positive_integer("alphas", alphas)
         if count > MOST_ALPHAS:
             raise ValueError(f"alphas must be at most {MOST_ALPHAS}, got {alphas!r}: each of them is a fit.")
-        return model.alpha_grid(count, fraction)
+        top = model.alpha_max or 1.0
+        grid = top * np.geomspace(1.0, fraction, count)
+        grid[0] = top
+        return grid
     if isinstance(alphas, str) or np.ndim(alphas) == 0:
         raise TypeError(
             f"alphas must be an integer, how many, or an array of positive numbers, got {alphas!r}. "
@@ -179,6 +183,7 @@ def fit_path(
     with closing(Watch(settings.callback, verbose=verbose, goal=goal, what=what, n_alphas=len(alphas))) as watch:
         solves = solves or model.continuation(settings, n_solves=len(alphas), start=start)
         solves.settings = replace(settings, callback=watch.if_needed)
+        solves.least_loss = -np.inf if max_deviance is None else model.problem.loss_explaining(max_deviance)
         alphas = np.asarray(alphas).tolist()
         for alpha, result in zip(alphas, solves.solve_all(model.sequence_weights, alphas, dtype=dtype), strict=False):
             point = _point(model, alpha, result, solves)
@@ -298,45 +303,71 @@ class Follower:
         self.solved.append(i)
         self.n_short += not result.converged
 
-    @np.errstate(all="ignore")
     def _follow_proposals(self) -> list[Solution]:
-        """Every alpha is solved: the compiled kernel takes less time for that than proofs take."""
-        solves, weights = self.solves, self.model.sequence_weights
-        for i, proposal in enumerate(solves.proposals(weights, self.alphas)):
-            gap = np.inf
-            if proposal is not None:
-                problem = proposal.problem.with_lam(self.alphas[i] * weights)
-                gap = proposal.certified(problem).gap
-            if proposal is None or not gap <= self.goal:
-                self._solve(i)
-                continue
-            solves.B = proposal.B
-            self.solutions[i] = Solution.of(*self.model.problem.to_input(proposal.B))
-            self.solved.append(i)
+        """The same in rounds over the whole path: one call of the compiled kernel serves many alphas."""
+        last = len(self.alphas) - 1
+        self._solve_all([*range(0, last, _FIRST_STRIDE), last])
+        lines = list(pairwise(self.solved))
+        while bent := {(first + last) // 2: (first, last) for first, last in lines if not self._draw(first, last)}:
+            for i, (first, last) in bent.items():
+                self.coefficients[i] = self._between(first, i, last)
+            if missed := self._unproved(list(bent)):
+                with self.solves.aside(self.coefficients[bent[missed[0]][0]]):
+                    self._solve_all(missed)
+            lines = [line for i, (first, last) in bent.items() for line in ((first, i), (i, last))]
         return self.solutions
+
+    @np.errstate(all="ignore")  # what is not finite is no proof
+    def _solve_all(self, indices: list[int]) -> None:
+        """Solve for some alphas in falling order, each from the one before."""
+        weights, alphas = self.model.sequence_weights, [self.alphas[i] for i in indices]
+        for i, proposal in zip(indices, self.solves.proposals(weights, alphas), strict=True):
+            if proposal is None or not self._keeps(i, proposal.problem, proposal.B, proposal[2:4]):
+                self._solve(i)
+            else:
+                self.solves.B = proposal.B
+                self.solved.append(i)
+
+    @np.errstate(all="ignore")
+    def _unproved(self, indices: list[int]) -> list[int]:
+        """Alphas whose coefficients have too large a gap."""
+        lams = np.multiply.outer([self.alphas[i] for i in indices], self.model.sequence_weights)
+        stack = np.stack([self.coefficients[i] for i in indices])
+        looks = zip(indices, stack, self.solves.looks(lams, stack), strict=True)
+        return [i for i, B, look in looks if not self._keeps(i, self.solves.small, B, look)]
+
+    def _keeps(self, i: int, problem: Problem, B: FloatArray, look: tuple[Any, Certificate | None]) -> bool:
+        """Keep coefficients as the solution for an alpha, if their gap is small enough."""
+        residual, certificate = look
+        problem = problem.with_lam(self.alphas[i] * self.model.sequence_weights)
+        certificate = certificate or problem.certify(B, residual=residual)
+        if not certificate.gap <= self.goal:
+            return False
+        self.coefficients[i] = B
+        self.proofs[i] = problem, certificate
+        self.solutions[i] = Solution.of(*self.model.problem.to_input(B))
+        return True
+
+    def _draw(self, first: int, last: int) -> bool:
+        """Take the line between two solutions for those between them, where these prove it."""
+        if last - first > 1 and not self._proves_line(first, last):
+            return False
+        for i in range(first + 1, last):
+            self.solutions[i] = Solution.of(*self.model.problem.to_input(self._between(first, i, last)))
+        return True
 
     def _fill(self, first: int, last: int) -> bool:
         """Solutions between two that are there, the middle one first; whether all of them lie on the line."""
-        if last - first < 2:
-            return True
-        if self._proves_line(first, last):
-            for i in range(first + 1, last):
-                self.solutions[i] = Solution.of(*self.model.problem.to_input(self._between(first, i, last)))
+        if self._draw(first, last):
             return True
         middle = (first + last) // 2
         B = self.coefficients[middle] = self._between(first, middle, last)
-        problem = self.solves.small.with_lam(self.alphas[middle] * self.model.sequence_weights)
-        with np.errstate(all="ignore"):  # what is not finite is no proof
-            certificate = problem.certify(B)
-        is_on_line = bool(certificate.gap <= self.goal)
-        if is_on_line:
-            self.proofs[middle] = problem, certificate
-            self.solutions[middle] = Solution.of(*self.model.problem.to_input(B))
-        else:
+        missed = self._unproved([middle])
+        if missed:
             with self.solves.aside(B):
                 self._solve(middle)
         halves = [self._fill(first, middle), self._fill(middle, last)]
-        return is_on_line and all(halves)
+        return not missed and all(halves)
 
     @np.errstate(all="ignore")
     def _proves_line(self, first: int, last: int) -> bool:

@@ -240,7 +240,6 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
             "y holds fractions, but loss='multinomial' needs labels, or class probabilities of shape "
             "(n_samples, n_classes). Use loss='squared' for a regression."
         )
-    if len(values) != design.n_samples:
-        raise ValueError(f"X and y must have one row per sample: X has {design.n_samples} rows, y has {len(values)}.")
+    checks.check_length("y", values.shape, design.n_samples)
     weight = None if sample_weight is None else checks.check_sample_weight(sample_weight, design.n_samples)
     return encode_labels(y, weight)[::-1]

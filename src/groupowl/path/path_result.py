@@ -80,7 +80,8 @@ class PathPoint(Solution):
     loss : float
         The part of the objective that is not penalty.
     deviance_ratio : float
-        Share of the null model's loss that is explained, ``1 - loss / null_loss``; 1 where there is nothing to explain.
+        Share of the null model's loss that is explained, ``1 - loss / null_loss`` where the smallest possible loss is
+        0 (it is taken off both); 1 where there is nothing to explain.
     n_iter : int
         Proximal steps taken.
     n_passes : float
@@ -153,7 +154,7 @@ class PathResult:
     alpha_max : float
         Smallest alpha that selects nothing.
     null_loss : float
-        Loss of the model without penalized features; tolerances are relative to it.
+        Loss of the model without penalized features; tolerances are relative to it, less the smallest possible loss.
     stopped_because : {"end", "deviance", "max_features", "callback"}
         Why there are no more alphas: there were none; the deviance is explained; the next alpha selects more than
         ``max_features`` and is not part of the path; the callback asked for it.

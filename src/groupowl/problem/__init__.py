@@ -9,6 +9,7 @@ sample-space arrays are handles of the design.
 
 from __future__ import annotations
 
+from .bounds import Balls, Correlations
 from .build import (
     LATER,
     build_problem,
@@ -19,14 +20,16 @@ from .build import (
     with_targets,
 )
 from .certificate import Certificate, Residual
-from .problem import Problem, correlation_bounds
+from .problem import Problem
 from .public import Published, intercept_excess, published
 from .samples import Samples
 from .unpenalized import Unpenalized, best_constant, damped_newton
 
 __all__ = [
     "LATER",
+    "Balls",
     "Certificate",
+    "Correlations",
     "Problem",
     "Published",
     "Residual",
@@ -35,7 +38,6 @@ __all__ = [
     "best_constant",
     "build_problem",
     "compressed_together",
-    "correlation_bounds",
     "damped_newton",
     "intercept_excess",
     "lam_max",

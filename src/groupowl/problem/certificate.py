@@ -35,6 +35,8 @@ class Residual:
         Norm of the products of theta with the unpenalized block, which should be zero.
     balancing : float
         Weighted norm of what balancing changed, where the problem has coefficients for the unpenalized block.
+    raw : handle or None
+        Minus the gradient before it was balanced; None where balancing changes no more than rounding.
     """
 
     theta: Handle
@@ -48,6 +50,7 @@ class Residual:
     cancelling: float
     imbalance: float = 0.0
     balancing: float = 0.0
+    raw: Handle | None = None
 
     def restrict(self, units: IndexArray, rows: IndexArray) -> Residual:
         """The same for some units, which have these rows."""

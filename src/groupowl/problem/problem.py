@@ -19,6 +19,7 @@ from ..designs.sparse import Columns
 from ..losses import Loss
 from ..norm import GroupOWL
 from ..norm.kernels import EPS, inverse_weighted_square, owl_gauge, row_norms, sum_with_products
+from .bounds import Balls, Correlations, product_slack, squared_distance
 from .certificate import Certificate, Residual
 from .samples import Samples, weighted_squares, weighted_sums
 from .spectrum import lanczos_estimate, power_estimate
@@ -79,17 +80,18 @@ class Problem:
     n_coefficients: int = field(init=False)
     #: Loss of the model without features.
     null_loss: float = field(init=False)
-    #: What tolerances and deviances are relative to: the null loss, from a floor below zero on if there is one.
+    #: What tolerances and deviances are relative to: the null loss less the floor, zero where rounding is all of it.
     loss_scale: float = field(init=False)
 
     def __post_init__(self) -> None:
-        block = self.unpenalized
+        block, floor = self.unpenalized, self.samples.floor
+        scale = block.null_loss - floor
         vars(self).update(
             fit_intercept=block.constant,
             n_rows=len(self.norms),
             n_coefficients=len(self.norms) + block.n_rows,
             null_loss=block.null_loss,
-            loss_scale=block.null_loss - min(self.samples.floor, 0.0),
+            loss_scale=scale if scale > 64 * EPS * (abs(block.null_loss) + abs(floor)) else 0.0,
         )
 
     # Shape ------------------------------------------------------------------------------------------
@@ -104,9 +106,13 @@ class Problem:
         return tol * self.loss_scale
 
     def explained(self, loss: float) -> float:
-        """Share of the loss of the null model that a model with this loss explains; 1 where there is none."""
+        """Share of what the null model leaves that a model with this loss explains; 1 where it leaves nothing."""
         scale = self.loss_scale
-        return (self.null_loss - loss) / scale if scale > 0.0 else 1.0
+        return min((self.null_loss - loss) / scale, 1.0) if scale > 0.0 else 1.0  # rounding is not explained
+
+    def loss_explaining(self, share: float) -> float:
+        """The loss of a model that explains this share of it."""
+        return self.null_loss - share * self.loss_scale
 
     def null_coefficients(self) -> FloatArray:
         """Coefficients of the model without features."""
@@ -301,9 +307,10 @@ class Problem:
     def residual(self, B: FloatArray, Z: Handle | None = None, cancelled: float = 0.0) -> Residual:
         """What ``B`` leaves unexplained, two products or with ``Z`` one."""
         Z = self.predictor(B) if Z is None else Z
-        theta, sums = self._unexplained(Z)
+        raw, theta, sums = self._unexplained(Z)
         C, found = self.design.evaluate(theta, *sums)
-        return self._residual(B, theta, C, found, cancelled)
+        residual = self._residual(B, theta, C, found, cancelled)
+        return replace(residual, raw=raw) if self.unpenalized.n_rows else residual
 
     def residuals(self, stack: FloatArray) -> list[Residual]:
         """The same of several coefficients, of shape (n_several, n_rows, n_tasks), in two products with X in all.
@@ -314,7 +321,7 @@ class Problem:
         m, n_rows, q = stack.shape
         B = stack.transpose(1, 0, 2).reshape(n_rows, m * q)
         Z = np.ascontiguousarray(self.design.matmul(B).reshape(-1, m, q).transpose(1, 0, 2)).transpose(1, 0, 2)
-        theta, sums = self._carried(self.design, partial(np.expand_dims, axis=1))._unexplained(Z)
+        _, theta, sums = self._carried(self.design, partial(np.expand_dims, axis=1))._unexplained(Z)
         C = self.design.rmatmul(theta.reshape(-1, m * q)).reshape(n_rows, m, q)
         found = map(partial(np.moveaxis, source=-1, destination=0), self.design.reduce_all(*sums))
         residuals = []
@@ -322,8 +329,8 @@ class Problem:
             residuals.append(self._residual(stack[k], theta[:, k], np.ascontiguousarray(C[:, k]), of_one))
         return residuals
 
-    def _unexplained(self, Z: Handle) -> tuple[Handle, list[Sum]]:
-        """Balanced dual point of a predictor, and the sums over samples that a residual has."""
+    def _unexplained(self, Z: Handle) -> tuple[Handle, Handle, list[Sum]]:
+        """Dual point of a predictor, the same balanced, and the sums over samples that a residual has."""
         (Y, w), block = self.samples.handles, self.unpenalized
         raw = self.dual_point(Z)
         theta = block.balanced(raw, Z)
@@ -334,8 +341,8 @@ class Problem:
             (self.loss.cancelling_size, Z, w),
         ]
         if block.n_rows:
-            sums.append((inverse_weighted_square, self.design.map(np.subtract, raw, theta), w))
-        return theta, sums
+            sums.append((squared_distance, raw, theta, w))
+        return raw, theta, sums
 
     def _residual(
         self, B: FloatArray, theta: Handle, C: FloatArray, found: Iterable[Any], cancelled: float = 0.0
@@ -385,7 +392,7 @@ class Problem:
     def _cancellation(self, theta_norm: float) -> FloatArray:
         """Errors of the correlations where centering cancels: without this a scaled point may not be feasible."""
         lengths = self.penalty.lengths(self.rounding_norms - self.norms)
-        return _slack(theta_norm, self.design.n_samples) * lengths
+        return product_slack(theta_norm, self.design.n_samples) * lengths
 
     def _rounding(self, residual: Residual, primal: float, dual: float, theta_norm: float) -> float:
         """Bound on the error of ``primal - dual``: from the sums, from errors of Z and Y, from large Z.
@@ -400,35 +407,73 @@ class Problem:
 
     # Bounds -----------------------------------------------------------------------------------------
 
-    def upper_bounds(self, certificate: Certificate) -> FloatArray:
-        """``u_j >= ||x_j^T theta*||`` for every unit: the correlation plus how far it can still move.
+    def upper_bounds(self, certificate: Certificate, *, two_sided: bool = True) -> FloatArray:
+        """``u_j >= ||x_j^T theta*||`` for every unit: the norm at the center of a ball, and how far it can still move.
 
-        The dual optimum lies within ``sqrt(2 ell gap)`` of the certificate's point (ell: the curvature of the
-        loss), so a correlation moves by at most that times the norm of its column, or of its columns together. A loss
-        without such a curvature has bounds on it near the point.
+        The dual optimum lies within ``sqrt(2 ell gap)`` of the certificate's point (ell: the curvature of the loss),
+        so a correlation moves by at most that times the norm of its column, or of its columns together. The optimum
+        also lies within ``sqrt(ell gap - e^2 / 4)`` of the midpoint between this point and the residual of the
+        coefficients, e apart: that ball is inside the other. ``two_sided=False`` takes the first alone, as the paper
+        does. A loss without such a curvature has local bounds alone.
         """
-        moves, radius = self.norms, math.sqrt(2.0 * certificate.gap)
-        if math.isfinite(self.loss.curvature):
-            radius *= math.sqrt(self.loss.curvature)
-        else:
-            moves = self._local_norms(certificate)
-        return correlation_bounds(
-            certificate.correlations,
-            self.penalty.lengths(moves),
-            self.penalty.lengths(self.rounding_norms),
-            radius=radius,
-            theta_norm=certificate.theta_norm,
-            n_samples=self.design.n_samples,
-        )
-
-    def _local_norms(self, certificate: Certificate) -> FloatArray:
-        """``max_k sqrt(sum_i h_ik x_ij^2)`` with the bounds h that the loss has near a dual point; a pass per task."""
+        if not math.isfinite(self.loss.curvature):
+            return self.local_bounds(certificate)
         if not math.isfinite(certificate.gap):
-            return np.full(self.n_rows, np.inf)
-        bounds = partial(self.loss.curvature_bounds, gap=certificate.gap)
-        h = self.design.map(bounds, certificate.theta, *self.samples.handles)
-        columns = (self.design.map(partial(_columns, first=k, last=k + 1), h) for k in range(self.samples.n_tasks))
-        return np.max([self.design.column_norms(column) for column in columns], axis=0)
+            return np.full(self.penalty.n_units, np.inf)
+        two_sided = two_sided and certificate.residual is not None
+        balls = self._balls(certificate, two_sided)
+        return balls.upper_bounds(self._correlations(certificate), self.design.n_samples, two_sided=two_sided)
+
+    def local_bounds(self, certificate: Certificate, *, estimated: bool = False) -> FloatArray:
+        """The same from the curvature between dual point and residual, for a product with squares of X.
+
+        Infinite where nothing is known; smaller than the others where the loss is flat, as with rare classes, and the
+        gap is small. An estimate takes no product: it supposes that columns know nothing of the curvature, and have no
+        outliers.
+        """
+        residual, bend = certificate.residual, self.loss.bend
+        if residual is None or bend is None or not math.isfinite(certificate.gap):
+            return np.full(self.penalty.n_units, np.inf)
+        n_samples, total, lengths = self.design.n_samples, self.samples.total_weight, self.penalty.lengths
+        points = certificate.theta, residual.theta if residual.raw is None else residual.raw
+        H = self.design.map(partial(_weighted_spread, self.loss), *points, *self.samples.handles)
+        if estimated:
+            largest = self.norms / math.sqrt(total)
+            squares = float(self.design.reduce(np.add.reduce, H).max()) / total * self.norms**2
+        else:
+            rows, largest = self.rows_of_origin, self.gram_cache.largest
+            largest = largest if rows is None else largest[rows]
+            squares = (1.0 + 8 * EPS * math.sqrt(n_samples)) * self.design.squared_products(H).max(axis=1)
+        balls = self._balls(certificate, True)
+        linear = 0.25 * bend * balls.two_sided_gap * largest
+        moves = linear + np.sqrt(linear * linear + balls.two_sided_gap * squares)
+        center, slack = balls.center(self._correlations(certificate), n_samples)
+        return center + lengths(moves) + slack
+
+    def lower_bounds(self, certificate: Certificate) -> FloatArray:
+        """``l_j <= ||x_j^T theta*||`` for every unit, from the same balls; 0 where nothing is known."""
+        is_exact = math.isfinite(self.loss.curvature) and self.product_error == 0.0 == self.scale_error
+        if not (is_exact and math.isfinite(certificate.gap)) or certificate.residual is None:
+            return np.zeros(self.penalty.n_units)
+        return self._balls(certificate, True).lower_bounds(self._correlations(certificate), self.design.n_samples)
+
+    def _balls(self, certificate: Certificate, two_sided: bool) -> Balls:
+        """Balls that contain the dual optimum; two take a sum over samples."""
+        gap, ell, residual = certificate.gap, self.loss.curvature, certificate.residual
+        if residual is None or not two_sided:
+            return Balls(gap, ell, certificate.theta_norm, 0.0, 0.0, 0.0, 0.0)
+        raw = residual.theta if residual.raw is None else residual.raw
+        square = float(self.design.reduce(squared_distance, certificate.theta, raw, self.samples.w))
+        # Dual points and residuals are combinations of targets and columns, of which Gram matrices know the products.
+        error = 4.0 * certificate.product_error + 2.0 * self.product_error * residual.reach * residual.reach
+        distances = math.sqrt(square), residual.balancing, residual.reach, error
+        return Balls(gap, ell, certificate.theta_norm, residual.norm, *distances)
+
+    def _correlations(self, certificate: Certificate) -> Correlations:
+        """Correlations of a certificate and of its residual, with the norms of the columns."""
+        own, residual, lengths = certificate.correlations, certificate.residual, self.penalty.lengths
+        others = own if residual is None else residual.correlations
+        return Correlations(own, others, lengths(self.norms), lengths(self.rounding_norms))
 
     def lam_max(self, weights: FloatArray, residual: Residual | None = None) -> float:
         """Smallest factor of ``weights`` at which no feature is selected; ``residual`` is that of the null model."""
@@ -564,31 +609,12 @@ class Problem:
         return self.design.rmatmul(self.design.map(np.multiply, Z, self.samples.w))[:, 0]
 
 
-def correlation_bounds(
-    correlations: FloatArray,
-    norms: FloatArray,
-    rounding_norms: FloatArray,
-    *,
-    radius: float,
-    theta_norm: float,
-    n_samples: int,
-) -> FloatArray:
-    """How large the correlations of units can be at a dual point within a radius of one that has these.
-
-    ``norms`` are those of the columns, and ``rounding_norms`` those of what products really add up.
-    """
-    return correlations + radius * norms + _slack(theta_norm, n_samples) * rounding_norms
-
-
-def _slack(theta_norm: float, n_samples: int) -> float:
-    """Rounding error of a product with ``theta`` relative to ``rounding_norms``."""
-    return 8 * EPS * math.sqrt(n_samples) * theta_norm
-
-
 def _largest_square(Z: FloatArray, w: FloatArray) -> float:
     """Largest ``w_i ||z_i||^2`` of some rows: added up over blocks it is still a bound."""
     return float(np.max(w.max(axis=1) * np.einsum("ik,ik->i", Z, Z), initial=0.0))
 
 
-def _columns(values: FloatArray, first: int, last: int) -> FloatArray:
-    return np.ascontiguousarray(values[:, first:last])
+def _weighted_spread(loss: Loss, theta: FloatArray, raw: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+    """Variances of the local bound times the weights, with room for the rounding of the means at the two points."""
+    sizes = np.abs(Y) + (np.abs(theta) + np.abs(raw)) / w
+    return w * (loss.spread(theta, raw, Y, w) + 4 * EPS * sizes)

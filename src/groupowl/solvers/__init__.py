@@ -18,7 +18,7 @@ from .continuation import Continuation
 from .driver import Run
 from .lean import lean_solve
 from .settings import Callback, Solver, SolverSettings
-from .solve_result import History, HistoryRow, Progress, SolveResult, Status
+from .solve_result import WARNINGS, History, HistoryRow, Progress, SolveResult
 from .spgd import SPGD
 from .working_set import WorkingSet
 
@@ -96,7 +96,8 @@ def solve(
         Rule that proves rows to be zero and removes them: the extended rule, the paper's, or none. The answer is the
         same. "apgd" is much faster with it; "auto", which works on few rows anyway, takes about the same time.
     tol : float, default=1e-6
-        Stop when the duality gap is at most ``tol`` times the loss of the model without features.
+        Stop when the duality gap is at most ``tol`` times the loss of the model without features, less the smallest
+        loss that any predictor has (0, but for targets that are class probabilities).
     max_iter : int, default=10000
         Most proximal steps to take.
     B_init : array-like of shape (n_features,) or (n_features, n_tasks), default=None
@@ -179,9 +180,9 @@ def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
 
 def warn_unless_converged(result: SolveResult, goal: float, settings: SolverSettings, *, prefix: str = "") -> None:
     """Warn the caller's caller why a solve stopped early."""
-    reached = f"the duality gap is {result.gap:.3g}, tol={settings.tol:g} asks for {goal:.3g}"
-    message = Status(result.status).warning.format(max_iter=settings.max_iter, reached=reached)
-    if message:
+    if result.status in WARNINGS:
         from sklearn.exceptions import ConvergenceWarning  # loading scikit-learn takes longer than most solves
 
+        reached = f"the duality gap is {result.gap:.3g}, tol={settings.tol:g} asks for {goal:.3g}"
+        message = WARNINGS[result.status].format(max_iter=settings.max_iter, reached=reached)
         warnings.warn(prefix + message, ConvergenceWarning, stacklevel=3)

@@ -18,9 +18,9 @@ from ..designs import Design
 from ..norm.kernels import nonzero_rows, owl_gauge
 from ..problem import Certificate, Problem, Residual, published
 from ..screening import Rule, safe_rows
-from .driver import Run, solve_result
+from .driver import Run
 from .settings import SolverSettings
-from .solve_result import NEVER, History, HistoryRow, Progress, SolveResult, Status
+from .solve_result import NEVER, History, HistoryRow, Progress, SolveResult, Status, solve_result
 
 #: Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorization is worth its price.
 GRAM_TOLERANCE = 1e-8
@@ -31,15 +31,17 @@ _PASS_SLOWDOWN = 4.0
 _MOST_FEATURES = 5000
 # Weights this close to those that select nothing, relatively, are left to the data.
 _NULL_RTOL = 1e-6
-# What the kernel is asked for relative to the gap that is to be proved: its estimate is not the proof.
+# What the kernel is asked for relative to the gap that is to be proved: its estimate is not the proof. On paths, where
+# steps are what takes time, it is asked for less.
 KERNEL_GOAL = 0.1
+_PATH_GOAL = 0.5
 # Entries of X, for each task, up to which it is asked, and at most. Its last look at all columns and the certificate
 # are one product twice: with few tasks and large X, in solves that end after a round or two, that is what takes time.
 _ENTRIES_PER_TASK, _MOST_ENTRIES = 2**23, 2**26
-# Rows that its working sets may have at first, or as many as there are samples.
-_FEW_ROWS = 200
+# Rows that its working sets may have at first, or as many as there are samples; all rows where there are no more.
+_FEW_ROWS, _ALL_ROWS = 200, 1000
 # Multiplications with all of X up to which the compiled certificate takes less time than NumPy's calls.
-_MOST_PRODUCTS = 2**17
+_MOST_PRODUCTS = 2**18
 # Alphas for which it is asked at once, and coefficients that they may have together: a path may end early.
 _MOST_PROPOSALS = 50
 _MOST_COEFFICIENTS = 2**22
@@ -120,9 +122,12 @@ class Continuation:
         self.certificate: Certificate | None = None  # of the last solve
         self.source: Problem | None = problem  # that the residual belongs to
         self.line = Extrapolation(scale_of(problem))
+        self.least_loss = -math.inf  # what follows a solution with it will not be asked for
         self._null: tuple[Problem, FloatArray] | None = None
         self._kernel: tuple[Design, kernel.KernelData | None] | None = None
-        self._capacity: int | None = max(_FEW_ROWS, problem.design.n_samples)  # of its working sets
+        self._capacity: int | None = None  # of its working sets
+        if problem.n_rows > _ALL_ROWS:
+            self._capacity = max(_FEW_ROWS, problem.design.n_samples)
         self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
         self.expect(n_solves)
 
@@ -208,12 +213,14 @@ class Continuation:
             return [None]
         started, passes = time.perf_counter(), problem.design.passes
         begun = passes.total
+        part = KERNEL_GOAL if len(alphas) == 1 else _PATH_GOAL
         for capacity in (self._capacity, None):
             found = kernel.solve(
                 data,
                 weights,
-                KERNEL_GOAL * problem.goal(self.settings.tol),
+                part * problem.goal(self.settings.tol),
                 alphas=np.array(alphas),
+                least_loss=self.least_loss,
                 max_steps=self.settings.max_iter,
                 capacity=capacity,
                 B_init=self.B,
@@ -225,14 +232,8 @@ class Continuation:
         if found.n_run == 0:
             return [None]
         stack = found.stack()
-        with np.errstate(all="ignore"):  # what is not finite proves nothing
-            selects: Any = stack.any(axis=(1, 2)).tolist()
-            looks = twin_looks(problem, data, np.multiply.outer(alphas[: len(stack)], weights), stack)
-            if looks is None:
-                residuals = problem.residuals(stack) if len(stack) > 1 else [problem.residual(stack[0])]
-                looks = [(residual, None) for residual in residuals]
-            for k in np.flatnonzero(np.logical_not(selects)):  # that nothing is best must be known exactly
-                looks[k] = problem.residual(stack[k]), None
+        selects: Any = stack.any(axis=(1, 2)).tolist()
+        looks = self.looks(np.multiply.outer(alphas[: len(stack)], weights), stack)
         costs = found.passes[: found.n_run] * (problem.design.n_features * problem.design.unit)
         costs += (passes.total - begun) / found.n_run
         passes.total += float(costs.sum()) - (passes.total - begun)
@@ -245,6 +246,18 @@ class Continuation:
             proposal = Proposal(problem, B, residual, certificate, steps, cost, seconds)
             proposals.append(proposal if steps or not is_any else None)
         return proposals
+
+    @np.errstate(all="ignore")  # what is not finite proves nothing
+    def looks(self, lams: FloatArray, stack: FloatArray) -> list[tuple[Residual, Certificate | None]]:
+        """What several coefficients leave unexplained, and their certificates where their compiled twin made them."""
+        problem, data = self.small, self.kernel_data()
+        looks = None if data is None else twin_looks(problem, data, lams, stack)
+        if looks is None:
+            residuals = problem.residuals(stack) if len(stack) > 1 else [problem.residual(stack[0])]
+            return [(residual, None) for residual in residuals]
+        for k in np.flatnonzero(~stack.any(axis=(1, 2))):  # that nothing is best must be known exactly
+            looks[k] = problem.residual(stack[k]), None
+        return looks
 
     def _accept(self, lam: FloatArray, proposal: Proposal, alpha_index: int, dtype: Any) -> SolveResult | None:
         """What is proposed, if its certificate meets the goal; nothing selected must be the proved answer."""

@@ -7,9 +7,7 @@ new solver from forgetting it, and what makes histories comparable.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +16,7 @@ from .._typing import FloatArray, IndexArray
 from ..problem import Certificate, Problem, Published, Residual, published
 from ..screening import ScreenedProblem
 from .settings import Round, SolverSettings
-from .solve_result import AS_CONSTANT, AS_EXPLAINED, NEVER, History, HistoryRow, Once, Progress, SolveResult, Status
+from .solve_result import NEVER, History, HistoryRow, Progress, SolveResult, Status, solve_result
 
 _PROGRESS_RTOL = 1e-3
 
@@ -183,15 +181,18 @@ class Run:
         return Status.MAX_ITER if self.n_iter >= self.settings.max_iter else None
 
     def _proved(self, incumbent: Answer) -> bool:
-        """Whether the gap of the full problem meets the goal; costs a pass only when it may."""
+        """Whether the gap of the full problem meets the goal; costs a pass only when it may.
+
+        Where there is nothing to explain, and so no goal, the gap may be rounding.
+        """
         gap = incumbent.certificate.gap
-        if gap > min(self.goal, self._retry_gap):
+        if gap > min(self.goal or 2.0 * incumbent.certificate.rounding, self._retry_gap):
             return False
         self.answer = self._on_full_problem(incumbent)
         self._retry_gap = 0.3 * gap  # if the rows removed spoil the dual point, go on for a while
         certificate = self.answer.certificate
         if certificate.gap > self.goal or self.goal == 0.0:
-            return certificate.gap <= self.goal
+            return certificate.gap <= (self.goal or 2.0 * certificate.rounding)
         public = self._published(self.answer)
         self._rounded_away = public.excess + public.rounding > 0.5 * self.goal
         return public.gap(certificate) <= self.goal
@@ -225,15 +226,22 @@ class Run:
         return answer._replace(B=better, certificate=found) if improved else answer
 
     def _after_last_test(self, answer: Answer) -> Answer:
-        """Test the rows with the certificate of the answer itself; dropping them never raises its objective."""
+        """Test the rows with the certificate of the answer itself; dropping them hardly ever raises its objective.
+
+        Never where the bounds are those of balls. If they are local and it is too much, the rows stay as they are.
+        """
         units = self.screened.test_full(answer.certificate)
-        self.screened_at[units] = len(self.rows) - 1
         proved = self.full.penalty.rows(units)
-        if not answer.B[proved].any():
-            return answer
         B = answer.B.copy()
         B[proved] = 0.0
-        return answer._replace(B=B, certificate=self.full.certify(B, best=answer.certificate))
+        if answer.B[proved].any():
+            found = self.full.certify(B, best=answer.certificate)
+            if found.gap > max(answer.certificate.gap, self.goal):
+                units = units[~self.full.penalty.nonzero(answer.B[: self.full.n_rows])[units]]
+            else:
+                answer = answer._replace(B=B, certificate=found)
+        self.screened_at[units] = len(self.rows) - 1
+        return answer
 
     def _result(self, status: Status) -> SolveResult:
         assert self.incumbent is not None
@@ -260,56 +268,3 @@ class Run:
             screened_at=lambda: self.screened_at,
             history=lambda: History.from_rows(self.rows),
         )
-
-
-def solve_result(
-    origin: Problem,
-    full: Problem,
-    B: FloatArray,
-    certificate: Certificate,
-    public: Published,
-    status: Status,
-    n_iter: int,
-    n_passes: float,
-    seconds: float,
-    *,
-    screened_at: Callable[[], IndexArray],
-    history: Callable[[], History],
-) -> SolveResult:
-    """What users get of coefficients of the problem ``full``, which stands for the problem as it was given.
-
-    ``screened_at``, for each unit, and ``history`` are made when they are read.
-    """
-    when_proved = Once(partial(_when_proved, origin, full, screened_at))
-    return SolveResult(
-        B=public.B,
-        intercept=public.intercept,
-        primal=certificate.primal + public.excess,
-        dual=certificate.dual,
-        gap=public.gap(certificate),
-        active=lambda: np.flatnonzero(when_proved() < 0),
-        screened_at=when_proved,
-        clusters=lambda: full.penalty.clusters(B[: full.n_rows]),
-        n_iter=n_iter,
-        n_passes=n_passes,
-        status=status.value,
-        seconds=seconds,
-        history=history,
-        _theta=lambda: origin.design.exported(
-            certificate.theta if origin is full else origin.certify(B).theta, origin.samples.n_tasks
-        ),
-    )
-
-
-def _when_proved(origin: Problem, full: Problem, of_units: Callable[[], IndexArray]) -> IndexArray:
-    """``screened_at`` of each row, without what looks proved of rows that are zero for another reason."""
-    screened_at = np.array(full.penalty.spread(of_units()))
-    basis = origin.unpenalized.basis
-    if basis is not None:
-        screened_at[basis.columns] = NEVER  # removed because they are unpenalized, not zero
-    if origin.samples.hides_variation:  # of which the rows that explain it are not known
-        screened_at[:] = NEVER
-    if basis is not None:
-        screened_at[basis.explained] = AS_EXPLAINED
-    screened_at[origin.design.treated_as_constant] = AS_CONSTANT
-    return screened_at

@@ -16,11 +16,11 @@ from .. import kernel
 from .._typing import FloatArray, IndexArray
 from ..losses import resolve_loss
 from ..norm import GroupOWL
-from ..problem import correlation_bounds
+from ..problem import Balls, Correlations
 from ..weights import are_ordinary
 from .continuation import KERNEL_GOAL
 from .settings import SolverSettings
-from .solve_result import NEVER, History, HistoryRow, Once, SolveResult, Status
+from .solve_result import NEVER, History, HistoryRow, SolveResult, Status
 
 # Entries of X: for more of them the rest of a solve hardly counts.
 _MOST_ENTRIES = 2**18
@@ -59,7 +59,7 @@ def _is_plain(values: Any, *ndim: int) -> bool:
 def _result(fit: kernel.Fit, lam: FloatArray, settings: SolverSettings, weight: float, seconds: float) -> SolveResult:
     """What users get of a fit; the parts that few read are made when they are read."""
     values = weight * fit.primal, weight * fit.dual, weight * fit.gap
-    screened_at = Once(partial(_screened_at, fit, lam, settings, weight))
+    screened_at = partial(_screened_at, fit, lam, settings, weight)
 
     def history() -> History:
         n_nonzero = int(np.count_nonzero(fit.B.any(axis=1)))
@@ -88,15 +88,20 @@ def _screened_at(fit: kernel.Fit, lam: FloatArray, settings: SolverSettings, wei
     """For each row 0 where the certificate proves that it is zero, and it is zero."""
     if settings.rule is None:
         return np.full(len(lam), NEVER)
-    screened_at, root, scale = np.zeros(len(lam), dtype=np.intp), np.sqrt(weight), abs(fit.scale)
-    upper = correlation_bounds(
-        weight * scale * fit.correlations,
-        root * fit.norms,
-        root * fit.rounding_norms,
-        radius=np.sqrt(2.0 * weight * fit.gap),
-        theta_norm=root * scale * fit.theta_norm,
-        n_samples=len(fit.theta),
+    rule, root, scale, norm = settings.rule, np.sqrt(weight), abs(fit.scale), np.sqrt(weight) * fit.theta_norm
+    balls = Balls(
+        gap=weight * fit.gap,
+        curvature=1.0,
+        theta_norm=scale * norm,
+        residual_norm=norm,
+        distance=abs(1.0 - fit.scale) * norm,
+        balancing=0.0,
+        reach=root * fit.reach,
     )
-    screened_at[settings.rule(upper, lam)] = NEVER
+    correlations = weight * fit.correlations
+    norms = Correlations(scale * correlations, correlations, root * fit.norms, root * fit.rounding_norms)
+    upper = balls.upper_bounds(norms, len(fit.theta), two_sided=rule.two_sided)
+    screened_at = np.zeros(len(lam), dtype=np.intp)
+    screened_at[rule.kept(upper, lam)] = NEVER
     screened_at[fit.B.any(axis=1)] = NEVER
     return screened_at

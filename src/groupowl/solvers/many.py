@@ -343,10 +343,7 @@ class _Checks:
     def weight(self, name: str, values: Any) -> Any:
         if not _is_local(self.design):
             return values
-        weight = check_sample_weight(values, self.design.n_samples, name.removeprefix("sample_weight"))
-        if not weight.any():
-            raise ValueError(f"{name} is all zero: at least one sample must have a positive weight.")
-        return weight
+        return check_sample_weight(values, self.design.n_samples, name.removeprefix("sample_weight"))
 
     def counts(self, name: str, values: Any) -> FloatArray:
         """How often each sample is among some indices, or in a mask."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from .._typing import FloatArray, Handle, IndexArray
 from ..norm.kernels import nonzero_rows
+from ..problem import Certificate, Problem, Published
 
 #: ``screened_at`` of rows that are not proved zero.
 NEVER = -1
@@ -31,23 +32,14 @@ class Status(StrEnum):
     STALLED = "stalled"
     PRECISION = "precision"
 
-    @property
-    def ending(self) -> str:
-        """The same in words."""
-        return _ENDINGS.get(self, self.value)
 
-    @property
-    def warning(self) -> str:
-        """What to say where the goal was not met, and what to change; empty where there is nothing to say."""
-        return _WARNINGS.get(self, "")
-
-
-_ENDINGS = {
+_ENDINGS: dict[str, str] = {
     Status.MAX_ITER: "stopped at max_iter",
     Status.CALLBACK: "stopped by the callback",
     Status.PRECISION: "stopped at the limit of the arithmetic",
 }
-_WARNINGS = {
+#: What to say where the goal was not met, and what to change.
+WARNINGS: dict[str, str] = {
     Status.MAX_ITER: "Stopped after max_iter={max_iter} steps: {reached}. Raise max_iter or tol.",
     Status.STALLED: "Stopped because steps bring no more progress: {reached}. "
     "Raise tol, rescale the columns of X, or choose another step.",
@@ -158,18 +150,6 @@ class Progress(HistoryRow):
     def coefficients(self) -> tuple[FloatArray, FloatArray]:
         """Current ``B`` (n_features, n_tasks) and intercept (n_tasks,)."""
         return self._coefficients()
-
-
-class Once(Generic[Value]):
-    """A function without arguments that is called once, for several who ask."""
-
-    def __init__(self, function: Callable[[], Value]) -> None:
-        self.function = function
-
-    def __call__(self) -> Value:
-        if "value" not in vars(self):
-            self.value = self.function()
-        return self.value
 
 
 class OnAccess(Generic[Value]):
@@ -291,7 +271,7 @@ class SolveResult:
 
 def ending_text(result: SolveResult) -> str:
     """Why a solve ended and what it took, in words; a status that needs no others stands for itself."""
-    ending = Status(result.status).ending
+    ending = _ENDINGS.get(result.status, result.status)
     steps = f"{result.n_iter} step{'' if result.n_iter == 1 else 's'}"
     return f"{ending} after {steps}, {result.n_passes:.1f} passes, {result.seconds:.3g} s"
 
@@ -303,3 +283,56 @@ def short_of_tolerance(outcomes: Sequence[Any], n_wanted: int, what: str) -> tup
     if len(short) == 0:
         return outcomes[-1], ""
     return outcomes[short[0]], f"{len(short)} of {n_wanted} {what} fell short of tol, the first at index {short[0]}. "
+
+
+def solve_result(
+    origin: Problem,
+    full: Problem,
+    B: FloatArray,
+    certificate: Certificate,
+    public: Published,
+    status: Status,
+    n_iter: int,
+    n_passes: float,
+    seconds: float,
+    *,
+    screened_at: Callable[[], IndexArray],
+    history: Callable[[], History],
+) -> SolveResult:
+    """What users get of coefficients of the problem ``full``, which stands for the problem as it was given.
+
+    ``screened_at``, for each unit, and ``history`` are made when they are read.
+    """
+    when_proved = partial(_when_proved, origin, full, screened_at)
+    return SolveResult(
+        B=public.B,
+        intercept=public.intercept,
+        primal=certificate.primal + public.excess,
+        dual=certificate.dual,
+        gap=public.gap(certificate),
+        active=lambda: np.flatnonzero(when_proved() < 0),
+        screened_at=when_proved,
+        clusters=lambda: full.penalty.clusters(B[: full.n_rows]),
+        n_iter=n_iter,
+        n_passes=n_passes,
+        status=status.value,
+        seconds=seconds,
+        history=history,
+        _theta=lambda: origin.design.exported(
+            certificate.theta if origin is full else origin.certify(B).theta, origin.samples.n_tasks
+        ),
+    )
+
+
+def _when_proved(origin: Problem, full: Problem, of_units: Callable[[], IndexArray]) -> IndexArray:
+    """``screened_at`` of each row, without what looks proved of rows that are zero for another reason."""
+    screened_at = np.array(full.penalty.spread(of_units()))
+    basis = origin.unpenalized.basis
+    if basis is not None:
+        screened_at[basis.columns] = NEVER  # removed because they are unpenalized, not zero
+    if origin.samples.hides_variation:  # of which the rows that explain it are not known
+        screened_at[:] = NEVER
+    if basis is not None:
+        screened_at[basis.explained] = AS_EXPLAINED
+    screened_at[origin.design.treated_as_constant] = AS_CONSTANT
+    return screened_at

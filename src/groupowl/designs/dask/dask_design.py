@@ -179,7 +179,7 @@ class DaskDesign(Design):
             w = self.map(checked_weights, self._row_blocks("sample_weight", sample_weight, (1,)), self._numbered)
         total, counts, _ = summed((np.sum, w), (count_present, w), (len, Y))
         if not total > 0.0:
-            raise ValueError(checks.NO_WEIGHT)
+            raise ValueError(f"sample_weight {checks.NO_WEIGHT}")
         design = self
         if counts != [place.size for place in self.places]:
             present = [i for i, count in enumerate(counts) if count]  # blocks without samples that count are not there
@@ -218,6 +218,18 @@ class DaskDesign(Design):
         found, work = summed((moments, self.X, w, self._numbered))[0]
         self.density = min(1.0, work / max(1, self.n_samples * self.n_features))
         return found
+
+    def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
+        """Added up on the workers, in one pass."""
+        self.charge(self.n_features)
+        found: FloatArray = summed((partial(block_squared_products, center=center), self.X, H))[0]
+        return found
+
+    def ranges(self) -> tuple[FloatArray, FloatArray]:
+        """From one pass."""
+        self.charge(self.n_features)
+        lowest, highest = np.moveaxis(summed((block_ranges, self.X))[0], 1, 0)
+        return lowest.min(axis=0), highest.max(axis=0)
 
     def restrict(self, columns: IndexArray) -> DaskDesign:
         """Copies of some columns, kept on the workers; X itself if it is there already and all are asked for."""
@@ -344,6 +356,16 @@ def block_correlations(block: Any, T: FloatArray) -> FloatArray:
     return local_design(block).rmatmul(T)
 
 
+def block_squared_products(block: Any, H: FloatArray, center: FloatArray | None) -> FloatArray:
+    """``sum_i h_ik (x_ij - center_j)^2``."""
+    return local_design(block).squared_products(H, center)
+
+
+def block_ranges(block: Any) -> list[Any]:
+    """Smallest and largest entries, in a list: sums of these are lists of all blocks."""
+    return [local_design(block).ranges()]
+
+
 def block_gram(block: Any, w: FloatArray, left: IndexArray, right: IndexArray) -> tuple[Any, ...]:
     """Products of columns, and sums to center them with."""
     return local_design(block).gram_and_sums(left, right, w)
@@ -386,7 +408,7 @@ def checked_targets(block: Any, place: Place, check: Callable[[FloatArray], Floa
 
 def checked_weights(block: Any, place: Place) -> FloatArray:
     """Sample weights as a column; messages name the block."""
-    return checks.check_sample_weight(block, place.size, f" in block {place.number}")[:, None]
+    return checks.check_sample_weight(block, place.size, f" in block {place.number}", needs_weight=False)[:, None]
 
 
 def count_present(w: FloatArray) -> list[int]:

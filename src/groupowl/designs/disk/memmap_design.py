@@ -227,6 +227,23 @@ class MemmapDesign(LocalDesign):
 
     # Columns ----------------------------------------------------------------------------------------
 
+    def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
+        """In one pass."""
+        self.charge(self.n_features)
+        found = np.zeros((self.n_features, H.shape[1]))
+        for rows, part, block in self._blocks(self._chosen, keep=self._is_restricted):
+            found[part] += block.squared_products(H[rows], None if center is None else center[part])
+        return found
+
+    def ranges(self) -> tuple[FloatArray, FloatArray]:
+        """From one pass."""
+        self.charge(self.n_features)
+        lowest, highest = np.full(self.n_features, np.inf), np.full(self.n_features, -np.inf)
+        for _, part, block in self._blocks(self._chosen, keep=self._is_restricted):
+            low, high = block.ranges()
+            lowest[part], highest[part] = np.minimum(lowest[part], low), np.maximum(highest[part], high)
+        return lowest, highest
+
     @np.errstate(all="ignore")  # what overflows is refused by whoever uses it
     def moments(self, w: Handle) -> ColumnMoments:
         """From one pass over all columns of the storage, which also looks for what is not finite.

@@ -1,0 +1,188 @@
+"""Degrees of freedom of penalized fits: how much the predictors follow the targets.
+
+Near a solution the fit moves on the manifold of its pattern: a cluster has one radius, and each of its rows turns
+freely. Along it the objective is smooth with the curvature ``M + K``: ``M`` is that of the loss, ``K`` that of the
+penalty, which holds a row of length r back from turning with the stiffness ``g / r``, where g is the part of the
+weights that it pays. The trace of the derivative of the predictors in the targets is
+
+    df = tr(M (M + K)^-1) = dim - tr(K (M + K)^-1)
+
+(docs/mathematics/freedom.rst). With one task it is the number of clusters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._typing import FloatArray, IndexArray
+from ..norm.kernels import TINY, row_norms
+from ..problem import Problem
+
+# Largest dense system; beyond it the trace is estimated from so many random directions, by conjugate gradients.
+_LARGEST_SYSTEM = 2500
+_DIRECTIONS = 32
+_GRADIENTS = 200
+_CG_RTOL = 1e-4
+
+
+def degrees_of_freedom(problem: Problem, B: FloatArray) -> float:
+    """Those of a solution, with intercept and unpenalized columns.
+
+    Parameters
+    ----------
+    problem : Problem
+    B : ndarray
+        Coefficients of the problem; its own weights do not matter.
+    """
+    n_parameters = problem.loss.parameters_per_feature(problem.samples.n_tasks)
+    # Directions of the unpenalized block that are no rows of B, because they are projected out.
+    n_projected = 0 if problem.unpenalized.n_rows else problem.unpenalized.rank + problem.fit_intercept
+    manifold = Manifold.at(problem, B)
+    free = manifold.dimension(n_parameters) + n_parameters * n_projected
+    if n_parameters == 1:
+        return float(free)
+    is_quadratic = problem.loss.is_quadratic
+    if (len(manifold.B) if is_quadratic else manifold.B.size) > _LARGEST_SYSTEM:
+        return free - manifold.estimated_hold()
+    return free - (manifold.hold_by_rows() if is_quadratic else manifold.hold())
+
+
+@dataclass(frozen=True, eq=False)
+class Manifold:
+    """The coefficients near some that have the same pattern.
+
+    Attributes
+    ----------
+    problem : Problem
+        The problem on the non-zero rows.
+    B : ndarray of shape (r, q)
+        Non-zero rows, then those of the unpenalized block.
+    directions : ndarray of shape (r, q)
+        Of the rows, zero for the block.
+    stiffness : ndarray of shape (r,)
+        Of the rows against turning.
+    clusters : ndarray of int of shape (n_penalized,)
+        Which cluster a row is in, from 0.
+    """
+
+    problem: Problem
+    B: FloatArray
+    directions: FloatArray
+    stiffness: FloatArray
+    clusters: IndexArray
+
+    @classmethod
+    def at(cls, problem: Problem, B: FloatArray) -> Manifold:
+        """The manifold of some coefficients."""
+        labels = problem.penalty.clusters(B[: problem.n_rows])
+        rows = np.flatnonzero(labels)
+        small = problem.restrict(rows)
+        B = B[problem.row_index(rows)]
+        norms = row_norms(B)
+        directions = np.zeros_like(B)
+        directions[: len(rows)] = B[: len(rows)] / norms[: len(rows), None]
+        forces = np.einsum("jk,jk->j", small.descent(small.predictor(B)), directions)
+        clusters = np.unique(labels[rows], return_inverse=True)[1]
+        return cls(small, B, directions, np.maximum(forces, 0.0) / np.maximum(norms, TINY), clusters)
+
+    @property
+    def n_clusters(self) -> int:
+        """Rows that the penalty holds share so many norms."""
+        return int(self.clusters.max(initial=-1)) + 1
+
+    def dimension(self, n_parameters: int) -> int:
+        """A radius for each cluster, and the directions of each row."""
+        return self.n_clusters - len(self.clusters) + len(self.B) * n_parameters
+
+    # tr(K (M + K)^-1) ---------------------------------------------------------------------------------
+
+    def hold_by_rows(self) -> float:
+        """For a loss whose tasks share one Gram matrix: by systems of one unknown for each row.
+
+        With the stiffness in all directions, ``N = (G + S) (x) I``, rows move as if there were one task. What is too
+        much, that of radii, is a correction of one force for each row: ``(M + K)^-1 = N^-1 + N^-1 R H R^T N^-1``, where
+        R holds the directions, and ``H`` gives the forces along them that keep clusters together and radii free.
+        """
+        s, D, m = self.stiffness, self.directions, len(self.clusters)
+        P = _inverse(self.problem.gram(np.arange(m)) + np.diag(s))
+        angles = D @ D.T
+        S = P * angles
+        first = np.unique(self.clusters, return_index=True)[1][self.clusters]
+        others = np.flatnonzero(first != np.arange(m))
+        radii = np.eye(self.n_clusters)[self.clusters]
+        holding = np.eye(m)[:, others] - np.eye(m)[:, first[others]]  # forces within clusters, which sum to zero
+        system = np.hstack([radii - S @ (s[:, None] * radii), -S @ holding])
+        H = np.hstack([s[:, None] * radii, holding]) @ _inverse(system)
+        stiff = (P @ (s[:, None] * P)) * angles
+        whole = D.shape[1] * float(s @ np.diag(P)) - float(s @ np.diag(S))
+        return whole + float(np.sum(H * stiff.T)) - float(s @ np.diag(S @ H @ S))
+
+    def hold(self) -> float:
+        """By the curvature of the loss in all coefficients, as one matrix."""
+        problem, (r, q) = self.problem, self.B.shape
+        Z, design = problem.predictor(self.B), problem.design
+        E = problem.predictor(np.eye(r))  # the columns, and those of the block
+        M = design.reduce(problem.loss.curvature_along, problem.dual_point(Z), *problem.samples.handles, E)
+        identity = np.eye(r * q).reshape(-1, r, q)
+        T = self.projected(identity).reshape(-1, r * q)
+        K = self.held(self.projected(identity)).reshape(-1, r * q)
+        system = T @ M @ T + K + np.trace(M) / max(r * q, 1) * (np.eye(r * q) - T)  # which moves nothing off it
+        return float(np.sum(_inverse(system) * K.T))
+
+    def estimated_hold(self) -> float:
+        """The mean of ``z^T K (M + K)^-1 z`` over random directions ``z`` (Hutchinson), which has that trace."""
+        rng, total = np.random.default_rng(0), 0.0
+        for _ in range(_DIRECTIONS):
+            z = self.projected(rng.standard_normal(self.B.shape))
+            total += float(np.vdot(self.held(z), self._solved(z)))
+        return total / _DIRECTIONS
+
+    def _solved(self, right: FloatArray) -> FloatArray:
+        """``(M + K)^-1 right`` by conjugate gradients."""
+        x = np.zeros_like(right)
+        residual = direction = right
+        square = goal = float(np.vdot(right, right))
+        for _ in range(_GRADIENTS):
+            image = self.projected(self.curved(direction)) + self.held(direction)
+            step = square / max(float(np.vdot(direction, image)), TINY)
+            x = x + step * direction
+            residual = residual - step * image
+            before, square = square, float(np.vdot(residual, residual))
+            if square <= _CG_RTOL**2 * goal:
+                break
+            direction = residual + (square / before) * direction
+        return x
+
+    def curved(self, move: FloatArray) -> FloatArray:
+        """``M`` times a move."""
+        problem = self.problem
+        theta = problem.dual_point(problem.predictor(self.B))
+        moved = problem.design.map(
+            problem.loss.moved_along_tangent, theta, *problem.samples.handles, problem.predictor(move)
+        )
+        return problem.evaluate(problem.design.map(np.subtract, theta, moved))[0]
+
+    def held(self, moves: FloatArray) -> FloatArray:
+        """``K`` times moves along the manifold."""
+        along = np.sum(self.directions * moves, axis=-1, keepdims=True)
+        return self.stiffness[:, None] * (moves - along * self.directions)
+
+    def projected(self, moves: FloatArray) -> FloatArray:
+        """The nearest moves along the manifold: radii of a cluster move together, and what no loss sees does not."""
+        moves = self.problem.loss.canonical(moves.reshape(-1, moves.shape[-1])).reshape(moves.shape).copy()
+        held = moves[..., : len(self.clusters), :]
+        directions = self.directions[: len(self.clusters)]
+        along = np.sum(directions * held, axis=-1)
+        together = np.eye(self.n_clusters)[self.clusters] / np.maximum(np.bincount(self.clusters), 1)
+        held += (along @ together @ np.eye(self.n_clusters)[:, self.clusters] - along)[..., None] * directions
+        return moves
+
+
+def _inverse(matrix: FloatArray) -> FloatArray:
+    """The inverse, or the pseudoinverse of a singular matrix."""
+    try:
+        return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(matrix), dtype=np.float64)
