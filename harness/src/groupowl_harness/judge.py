@@ -104,8 +104,10 @@ def _dual(residual: FloatArray, Y: FloatArray, loss: str, size: float) -> float:
     largest = np.inf if size == 0 else 1.0 / size
     if loss != "squared":
         means = np.maximum(Y - min(1.0, largest) * residual, 0.0)
-        others = {"multinomial": 0.0, "logistic": entr(np.maximum(1.0 - means, 0.0)), "poisson": means}[loss]
-        return float(np.sum(entr(means) + others))
+        dual = float(np.sum(entr(means)))
+        if loss == "logistic":
+            dual += float(np.sum(entr(np.maximum(1.0 - means, 0.0))))
+        return dual + float(np.sum(means)) if loss == "poisson" else dual
     square = float(np.sum(residual * residual))
     product = float(np.sum(residual * Y))
     factor = min(max(product / square, 0.0), largest) if square else 0.0
