@@ -96,7 +96,9 @@ def _loss(Z: FloatArray, Y: FloatArray, loss: str) -> float:
 def _residual(Z: FloatArray, Y: FloatArray, loss: str) -> FloatArray:
     if loss == "multinomial":
         return Y - softmax(Z, axis=1)
-    return Y - {"squared": np.asarray, "logistic": expit, "poisson": np.exp}[loss](Z)
+    if loss == "logistic":
+        return Y - expit(Z)
+    return Y - (np.exp(Z) if loss == "poisson" else Z)
 
 
 def _dual(residual: FloatArray, Y: FloatArray, loss: str, size: float) -> float:
