@@ -55,8 +55,8 @@ ax.legend(loc="upper left")
 
 # %%
 # The next picture shows the share of rows that both rules have removed after 20 % to 100 % of the iterations. At the
-# end only the selected rows are left. For these weights the extended rule removes rows somewhat earlier than that of the
-# paper, because its bounds are smaller; the example :ref:`sphx_glr_auto_gallery_plot_screening_rules.py` has weights for
+# end only the selected rows are left. For these weights the extended rule removes rows somewhat earlier, because its
+# bounds are smaller than the paper's; the example :ref:`sphx_glr_auto_gallery_plot_screening_rules.py` has weights for
 # which it removes far more.
 
 figure, panels = plt.subplots(1, len(fractions), figsize=(9, 3.8), sharey=True, layout="constrained")
