@@ -44,6 +44,14 @@ class Data:
         norms = np.sort(np.sqrt((B.astype(Long) ** 2).sum(axis=1)))[::-1]
         return self.w.astype(Long) @ losses + norms @ self.lam.astype(Long)
 
+    def residual(self, B, intercept):
+        """Minus the gradient of the loss in the predictor."""
+        Z = self.X @ B + intercept
+        if self.loss == "multinomial":
+            odds = np.exp(Z - Z.max(axis=1, keepdims=True))
+            Z = odds / odds.sum(axis=1, keepdims=True)
+        return self.w[:, None] * (self.Y - Z)
+
     def evaluation_error(self, B, intercept, value) -> float:
         """What extended precision can be wrong by in `objective`: it squares residuals of large numbers."""
         reach = np.abs(self.Y).max() + (np.abs(self.X) @ np.abs(B)).max(initial=0.0) + np.max(np.abs(intercept))
