@@ -7,8 +7,8 @@ from unittest import mock
 
 import numpy as np
 
-import groupowl.problem.unpenalized
 from groupowl.designs import SufficientStatistics
+from groupowl.losses import Loss
 from groupowl.problem import Certificate, Problem, Published
 from groupowl.solvers import solve_result
 
@@ -27,7 +27,7 @@ def trusted_null_model():
 
     with (
         mock.patch.object(Problem, "_certificate_at", certificate_at),
-        mock.patch.object(groupowl.problem.unpenalized, "_LONGEST_MOVE", np.inf),
+        mock.patch.object(Loss, "longest_move", np.inf),
     ):
         yield
 
