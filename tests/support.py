@@ -70,12 +70,28 @@ class Case:
         w = np.ones(len(Y)) if self.sample_weight is None else self.sample_weight
         Z = X @ B + intercept
         if self.loss in ENTRIES:
-            losses = ENTRIES[self.loss](Y, Z).sum(axis=1)
+            loss = w @ ENTRIES[self.loss](Y, Z).sum(axis=1)
+        elif self.loss == "cox":
+            terms = [term for k in range(Y.shape[1]) for term in cox_terms(Y[:, k], w, k)]
+            loss = sum(mass * np.log(row @ np.exp(Z[:, k])) - mass * (share @ Z[:, k]) for mass, row, share, k in terms)
         else:
             top = Z.max(axis=1)
-            losses = np.log(np.exp(Z - top[:, None]).sum(axis=1)) + top - np.sum(Y * Z, axis=1)
+            loss = w @ (np.log(np.exp(Z - top[:, None]).sum(axis=1)) + top - np.sum(Y * Z, axis=1))
         norms = np.sort(np.linalg.norm(B, axis=1))[::-1]
-        return float(w @ losses + norms @ self.lam)
+        return float(loss + norms @ self.lam)
+
+
+def cox_terms(y, w, task=0, ties="efron"):
+    """Terms of the partial likelihood by loops: mass, weights of the risk set, shares of the deaths, task."""
+    base, terms = w / w.mean(), []
+    for code in np.unique(y[y > 0]):
+        died = y == code
+        at_risk = (np.abs(y) >= code) & (np.abs(y) // 2**32 == code // 2**32)
+        n_terms = died.sum() if ties == "efron" else 1
+        for place in range(n_terms):
+            row = base * at_risk * np.where(died, 1.0 - place / n_terms, 1.0)
+            terms.append((w[died].sum() / n_terms, row, died * w / w[died].sum(), task))
+    return terms
 
 
 def make_case(
@@ -110,6 +126,11 @@ def make_case(
     elif loss == "poisson":
         Y = 1.0 * rng.poisson(np.exp(np.clip(0.5 * Z, -5.0, 2.0)))
         Y[0] = 1.0
+    elif loss == "cox":
+        time = np.ceil(8.0 * rng.exponential(size=(n, q)) * np.exp(-0.5 * Z))  # with ties
+        is_event = rng.random((n, q)) < 0.7
+        is_event[0] = True
+        Y = go.survival_targets(is_event, time, np.arange(n) % 3 > 0)
     else:
         Y = np.eye(q)[np.argmax(Z + rng.gumbel(size=Z.shape), axis=1)]
     weight = rng.uniform(0.2, 3.0, size=n) if weighted else None
@@ -137,6 +158,12 @@ def conic_minimum(**settings) -> float:
         entries = {"logistic": cp.logistic, "poisson": cp.exp, "huber": lambda Z: 0.5 * cp.huber(case.Y - Z, 1.345)}
         linear = 0.0 if case.loss == "huber" else cp.multiply(case.Y, Z)
         loss = cp.sum(cp.multiply(entry_weight, entries[case.loss](Z) - linear))
+    elif case.loss == "cox":
+        loss = 0.0
+        for k in range(q):
+            for mass, row, share, _ in cox_terms(case.Y[:, k], w):
+                chosen = np.flatnonzero(row)
+                loss += mass * (cp.log_sum_exp(Z[chosen, k] + np.log(row[chosen])) - share @ Z[:, k])
     else:
         loss = cp.sum(cp.multiply(w, cp.log_sum_exp(Z, axis=1) - cp.sum(cp.multiply(case.Y, Z), axis=1)))
     norms = cp.norm(B, 2, axis=1)

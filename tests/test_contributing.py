@@ -199,12 +199,12 @@ def test_second_derivatives_of_the_loss(seed):
     change = loss.value(Z + move, Y, w) - loss.value(Z, Y, w)
     assert loss.change(Z, Y, w, move) == pytest.approx(change, abs=1e-11)
     tiny = 1e-6
-    tangent = (loss.moved_along_tangent(theta, Y, w, tiny * move) - theta) / tiny
-    np.testing.assert_allclose(tangent, (loss.dual_point(Z + tiny * move, Y, w) - theta) / tiny, atol=1e-4)
+    slope = (theta - loss.dual_point(Z + tiny * move, Y, w)) / tiny
+    np.testing.assert_allclose(loss.curved(Z, Y, w, move), slope, atol=1e-4)
     step = rng.standard_normal((3, 2))
-    bend = np.sum(E @ step * -(loss.moved_along_tangent(theta, Y, w, E @ step) - theta))
-    assert step.ravel() @ loss.curvature_along(theta, Y, w, E) @ step.ravel() == pytest.approx(bend)
-    spread = [-(loss.moved_along_tangent(theta, Y, w, np.eye(2)[[k] * 9]) - theta)[:, k] for k in range(2)]
+    bend = np.sum(E @ step * loss.curved(Z, Y, w, E @ step))
+    assert step.ravel() @ loss.curvature_along(Z, Y, w, E) @ step.ravel() == pytest.approx(bend)
+    spread = [loss.curved(Z, Y, w, np.eye(2)[[k] * 9])[:, k] for k in range(2)]
     np.testing.assert_allclose(loss.curvatures(theta, Y, w)[:, 0], np.mean(spread, axis=0))
 
 
@@ -425,10 +425,10 @@ def test_a_new_loss_fulfills_the_contract(package_without_poisson):
     root = package_without_poisson
     losses, source = root / "groupowl" / "losses", Path(go.__file__).parent / "losses"
     known = run_in(root, "-c", "import groupowl; print(groupowl.__file__, *groupowl.losses.LOSSES)").stdout.split()
-    assert known == [str(root / "groupowl" / "__init__.py"), "squared", "multinomial", "logistic", "huber"]
+    assert known == [str(root / "groupowl" / "__init__.py"), "squared", "multinomial", "logistic", "huber", "cox"]
     shutil.copy(source / "poisson.py", losses)
     table = (losses / "__init__.py").read_text(encoding="utf-8")
-    table = table.replace('    "huber",\n)', '    "poisson",\n    "huber",\n)')
+    table = table.replace('    "huber",\n', '    "poisson",\n    "huber",\n')
     (losses / "__init__.py").write_text(table, encoding="utf-8")
     assert (losses / "__init__.py").read_text(encoding="utf-8") == (source / "__init__.py").read_text(encoding="utf-8")
     tests = Path(__file__).parent / "losses" / "test_losses.py"

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
         FitCertificate,
         GroupOWLClassifier,
         GroupOWLClassifierCV,
+        GroupOWLCox,
+        GroupOWLCoxCV,
         GroupOWLRegressor,
         GroupOWLRegressorCV,
         Verification,
     )
     from .kernel import KernelInfo, kernel_info
+    from .losses import survival_targets
     from .norm import GroupOWL, owl_dual_norm, owl_norm, owl_prox
     from .path import PathPoint, PathResult, group_owl_path
     from .problem import lam_max
@@ -38,6 +41,8 @@ __all__ = [
     "GroupOWL",
     "GroupOWLClassifier",
     "GroupOWLClassifierCV",
+    "GroupOWLCox",
+    "GroupOWLCoxCV",
     "GroupOWLRegressor",
     "GroupOWLRegressorCV",
     "History",
@@ -65,6 +70,7 @@ __all__ = [
     "show_versions",
     "solve",
     "solve_many",
+    "survival_targets",
     "weights",
 ]
 
@@ -75,6 +81,7 @@ _HOMES = (
     "kernel",
     "weights",
     "norm",
+    "losses",
     "problem",
     "screening",
     "designs",

@@ -257,7 +257,7 @@ class _RidgedFit:
         if len(self.rows) == self.problem.unpenalized.n_rows:
             return coefficients, False
         start = coefficients[self.rows]
-        ridge = _RIDGE * float(np.mean(self._diagonal(self._dual_point(start))[self.is_ridged]))
+        ridge = _RIDGE * float(np.mean(self._diagonal(self.columns.predict(start))[self.is_ridged]))
         V = self._minimum(start, ridge)
         coefficients[self.rows] = V
         if not judge:
@@ -266,11 +266,9 @@ class _RidgedFit:
         moved = np.linalg.norm(self.columns.predict(freer - V))
         return coefficients, bool(moved > _DECIDES_RTOL * np.linalg.norm(self.columns.predict(V)))
 
-    def _dual_point(self, V: FloatArray) -> FloatArray:
-        return self.loss.dual_point(self.columns.predict(V), *self.samples)
-
-    def _diagonal(self, theta: FloatArray) -> FloatArray:
+    def _diagonal(self, Z: FloatArray) -> FloatArray:
         """Second derivative along each row, mean over tasks."""
+        theta = self.loss.dual_point(Z, *self.samples)
         return self.columns.norms(self.loss.curvatures(theta, *self.samples)) ** 2
 
     def _minimum(self, V: FloatArray, ridge_size: float) -> FloatArray:
@@ -278,12 +276,12 @@ class _RidgedFit:
         ridge = np.where(self.is_ridged, ridge_size, 0.0)[:, None]
 
         def newton_step(V: FloatArray) -> tuple[FloatArray, float, float] | None:
-            theta = self._dual_point(V)
-            descent = self.columns.correlate(theta) - ridge * V
-            is_small = descent.size <= _LARGEST_SYSTEM and float(descent.size) ** 2 * len(theta) <= _MOST_WORK
-            step = (self._direct_solution if is_small else self._iterative_solution)(theta, descent, ridge)
+            Z = self.columns.predict(V)
+            descent = self.columns.correlate(self.loss.dual_point(Z, *self.samples)) - ridge * V
+            is_small = descent.size <= _LARGEST_SYSTEM and float(descent.size) ** 2 * len(Z) <= _MOST_WORK
+            step = (self._direct_solution if is_small else self._iterative_solution)(Z, descent, ridge)
             decrement = float(np.vdot(descent, step))
-            value = self.loss.value(self.columns.predict(V), *self.samples) + 0.5 * float(np.sum(ridge * V * V))
+            value = self.loss.value(Z, *self.samples) + 0.5 * float(np.sum(ridge * V * V))
             return (step, decrement, 1.0) if decrement > _DECREMENT_RTOL * value else None
 
         def change(V: FloatArray, step: FloatArray) -> float:
@@ -296,23 +294,23 @@ class _RidgedFit:
     def _dense(self) -> FloatArray:
         return np.ascontiguousarray(self.columns.dense(np.arange(len(self.rows))).T)
 
-    def _direct_solution(self, theta: FloatArray, descent: FloatArray, ridge: FloatArray) -> FloatArray:
+    def _direct_solution(self, Z: FloatArray, descent: FloatArray, ridge: FloatArray) -> FloatArray:
         """From the Hessian itself, with a trace of a ridge in its flat directions."""
-        H = self.loss.curvature_along(theta, *self.samples, self._dense)
+        H = self.loss.curvature_along(Z, *self.samples, self._dense)
         shift = np.repeat(ridge[:, 0], descent.shape[1]) + _FLAT_RTOL * float(np.diagonal(H).max(initial=0.0))
         H[np.diag_indices(len(H))] += np.where(shift > 0.0, shift, 1.0)
         solution = np.asarray(np.linalg.solve(H, descent.ravel()), dtype=np.float64)
         return self.loss.canonical(solution.reshape(descent.shape))
 
-    def _iterative_solution(self, theta: FloatArray, descent: FloatArray, ridge: FloatArray) -> FloatArray:
+    def _iterative_solution(self, Z: FloatArray, descent: FloatArray, ridge: FloatArray) -> FloatArray:
         """Conjugate gradients: the softmax does not see the mean over classes, so the Hessian is singular."""
 
         def product(v: FloatArray) -> FloatArray:
             D = v.reshape(descent.shape)
-            change = theta - self.loss.moved_along_tangent(theta, *self.samples, self.columns.predict(D))
+            change = self.loss.curved(Z, *self.samples, self.columns.predict(D))
             return (self.columns.correlate(change) + ridge * D).ravel()
 
-        diagonal = np.repeat(self._diagonal(theta)[:, None] + ridge, descent.shape[1], axis=1).ravel()
+        diagonal = np.repeat(self._diagonal(Z)[:, None] + ridge, descent.shape[1], axis=1).ravel()
         diagonal[diagonal == 0.0] = 1.0
         shape = (descent.size, descent.size)
         hessian = LinearOperator(shape, matvec=product, dtype=np.float64)

@@ -217,7 +217,7 @@ class SafeScreener:
     ----------
     X, Y, lam : array-like
         Data, targets and weights as for :func:`solve`.
-    loss : {"squared", "multinomial", "logistic", "poisson", "huber"} or Loss, default="squared"
+    loss : {"squared", "multinomial", "logistic", "poisson", "huber", "cox"} or Loss, default="squared"
         Loss, summed over samples.
     fit_intercept : bool, default=False
         Whether the model has an unpenalized intercept.

@@ -155,7 +155,7 @@ Criterion = Literal["aic", "bic", "ebic"]
 Selection = Literal["min", "1se", "aic", "bic", "ebic"]
 FormatName = Literal["csv", "tsv", "parquet", "npz", "libsvm", "arff", "large"]
 Task = Literal["auto", "regression", "classification"]
-LossName = Literal["squared", "huber", "poisson", "logistic"]
+LossName = Literal["squared", "huber", "poisson", "logistic", "cox"]
 
 #: Formats in words, for help.
 FORMATS = "csv, tsv, parquet, npz, libsvm, arff, or large for matrices on disk"
@@ -197,7 +197,7 @@ class DataOptions(Options):
         "squared",
         "NAME",
         "For targets that are numbers: squared, huber (with outliers) or poisson (counts); logistic: several targets "
-        "of 0 and 1. Classes have their own.",
+        "of 0 and 1; cox: pairs of targets, EVENT,TIME with events of 0 and 1. Classes have their own.",
     )
     weights: str = _weights(check=_one_sequence)
     standardize: bool = _model(False, "", "Penalize columns as if divided by their deviation.", "--standardize")

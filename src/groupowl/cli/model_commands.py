@@ -17,7 +17,14 @@ from .._checks import IMPUTE
 from .._text import counted, listed
 from .._typing import FloatArray
 from ..designs import Design
-from ..estimators import GroupOWLClassifier, GroupOWLClassifierCV, GroupOWLRegressor, GroupOWLRegressorCV
+from ..estimators import (
+    GroupOWLClassifier,
+    GroupOWLClassifierCV,
+    GroupOWLCox,
+    GroupOWLCoxCV,
+    GroupOWLRegressor,
+    GroupOWLRegressorCV,
+)
 from ..inputs import task_names
 from ..losses import resolve_loss
 from ..model_selection import FOLD_RULES
@@ -89,6 +96,8 @@ def _run(name: str, options: TrainOptions) -> None:
     with stages.stage(f"Reading {options.file.name}"):
         table = load_table(options.file, reading)
     with _data_of(table):
+        if resolve_loss(options.loss).target == "times":
+            table = table.with_times()
         X = named_design(table.X, table.feature_names)
     noticed = data_notes(table, X, standardized=options.standardize)
     train, test = table, None
@@ -154,8 +163,10 @@ def _make_estimator(table: Table, options: TrainOptions) -> Any:
     if table.is_classification and options.loss != "squared":
         remedy = "Leave it out, or use --task regression."
         raise Failure(f"--loss {options.loss} is for numbers, but the target has classes. {remedy}")
-    kinds = (GroupOWLRegressor, GroupOWLClassifier) if is_single else (GroupOWLRegressorCV, GroupOWLClassifierCV)
-    estimator: Any = kinds[table.is_classification or are_labels]()
+    kinds: Any = (GroupOWLRegressorCV, GroupOWLClassifierCV, GroupOWLCoxCV)
+    if is_single:
+        kinds = (GroupOWLRegressor, GroupOWLClassifier, GroupOWLCox)
+    estimator = kinds[2 if table.has_times else table.is_classification or are_labels]()
     known = estimator.get_params()
     estimator.set_params(**{name: value for name, value in vars(options).items() if name in known})
     unpenalized: list[Any] = list(table.unpenalized)
@@ -253,7 +264,9 @@ def predict(options: commands.PredictOptions) -> None:
     with stages.stage("Predicting"):
         X = named_design(features.X, run.features)
         predicted = np.asarray(estimator.predict(X)).reshape(n_samples, -1)
-        columns |= dict(zip(run.targets, predicted.T.tolist(), strict=True))
+        is_hazard = hasattr(estimator, "baseline_times_")
+        names = [f"log hazard({name})" for name in run.targets] if is_hazard else run.targets
+        columns |= dict(zip(names, predicted.T.tolist(), strict=True))
         if hasattr(estimator, "classes_"):
             chances = zip(task_names(vars(estimator)), estimator.predict_proba(X).T.tolist(), strict=True)
             columns |= {f"p({label})": column for label, column in chances}
@@ -298,6 +311,7 @@ def verify(options: commands.VerifyOptions) -> None:
     with stages.stage(f"Reading {options.file.name}"):
         try:
             table = load_table(options.file, reading)
+            table = table.with_times() if hasattr(run.estimator, "baseline_times_") else table
         except TableError as error:
             if not any(name in str(error) for name in _FITTED_OPTIONS):
                 raise

@@ -227,6 +227,9 @@ def scores_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tu
     if test is not None:
         where, notes, held = f"held out, {test.n_samples} samples", [], test
         X = named_design(test.X, test.feature_names)
+    if train.has_times:
+        concordance = estimator.score(X, held.target_frame, held.sample_weight)
+        return {f"concordance ({where})": (concordance, 0.5)} | folded, notes
     if not train.is_classification:
         loss = estimator._fitted_loss
         Z = np.asarray(estimator._decision(X)).reshape(held.n_samples, -1)
@@ -246,6 +249,8 @@ def fold_scores(estimator: Any, X: Design, table: Table) -> Scores:
         train, test = without_features.rows(fold.train), without_features.rows(fold.test)
         if table.is_classification:
             found.append(_measured(_null_model(train), test.y, test, table.classes))
+        elif table.has_times:
+            found.append(_added_loss(loss, train, without_features.rows(np.concatenate(fold)), test))
         else:
             found.append(_measured_loss(loss, _null_predictor(loss, train), test))
     shares = [weight[fold.test].sum() for fold in folds]
@@ -287,6 +292,16 @@ def _measured_loss(loss: Loss, Z: FloatArray, table: Table) -> dict[str, float]:
     return {loss.measure: -loss.score(np.broadcast_to(Z, Y.shape), Y, w)}
 
 
+def _added_loss(loss: Loss, train: Table, whole: Table, test: Table) -> dict[str, float]:
+    """What samples add to the loss of others, without features, as folds are scored where samples are compared."""
+    unit = 1.0 / (test.n_samples if test.sample_weight is None else test.sample_weight.sum())
+    losses = []
+    for table in (whole, train):
+        weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
+        losses.append(loss.score(np.zeros(table.y.shape), table.y, unit * weight[:, None]))
+    return {loss.measure: losses[1] - losses[0]}
+
+
 def _measured(model: Any, X: Any, table: Table, labels: Any) -> dict[str, float]:
     """Log-loss of the samples of a table with classes, and the share of labels that are right.
 
@@ -304,7 +319,7 @@ def _named_scores(
 ) -> Scores:
     """Scores of the model beside those of the null model, and what part of the loss of numbers is explained."""
     scores = {f"{name} ({where})": (float(model[name]), float(null[name])) for name in model}
-    if loss is not None and not table.is_classification:
+    if loss is not None and not (table.is_classification or table.has_times):
         ((own, null_loss),) = scores.values()
         (whole,) = _measured_loss(loss, _null_predictor(loss, table), table).values()
         if whole > 0.0:

@@ -115,6 +115,8 @@ class Design(ABC):
     treated_as_constant: IndexArray = np.zeros(0, dtype=np.intp)
     #: Whether samples are on a cluster: targets come as collections of Dask.
     is_distributed: bool = False
+    #: Whether functions of sample-space arrays see all samples at once.
+    is_one_block: bool = False
     #: Whether X is read from disk in every product.
     is_on_disk: bool = False
     #: Sufficient statistics of the samples, which know the targets too, where there are no samples.
@@ -327,6 +329,7 @@ class Design(ABC):
 class LocalDesign(Design):
     """A design whose X and sample-space arrays are in this process."""
 
+    is_one_block = True
     #: Whether rows ("C") or columns ("F") are contiguous.
     _order = "F"
 

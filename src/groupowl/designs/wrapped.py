@@ -23,7 +23,17 @@ _SUSPECT = 1e-5
 # Working sets of sparse data are made dense up to so many entries (a gigabyte); larger ones stay with the design.
 _MOST_ENTRIES = 1 << 27
 # What a design that wraps another leaves to it: sample space, and what is known of costs.
-_SAMPLE_SPACE = ("samples", "map", "reduce", "reduce_all", "gather", "exported", "select", "orthonormal")
+_SAMPLE_SPACE = (
+    "samples",
+    "map",
+    "reduce",
+    "reduce_all",
+    "gather",
+    "exported",
+    "select",
+    "orthonormal",
+    "is_one_block",
+)
 _COSTS = ("shape", "dtype", "passes", "unit", "density", "keeps_columns", "journey", "is_distributed", "shuffled")
 # And how its columns came from X as it was given.
 _ORIGIN = ("mean", "inverse_scale", "treated_as_constant")

@@ -1,6 +1,7 @@
 """Estimators in the manner of scikit-learn."""
 
 from .classifier import GroupOWLClassifier
+from .cox import GroupOWLCox, GroupOWLCoxCV
 from .cv import GroupOWLClassifierCV, GroupOWLRegressorCV
 from .fit_summary import FeatureStatus, FitCertificate
 from .regressor import GroupOWLRegressor
@@ -11,6 +12,8 @@ __all__ = [
     "FitCertificate",
     "GroupOWLClassifier",
     "GroupOWLClassifierCV",
+    "GroupOWLCox",
+    "GroupOWLCoxCV",
     "GroupOWLRegressor",
     "GroupOWLRegressorCV",
     "Verification",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -116,6 +116,8 @@ class GroupOWLBase(ReportMethods):
 
     # Whether a fit keeps what a path goes on from, the data among it, until the path is made.
     _keeps_solves = False
+    # Fitted attributes that are computed from the coefficients, and change with their rounding.
+    _follow_coefficients: ClassVar[tuple[str, ...]] = ()
 
     weights: Any = "oscar"
     fit_intercept: bool = True

@@ -57,6 +57,10 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
             return Targets(Y[:, 1:], weight, True, fitted, {"loss": "logistic", "two_classes": True})
         return Targets(Y, weight, True, fitted, {})
 
+    def _targets_for_scorers(self, y: Any, data: FitData) -> Any:
+        """Labels as scorers and splitters of scikit-learn expect them."""
+        return plain_labels(y)
+
     @property
     def _fitted_loss(self) -> Loss:
         return resolve_loss("logistic" if self._is_multilabel or len(self.classes_) == 2 else "multinomial")

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import check_sample_weight, column_names, lookup, refuse_mask
 from .._threads import blas_threads, check_jobs
 from ..designs import is_summary
-from ..inputs import plain_labels
 from ..losses import resolve_loss
 from ..model import Model, warn_unless_bounded
 from ..model_selection import CRITERIA, FOLD_RULES, Search
@@ -172,11 +171,7 @@ class CrossValidatedFit(GroupOWLBase):
             weight = np.array([data.X.total_weight])
         else:  # those on a cluster are brought here for the folds
             weight = check_sample_weight(None if sample_weight is None else np.asarray(sample_weight), data.n_samples)
-        targets = None  # as scorers and splitters of scikit-learn expect them
-        if "classes_" in data.labels:
-            targets = None if data.is_distributed else plain_labels(y)
-        elif isinstance(data.Y, np.ndarray):
-            targets = data.Y[:, 0] if data.is_flat else data.Y
+        targets = self._targets_for_scorers(y, data) if isinstance(data.Y, np.ndarray) else None
         score = None
         if scorer is not None:
             given_X, wanted = data.X if column_names(X) is None else X, self._single().get_params()

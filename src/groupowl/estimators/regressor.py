@@ -33,7 +33,8 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         """The loss, with a delta of its own where it takes one and the parameter is a number."""
         loss = resolve_loss(self.loss)
         if loss.target != "numbers":
-            remedy = "Use GroupOWLClassifier or GroupOWLClassifierCV"
+            kind = "GroupOWLCox" if loss.target == "times" else "GroupOWLClassifier"
+            remedy = f"Use {kind} or {kind}CV"
             raise ValueError(f"loss={loss.name!r} is for {loss.target}, not for numbers. {remedy}.")
         is_auto = isinstance(self.delta, str) and self.delta == "auto"
         if not is_auto and not self._takes_delta(loss):
@@ -100,6 +101,10 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
             advice = " Labels of classes are for GroupOWLClassifier and GroupOWLClassifierCV." if has_text else ""
             raise TypeError(f"{error}{advice}") from error
         return Targets(Y, weight, np.ndim(values) == 1, labels, {})
+
+    def _targets_for_scorers(self, y: Any, data: FitData) -> Any:
+        """Targets as scorers and splitters of scikit-learn expect them."""
+        return data.Y[:, 0] if data.is_flat else data.Y
 
     def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` in the shape and precision that users see."""

@@ -438,6 +438,8 @@ class FitCheck(SolutionCheck):
                 reach = np.abs(intercept).max() + np.abs(self.model.problem.samples.center).max() + shift
                 allowances[f"{prefix}coef_"] = unit * np.abs(coef).max() * (coef != 0.0)  # what is zero must be so
                 allowances[f"{prefix}intercept_"] = unit * reach
+        for name in fit._follow_coefficients:
+            allowances[name] = 1e-6 * np.abs(found[name])
         for name, value in found.items():
             if name not in ("alpha_", "solve_result_"):
                 claims.append(Claim(name, getattr(fit, name, None), value, allowances.get(name, 0.0)))

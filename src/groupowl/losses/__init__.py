@@ -7,6 +7,7 @@ from typing import Any
 
 from .._checks import lookup
 from .base import Loss
+from .cox import CoxLoss, survival_targets
 from .huber import HuberLoss
 from .multinomial import MultinomialLoss
 from .separable import SeparableLoss
@@ -14,12 +15,14 @@ from .squared import SquaredLoss
 
 __all__ = [
     "LOSSES",
+    "CoxLoss",
     "HuberLoss",
     "Loss",
     "MultinomialLoss",
     "SeparableLoss",
     "SquaredLoss",
     "resolve_loss",
+    "survival_targets",
 ]
 
 # One file per loss, with the loss under the name LOSS. A new one joins by its line here.
@@ -29,6 +32,7 @@ _FILES = (
     "logistic",
     "poisson",
     "huber",
+    "cox",
 )
 
 #: Every loss by name; the contract tests run over this table.

@@ -18,7 +18,8 @@ class Loss(ABC):
 
     ``Z``, ``Y`` and ``theta`` are blocks of rows, shape (n, n_tasks); ``w`` is positive and broadcasts to that shape.
     Every method that returns a number or totals is a sum over samples, so that a design may call it block by block and
-    add up. One sign everywhere: ``theta = -grad F(Z)``. Other code asks for these properties, never for the name.
+    add up; a loss that is no such sum says so (:attr:`is_additive`) and sees all samples at once. One sign everywhere:
+    ``theta = -grad F(Z)``. Other code asks for these properties, never for the name.
     """
 
     name: ClassVar[str]
@@ -28,6 +29,11 @@ class Loss(ABC):
     #: Whether the second derivatives are 1 everywhere: the loss is a quadratic, Gram matrices and sufficient statistics
     #: stand for the samples, and centering X and Y removes the intercept.
     is_quadratic: ClassVar[bool] = False
+    #: Whether the loss is a sum over samples; else all of them must be in one block.
+    is_additive: ClassVar[bool] = True
+    #: Whether a constant added to the predictors of a task changes nothing: then there is no intercept, and columns are
+    #: centered without one.
+    ignores_constants: ClassVar[bool] = False
     #: Name in the compiled kernel's table of losses; empty where it has none, and NumPy does the work.
     compiled: ClassVar[str] = ""
     #: No predictor moves further in one Newton step. Where samples are far from the boundary there is hardly any
@@ -39,7 +45,7 @@ class Loss(ABC):
     delta_in_deviations: ClassVar[float] = 0.0
     #: Constant beta of the local bound, for losses that are Kullback-Leibler divergences; None: there is no such bound.
     bend: ClassVar[float | None] = None
-    #: What targets are: "numbers", "labels" of 0 and 1 in columns, or "classes", which exclude each other.
+    #: What targets are: "numbers", "labels" of 0 and 1 in columns, "classes", which exclude each other, or "times".
     target: ClassVar[str] = "numbers"
     #: What :meth:`score` is minus, in words, and its name in scikit-learn, empty where it has none.
     measure: ClassVar[str] = "mean loss"
@@ -55,6 +61,10 @@ class Loss(ABC):
 
     def check_means(self, target_means: FloatArray) -> None:  # noqa: B027  # most losses have nothing to refuse
         """Refuse targets, by their weighted means, for which no intercept is optimal."""
+
+    def observed(self, Y: FloatArray) -> FloatArray:
+        """Targets as numbers: a dual point is w times these less what the model expects of them."""
+        return Y
 
     @property
     def unit(self) -> float:
@@ -111,8 +121,11 @@ class Loss(ABC):
 
     # Feasible points --------------------------------------------------------------------------------
 
-    def ray_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
-        """Sums from which :meth:`ray_scale` chooses a point on the ray through ``theta``."""
+    def ray_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray, Z: FloatArray | None = None) -> FloatArray:
+        """What :meth:`ray_scale` and :meth:`ray_value` know of the ray through ``theta``: sums over samples.
+
+        ``Z`` is the predictor that ``theta`` is the dual point of; callers may leave it out for additive losses.
+        """
         return np.zeros(0)
 
     def ray_scale(self, totals: FloatArray, limit: float) -> float:
@@ -121,6 +134,10 @@ class Loss(ABC):
         Between 0 and a point of the domain all points are in the domain: by default the one closest to ``theta``.
         """
         return min(1.0, limit)
+
+    def ray_value(self, theta: FloatArray, Y: FloatArray, w: FloatArray, scale: float, totals: FloatArray) -> float:
+        """Dual value at ``theta``, which is ``scale`` times the point that ``totals`` are of."""
+        return self.dual_value(theta, Y, w)
 
     @abstractmethod
     def balance_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
@@ -134,15 +151,18 @@ class Loss(ABC):
 
     @abstractmethod
     def curvatures(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
-        """Mean over tasks of the second derivatives of ``w_i f_i``, shape (n, 1), where the dual point is ``theta``."""
+        """Mean over tasks of the second derivatives of ``w_i f_i``, shape (n, 1), where the dual point is ``theta``.
+
+        Of a loss that is not additive, a diagonal above them.
+        """
 
     @abstractmethod
-    def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
-        """The dual point after the predictor has moved, to first order: linear in ``move``."""
+    def curved(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
+        """Second derivatives at ``Z`` times a move: what the dual point loses by this move, to first order."""
 
     @abstractmethod
-    def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
-        """Second derivatives in coefficients of the columns of ``E``, shape (r n_tasks, r n_tasks), tasks fastest."""
+    def curvature_along(self, Z: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
+        """The same in coefficients of the columns of ``E``, shape (r n_tasks, r n_tasks), tasks fastest."""
 
     def change(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
         """``F(Z + move) - F(Z)``, as exact as possible where the move is short."""
@@ -158,7 +178,7 @@ class Loss(ABC):
         """
         raise NotImplementedError(f"loss={self.name!r} has no local bound")
 
-    def curvature_near(self, Z: FloatArray) -> float:
+    def curvature_near(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """Bound on the second derivatives of each f_i where predictors differ from ``Z`` by at most 1."""
         return self.curvature
 

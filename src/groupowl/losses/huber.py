@@ -90,11 +90,11 @@ class HuberLoss(Loss):
     def curvatures(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         return (w * self._is_inner(theta, w)).mean(axis=1, keepdims=True)
 
-    def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
-        return theta - w * self._is_inner(theta, w) * move
+    def curved(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
+        return w * self._is_inner(self.dual_point(Z, Y, w), w) * move
 
-    def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
-        return tasks_apart(w * self._is_inner(theta, w), E)
+    def curvature_along(self, Z: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
+        return tasks_apart(w * self._is_inner(self.dual_point(Z, Y, w), w), E)
 
     def change(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
         """The mean slope of each entry times its move, exact for parts in which the loss is a parabola or a line."""

@@ -112,10 +112,10 @@ class MultinomialLoss(Loss):
         means: FloatArray = w * np.maximum(P * (1.0 - P), 0.0).mean(axis=1, keepdims=True)
         return means
 
-    def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
-        """``theta - w (diag(p) - p p^T) move``: probabilities stay in the simplex while moves are short."""
-        P = np.maximum(Y - theta / w, 0.0)
-        return theta - w * P * (move - np.sum(P * move, axis=1, keepdims=True))
+    def curved(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
+        """``w (diag(p) - p p^T) move``: taken off, it leaves probabilities in the simplex while moves are short."""
+        P = softmax(Z, axis=1)
+        return np.asarray(w * P * (move - np.sum(P * move, axis=1, keepdims=True)))
 
     def change(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
         """``sum_i w_i [log sum_k p_ik exp(move_ik) - <y_i, move_i>]``."""
@@ -124,9 +124,9 @@ class MultinomialLoss(Loss):
         logs = np.log(np.maximum(np.sum(P * np.exp(-below_top), axis=1, keepdims=True), _TINY_FREQUENCY))
         return float(np.sum(w * (logs + np.add.reduce(Y * below_top, axis=1, keepdims=True))))
 
-    def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
+    def curvature_along(self, Z: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
         """``sum_i w_i e_i e_i^T`` times ``diag(p_i) - p_i p_i^T``."""
-        P = np.maximum(Y - theta / w, 0.0)
+        P = softmax(Z, axis=1)
         (n, q), r = P.shape, E.shape[1]
         weighted = (E[:, :, None] * (np.sqrt(w) * P)[:, None, :]).reshape(n, r * q)
         H: FloatArray = -(weighted.T @ weighted)

@@ -84,7 +84,7 @@ class PoissonLoss(SeparableLoss):
         """The mean multiplies the error of the predictor, and cancels with ``y z``."""
         return float(np.sum(w * (self.mean(Z) + np.abs(Z)) * (1.0 + np.abs(Z))))
 
-    def curvature_near(self, Z: FloatArray) -> float:
+    def curvature_near(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         return float(np.exp(1.0 + Z.max(initial=-np.inf)))
 
 

@@ -92,8 +92,8 @@ class SeparableLoss(Loss):
         slopes = np.broadcast_to(w, Y.shape) * self.variance(self.means(theta, Y, w))
         return slopes.mean(axis=1, keepdims=True)
 
-    def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
-        return theta - w * self.variance(self.means(theta, Y, w)) * move
+    def curved(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
+        return w * self.variance(self.mean(Z)) * move
 
-    def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
-        return tasks_apart(w * self.variance(self.means(theta, Y, w)), E)
+    def curvature_along(self, Z: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
+        return tasks_apart(w * self.variance(self.mean(Z)), E)

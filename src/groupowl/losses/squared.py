@@ -43,7 +43,7 @@ class SquaredLoss(Loss):
         product, square = self.ray_totals(theta, Y, w)
         return float(product - 0.5 * square)
 
-    def ray_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+    def ray_totals(self, theta: FloatArray, Y: FloatArray, w: FloatArray, Z: FloatArray | None = None) -> FloatArray:
         """``<theta, Y>`` and ``sum_i ||theta_i||^2 / w_i``."""
         return np.array([np.add.reduce(theta * Y, axis=(0, -1)), inverse_weighted_square(theta, w)])
 
@@ -64,15 +64,15 @@ class SquaredLoss(Loss):
         """``w_i``, the same everywhere."""
         return w
 
-    def moved_along_tangent(self, theta: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
-        """``theta - w move``: the dual point is linear in the predictor."""
-        return theta - w * move
+    def curved(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
+        """``w move``: the dual point is linear in the predictor."""
+        return w * move
 
     def change(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> float:
         """``sum_i w_i <move_i, move_i / 2 - (y_i - z_i)>``."""
         return float(np.sum(w * move * (0.5 * move - (Y - Z))))
 
-    def curvature_along(self, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
+    def curvature_along(self, Z: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
         """``E^T diag(w) E`` for every task."""
         shared: FloatArray = E.T @ (w * E)
         return np.asarray(np.kron(shared, np.eye(Y.shape[1])), dtype=np.float64)

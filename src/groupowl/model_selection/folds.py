@@ -244,35 +244,43 @@ Score = Callable[[list[Solution], FloatArray, FloatArray], FloatArray]
 class LossScore:
     """The score of the loss itself on some samples; the design is that of all samples.
 
-    The metrics of scikit-learn give the same numbers, but need the samples in memory and take 2 to 100 times as long.
+    Of a loss that is no sum over samples, what these add to the score of those that the model was fitted to (Verweij
+    and van Houwelingen 1993). The metrics of scikit-learn give the same numbers, but need the samples in memory and
+    take 2 to 100 times as long.
     """
 
     loss: Any
     design: Design
     Y: FloatArray
     sample_weight: FloatArray
-    rows: IndexArray
+    fold: Fold
 
     @np.errstate(all="ignore")  # a score that overflows is infinite
     def __call__(self, solutions: list[Solution], alphas: FloatArray, weights: FloatArray) -> FloatArray:
         """Score by one product with the test samples for as many solutions as some memory takes."""
         loss = resolve_loss(self.loss)
-        design = self.design.rows(self.rows)
-        weight = self.sample_weight[self.rows]
-        Y, w = design.samples(self.Y[self.rows]), design.samples((weight / weight.sum())[:, None])
+        known = self.fold.train[:0] if loss.is_additive else self.fold.train
+        rows = np.concatenate([known, self.fold.test])
+        design = self.design.rows(rows)
+        weight = self.sample_weight[rows] / self.sample_weight[self.fold.test].sum()
+        Y, w = design.samples(self.Y[rows]), design.samples(weight[:, None])
         size = max(1, _SCORED_AT_ONCE // (max(design.n_features, design.n_samples) * self.Y.shape[1]))
         scores = []
         for i in range(0, len(solutions), size):
             some = solutions[i : i + size]
             B = np.hstack([solution.coef(design.n_features) for solution in some])
             Z = design.matmul(B, np.hstack([solution.intercept for solution in some]))
-            scores.append(design.reduce(partial(_scores, loss), Z, Y, w))
+            scores.append(design.reduce(partial(_scores, loss, len(known)), Z, Y, w))
         return np.concatenate(scores)
 
 
-def _scores(loss: Loss, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
-    """The score of each of several predictors, side by side in ``Z``."""
-    return np.array([loss.score(part, Y, w) for part in np.hsplit(Z, Z.shape[1] // Y.shape[1])])
+def _scores(loss: Loss, n_known: int, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+    """The score of each of several predictors, side by side in ``Z``, less that of the first ``n_known`` samples."""
+    parts = np.hsplit(Z, Z.shape[1] // Y.shape[1])
+    scores = np.array([loss.score(part, Y, w) for part in parts])
+    if n_known:
+        scores -= [loss.score(part[:n_known], Y[:n_known], w[:n_known]) for part in parts]
+    return scores
 
 
 @dataclass(frozen=True, eq=False)

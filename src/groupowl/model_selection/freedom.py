@@ -124,10 +124,10 @@ class Manifold:
         problem, (r, q) = self.problem, self.B.shape
         Z, design = problem.predictor(self.B), problem.design
         E = problem.predictor(np.eye(r))  # the columns, and those of the block
-        M = design.reduce(problem.loss.curvature_along, problem.dual_point(Z), *problem.samples.handles, E)
-        identity = np.eye(r * q).reshape(-1, r, q)
-        T = self.projected(identity).reshape(-1, r * q)
-        K = self.held(self.projected(identity)).reshape(-1, r * q)
+        M = design.reduce(problem.loss.curvature_along, Z, *problem.samples.handles, E)
+        identity = np.eye(r * q).reshape(r * q, r, q)
+        T = self.projected(identity).reshape(r * q, r * q)
+        K = self.held(self.projected(identity)).reshape(r * q, r * q)
         system = T @ M @ T + K + np.trace(M) / max(r * q, 1) * (np.eye(r * q) - T)  # which moves nothing off it
         return float(np.sum(_inverse(system) * K.T))
 
@@ -158,11 +158,10 @@ class Manifold:
     def curved(self, move: FloatArray) -> FloatArray:
         """``M`` times a move."""
         problem = self.problem
-        theta = problem.dual_point(problem.predictor(self.B))
-        moved = problem.design.map(
-            problem.loss.moved_along_tangent, theta, *problem.samples.handles, problem.predictor(move)
-        )
-        return problem.evaluate(problem.design.map(np.subtract, theta, moved))[0]
+        Z = problem.predictor(self.B)
+        return problem.evaluate(
+            problem.design.map(problem.loss.curved, Z, *problem.samples.handles, problem.predictor(move))
+        )[0]
 
     def held(self, moves: FloatArray) -> FloatArray:
         """``K`` times moves along the manifold."""

@@ -439,7 +439,7 @@ class Search:
             design = as_design(data.X)
             weight = self.weight if data.sample_weight is None else data.sample_weight  # with that of classes
             for fold in folds:
-                score = LossScore(self.fitting.loss, design, data.Y, self.weight, fold.test)
+                score = LossScore(self.fitting.loss, design, data.Y, self.weight, fold)
                 training = TrainingSet(design, data.Y, weight, fold.train)
                 tasks.append(FoldTask(training, score, self.weight[fold.test].sum()))
         else:

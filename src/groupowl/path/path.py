@@ -60,7 +60,7 @@ def group_owl_path(
         which stand for ``y`` and ``sample_weight`` too.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Targets. For ``loss="multinomial"``: labels of any kind, one-hot rows or class probabilities.
-    loss : {"squared", "multinomial", "logistic", "poisson", "huber"} or Loss, default="squared"
+    loss : {"squared", "multinomial", "logistic", "poisson", "huber", "cox"} or Loss, default="squared"
         ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
     weights : str, array-like or callable, default="oscar"
         Weight sequence: a name ("oscar", "linear", "constant", "bh", "gaussian", "chi"), one weight for each penalized

@@ -44,6 +44,7 @@ def build_problem(
     resolved = resolve_loss(loss)
     fit_intercept = truth_value("fit_intercept", fit_intercept)
     design = as_design(X)
+    _check_blocks(resolved, design, fit_intercept)
     lam = np.ones(design.n_features) if lam is LATER else check_sequence("lam", lam, design.n_features)
     if design.known_statistics is not None:
         _check_statistics(resolved, Y, sample_weight, unpenalized)
@@ -70,7 +71,8 @@ def problem_of_samples(
     unpenalized: IndexArray | None = None,
 ) -> Problem:
     """The problem of samples of positive weight, all of which was checked but how large numbers are."""
-    design = standardize(design, w, center=fit_intercept, scale=standardized, unscaled=unpenalized)
+    center = fit_intercept or loss.ignores_constants
+    design = standardize(design, w, center=center, scale=standardized, unscaled=unpenalized)
     basis = None
     if unpenalized is not None and len(unpenalized):
         design = project_out(design, unpenalized, w)
@@ -135,6 +137,20 @@ def _check_products(norms: FloatArray, samples: Samples) -> None:
         raise ValueError(
             f"X and Y are so {size} that their products {event}: columns of X have norms up to {norms.max():g}, Y has "
             f"{samples.norm:g}. Rescale them, or the sample weights."
+        )
+
+
+def _check_blocks(loss: Loss, design: Design, fit_intercept: bool) -> None:
+    """Refuse data and models that a loss which is no sum over samples, or ignores constants, cannot serve."""
+    if not (loss.is_additive or design.is_one_block):
+        raise ValueError(
+            f"loss={loss.name!r} compares samples with each other and needs all of them in this process. Give X as an "
+            "array, a sparse matrix or a file; X.compute() makes an array of a collection of Dask."
+        )
+    if loss.ignores_constants and fit_intercept:
+        raise ValueError(
+            f"loss={loss.name!r} does not change with a constant, so that there is no intercept: use "
+            "fit_intercept=False. Columns of X are centered all the same."
         )
 
 
@@ -225,7 +241,7 @@ def lam_max(
         Targets; one-hot rows or class probabilities for ``loss="multinomial"``. None for statistics, which know them.
     weights : array-like of shape (n_features,), str or callable
         Weight sequence, or the name of one.
-    loss : {"squared", "multinomial", "logistic", "poisson", "huber"} or Loss, default="squared"
+    loss : {"squared", "multinomial", "logistic", "poisson", "huber", "cox"} or Loss, default="squared"
         Loss, summed over samples.
     fit_intercept : bool, default=False
         Whether the model has an unpenalized intercept.

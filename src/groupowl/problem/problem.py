@@ -336,10 +336,10 @@ class Problem:
         """Dual point of a predictor, the same balanced, and the sums over samples that a residual has."""
         (Y, w), block = self.samples.handles, self.unpenalized
         raw = self.dual_point(Z)
-        theta = block.balanced(raw, Z)
+        theta, at = block.balanced(raw, Z)
         sums: list[Sum] = [
             (inverse_weighted_square, theta, w),
-            (self.loss.ray_totals, theta, Y, w),
+            (self.loss.ray_totals, theta, Y, w, at),
             (self.loss.value, Z, Y, w),
             (self.loss.cancelling_size, Z, w),
         ]
@@ -389,7 +389,8 @@ class Problem:
             # model is one is known in closed form; with unpenalized columns it comes from a minimization, which may
             # have failed, and only a dual value can tell.
             return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, residual=residual)
-        dual = float(self.design.reduce(self.loss.dual_value, theta, *self.samples.handles))
+        value = partial(self.loss.ray_value, scale=scale, totals=residual.totals)
+        dual = float(self.design.reduce(value, theta, *self.samples.handles))
         # <theta, Y> and ||theta||^2 for theta = s (Y - X B), each with the error of its products; and what is left of
         # the products with the unpenalized block, times its coefficients.
         product_error = self.product_error * (abs(scale) + 0.5 * scale * scale) * residual.reach * residual.reach
@@ -566,7 +567,7 @@ class Problem:
             return self.loss.curvature
         if Z is None:
             Z = self.predictor(self.null_coefficients() if B is None else B)
-        return float(self.design.reduce(self.loss.curvature_near, Z))
+        return float(self.design.reduce(self.loss.curvature_near, Z, *self.samples.handles))
 
     def move_curvature(self, Z_from: Handle, Z_to: Handle, move: FloatArray) -> float:
         """``ell ||sqrt(w) (Z_to - Z_from)||^2 / ||move||^2``: curvature the loss can have along a move."""
@@ -626,5 +627,5 @@ def _largest_square(Z: FloatArray, w: FloatArray) -> float:
 
 def _weighted_spread(loss: Loss, theta: FloatArray, raw: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
     """Variances of the local bound times the weights, with room for the rounding of the means at the two points."""
-    sizes = np.abs(Y) + (np.abs(theta) + np.abs(raw)) / w
+    sizes = np.abs(loss.observed(Y)) + (np.abs(theta) + np.abs(raw)) / w
     return w * (loss.spread(theta, raw, Y, w) + 4 * EPS * sizes)

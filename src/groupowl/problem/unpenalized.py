@@ -172,20 +172,27 @@ class Unpenalized:
 
     # Balance ----------------------------------------------------------------------------------------
 
-    def balanced(self, theta: Handle, Z: Handle) -> Handle:
-        """A dual point near ``theta``, that of the predictor ``Z``, with ``E^T theta = 0`` up to rounding."""
+    def balanced(self, theta: Handle, Z: Handle) -> tuple[Handle, Handle]:
+        """A dual point near ``theta``, that of the predictor ``Z``, with ``E^T theta = 0`` up to rounding.
+
+        And its own predictor, where the loss is not additive: then it is nothing but the dual point of a predictor.
+        """
         if self.rank == 0:
-            return self._without_mean(theta)
-        theta = self._dual_point(self.minimized(Z)[0])
-        theta = self._corrected(theta, times=3)  # the later ones remove what rounding left
+            return self._without_mean(theta), Z
+        Z = self.minimized(Z)[0]
+        if self.loss.is_additive:
+            theta = self._corrected(self._dual_point(Z), Z, times=3)  # the later ones remove what rounding left
+        else:
+            Z = self.space.map(partial(_plus_move, self.last_step(Z)), Z, self.E)
+            theta = self._dual_point(Z)
         square = float(self.space.reduce(inverse_weighted_square, theta, self.samples.w))
         if self.imbalance(theta) <= _IMBALANCE * math.sqrt(square):
-            return theta
-        return self.space.map(np.zeros_like, theta)  # feasible, and proves little
+            return theta, Z
+        return self.space.map(np.zeros_like, theta), Z  # feasible, and proves little
 
-    def nearly_balanced(self, theta: Handle) -> Handle:
+    def nearly_balanced(self, theta: Handle, Z: Handle) -> Handle:
         """The same to first order, for a fraction of the price: an estimate for inner solves, not a proof."""
-        return self._without_mean(theta) if self.rank == 0 else self._corrected(theta, times=1)
+        return self._without_mean(theta) if self.rank == 0 else self._corrected(theta, Z, times=1)
 
     def _without_mean(self, theta: Handle) -> Handle:
         """The loss balances a dual point exactly where the block is the constant alone."""
@@ -201,12 +208,12 @@ class Unpenalized:
         """
         return 0.0 if self.rank == 0 else float(np.linalg.norm(self.space.reduce(products, self.E, theta)))
 
-    def _corrected(self, theta: Handle, times: int) -> Handle:
-        """Steps along the tangent."""
-        curvature = self._curvature(theta)
+    def _corrected(self, theta: Handle, Z: Handle, times: int) -> Handle:
+        """Steps along the tangent at ``Z``."""
+        curvature = self._curvature(Z)
         for _ in range(times):
             step, _ = self._newton_step(theta, curvature)
-            theta = self.space.map(partial(_along_tangent, self.loss, step), theta, *self.samples.handles, self.E)
+            theta = self.space.map(partial(_along_tangent, self.loss, step), theta, Z, *self.samples.handles, self.E)
         return theta
 
     # Newton's method on the coefficients of E -------------------------------------------------------
@@ -220,8 +227,7 @@ class Unpenalized:
         space, handles, E = self.space, self.samples.handles, self.E
 
         def newton_step(state: tuple[Handle, FloatArray]) -> tuple[FloatArray, float, float] | None:
-            theta = self._dual_point(state[0])
-            step, decrement = self._newton_step(theta, self._curvature(theta))
+            step, decrement = self._newton_step(self._dual_point(state[0]), self._curvature(state[0]))
             if not decrement > self._short:
                 return None
             if self.loss.is_quadratic:  # a whole step is exact
@@ -245,8 +251,7 @@ class Unpenalized:
 
     def last_step(self, Z: Handle) -> FloatArray:
         """From where :meth:`minimized` ends: there a whole step squares the error, which the loss no longer shows."""
-        theta = self._dual_point(Z)
-        step, decrement = self._newton_step(theta, self._curvature(theta))
+        step, decrement = self._newton_step(self._dual_point(Z), self._curvature(Z))
         return step if decrement <= self._short else np.zeros_like(step)
 
     def is_settled(self, Z: Handle) -> bool:
@@ -255,8 +260,7 @@ class Unpenalized:
         Along a direction in which the loss falls for ever it falls exponentially, and a Newton step on such a function
         has always the same length.
         """
-        theta = self._dual_point(Z)
-        step, decrement = self._newton_step(theta, self._curvature(theta))
+        step, decrement = self._newton_step(self._dual_point(Z), self._curvature(Z))
         longest = self.space.reduce(partial(_longest_move, step=step), self.E)
         return bool(np.isfinite(decrement) and longest <= _SETTLED * math.sqrt(self.loss.unit))
 
@@ -268,9 +272,9 @@ class Unpenalized:
     def _dual_point(self, Z: Handle) -> Handle:
         return self.space.map(self.loss.dual_point, Z, *self.samples.handles)
 
-    def _curvature(self, theta: Handle) -> FloatArray:
+    def _curvature(self, Z: Handle) -> FloatArray:
         """Second derivatives along E, with a ridge that makes flat directions harmless."""
-        H: FloatArray = self.space.reduce(self.loss.curvature_along, theta, *self.samples.handles, self.E)
+        H: FloatArray = self.space.reduce(self.loss.curvature_along, Z, *self.samples.handles, self.E)
         H[np.diag_indices(len(H))] += _FLAT_RTOL * float(np.diagonal(H).max(initial=0.0)) or 1.0
         return H
 
@@ -334,7 +338,7 @@ def _with_totals(
     """Samples with their norm and floor, ``on_basis`` that of what was taken off; and the loss of a constant."""
     value = partial(_constant_predictor_value, loss, intercept)
     null_loss, floor, squares = design.reduce_all(
-        (value, *samples.handles), (loss.floor, *samples.handles), (weighted_squares, *samples.handles)
+        (value, *samples.handles), (loss.floor, *samples.handles), (partial(_squares, loss), *samples.handles)
     )
     if on_basis == 0.0:
         check_underflow(design, samples.Y, squares)
@@ -367,8 +371,8 @@ def _with_null_model(block: Unpenalized) -> Unpenalized:
     has_minimum = block.is_settled(Z)
     Z = space.map(partial(_predict, coefficients=null), block.E)
     null_loss = float(space.reduce(block.loss.value, Z, *samples.handles))
-    lowest, loss_of_classes = min(samples.floor, 0.0), block.loss.target != "numbers"
-    if loss_of_classes and null_loss - lowest <= _SEPARATED * (block.null_loss - lowest):
+    lowest, has_classes = min(samples.floor, 0.0), block.loss.target in ("labels", "classes")
+    if has_classes and null_loss - lowest <= _SEPARATED * (block.null_loss - lowest):
         raise ValueError(
             "unpenalized columns tell the classes apart without an error, so that their coefficients have no "
             "finite optimum. Penalize them, or leave out those that encode the labels."
@@ -379,10 +383,15 @@ def _with_null_model(block: Unpenalized) -> Unpenalized:
 # Functions of some rows, which may be elsewhere: they take nothing along but the loss and a step.
 
 
+def _squares(loss: Loss, Y: FloatArray, w: FloatArray) -> FloatArray:
+    return weighted_squares(loss.observed(Y), w)
+
+
 def _constant_slopes(loss: Loss, intercept: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
     """Minus the slope of the loss of a constant predictor in each task, and its second derivative."""
-    theta = loss.dual_point(np.broadcast_to(intercept, Y.shape), Y, w)
-    return np.stack([theta.sum(axis=0), np.diagonal(loss.curvature_along(theta, Y, w, np.ones((len(Y), 1))))])
+    Z = np.broadcast_to(intercept, Y.shape)
+    curvature = loss.curvature_along(Z, Y, w, np.ones((len(Y), 1)))
+    return np.stack([loss.dual_point(Z, Y, w).sum(axis=0), np.diagonal(curvature)])
 
 
 def _plus_move(step: FloatArray, Z: FloatArray, E: FloatArray) -> FloatArray:
@@ -395,9 +404,9 @@ def _longest_move(E: FloatArray, step: FloatArray) -> float:
 
 
 def _along_tangent(
-    loss: Loss, step: FloatArray, theta: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray
+    loss: Loss, step: FloatArray, theta: FloatArray, Z: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray
 ) -> FloatArray:
-    return loss.moved_along_tangent(theta, Y, w, E @ step)
+    return theta - loss.curved(Z, Y, w, E @ step)
 
 
 def _change(loss: Loss, step: FloatArray, Z: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> float:

@@ -81,7 +81,7 @@ def solve(
     lam : array-like of shape (n_features,)
         Non-increasing, non-negative weights, not all zero; the row of ``B`` with the largest norm pays ``lam[0]``. The
         largest may be 1e150 times the smallest that is positive: beside a larger one it would vanish.
-    loss : {"squared", "multinomial", "logistic", "poisson", "huber"} or Loss, default="squared"
+    loss : {"squared", "multinomial", "logistic", "poisson", "huber", "cox"} or Loss, default="squared"
         ``f_i``: half the squared distance to the target; the multinomial logistic loss of classes; the logistic loss of
         labels or probabilities, a column each; the Poisson loss of counts; the Huber loss with a delta of 1.345
         (``groupowl.losses.HuberLoss(delta)`` for others).

@@ -200,6 +200,8 @@ _ESTIMATOR = {
     "SolveResult": "solve_result_",
     "names d": "feature_names_in_?",
     "names t": "target_names_?",
+    "number b": "baseline_times_? baseline_hazard_?",
+    "count b": "baseline_endpoint_? baseline_stratum_?",
 }
 _SEARCH = {
     "number": "eps",

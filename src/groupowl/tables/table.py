@@ -15,6 +15,7 @@ import numpy as np
 
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
+from ..losses import survival_targets
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 TASKS = ("auto", REGRESSION, CLASSIFICATION)
@@ -141,6 +142,8 @@ class Table:
         Sentences that the user should read.
     first_index : int
         Number that the file itself gives to its first column.
+    has_times : bool
+        Whether targets are times until events, negative where the event was not seen.
     """
 
     source: str
@@ -157,6 +160,7 @@ class Table:
     match: Match | None = None
     notes: tuple[str, ...] = ()
     first_index: int = 1
+    has_times: bool = False
 
     @property
     def n_samples(self) -> int:
@@ -180,12 +184,27 @@ class Table:
 
     @property
     def target_frame(self) -> Any:
-        """Targets with names, or labels."""
+        """Targets with names, labels, or pairs of events and times."""
         if self.is_classification:
             return self.y
+        if self.has_times:
+            return np.stack([self.y > 0.0, np.abs(self.y)], axis=2).reshape(self.n_samples, -1)
         import pandas
 
         return pandas.DataFrame(self.y, columns=list(self.target_names), copy=False)
+
+    def with_times(self) -> Table:
+        """The same with targets that are pairs of events and times as times, under the names of these."""
+        if self.is_classification or len(self.target_names) % 2:
+            found = f"{len(self.target_names)} given" if not self.is_classification else "the one given has classes"
+            raise ValueError(
+                f"--loss cox needs pairs of targets, --targets EVENT,TIME with events of 0 and 1; {found}."
+            )
+        event, time = self.y[:, ::2], self.y[:, 1::2]
+        survival_targets(event, time)  # which refuses what is wrong
+        ignored = (*self.ignored, *self.target_names[::2])
+        y = np.where(event == 1.0, time, -time)
+        return replace(self, y=y, target_names=self.target_names[1::2], ignored=ignored, has_times=True)
 
     def rows(self, chosen: IndexArray) -> Table:
         """Some of the samples."""

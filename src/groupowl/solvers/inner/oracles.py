@@ -259,13 +259,15 @@ class ColumnsOracle(Oracle):
     def gap(self, point: Point) -> float:
         """From the dual point, balanced where there is an intercept and scaled into the dual ball."""
         theta, Y, w, C = point.samples, self.Y, self.w, point.descent
+        is_needed = self.unpenalized.rank > 0 or not self.loss.is_additive
+        Z = self.columns.predict(point.B) if is_needed else None
         if self.unpenalized.n_rows:
-            theta = self.unpenalized.nearly_balanced(theta)
+            theta = self.unpenalized.nearly_balanced(theta, Z)
             C = self.columns.correlate(theta)
         gauge = self.penalty.dual_norm(C[: self.n_penalized])
-        totals = self.loss.ray_totals(theta, Y, w)
+        totals = self.loss.ray_totals(theta, Y, w, Z)
         scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
-        return point.objective - self.loss.dual_value(scale * theta, Y, w)
+        return point.objective - self.loss.ray_value(scale * theta, Y, w, scale, totals)
 
     def curvature(self, point: Point, move: FloatArray) -> float:
         """``ell ||sqrt(w) X move||^2 / ||move||^2``, or an estimate at the point where there is no such bound."""
