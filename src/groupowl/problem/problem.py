@@ -372,10 +372,11 @@ class Problem:
         )
 
     def _imbalance(self, column_sums: FloatArray, square: float) -> float:
-        """Zero where a loss has balanced a dual point, up to rounding; infinity where it has not: nothing is proved."""
+        """What rounding left when a loss balanced a dual point; infinity where it failed, so that nothing is proved."""
+        if not self.fit_intercept:
+            return 0.0
         left = self.unpenalized.constant_value * float(np.linalg.norm(column_sums))
-        is_balanced = not self.fit_intercept or left <= _BALANCED_RTOL * (math.sqrt(square) + self.samples.norm)
-        return 0.0 if is_balanced else math.inf
+        return left if left <= _BALANCED_RTOL * (math.sqrt(square) + self.samples.norm) else math.inf
 
     def _certificate_at(self, B: FloatArray, residual: Residual, primal: float) -> Certificate:
         """Certificate from the residual, scaled into the dual ball."""
