@@ -66,7 +66,7 @@ BAD_VALUES = {
         {"Y": np.tile([1.5, -0.5], (10, 1)), "loss": "multinomial"},
         r"Y >= 0, but its smallest entry is -0\.5",
     ),
-    "loss": ({"loss": "hinge"}, r"loss must be one of 'squared', 'multinomial'; got 'hinge'"),
+    "loss": ({"loss": "hinge"}, r"loss must be one of 'squared', 'multinomial', .*; got 'hinge'"),
     "solver": ({"solver": "newton"}, r"solver must be one of 'auto', 'apgd'.*; got 'newton'"),
     "screening": ({"screening": True}, r"screening must be one of 'safe', 'paper', 'none'; got True"),
     "max_iter": ({"max_iter": 0}, r"max_iter must be at least 1, got 0"),

@@ -21,7 +21,7 @@ def main(monkeypatch):
     [
         (["--competitors", "groupowl,sklearn"], "--competitors: unknown competitor 'sklearn'; known are groupowl, "),
         (["--only", "b,q"], "--only: unknown group 'q'; known are a: multi-task regression"),
-        (["--quick", "--cases", "7x7"], "--cases: '7x7' is in no name of a problem in a,b,c,d,e,f,g,s,x,i,j,k,v; "),
+        (["--quick", "--cases", "7x7"], "--cases: '7x7' is in no name of a problem in a,b,c,d,e,l,f,g,s,x,i,j,k,v; "),
         (["--only", "e"], "--only: there is no problem in e; its data come from --data DIR"),
         (["--only", "x", "--cases", "oscar"], "--only: there is no problem in x"),
         (["--against", "nowhere"], "--against: 'nowhere' has no src/groupowl"),

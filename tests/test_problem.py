@@ -299,3 +299,30 @@ def test_targets_that_leave_nothing_to_explain(fit_intercept):
     result = go.solve(lam=np.ones(5), **arguments)
     assert result.converged
     assert not result.B.any()
+
+
+# Dual points that cannot be balanced -------------------------------------------------------------------
+
+
+def counts_and_their_minimum():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((12, 3)), rng.poisson(3.0, size=(12, 2)).astype(float)
+    lam = 0.2 * go.lam_max(X, Y, "oscar", loss="poisson", fit_intercept=True) * go.weights.oscar(3)
+    options = {"loss": "poisson", "fit_intercept": True}
+    return build_problem(X, Y, lam, **options), go.solve(X, Y, lam, tol=1e-10, **options).primal
+
+
+@pytest.mark.parametrize("intercept", [-50.0, -400.0, -1e4])
+def test_means_that_vanish_prove_nothing_false(intercept):
+    """From means of zero there is no factor that makes them add up to the targets."""
+    problem, minimum = counts_and_their_minimum()
+    certificate = problem.certify(problem.from_input(np.zeros((3, 2)), np.array([intercept, 0.5])))
+    assert certificate.dual <= minimum + 1e-8
+    assert np.abs(certificate.theta.sum(axis=0)).max() <= 1e-10
+
+
+def test_a_loss_that_fails_to_balance_proves_nothing(monkeypatch):
+    problem, _ = counts_and_their_minimum()
+    monkeypatch.setattr(type(problem.loss), "balance", lambda self, theta, Y, w, totals: theta)
+    certificate = problem.certify(problem.from_input(np.zeros((3, 2)), np.array([-1.0, 0.5])))
+    assert certificate.gap == np.inf

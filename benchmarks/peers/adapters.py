@@ -25,6 +25,7 @@ RIVALS = {
     "j": ("groupowl", "scikit-learn", "celer"),
     "k": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm", "adelie", "glmnet", "glmstar"),
     "v": ("groupowl",),
+    "l": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm"),
 }
 
 
@@ -188,7 +189,10 @@ def _growl_refuses(kind: Kind) -> str | None:
 def _sortedl1(task: Task, strengths: np.ndarray, tol: float) -> Answers:
     from sortedl1 import Slope
 
-    model = Slope(lam=task.weights, fit_intercept=False, centering="none", scaling="none", tol=tol, max_iter=10**6)
+    loss = {"squared": "quadratic"}.get(task.loss, task.loss)
+    model = Slope(
+        loss=loss, lam=task.weights, fit_intercept=False, centering="none", scaling="none", tol=tol, max_iter=10**6
+    )
     y, alphas = task.Y[:, 0], strengths / task.n
     if len(alphas) == 1:
         model.alpha = alphas[0]
@@ -198,7 +202,7 @@ def _sortedl1(task: Task, strengths: np.ndarray, tol: float) -> Answers:
 
 
 def _sortedl1_refuses(kind: Kind) -> str | None:
-    if kind.loss != "squared":
+    if kind.loss == "multinomial":
         return "its multinomial penalty is elementwise"
     return None if kind.one_task else "one response only"
 
@@ -209,7 +213,17 @@ def _sortedl1_refuses(kind: Kind) -> str | None:
 def _constant_squared(kind: Kind) -> str | None:
     if kind.sorted_weights:
         return "constant weights only"
-    return None if kind.loss == "squared" else "no row-grouped multinomial"
+    return None if kind.loss == "squared" else "no row-grouped multinomial, or not run"
+
+
+def _constant_or_labels(kind: Kind) -> str | None:
+    """Squared loss, or the logistic loss of one label."""
+    return None if kind.loss == "logistic" and not kind.sorted_weights else _constant_squared(kind)
+
+
+def _signs(task: Task) -> np.ndarray:
+    """Labels of -1 and 1."""
+    return 2.0 * task.Y[:, 0] - 1.0
 
 
 def _constant(kind: Kind) -> str | None:
@@ -217,8 +231,11 @@ def _constant(kind: Kind) -> str | None:
 
 
 def _sklearn(task: Task, strengths: np.ndarray, tol: float) -> Answers:
-    from sklearn.linear_model import Lasso, MultiTaskLasso, enet_path
+    from sklearn.linear_model import Lasso, LogisticRegression, MultiTaskLasso, enet_path
 
+    if task.loss == "logistic":
+        options = {"l1_ratio": 1.0, "solver": "liblinear", "fit_intercept": False, "max_iter": 10**6}
+        return [LogisticRegression(C=1.0 / s, tol=tol, **options).fit(task.X, _signs(task)).coef_.T for s in strengths]
     y = task.Y[:, 0] if task.Y.shape[1] == 1 else task.Y
     alphas = strengths / task.n
     if len(alphas) == 1:
@@ -259,6 +276,9 @@ def _celer(task: Task, strengths: np.ndarray, tol: float) -> Answers:
 
     alphas = strengths / task.n
     limits = {"tol": tol, "max_iter": 1000, "max_epochs": 10**6}
+    if task.loss == "logistic":
+        coefs = celer_path(task.X, _signs(task), "logreg", alphas=strengths, **limits)[1]
+        return [coefs[:, [t]] for t in range(len(strengths))]
     if task.Y.shape[1] == 1:
         coefs = celer_path(task.X, task.Y[:, 0], "lasso", alphas=alphas, prune=True, **limits)[1]
         return [coefs[:, [t]] for t in range(len(alphas))]
@@ -267,13 +287,15 @@ def _celer(task: Task, strengths: np.ndarray, tol: float) -> Answers:
 
 
 def _celer_refuses(kind: Kind) -> str | None:
-    return _constant_squared(kind) or ("multi-task: no sparse X" if kind.sparse and not kind.one_task else None)
+    return _constant_or_labels(kind) or ("multi-task: no sparse X" if kind.sparse and not kind.one_task else None)
 
 
 def _skglm(task: Task, strengths: np.ndarray, tol: float) -> Answers:
     from skglm import Lasso, MultiTaskLasso
 
     alphas = strengths / task.n
+    if task.loss != "squared":
+        return _skglm_other(task, alphas, tol)
     y = task.Y[:, 0] if task.Y.shape[1] == 1 else task.Y
     estimator = Lasso if y.ndim == 1 else MultiTaskLasso
     # Its tolerance is the largest violation of the optimality conditions, whose size is that of alpha.
@@ -285,9 +307,26 @@ def _skglm(task: Task, strengths: np.ndarray, tol: float) -> Answers:
     return [coefs[:, :, t].T for t in range(len(alphas))]
 
 
+def _skglm_other(task: Task, alphas: np.ndarray, tol: float) -> Answers:
+    from skglm import GeneralizedLinearEstimator
+    from skglm.datafits import Logistic, Poisson
+    from skglm.penalties import L1
+    from skglm.solvers import ProxNewton
+
+    y, datafit = (_signs(task), Logistic()) if task.loss == "logistic" else (task.Y[:, 0], Poisson())
+    limits = {"fit_intercept": False, "max_iter": 1000}
+    solvers = (ProxNewton(tol=tol * alpha, **limits) for alpha in alphas)
+    return [
+        GeneralizedLinearEstimator(datafit, L1(alpha), solver).fit(task.X, y).coef_.reshape(-1, 1)
+        for alpha, solver in zip(alphas, solvers, strict=True)
+    ]
+
+
 def _skglm_refuses(kind: Kind) -> str | None:
     if kind.sorted_weights and kind.one_task:
         return "its SLOPE penalty (FISTA only, no paths) is not run"
+    if kind.loss in ("logistic", "poisson") and kind.one_task:
+        return None
     return _constant_squared(kind)
 
 
@@ -383,7 +422,7 @@ _LIST = (
         "scikit-learn",
         "sklearn.linear_model",
         _sklearn,
-        _constant_squared,
+        _constant_or_labels,
         tol=4.5e-7,
         others={"estimator": _sklearn_estimator},
     ),

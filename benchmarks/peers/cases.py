@@ -25,6 +25,7 @@ GROUPS = {
     "c": "one task, sorted weights",
     "d": "multinomial",
     "e": "real data",
+    "l": "one task, labels and counts",
     "f": "paths of 100 alphas down to 0.01 lam_max",
     "g": "sparse designs, 1 % density",
     "s": "spectra: smooth curves, badly conditioned, relative gap 1e-9",
@@ -55,7 +56,7 @@ class Source:
         if self.name not in ("ar", "spectra"):
             return self.name
         size = f"{self.n}x{self.d}x{self.q}"
-        kind = {"squared": "", "multinomial": "multinomial "}[self.loss]
+        kind = "" if self.loss == "squared" else f"{self.loss} "
         detail = f"corr {self.correlation}" if self.density is None else "sparse"
         return f"{kind}{size} {'spectra' if self.name == 'spectra' else detail}"
 
@@ -122,7 +123,7 @@ def problems(*, data: Path | None, quick: bool, thorough: bool, small: bool, aga
         return list(_small(against))
     more = list(_small(against)) if against else []
     generate = _quick if quick else _full
-    singles = list(generate()) + list(_spectra(quick)) + list(_real(data, quick))
+    singles = list(generate()) + list(_labels_and_counts(quick)) + list(_spectra(quick)) + list(_real(data, quick))
     return more + singles + [replace(one, group="f", fraction=None) for one in _path_starts(singles, quick, thorough)]
 
 
@@ -174,6 +175,14 @@ def _small(against: bool) -> Iterator[Problem]:
             yield Problem("v", _ar(100, 500, 3, 0.5), weights, None)
 
 
+def _labels_and_counts(quick: bool) -> Iterator[Problem]:
+    sizes = [(500, 10_000)] if quick else [(500, 10_000), (200, 20_000), (5000, 500)]
+    for (n, d), loss, weights, fraction in product(
+        sizes, ("logistic", "poisson"), ("constant", "oscar"), (0.2,) if quick else FRACTIONS
+    ):
+        yield Problem("l", _ar(n, d, 1, 0.5, loss=loss), weights, fraction)
+
+
 def _spectra(quick: bool) -> Iterator[Problem]:
     for weights, fraction in product(("oscar",) if quick else ("constant", "oscar"), (0.01, 0.001)):
         yield Problem("s", Source("spectra", n=200, d=100, q=3), weights, fraction, goal=1e-9)
@@ -199,7 +208,7 @@ def load(source: Source, folder: Path | None) -> tuple[np.ndarray | sp.csr_matri
     else:
         assert folder is not None
         X, Y = _read(source.name, folder)
-    return _standardize(X), Y if source.loss == "multinomial" else Y - Y.mean(axis=0)
+    return _standardize(X), Y if source.loss != "squared" else Y - Y.mean(axis=0)
 
 
 def _correlated(source: Source):
@@ -214,7 +223,12 @@ def _correlated(source: Source):
         task="classification" if source.loss == "multinomial" else "regression",
         random_state=0,
     )
-    return data.X if source.density is None else sp.csr_matrix(data.X), data.Y
+    targets = data.Y
+    if source.loss == "logistic":
+        targets = (targets > np.median(targets, axis=0)).astype(float)
+    elif source.loss == "poisson":
+        targets = np.random.default_rng(0).poisson(np.exp(targets / targets.std(axis=0))).astype(float)
+    return data.X if source.density is None else sp.csr_matrix(data.X), targets
 
 
 def _curves(source: Source):

@@ -88,12 +88,13 @@ def duels(records: Iterable[Record], names: Iterable[str] = PEERS) -> list[Duel]
 def all_targets(data: dict[str, Any]) -> list[Target]:
     """Every target with what this run measured."""
     records = list(data["cells"].values())
-    group = {letter: [one for one in records if one["group"] == letter] for letter in "abcdfs"}
+    group = {letter: [one for one in records if one["group"] == letter] for letter in "abcdfls"}
     fits = duels(group["b"] + group["c"] + group["d"])
     return [
         *_baselines([one for one in group["a"] if one["size"][1] >= 5000]),
         _faster("single fits of (b), (c), (d) with n d >= 1e6: faster than every peer", fits),
         _twice(fits),
+        _faster("labels and counts of (l) with n d >= 1e6: faster than every peer", duels(group["l"])),
         *_small([duel for duel in fits if not duel.large]),
         _faster("paths with n d >= 1e6: faster than every peer", duels(group["f"])),
         _cost(group["a"] + group["b"]),

@@ -55,8 +55,9 @@ ax.legend(loc="upper left")
 
 # %%
 # The next picture shows the share of rows that both rules have removed after 20 % to 100 % of the iterations. At the
-# end only the selected rows are left. For these weights the extended rule removes hardly more than the paper's rule;
-# the example :ref:`sphx_glr_auto_gallery_plot_screening_rules.py` has weights for which it removes far more.
+# end only the selected rows are left. For these weights the extended rule removes rows somewhat earlier, because its
+# bounds are smaller than the paper's; the example :ref:`sphx_glr_auto_gallery_plot_screening_rules.py` has weights for
+# which it removes far more.
 
 figure, panels = plt.subplots(1, len(fractions), figsize=(9, 3.8), sharey=True, layout="constrained")
 stages = np.array([0.2, 0.4, 0.6, 0.8, 1.0])

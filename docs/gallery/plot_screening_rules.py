@@ -4,8 +4,8 @@ Screening in action
 
 While a solver runs, each duality gap may prove that some rows of ``B`` are zero in every solution. These rows are
 removed from the problem, and the solver no longer multiplies by their columns. ``screening="paper"`` is the rule of
-Bao, Lu and Zhang. ``"safe"`` (the default) is a rule that always keeps a subset of the rows which the paper's rule
-keeps. ``"none"`` switches screening off.
+Bao, Lu and Zhang. ``"safe"`` (the default) is a rule, with smaller bounds, that always keeps a subset of the rows which
+the paper's rule keeps. ``"none"`` switches screening off.
 """
 
 import matplotlib.pyplot as plt

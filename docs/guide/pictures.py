@@ -147,34 +147,55 @@ def two_bounds() -> None:
 
 
 def rule_for_one_feature() -> None:
-    """The ball of possible dual points against the strip in which a feature is zero, in two cases."""
-    _, axes = plt.subplots(1, 2, figsize=(9.0, 3.7), sharey=True, layout="constrained")
-    cases = (("gap small: the ball is in the strip, the feature is zero", 0.42, GREEN),)
-    cases += (("gap larger: the ball leaves the strip, nothing is proved", 0.85, RED),)
-    for ax, (title, radius, color) in zip(axes, cases, strict=True):
-        _draw_rule(ax, radius, color)
+    """Three regions of possible dual points against the strip in which a feature is zero, at two gaps."""
+    _, axes = plt.subplots(1, 2, figsize=(9.0, 3.9), sharey=True, layout="constrained")
+    for ax, gap, title in zip(
+        axes,
+        (0.16, 0.26),
+        (
+            "smaller gap: the ball about the midpoint\nproves that the feature is zero",
+            "larger gap: only the local bound proves it",
+        ),
+        strict=True,
+    ):
+        _draw_rule(ax, gap)
         ax.set_title(title, fontsize=10)
 
 
-def _draw_rule(ax: plt.Axes, radius: float, color: str) -> None:
+def _draw_rule(ax: plt.Axes, gap: float) -> None:
     """The plane of dual points, turned so that the column of X points to the right."""
-    center, optimum, edge = np.array([0.45, 0.1]), np.array([0.68, 0.3]), 1.0
+    point, residual, optimum, edge = np.array([0.45, -0.2]), np.array([0.75, 0.25]), np.array([0.66, 0.0]), 1.0
+    midpoint, distance = 0.5 * (point + residual), float(np.linalg.norm(point - residual))
+    rho = np.sqrt(gap - distance**2 / 4)
+    regions = (
+        ("$r = \\sqrt{2G}$, about Θ", point, np.sqrt(2 * gap), ORANGE, LINE_STYLES[1]),
+        ("$\\rho$, about the midpoint", midpoint, rho, BLUE, LINE_STYLES[0]),
+        ("local bound for $x_j$", midpoint, 0.75 * rho, GREEN, LINE_STYLES[2]),
+    )
     ax.add_patch(Rectangle((-edge, -2.0), 2 * edge, 4.0, facecolor="0.93", edgecolor="none"))
     for side in (-edge, edge):
         ax.axvline(side, color="0.4", linewidth=1.2)
-    ax.add_patch(Circle(center, radius, facecolor=color, alpha=0.25))
-    ax.add_patch(Circle(center, radius, facecolor="none", edgecolor=color, linewidth=1.5))
-    ax.plot(*center, marker="o", color=BLACK, markersize=5)
-    ax.annotate("Θ, known", center, (-0.95, -0.85), fontsize=9, arrowprops={"arrowstyle": "-"})
-    ax.plot(*optimum, marker="*", color=BLACK, markersize=9)
-    ax.annotate("Θ*, somewhere in the ball", optimum, (-0.95, 1.12), fontsize=9, arrowprops={"arrowstyle": "-"})
-    ax.annotate("", (center[0], center[1] - radius), center, arrowprops={"arrowstyle": "->", "color": BLACK})
-    ax.text(center[0] + 0.04, center[1] - 0.6 * radius, "r", fontsize=10)
-    ax.annotate("", (-0.35, -1.2), (-0.95, -1.2), arrowprops={"arrowstyle": "->", "color": BLUE, "linewidth": 1.6})
-    ax.text(-0.3, -1.25, "$x_j$", fontsize=11, color=BLUE)
-    ax.set(xlim=(-1.25, 1.55), ylim=(-1.4, 1.4), xlabel="$x_j^T Θ$", yticks=[])
+    for name, center, radius, color, style in regions[:2]:
+        ax.add_patch(Circle(center, radius, facecolor=color, alpha=0.12))
+        ax.add_patch(Circle(center, radius, facecolor="none", edgecolor=color, linestyle=style, linewidth=1.5))
+        ax.plot([], [], color=color, linestyle=style, label=name)
+    name, center, width, color, style = regions[2]  # how far along the column; across it bounds nothing
+    for side in (-width, width):
+        ax.axvline(center[0] + side, color=color, linestyle=style, linewidth=1.5, label=name if side > 0 else None)
+    ax.plot(*np.column_stack([point, residual]), color="0.4", linewidth=0.8)
+    for text, place, marker, at in (
+        ("Θ", point, "o", (-0.14, -0.08)),
+        ("$Θ_B$", residual, "s", (-0.12, 0.08)),
+        ("Θ*", optimum, "*", (0.05, -0.14)),
+    ):
+        ax.plot(*place, marker=marker, color=BLACK, markersize=5 + 3 * (marker == "*"))
+        ax.text(*(place + np.array(at)), text, fontsize=9)
+    ax.annotate("", (-0.35, -1.0), (-0.95, -1.0), arrowprops={"arrowstyle": "->", "color": BLACK, "linewidth": 1.6})
+    ax.text(-0.3, -1.05, "$x_j$", fontsize=11)
+    ax.set(xlim=(-1.2, 1.4), ylim=(-1.15, 1.3), xlabel="$x_j^T Θ$", yticks=[])
     ax.set_xticks([-edge, 0, edge], ["$-λ$", "0", "$λ$"])
     ax.set_aspect("equal")
+    ax.legend(frameon=False, loc="upper left", fontsize=8)
 
 
 def rows_left() -> None:

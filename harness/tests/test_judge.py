@@ -16,10 +16,16 @@ from groupowl_harness.judge import Verdict, judge, lam_max
 def problem(loss):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((40, 15))
-    Y = X[:, :2] @ rng.standard_normal((2, 3)) if loss == "squared" else np.eye(3)[rng.integers(0, 3, 40)]
-    return X, Y, go.oscar_lam(15, 4.0 if loss == "squared" else 1.5, 0.1)
+    targets = {
+        "squared": X[:, :2] @ rng.standard_normal((2, 3)),
+        "multinomial": np.eye(3)[rng.integers(0, 3, 40)],
+        "logistic": rng.integers(0, 2, (40, 3)).astype(float),
+        "poisson": rng.poisson(1.5, (40, 3)).astype(float),
+    }
+    return X, targets[loss], go.oscar_lam(15, 4.0 if loss == "squared" else 1.5, 0.1)
 
 
+every_loss = pytest.mark.parametrize("loss", ["squared", "multinomial", "logistic", "poisson"])
 LOSSES = pytest.mark.parametrize("loss", ["squared", "multinomial"])
 
 
@@ -59,7 +65,27 @@ def test_it_computes_what_the_formulas_say(loss, kind):
     assert verdict.gap == pytest.approx((verdict.objective - verdict.dual) / null, rel=1e-12)
 
 
-@LOSSES
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+def test_the_formulas_of_labels_and_counts(loss):
+    X, Y, lam = problem(loss)
+    values = np.random.default_rng(4).standard_normal((3, 3))
+    verdict, Z = judge(X, Y, lam, loss, [2, 5, 11], values), X[:, [2, 5, 11]] @ values
+    norms = np.sort(np.linalg.norm(values, axis=1))[::-1]
+    means = np.exp(Z) if loss == "poisson" else np.exp(Z) / (1 + np.exp(Z))
+    gauge = np.max(np.cumsum(np.sort(np.linalg.norm(X.T @ (Y - means), axis=1))[::-1]) / np.cumsum(lam))
+    P = Y - (Y - means) / max(1.0, gauge)
+    if loss == "poisson":
+        value, dual = np.sum(np.exp(Z) - Y * Z), np.sum(P - P * np.log(P))
+        null = Y.size - np.sum(Y - np.where(Y > 0, Y * np.log(np.maximum(Y, 1.0)), 0.0))
+    else:
+        value, null = np.sum(np.log1p(np.exp(Z)) - Y * Z), Y.size * np.log(2.0)
+        dual = -np.sum(P * np.log(P) + (1 - P) * np.log(1 - P))
+    assert verdict.objective == pytest.approx(value + norms @ lam[:3], rel=1e-12)
+    assert verdict.null_loss == pytest.approx(null, rel=1e-12)
+    assert verdict.dual == pytest.approx(dual, rel=1e-10)
+
+
+@every_loss
 def test_a_minimum_is_found_to_be_one(loss):
     """And so is zero at the strength from which on it is the minimum, and not below."""
     X, Y, lam = problem(loss)
@@ -72,7 +98,7 @@ def test_a_minimum_is_found_to_be_one(loss):
     assert judge(X, Y, 0.9 * strongest * lam, loss, [], []).gap > 1e-4
 
 
-@LOSSES
+@every_loss
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e308])
 def test_an_answer_that_overflows_is_not_finite(loss, value):
     X, Y, lam = problem(loss)

@@ -6,6 +6,7 @@ from math import comb, log, pi
 
 import numpy as np
 import pytest
+from scipy.linalg import null_space
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss
@@ -284,6 +285,30 @@ def cluster_sizes(B):
     return np.diff([*starts, len(norms)])
 
 
+def freedom_by_hand(X, Y, B, weight):
+    """``tr(M (M + K)^-1)`` on a basis of the tangent space: radii of clusters, and what is orthogonal to each row."""
+    (d, q), norms = B.shape, np.linalg.norm(B, axis=1)
+    if not norms.any():
+        return q
+    center = weight @ X / weight.sum()
+    Xc, root = X - center, np.sqrt(weight)[:, None]
+    C = Xc.T @ (weight[:, None] * (Y - weight @ Y / weight.sum() - Xc @ B))
+    basis, stiffness = [], []
+    starts = np.flatnonzero(norms)[np.argsort(-norms[np.flatnonzero(norms)])]
+    for members in np.split(starts, np.cumsum(cluster_sizes(B))[:-1]):
+        radial = np.zeros((d, q))
+        radial[members] = B[members] / norms[members, None]
+        basis.append(radial / np.linalg.norm(radial))
+        stiffness.append(0.0)
+        for j in members:
+            for direction in null_space(B[j][None, :]).T:
+                basis.append(np.outer(np.arange(d) == j, direction))
+                stiffness.append(C[j] @ B[j] / norms[j] ** 2)
+    images = np.array([(root * (Xc @ T)).ravel() for T in basis])
+    M = images @ images.T
+    return float(np.trace(np.linalg.solve(M + np.diag(stiffness), M))) + q
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", ["aic", "bic", "ebic"])
 def test_criteria_of_a_regression_by_hand(name, weighted):
@@ -295,26 +320,28 @@ def test_criteria_of_a_regression_by_hand(name, weighted):
     for i in range(6):
         B, intercept = model.path_.coefs[:, :, i].T, model.path_.intercepts[:, i]
         variance = np.sum(weight[:, None] * (Y - X @ B - intercept) ** 2) / (n * q)
-        sizes = cluster_sizes(B)
-        price = {"aic": 2.0, "bic": log(n), "ebic": log(n)}[name] * (np.sum(sizes * (q - 1) + 1) + q)
+        freedom = freedom_by_hand(X, Y, B, weight)
+        price = {"aic": 2.0, "bic": log(n), "ebic": log(n)}[name] * freedom * n * q / (n * q - freedom - 1)
         if name == "ebic":
-            price += log(comb(d, int(sizes.sum())))
+            price += log(comb(d, int(np.count_nonzero(B.any(axis=1)))))
         by_hand.append(n * q * (log(2 * pi * variance) + 1) + price)
-    np.testing.assert_allclose(model.criterion_path_, by_hand, rtol=1e-9)
+    np.testing.assert_allclose(model.criterion_path_, by_hand, rtol=1e-7)
     assert model.best_index_ == np.argmin(by_hand)
     for name in ("score_path_", "best_score_", "selection_frequency_"):
         assert not hasattr(model, name)
 
 
 def test_criteria_of_a_classification_by_hand():
-    X, y = classification(n_classes=3)
+    """With two classes nothing can turn: degrees of freedom are the clusters and the intercept."""
+    X, y = classification(n_classes=2)
     model = GroupOWLClassifierCV(selection="bic", alphas=5, eps=0.05).fit(X, y)
     by_hand = []
     for alpha in model.alphas_:
         single = GroupOWLClassifier(alpha, tol=1e-9).fit(X, y)
         sizes = np.bincount(single.clusters_[single.clusters_ > 0])[1:]
         deviance = 2 * len(y) * log_loss(y, single.predict_proba(X))
-        by_hand.append(deviance + log(len(y)) * (np.sum(sizes * (2 - 1) + 1) + 2))
+        freedom, n = len(sizes) + 1, len(y)
+        by_hand.append(deviance + log(n) * freedom * n / (n - freedom - 1))
     np.testing.assert_allclose(model.criterion_path_, by_hand, rtol=1e-5)
 
 
@@ -338,7 +365,8 @@ def test_a_relaxed_criterion_judges_the_relaxed_fit():
     for i, alpha in enumerate(model.alphas_):
         single = GroupOWLRegressor(alpha, relaxed=True).fit(X, y)
         deviance = 40 * (log(2 * pi * np.mean((y - single.predict(X)) ** 2)) + 1)
-        expected = deviance + log(40) * (single.get_support().sum() + 1)
+        freedom = single.get_support().sum() + 1
+        expected = deviance + log(40) * freedom * 40 / (40 - freedom - 1)
         assert model.criterion_path_[i] == pytest.approx(expected, rel=1e-9)
 
 

@@ -330,3 +330,25 @@ def test_criteria_are_for_likelihoods():
     with pytest.raises(ValueError, match="loss='huber' is no likelihood"):
         search_of("huber", selection="bic").fit(X, Y)
     assert search_of("poisson", selection="bic").fit(*make_data("poisson")).criterion_path_.shape == (10,)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_outliers_on_any_scale(offset, scale):
+    """Fits of shifted and scaled targets are shifted and scaled fits."""
+    X, Y = make_data("huber")
+    plain = GroupOWLRegressor(loss="huber", unpenalized=[3]).fit(X, Y)
+    model = GroupOWLRegressor(loss="huber", unpenalized=[3]).fit(X, scale * (Y + offset))
+    assert model.verify(X, scale * (Y + offset))
+    np.testing.assert_allclose(model.delta_ / scale, plain.delta_, rtol=1e-3)
+    np.testing.assert_allclose(model.coef_ / scale, plain.coef_, atol=1e-2)
+
+
+@every_kind
+def test_single_precision(kind):
+    X, Y = make_data(kind)
+    model = single_of(kind, tol=1e-4).fit(X.astype(np.float32), Y)
+    assert model.coef_.dtype == np.float32
+    assert model.verify(X.astype(np.float32), Y)
+    if kind != "labels":
+        assert model.predict(X.astype(np.float32)).dtype == np.float32

@@ -318,7 +318,9 @@ def test_bad_codes():
         go.solve(np.eye(2), [1.0, 0.0], [1.0, 1.0], loss="cox")
     with pytest.raises(ValueError, match=r"needs an event in each column of Y.*column 0 has none\. Leave it out"):
         go.solve(np.eye(2), [-1.0, -2.0], [1.0, 1.0], loss="cox")
-    with pytest.raises(ValueError, match=r"needs times below 2\^32, but the largest is 1\.7e\+12: larger numbers stand"):
+    with pytest.raises(
+        ValueError, match=r"needs times below 2\^32, but the largest is 1\.7e\+12: larger numbers stand"
+    ):
         go.solve(np.eye(2), [1.7e12, 1.6e12 + 1.0], [1.0, 1.0], loss="cox")
     with pytest.raises(ValueError, match=r"^ties must be one of 'efron', 'breslow'; got 'exact'\.$"):
         CoxLoss("exact")

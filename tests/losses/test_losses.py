@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from groupowl.losses import LOSSES, Loss, MultinomialLoss, SquaredLoss, resolve_loss
 from groupowl.problem.unpenalized import best_constant
@@ -200,6 +201,24 @@ def test_the_local_bound_holds_the_dual_optimum(loss, size):
             assert moved <= bound * (1 + 1e-6) + 1e-12 * np.abs(x).max()
             used.append(moved / bound)
     assert max(used) > (0.6 if size <= 0.1 else 0.15)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_spread_between_two_points(seed):
+    """By its formula, one sample at a time, with the term for how far the two points are apart.
+
+    No problem is known on which bounds without this term fail, so that only the formula can tell that it is there.
+    """
+    loss, (Z, Y, w) = MultinomialLoss(), make_case(MultinomialLoss(), seed, q=2 + seed % 3, soft=bool(seed % 2))
+    other = Z + np.random.default_rng(seed).standard_normal(Z.shape)
+    found = loss.spread(loss.dual_point(Z, Y, w), loss.dual_point(other, Y, w), Y, w)
+    for h, p, p_other in zip(found, softmax(Z, axis=1), softmax(other, axis=1), strict=True):
+        r = (p + p_other) / 2 + np.abs(p - p_other) / 4
+        top, share = int(np.argmax(r)), r.max() / r.sum()
+        expected = r if share <= 0.5 else 2 * share * r
+        if share > 0.5:
+            expected[top] = 2 * share * (1 - share) * r.sum()
+        np.testing.assert_allclose(h, expected, rtol=1e-9, atol=1e-15)
 
 
 def test_the_diagonal_of_the_multinomial_spread():

@@ -169,6 +169,16 @@ def test_one_label_is_two_classes_at_weights_larger_by_the_root_of_two(fit_inter
     assert ratio / go.lam_max(case.X, case.Y, "oscar", loss="logistic", **options) == pytest.approx(np.sqrt(2))
 
 
+@pytest.mark.parametrize("share", [1e-3, 1e-9, 1e-13])
+def test_the_null_model_of_a_label_that_nearly_all_samples_have(share):
+    """As exact as that of its complement, whose mean has all digits."""
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    y = (np.arange(20) > 0).astype(float)
+    options = {"loss": "logistic", "fit_intercept": True, "sample_weight": np.where(y == 1.0, 1.0, share)}
+    one, other = (go.solve(X, labels, np.full(4, 100.0), **options).intercept[0] for labels in (y, 1.0 - y))
+    assert one == pytest.approx(-other, rel=1e-14)
+
+
 def test_counts_without_penalty_are_those_of_scikit_learn():
     case = make_case(3, n=80, d=4, q=1, loss="poisson", fit_intercept=True)
     model = go.GroupOWLRegressor(1e-9, loss="poisson", tol=1e-12).fit(case.X, case.Y[:, 0])

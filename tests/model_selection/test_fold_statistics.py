@@ -67,7 +67,7 @@ def test_fits_and_scores_from_statistics_are_those_from_data(fit_intercept, stan
             difference = X @ (one.coef(D) - other.coef(D)) + (one.intercept - other.intercept)
             error = np.average((difference[fold.train] ** 2).sum(axis=1), weights=weight[fold.train])
             assert np.sqrt(error) <= 2.0 * np.sqrt(2.0 * fitting.settings.tol * np.average((Y**2).sum(axis=1)))
-        score, from_part = LossScore("squared", design, Y, weight, fold.test), StatisticsScore(part)
+        score, from_part = LossScore("squared", design, Y, weight, fold), StatisticsScore(part)
         arguments = solutions, alphas, model.weights
         np.testing.assert_allclose(from_part(*arguments), score(*arguments), rtol=1e-9)
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from groupowl.designs import as_design
-from groupowl.model_selection.folds import LossScore
+from groupowl.model_selection.folds import Fold, LossScore
 from groupowl.model_selection.search import Fitting, TrainingSet
 from groupowl.path import Solution, fit_path
 from groupowl.solvers import WorkingSet, check_settings
@@ -15,6 +15,10 @@ from groupowl.solvers import WorkingSet, check_settings
 FITTING = Fitting(
     "multinomial", True, False, np.zeros(0, dtype=np.intp), check_settings(WorkingSet(), "safe", 1e-6, 10_000)
 )
+
+
+# All samples are tested, and none trains.
+WHOLE = Fold(np.zeros(0, dtype=np.intp), np.arange(30))
 
 
 def make_data(n=30, d=4):
@@ -34,7 +38,7 @@ def test_an_absent_class_has_probability_zero_and_a_finite_loss(kept):
         P /= P.sum(axis=1, keepdims=True)
         assert (P[:, np.setdiff1d(np.arange(3), kept)] == 0.0).all()
         np.testing.assert_allclose(P[:, kept].sum(axis=1), 1.0)
-        score = LossScore("multinomial", design, Y, weight, np.arange(len(X)))([solution], np.ones(1), np.ones(4))[0]
+        score = LossScore("multinomial", design, Y, weight, WHOLE)([solution], np.ones(1), np.ones(4))[0]
         assert score == pytest.approx(-log_loss(labels, P, labels=[0, 1, 2]), rel=1e-10)
         assert np.isfinite(score)
 
@@ -57,5 +61,5 @@ def test_log_loss_is_clipped_as_scikit_learn_does():
     P = np.exp(Z - Z.max(axis=1, keepdims=True))
     P /= P.sum(axis=1, keepdims=True)
     weight = np.random.default_rng(2).uniform(0.1, 2.0, len(X))
-    score = LossScore("multinomial", as_design(X), Y, weight, np.arange(len(X)))([sure], np.ones(1), np.ones(4))[0]
+    score = LossScore("multinomial", as_design(X), Y, weight, WHOLE)([sure], np.ones(1), np.ones(4))[0]
     assert score == pytest.approx(-log_loss(labels, P, sample_weight=weight), rel=1e-10)

@@ -7,10 +7,10 @@ from unittest import mock
 
 import numpy as np
 
-import groupowl.problem.unpenalized
-import groupowl.solvers.driver
 from groupowl.designs import SufficientStatistics
+from groupowl.losses import Loss
 from groupowl.problem import Certificate, Problem, Published
+from groupowl.solvers import solve_result
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def trusted_null_model():
 
     with (
         mock.patch.object(Problem, "_certificate_at", certificate_at),
-        mock.patch.object(groupowl.problem.unpenalized, "_LONGEST_MOVE", np.inf),
+        mock.patch.object(Loss, "longest_move", np.inf),
     ):
         yield
 
@@ -75,7 +75,14 @@ def rounded_afterwards():
 @contextmanager
 def proved_constant():
     """Columns that vary by rounding are called proved zero."""
-    with mock.patch.object(groupowl.solvers.solve_result, "AS_CONSTANT", 0):
+    original = solve_result._when_proved
+
+    def when_proved(*problems):
+        screened_at = original(*problems)
+        screened_at[screened_at == solve_result.AS_CONSTANT] = 0
+        return screened_at
+
+    with mock.patch.object(solve_result, "_when_proved", when_proved):
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -11,6 +12,7 @@ import groupowl.screening
 from groupowl.losses import MultinomialLoss
 from groupowl.norm.kernels import owl_gauge
 from groupowl.problem import Balls, Problem, Unpenalized
+from groupowl.problem.bounds import squared_distance
 
 
 @contextmanager
@@ -64,6 +66,68 @@ def too_small_a_midpoint_ball():
 
 
 @contextmanager
+def balanced_residual_for_the_raw_one():
+    """The distance to the balanced residual, without what balancing changed."""
+
+    def balls(self, certificate, two_sided):
+        found = original(self, certificate, two_sided)
+        residual = certificate.residual
+        if residual is None or residual.raw is None:
+            return found
+        square = squared_distance(certificate.theta, residual.theta, self.samples.w)
+        return found._replace(distance=np.sqrt(square), balancing=0.0)
+
+    original = Problem._balls
+    with mock.patch.object(Problem, "_balls", balls):
+        yield
+
+
+@contextmanager
+def too_small_a_spread():
+    """A wrong constant in the local bound: half of the variances."""
+    original = MultinomialLoss.spread
+    with mock.patch.object(MultinomialLoss, "spread", lambda *arguments: 0.5 * original(*arguments)):
+        yield
+
+
+@contextmanager
+def no_linear_term():
+    """The local bound as if variances were those at the two points wherever the optimum is."""
+    with mock.patch.object(MultinomialLoss, "bend", 0.0):
+        yield
+
+
+@contextmanager
+def no_square_root_in_the_local_bound():
+    """The squared radius of the local bound in place of the radius."""
+    original = Problem.local_bounds
+
+    def squared_bounds(self, certificate, *, estimated=False):
+        if certificate.residual is None or self.loss.bend is None:
+            return original(self, certificate)
+        center, _ = self._balls(certificate, True).center(self._correlations(certificate), 0)
+        return center + (original(self, certificate) - center) ** 2
+
+    with mock.patch.object(Problem, "local_bounds", squared_bounds):
+        yield
+
+
+@contextmanager
+def balanced_spread():
+    """The local bound between the dual point and the balanced residual, as if balancing had changed nothing."""
+    original = Problem.local_bounds
+
+    def local_bounds(self, certificate, *, estimated=False):
+        residual = certificate.residual
+        if residual is not None and residual.raw is not None:
+            certificate = replace(certificate, residual=replace(residual, raw=residual.theta, balancing=0.0))
+        return original(self, certificate, estimated=estimated)
+
+    with mock.patch.object(Problem, "local_bounds", local_bounds):
+        yield
+
+
+@contextmanager
 def wrong_weights_in_the_reduced_gauge():
     """The dual ball of a reduced problem measured with weights that are all as large as the first."""
 
@@ -112,6 +176,11 @@ MUTATIONS = {
         no_square_root,
         no_square_root_at_the_midpoint,
         too_small_a_midpoint_ball,
+        balanced_residual_for_the_raw_one,
+        too_small_a_spread,
+        no_linear_term,
+        no_square_root_in_the_local_bound,
+        balanced_spread,
         wrong_weights_in_the_reduced_gauge,
         forgotten_balance,
         smallest_weights_stay,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit
 
 import groupowl as go
 
@@ -40,12 +41,13 @@ def draw(seed: int) -> HardProblem:
 
     if chance("barely active row", 0.08):
         return _barely_active(rng, tuple(traits))
-    loss = "multinomial" if chance("multinomial", 0.5) else "squared"
+    loss = str(rng.choice(["squared", "multinomial", "logistic", "poisson", "huber"], p=[0.3, 0.25, 0.15, 0.15, 0.15]))
+    traits.append(loss)
     n = int(rng.choice([1, 2, 3, 5, 8, 13, 20]))
     d = int(rng.choice([1, 2, 3, 5, 8, 13, 20, 40]))
     if chance("many features", 0.001):
         d = int(10 ** rng.uniform(2.5, 5))
-    q = int(rng.choice([1, 2, 3, 5])) if loss == "squared" else int(rng.choice([2, 2, 3, 5]))
+    q = int(rng.choice([2, 2, 3, 5])) if loss == "multinomial" else int(rng.choice([1, 2, 3, 5]))
     X = _columns(rng, n, d, chance)
     Y = _targets(rng, X, q, loss, chance)
     arguments = {
@@ -55,6 +57,8 @@ def draw(seed: int) -> HardProblem:
     }
     if arguments["sample_weight"] is not None and n > 1 and chance("zero sample weights", 0.2):
         arguments["sample_weight"][rng.integers(n)] = 0.0
+    if loss in ("logistic", "poisson"):
+        Y = _undetermined(Y, arguments["sample_weight"], rng)
     if chance("float32", 0.2):
         X = X.astype(np.float32)
     if chance("sparse", 0.3):
@@ -107,22 +111,43 @@ def _targets(rng, X, q, loss, chance):
     B = rng.standard_normal((d, q)) * (rng.random((d, 1)) < min(1.0, 4.0 / d))
     Z = X @ B
     Z /= max(np.abs(Z).max(), 1e-12)
-    if loss == "squared":
+    if loss == "poisson":
+        size = 10 ** rng.uniform(-1, 1)
+        if chance("large counts", 0.1):
+            size *= 1e3
+        rates = size * np.exp(10 ** rng.uniform(-1, 0.3) * Z)
+        return rates if chance("exact rates", 0.1) else rng.poisson(rates).astype(float)
+    if loss == "logistic":
+        size = 10 ** rng.uniform(1, 3) if chance("large predictors", 0.1) else 3.0
+        P = expit(size * Z + rng.normal())
+        return P if chance("soft targets", 0.3) else (rng.random(Z.shape) < P).astype(float)
+    if loss in ("squared", "huber"):
         Y = (
             Z + 10 ** rng.uniform(-8, 0.5) * rng.standard_normal((n, q))
             if chance("nearly exact fit", 0.15)
             else (Z + rng.standard_normal((n, q)))
         )
+        if loss == "huber" and chance("outliers", 0.5):
+            Y = Y + 10 ** rng.uniform(0, 3) * rng.standard_normal((n, q)) * (rng.random((n, q)) < 0.2)
         if chance("integer targets", 0.1):
             Y = np.round(2 * Y)
         if chance("target offset", 0.15):
-            Y = Y + 10 ** rng.uniform(0, 8)
-        return Y * 10 ** rng.uniform(-2, 2)
+            Y = Y + 10 ** rng.uniform(0, 8 if loss == "squared" else 3)
+        return Y * 10 ** rng.uniform(-2, 2 if loss == "squared" else 0.5)  # beyond, Huber's loss is hardly curved
     if chance("soft targets", 0.3):
         P = np.exp(10 ** rng.uniform(-2, 0.5) * (Z + 0.3 * rng.standard_normal(Z.shape)))
         return P / P.sum(axis=1, keepdims=True)
     size = 10 ** rng.uniform(1, 4) if chance("large predictors", 0.1) else 3.0
     return np.eye(q)[np.argmax(size * Z + rng.gumbel(size=Z.shape), axis=1)]
+
+
+def _undetermined(Y, weight, rng):
+    """Targets none of whose columns leaves nothing to fit, by the samples that count."""
+    counts = np.ones(len(Y), dtype=bool) if weight is None else weight > 0
+    constant = np.ptp(Y[counts], axis=0) == 0.0
+    Y = Y.copy()
+    Y[:, constant] = rng.uniform(0.1, 0.9, size=(len(Y), int(constant.sum())))
+    return Y
 
 
 def _weights(rng, d, chance):

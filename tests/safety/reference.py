@@ -8,6 +8,87 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 Long = np.longdouble
+DELTA = 1.345  # of the Huber loss, as the package has it by default
+
+
+# Losses that are sums over entries: cost, mean of the targets, dual cost of means in their range, and balance --------
+
+
+class Logistic:
+    curvature = 0.25
+
+    def cost(self, Z, Y):
+        return np.log1p(np.exp(-np.abs(Z))) + np.maximum(Z, 0) - Y * Z
+
+    def mean(self, Z, Y):
+        return 0.5 * (1.0 + np.tanh(0.5 * Z))
+
+    def dual(self, P, Y):
+        P = np.clip(P, 0.0, 1.0)
+        return -_xlogx(P) - _xlogx(1.0 - P)
+
+    def balanced(self, P, has, wants, total):
+        shrunk = P * (wants / np.where(has > 0, has, 1.0))
+        grown = 1.0 - (1.0 - P) * ((total - wants) / np.where(total > has, total - has, 1.0))
+        return np.where(has > wants, shrunk, grown)
+
+    def null(self, mean):
+        return np.log(mean) - np.log1p(-mean)
+
+
+class Poisson:
+    curvature = np.inf
+
+    def cost(self, Z, Y):
+        return np.exp(Z) - Y * Z
+
+    def mean(self, Z, Y):
+        return np.exp(Z)
+
+    def dual(self, P, Y):
+        P = np.maximum(P, 0.0)
+        return P - _xlogx(P)
+
+    def balanced(self, P, has, wants, total):
+        return P * (wants / np.where(has > 0, has, 1.0))
+
+    def null(self, mean):
+        return np.log(mean)
+
+
+class Huber:
+    curvature = 1.0
+
+    def cost(self, Z, Y):
+        size = np.abs(Y - Z)
+        inner = np.minimum(size, DELTA)
+        return inner * (size - inner / 2)
+
+    def mean(self, Z, Y):
+        return Y - np.clip(Y - Z, -DELTA, DELTA)
+
+    def dual(self, P, Y):
+        R = Y - P
+        return R * Y - R * R / 2
+
+    def null(self, mean):
+        raise NotImplementedError  # no function of means
+
+
+SEPARABLE = {"logistic": Logistic(), "poisson": Poisson(), "huber": Huber()}
+
+
+def _xlogx(P):
+    return P * np.log(np.where(P > 0, P, 1.0))
+
+
+def huber_center(y, w):
+    """Where the clipped residuals of one task add up to zero: by bisection between the extremes."""
+    low, high = y.min(), y.max()
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if w @ np.clip(y - middle, -DELTA, DELTA) > 0 else (low, middle)
+    return 0.5 * (low + high)
 
 
 @dataclass(frozen=True)
@@ -36,7 +117,9 @@ class Data:
     def objective(self, B, intercept) -> Long:
         """The objective, evaluated in extended precision."""
         Z = self.X.astype(Long) @ B.astype(Long) + np.asarray(intercept, dtype=Long)
-        if self.loss == "squared":
+        if self.loss in SEPARABLE:
+            losses = SEPARABLE[self.loss].cost(Z, self.Y).sum(axis=1)
+        elif self.loss == "squared":
             losses = ((self.Y - Z) ** 2).sum(axis=1) / 2
         else:
             top = Z.max(axis=1, keepdims=True)
@@ -44,10 +127,33 @@ class Data:
         norms = np.sort(np.sqrt((B.astype(Long) ** 2).sum(axis=1)))[::-1]
         return self.w.astype(Long) @ losses + norms @ self.lam.astype(Long)
 
+    def residual(self, B, intercept):
+        """Minus the gradient of the loss in the predictor."""
+        Z = self.X @ B + intercept
+        if self.loss in SEPARABLE:
+            Z = SEPARABLE[self.loss].mean(Z, self.Y)
+        elif self.loss == "multinomial":
+            odds = np.exp(Z - Z.max(axis=1, keepdims=True))
+            Z = odds / odds.sum(axis=1, keepdims=True)
+        return self.w[:, None] * (self.Y - Z)
+
     def evaluation_error(self, B, intercept, value) -> float:
         """What extended precision can be wrong by in `objective`: it squares residuals of large numbers."""
         reach = np.abs(self.Y).max() + (np.abs(self.X) @ np.abs(B)).max(initial=0.0) + np.max(np.abs(intercept))
-        return float(32 * np.finfo(Long).eps * (value + np.sqrt(2 * value * self.w.sum()) * reach))
+        if self.loss not in SEPARABLE:
+            return float(32 * np.finfo(Long).eps * (value + np.sqrt(2 * value * self.w.sum()) * reach))
+        sizes = self.w @ np.abs(self.Y) + self.slopes(B, intercept)  # predictors multiply both
+        return float(32 * np.finfo(Long).eps * (np.abs(value) + sizes.sum() * (1.0 + reach)))
+
+    def slopes(self, B, intercept):
+        """How much the loss may change, to first order, with the predictors of each task."""
+        return np.abs(self.residual(B, intercept)).sum(axis=0)
+
+    def scale(self) -> float:
+        """Loss of the model without features, less what no model can avoid."""
+        if self.loss not in SEPARABLE or self.loss == "huber":
+            return self.null_loss()
+        return self.null_loss() - float(np.sum(self.w[:, None] * SEPARABLE[self.loss].dual(self.Y, self.Y)))
 
     def null_loss(self) -> float:
         """Loss of the model without features."""
@@ -58,6 +164,10 @@ class Data:
         if not self.fit_intercept:
             return np.zeros(self.Y.shape[1])
         mean = self.w @ self.Y / self.w.sum()
+        if self.loss == "huber":
+            return np.array([huber_center(y, self.w) for y in self.Y.T])
+        if self.loss in SEPARABLE:
+            return SEPARABLE[self.loss].null(mean)
         return mean if self.loss == "squared" else np.log(np.maximum(mean, 1e-300))
 
 
@@ -70,10 +180,10 @@ class Solution:
     converged: bool
 
 
-def solve(data: Data, tol: float = 1e-11, max_iter: int = 3000) -> Solution:
+def solve(data: Data, tol: float = 1e-11) -> Solution:
     """Proximal gradient with Barzilai-Borwein steps and non-monotone acceptance, checked by a duality gap."""
     with np.errstate(all="ignore"):
-        return _Spectral(data).run(tol, max_iter)
+        return _Spectral(data).run(tol, 20_000 if data.loss in SEPARABLE else 3000)
 
 
 class _Spectral:
@@ -100,13 +210,19 @@ class _Spectral:
         self.scale = (norms.max() or 1.0) / np.sqrt(self.total)
         self.A = np.column_stack([X, np.full(len(X), self.scale)]) if self.free else X
         self.AT = np.ascontiguousarray(self.A.T)
-        self.curvature = 1.0 if self.squared else 0.5
-        self.lipschitz = self.curvature * np.linalg.norm(self.root * self.A, 2) ** 2 or 1.0
+        self.separable = SEPARABLE.get(data.loss)
+        self.curvature = 1.0 if self.squared else 0.5 if self.separable is None else self.separable.curvature
+        self.is_bounded = np.isfinite(self.curvature)
+        first = self.curvature if self.is_bounded else np.exp(self.data._null_intercept()).max()
+        self.lipschitz = first * np.linalg.norm(self.root * self.A, 2) ** 2 or 1.0
 
     def loss(self, Z):
         if self.squared:
             R = self.Y - Z
             return 0.5 * np.vdot(self.data.w @ (R * R), np.ones(R.shape[1])), self.data.w[:, None] * R
+        if self.separable is not None:
+            value = self.data.w @ self.separable.cost(Z, self.Y).sum(axis=1)
+            return value, self.data.w[:, None] * (self.Y - self.separable.mean(Z, self.Y))
         below = Z.max(axis=1, keepdims=True) - Z
         odds = np.exp(-below)
         sums = odds.sum(axis=1, keepdims=True)
@@ -130,12 +246,12 @@ class _Spectral:
         B = np.zeros((self.A.shape[1], self.Y.shape[1]))
         if self.free:
             logs = self.data._null_intercept()
-            B[-1] = (logs - logs.mean()) / self.scale
+            B[-1] = (logs if self.separable is not None else logs - logs.mean()) / self.scale
         return B
 
     def run(self, tol, max_iter):
         B = self.start()
-        goal = tol * self.data.null_loss()
+        goal = tol * self.data.scale()
         value, theta = self.loss(self.A @ B)
         descent = self.AT @ theta
         recent = [value]
@@ -156,8 +272,10 @@ class _Spectral:
                 new_value, new_theta = self.loss(self.A @ new)
                 objective = new_value + penalty
                 accept = objective <= ceiling - 5e-5 * lipschitz * square + 1e-15 * abs(objective)
-                if iteration == 0 or accept or lipschitz >= 4 * self.lipschitz:
+                if accept or (self.is_bounded and (iteration == 0 or lipschitz >= 4 * self.lipschitz)):
                     break
+                if lipschitz > 1e20 * self.lipschitz:
+                    return self.solution(*min(best, (self.gap(B, theta), B), key=lambda pair: pair[0])[::-1], goal)
                 lipschitz *= 2
             new_descent = self.AT @ new_theta
             change = descent - new_descent
@@ -165,7 +283,8 @@ class _Spectral:
             if square > 0 and inner > 0:
                 long_step = (iteration // (1 if iteration < 200 else 4)) % 2
                 lipschitz = inner / square if long_step else np.vdot(change, change) / inner
-            lipschitz = min(max(lipschitz, 1e-8 * self.lipschitz), self.lipschitz)
+            lipschitz = max(lipschitz, 1e-8 * self.lipschitz)
+            lipschitz = min(lipschitz, self.lipschitz) if self.is_bounded else lipschitz
             B, theta, descent = new, new_theta, new_descent
             recent.append(objective)
         return self.solution(best[1], best[0], goal)
@@ -184,11 +303,19 @@ class _Spectral:
             bound = 1.0 / gauge if gauge > 0 else np.inf
             s = np.clip(np.sum(theta * self.Y) / square, -bound, bound) if square > 0 else 0.0
             return primal - (s * np.sum(theta * self.Y) - 0.5 * s * s * square)
+        if self.separable is not None:
+            return primal - np.sum(w * self.separable.dual(self.Y - theta / max(1.0, gauge) / w, self.Y))
         P = np.maximum(self.Y - theta / max(1.0, gauge) / w, 0.0)
         return primal + np.sum(w * P * np.log(np.where(P > 0, P, 1.0)))
 
     def balanced(self, theta):
         w = self.data.w[:, None]
+        if self.data.loss == "huber":
+            sums, most = theta.sum(axis=0), DELTA * self.total
+            return theta - (np.abs(sums) / (np.abs(sums) + most)) * (np.sign(sums) * w * DELTA + theta)
+        if self.separable is not None:
+            P = self.Y - theta / w
+            return w * (self.Y - self.separable.balanced(P, (w * P).sum(axis=0), (w * self.Y).sum(axis=0), self.total))
         P = np.maximum(self.Y - theta / w, 0.0)
         has, wants = (w * P).sum(axis=0), (w * self.Y).sum(axis=0)
         kept = np.where(has > wants, wants / np.where(has > 0, has, 1.0), 1.0)

@@ -14,7 +14,7 @@ def test_short_campaign(chunk):
     counts = examine_range(chunk * SIZE, (chunk + 1) * SIZE)
     assert counts.findings == []
     assert counts.problems == SIZE
-    assert counts.missed_references <= 0.05 * SIZE
+    assert counts.missed_references <= 0.08 * SIZE  # losses that are nearly flat, tiny penalties
     for rule in RULES:
         assert counts.rows_screened[rule] > SIZE  # the rules really ran
 

@@ -1,8 +1,8 @@
 """The judge: objective and duality gap of any answer, with one scaling, in plain NumPy and without groupowl.
 
 The problem is ``F(XB) + sum_i lam_i ||B_[i],:||_2`` with ``F`` a sum over samples: half the squared distance to
-``Y``, or the multinomial log-loss of one-hot ``Y``. The dual point is the residual, scaled into the dual ball.
-Gaps are relative to the loss at ``B = 0``.
+``Y``, the multinomial log-loss of one-hot ``Y``, the logistic loss of 0 and 1, or the Poisson loss of counts. The dual
+point is the residual, scaled into the dual ball. Gaps are relative to the loss at ``B = 0``, above its lower bound.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import entr, logsumexp, softmax
+from scipy.special import entr, expit, logsumexp, softmax, xlogy
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def judge(X: Any, Y: FloatArray, lam: FloatArray, loss: str, rows: Any, values: 
     X : ndarray or sparse array of shape (n_samples, n_features)
     Y : ndarray of shape (n_samples, n_tasks)
     lam : ndarray of shape (n_features,)
-    loss : {"squared", "multinomial"}
+    loss : {"squared", "multinomial", "logistic", "poisson"}
     rows : array-like of int
         Non-zero rows.
     values : array-like of shape (len(rows), n_tasks)
@@ -73,8 +73,9 @@ def gauge(correlations: FloatArray, lam: FloatArray) -> float:
 
 
 def null_loss(Y: FloatArray, loss: str) -> float:
-    """Loss at ``B = 0``."""
-    return 0.5 * float(np.sum(Y * Y)) if loss == "squared" else len(Y) * float(np.log(Y.shape[1]))
+    """Loss at ``B = 0``, less the lower bound that no predictor goes below: zero but for counts."""
+    floor = float(np.sum(Y - xlogy(Y, Y))) if loss == "poisson" else 0.0
+    return _loss(np.zeros(Y.shape), Y, loss) - floor
 
 
 def lam_max(X: Any, Y: FloatArray, weights: FloatArray, loss: str) -> float:
@@ -85,18 +86,30 @@ def lam_max(X: Any, Y: FloatArray, weights: FloatArray, loss: str) -> float:
 def _loss(Z: FloatArray, Y: FloatArray, loss: str) -> float:
     if loss == "squared":
         return 0.5 * float(np.sum((Y - Z) ** 2))
+    if loss == "logistic":
+        return float(np.sum(np.logaddexp(0.0, Z) - Y * Z))
+    if loss == "poisson":
+        return float(np.sum(np.exp(Z) - Y * Z))
     return float(np.sum(logsumexp(Z, axis=1) - np.sum(Y * Z, axis=1)))
 
 
 def _residual(Z: FloatArray, Y: FloatArray, loss: str) -> FloatArray:
-    return Y - (Z if loss == "squared" else softmax(Z, axis=1))
+    if loss == "multinomial":
+        return Y - softmax(Z, axis=1)
+    if loss == "logistic":
+        return Y - expit(Z)
+    return Y - (np.exp(Z) if loss == "poisson" else Z)
 
 
 def _dual(residual: FloatArray, Y: FloatArray, loss: str, size: float) -> float:
-    """Dual value at the best (squared) or nearest (multinomial) feasible multiple of the residual."""
+    """Dual value at the best (squared) or nearest (other losses) feasible multiple of the residual."""
     largest = np.inf if size == 0 else 1.0 / size
-    if loss == "multinomial":
-        return float(np.sum(entr(np.maximum(Y - min(1.0, largest) * residual, 0.0))))
+    if loss != "squared":
+        means = np.maximum(Y - min(1.0, largest) * residual, 0.0)
+        dual = float(np.sum(entr(means)))
+        if loss == "logistic":
+            dual += float(np.sum(entr(np.maximum(1.0 - means, 0.0))))
+        return dual + float(np.sum(means)) if loss == "poisson" else dual
     square = float(np.sum(residual * residual))
     product = float(np.sum(residual * Y))
     factor = min(max(product / square, 0.0), largest) if square else 0.0

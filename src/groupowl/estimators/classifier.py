@@ -77,8 +77,10 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
             fitted["target_names_"] = np.asarray(names, dtype=object)
         if isinstance(y, np.ndarray):
             Y = label_indicators(y)
-            with np.errstate(all="ignore"):
+            try:
                 resolve_loss("logistic").check_means(np.average(Y, axis=0, weights=weight))
+            except ValueError as error:
+                raise ValueError(f"y: {error}") from None
         else:
             Y = y.map_blocks(label_indicators, dtype=np.float64)
         return Targets(Y, weight, False, fitted, {"loss": "logistic"})

@@ -69,8 +69,8 @@ class CoxLoss(Loss):
         is_code = (size % STRATUM < _MOST_RANKS) & (size % 1.0 == 0.0) & (size < _LARGEST_CODE)
         if size.max(initial=0.0) >= STRATUM and not is_code.all():
             raise ValueError(
-                f"loss='cox' needs times below 2^32, but the largest is {size.max():g}: larger numbers stand for strata. "
-                "groupowl.survival_targets makes Y of any times, by their ranks."
+                f"loss='cox' needs times below 2^32, but the largest is {size.max():g}: larger numbers stand for "
+                "strata. groupowl.survival_targets makes Y of any times, by their ranks."
             )
         without = np.flatnonzero(~(Y > 0.0).any(axis=0))
         if len(without):

@@ -15,6 +15,8 @@ from .separable import SeparableLoss
 
 # A label that all samples have, or none, has its intercept at infinity; this stands in for its frequency.
 _TINY_FREQUENCY = 1e-300
+# Of more frequent labels the log-odds are searched for.
+_LARGEST_FREQUENCY = 0.99
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,10 @@ class LogisticLoss(SeparableLoss):
     def value_and_dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
         """Both from one evaluation of the exponentials."""
         odds = np.exp(-np.abs(Z))
-        value = float(np.add.reduce(w * _cost(Z, odds, Y), axis=None))
-        return value, w * (Y - np.where(Z > 0.0, 1.0, odds) / (1.0 + odds))
+        return float(np.add.reduce(w * _cost(Z, odds, Y), axis=None)), w * _residual(Z, odds, Y)
+
+    def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
+        return w * _residual(Z, np.exp(-np.abs(Z)), Y)
 
     def variance(self, P: FloatArray) -> FloatArray:
         return P * (1.0 - P)
@@ -81,7 +85,9 @@ class LogisticLoss(SeparableLoss):
         return float(np.sum(w * (np.where(up, 1.0 - Y, -Y) * move + logs)))
 
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
-        return np.asarray(logit(np.clip(target_means, _TINY_FREQUENCY, 1.0 - EPS)))
+        """Log-odds; NaN for labels that nearly all samples have, of which their mean has lost the others' digits."""
+        logs = logit(np.clip(target_means, _TINY_FREQUENCY, 1.0 - EPS))
+        return np.where(target_means > _LARGEST_FREQUENCY, np.nan, logs)
 
     def score(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """Minus the log-loss, the mean over labels, with probabilities clipped as scikit-learn clips them."""
@@ -99,6 +105,12 @@ class LogisticLoss(SeparableLoss):
 def _cost(Z: FloatArray, odds: FloatArray, Y: FloatArray) -> FloatArray:
     """``log(1 + exp(z)) - y z`` as a sum of terms that are not negative; ``odds`` are ``exp(-|z|)``."""
     return np.log1p(odds) + np.abs(Z) * np.where(Z > 0.0, 1.0 - Y, Y)
+
+
+def _residual(Z: FloatArray, odds: FloatArray, Y: FloatArray) -> FloatArray:
+    """``y - p`` with all digits where both are near 1."""
+    rest = odds / (1.0 + odds)
+    return np.where(Z > 0.0, (Y - 1.0) + rest, Y - rest)
 
 
 LOSS: Loss = LogisticLoss()

@@ -13,6 +13,8 @@ from .base import Loss, tasks_apart
 
 # Rounding leaves means this far outside their range, relative to the targets and to 1.
 _RANGE_RTOL = 64 * EPS
+# Means are lost that predict less than this fraction of the targets.
+_VANISHING = 1e-100
 
 
 class SeparableLoss(Loss):
@@ -75,7 +77,7 @@ class SeparableLoss(Loss):
         """Move the means of each task towards an end of their range until they add up to the targets.
 
         Towards the lowest where they are too large; where too small, towards the highest, or away from the lowest
-        where there is no highest.
+        where there is no highest. Means so small that rounding is all that is left of them become those of the targets.
         """
         predicted, wanted, weights = totals
         P = self.means(theta, Y, w)
@@ -83,7 +85,8 @@ class SeparableLoss(Loss):
         end = np.where(too_small & np.isfinite(self.highest), self.highest, self.lowest)
         distance = predicted - weights * end
         factor = (wanted - weights * end) / np.where(distance == 0.0, 1.0, distance)
-        return np.where(predicted == wanted, theta, w * (Y - (end + factor * (P - end))))
+        moved = np.where(np.abs(distance) > _VANISHING * wanted, end + factor * (P - end), wanted / weights)
+        return np.where(predicted == wanted, theta, w * (Y - moved))
 
     def curvatures(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         slopes = np.broadcast_to(w, Y.shape) * self.variance(self.means(theta, Y, w))

@@ -28,6 +28,9 @@ from .unpenalized import Unpenalized
 # Random products of each row that its norm is estimated from.
 _PROBES = 16
 
+# Sums of the columns of a balanced dual point are rounding, relative to its norm and that of the targets.
+_BALANCED_RTOL = 1e-11
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -341,13 +344,13 @@ class Problem:
             (self.loss.cancelling_size, Z, w),
         ]
         if block.n_rows:
-            sums.append((squared_distance, raw, theta, w))
+            sums += [(squared_distance, raw, theta, w), (np.add.reduce, theta)]
         return raw, theta, sums
 
     def _residual(
         self, B: FloatArray, theta: Handle, C: FloatArray, found: Iterable[Any], cancelled: float = 0.0
     ) -> Residual:
-        square, totals, loss, cancelling, *balancing = found
+        square, totals, loss, cancelling, *of_block = found
         block = self.unpenalized
         reach = self.samples.norm + cancelled + self.reach(B)
         correlations = self.penalty.norms(C)
@@ -364,9 +367,16 @@ class Problem:
             loss=float(loss),
             reach=reach,
             cancelling=float(cancelling),
-            imbalance=block.imbalance(theta),
-            balancing=math.sqrt(sum(balancing)),
+            imbalance=block.imbalance(theta) if block.rank or not of_block else self._imbalance(of_block[1], square),
+            balancing=math.sqrt(of_block[0]) if of_block else 0.0,
         )
+
+    def _imbalance(self, column_sums: FloatArray, square: float) -> float:
+        """What rounding left when a loss balanced a dual point; infinity where it failed, so that nothing is proved."""
+        if not self.fit_intercept:
+            return 0.0
+        left = self.unpenalized.constant_value * float(np.linalg.norm(column_sums))
+        return left if left <= _BALANCED_RTOL * (math.sqrt(square) + self.samples.norm) else math.inf
 
     def _certificate_at(self, B: FloatArray, residual: Residual, primal: float) -> Certificate:
         """Certificate from the residual, scaled into the dual ball."""
@@ -385,7 +395,8 @@ class Problem:
         # <theta, Y> and ||theta||^2 for theta = s (Y - X B), each with the error of its products; and what is left of
         # the products with the unpenalized block, times its coefficients.
         product_error = self.product_error * (abs(scale) + 0.5 * scale * scale) * residual.reach * residual.reach
-        product_error += abs(scale) * residual.imbalance * residual.reach
+        if residual.imbalance > 0.0 and scale != 0.0:
+            product_error += abs(scale) * residual.imbalance * residual.reach
         rounding = product_error + self._rounding(residual, primal, dual, theta_norm)
         gap = max(primal - dual, 0.0) + rounding
         return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding, product_error, residual)

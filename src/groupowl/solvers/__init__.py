@@ -93,8 +93,9 @@ def solve(
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
         "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
     screening : {"safe", "paper", "none"}, default="safe"
-        Rule that proves rows to be zero and removes them: the extended rule, the paper's, or none. The answer is the
-        same. "apgd" is much faster with it; "auto", which works on few rows anyway, takes about the same time.
+        Rule that proves rows to be zero and removes them: the extended rule with the smallest bounds, the paper's rule
+        with the paper's bounds, or none. The answer is the same. "apgd" is much faster with it; "auto", which works on
+        few rows anyway, takes about the same time.
     tol : float, default=1e-6
         Stop when the duality gap is at most ``tol`` times the loss of the model without features, less the smallest
         loss that any predictor has (0, but for targets that are class probabilities).
