@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
 import groupowl as go
-from groupowl.estimators.cox import survival_array
+from groupowl.estimators.survival import survival_array
 from r_support import run_r
 
 

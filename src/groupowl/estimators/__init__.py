@@ -1,10 +1,10 @@
 """Estimators in the manner of scikit-learn."""
 
 from .classifier import GroupOWLClassifier
-from .cox import GroupOWLCox, GroupOWLCoxCV
 from .cv import GroupOWLClassifierCV, GroupOWLRegressorCV
 from .fit_summary import FeatureStatus, FitCertificate
 from .regressor import GroupOWLRegressor
+from .survival import GroupOWLCox, GroupOWLCoxCV
 from .verification import Verification
 
 __all__ = [
