@@ -274,7 +274,7 @@ class _Spectral:
                 accept = objective <= ceiling - 5e-5 * lipschitz * square + 1e-15 * abs(objective)
                 if accept or (self.is_bounded and (iteration == 0 or lipschitz >= 4 * self.lipschitz)):
                     break
-                if lipschitz > 1e20 * self.lipschitz:
+                if not lipschitz <= 1e20 * self.lipschitz:  # nor is it a number
                     return self.solution(*min(best, (self.gap(B, theta), B), key=lambda pair: pair[0])[::-1], goal)
                 lipschitz *= 2
             new_descent = self.AT @ new_theta
