@@ -155,8 +155,9 @@ def rows_kept(problem: Problem, certificate: Certificate) -> tuple[int, int, int
     is_curved = np.isfinite(problem.loss.curvature)
     one = problem.upper_bounds(certificate, two_sided=False) if is_curved else former_bounds(problem, certificate)
     two = problem.upper_bounds(certificate)
-    kept = [len(extended_rule(upper, problem.lam)) for upper in (one, two)]
-    return *kept, len(extended_rule(np.minimum(two, problem.local_bounds(certificate)), problem.lam))  # type: ignore
+    three = np.minimum(two, problem.local_bounds(certificate))
+    kept = [len(extended_rule(upper, problem.lam)) for upper in (one, two, three)]
+    return kept[0], kept[1], kept[2]
 
 
 def former_bounds(problem: Problem, certificate: Certificate) -> Any:
