@@ -318,6 +318,7 @@ def test_means_that_vanish_prove_nothing_false(intercept):
     problem, minimum = counts_and_their_minimum()
     certificate = problem.certify(problem.from_input(np.zeros((3, 2)), np.array([intercept, 0.5])))
     assert certificate.dual <= minimum + 1e-8
+    assert certificate.primal - minimum <= certificate.gap < np.inf  # and something is proved
     assert np.abs(certificate.theta.sum(axis=0)).max() <= 1e-10
 
 
