@@ -1,7 +1,10 @@
 """Settings of the documentation: an offline site from docstrings and the pages of this folder."""
 
+import re
 import sys
 from pathlib import Path
+
+from sphinx.application import Sphinx
 
 import groupowl
 
@@ -86,3 +89,13 @@ html_theme_options = {
 html_sidebars = {"index": [], "measured/**": []}
 html_static_path = ["_static"]
 html_css_files = ["groupowl.css"]
+
+
+def is_made_by_sklearn(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object) -> bool | None:
+    """Leave out set_fit_request and its kind, whose docstrings refer to pages of scikit-learn."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-skip-member", is_made_by_sklearn)

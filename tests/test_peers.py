@@ -21,7 +21,7 @@ def main(monkeypatch):
     [
         (["--competitors", "groupowl,sklearn"], "--competitors: unknown competitor 'sklearn'; known are groupowl, "),
         (["--only", "b,q"], "--only: unknown group 'q'; known are a: multi-task regression"),
-        (["--quick", "--cases", "7x7"], "--cases: '7x7' is in no name of a problem in a,b,c,d,e,l,f,g,s,x,i,j,k,v; "),
+        (["--quick", "--cases", "7x7"], "--cases: '7x7' is in no name of a problem in a,b,c,d,e,l,m,f,g,s,x,i,j,k,v; "),
         (["--only", "e"], "--only: there is no problem in e; its data come from --data DIR"),
         (["--only", "x", "--cases", "oscar"], "--only: there is no problem in x"),
         (["--against", "nowhere"], "--against: 'nowhere' has no src/groupowl"),
@@ -168,3 +168,13 @@ def test_another_source_tree_that_is_faster(tmp_path):
     assert slow in below.measured
     assert noisy not in below.measured
     assert "| i: slow constant @ 0.5 | 0.50 | 0.60 | 1.30 |" in small.write_tree_page(data, tmp_path).read_text()
+
+
+def test_other_losses(main, capsys):
+    """Labels, counts and times, large and small; sorted weights only where a peer has them."""
+    main(["--losses", "--list"])
+    listed = capsys.readouterr().out.splitlines()
+    assert {line[0] for line in listed} == set("lm")
+    assert {line.split()[1] for line in listed} == {"logistic", "poisson", "cox"}
+    assert "l: poisson 500x10000x1 corr 0.5 oscar @ 0.2" in listed
+    assert not any("cox" in line and "oscar" in line for line in listed)

@@ -25,7 +25,8 @@ RIVALS = {
     "j": ("groupowl", "scikit-learn", "celer"),
     "k": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm", "adelie", "glmnet", "glmstar"),
     "v": ("groupowl",),
-    "l": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm"),
+    "l": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm", "glmnet"),
+    "m": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm", "glmnet"),
 }
 
 
@@ -204,6 +205,8 @@ def _sortedl1(task: Task, strengths: np.ndarray, tol: float) -> Answers:
 def _sortedl1_refuses(kind: Kind) -> str | None:
     if kind.loss == "multinomial":
         return "its multinomial penalty is elementwise"
+    if kind.loss == "cox":
+        return "no Cox loss"
     return None if kind.one_task else "one response only"
 
 
@@ -213,6 +216,8 @@ def _sortedl1_refuses(kind: Kind) -> str | None:
 def _constant_squared(kind: Kind) -> str | None:
     if kind.sorted_weights:
         return "constant weights only"
+    if kind.loss in ("poisson", "cox"):
+        return "no such loss with this penalty"
     return None if kind.loss == "squared" else "no row-grouped multinomial, or not run"
 
 
@@ -309,10 +314,15 @@ def _skglm(task: Task, strengths: np.ndarray, tol: float) -> Answers:
 
 def _skglm_other(task: Task, alphas: np.ndarray, tol: float) -> Answers:
     from skglm import GeneralizedLinearEstimator
-    from skglm.datafits import Logistic, Poisson
+    from skglm.datafits import Cox, Logistic, Poisson
     from skglm.penalties import L1
     from skglm.solvers import ProxNewton
 
+    if task.loss == "cox":  # as its estimator does, which takes Efron's ties whatever it is asked for
+        y, datafit = np.asfortranarray(np.column_stack([np.abs(task.Y), task.Y > 0.0])), Cox()
+        datafit.initialize(task.X, y)
+        solver = ProxNewton(tol=tol * alphas[0], fit_intercept=False, max_iter=1000)
+        return [solver.solve(task.X, y, datafit, L1(alpha))[0].reshape(-1, 1) for alpha in alphas]
     y, datafit = (_signs(task), Logistic()) if task.loss == "logistic" else (task.Y[:, 0], Poisson())
     limits = {"fit_intercept": False, "max_iter": 1000}
     solvers = (ProxNewton(tol=tol * alpha, **limits) for alpha in alphas)
@@ -325,7 +335,7 @@ def _skglm_other(task: Task, alphas: np.ndarray, tol: float) -> Answers:
 def _skglm_refuses(kind: Kind) -> str | None:
     if kind.sorted_weights and kind.one_task:
         return "its SLOPE penalty (FISTA only, no paths) is not run"
-    if kind.loss in ("logistic", "poisson") and kind.one_task:
+    if kind.loss in ("logistic", "poisson", "cox") and kind.one_task:
         return None
     return _constant_squared(kind)
 
@@ -349,7 +359,7 @@ def _adelie(task: Task, strengths: np.ndarray, tol: float) -> Answers:
 
 
 def _halving(strongest: float, strength: float) -> np.ndarray:
-    """A short path that ends at ``strength``: adelie's screening needs it, a single strong fit takes far longer."""
+    """A short path that ends at ``strength``: adelie and glmnet screen along it, a single fit takes them longer."""
     steps = max(1, int(np.ceil(np.log2(strongest / strength) - 0.01)))
     return np.geomspace(strongest, strength, steps + 1)[1:]
 
@@ -385,7 +395,13 @@ def _glmstar(task: Task, strengths: np.ndarray, tol: float) -> Answers:
 def _glmnet(task: Task, strengths: np.ndarray, tol: float) -> Answers:
     from .glmnet_in_r import solve
 
-    return solve(task.X, task.Y, task.loss, strengths / task.n, tol)
+    path = _halving(task.strongest, strengths[0]) if len(strengths) == 1 else strengths
+    return solve(task.X, task.Y, task.loss, path / task.n, tol, wanted=len(strengths))
+
+
+def _glmnet_refuses(kind: Kind) -> str | None:
+    is_other = kind.loss in ("logistic", "poisson", "cox") and not kind.sparse
+    return _constant(kind) if is_other else _constant_paths(kind)
 
 
 def _constant_paths(kind: Kind) -> str | None:
@@ -432,7 +448,7 @@ _LIST = (
         "adelie", "adelie", "adelie", _adelie, _constant, tol=3e-13, floor=1e-20, own_environment=".venv-bench-adelie"
     ),
     Adapter(
-        "glmnet", "glmnet", "numpy", _glmnet, _constant_paths, tol=1e-14, floor=1e-22, own_process=True, default=False
+        "glmnet", "glmnet", "numpy", _glmnet, _glmnet_refuses, tol=1e-14, floor=1e-22, own_process=True, default=False
     ),
     Adapter("glmstar", "glmstar", "glmnet", _glmstar, _constant_paths, tol=1e-14, floor=1e-22, default=False),
     Adapter("skein-glm", "skein-glm", "skein_glm", _skein, _constant, tol=1e-6, order="C", patience=20.0),

@@ -25,7 +25,8 @@ GROUPS = {
     "c": "one task, sorted weights",
     "d": "multinomial",
     "e": "real data",
-    "l": "one task, labels and counts",
+    "l": "one task: labels, counts and times until events",
+    "m": "the same, small",
     "f": "paths of 100 alphas down to 0.01 lam_max",
     "g": "sparse designs, 1 % density",
     "s": "spectra: smooth curves, badly conditioned, relative gap 1e-9",
@@ -36,6 +37,7 @@ GROUPS = {
     "v": "cross-validation, 100 alphas and 5 folds",
 }
 SMALL = "ijkv"  # groups of --small
+LOSSES = "lm"  # groups of --losses
 
 
 @dataclass(frozen=True)
@@ -117,13 +119,17 @@ def weight_sequence(name: str, d: int) -> np.ndarray:
 # Which problems ---------------------------------------------------------------------------------------
 
 
-def problems(*, data: Path | None, quick: bool, thorough: bool, small: bool, against: bool) -> list[Problem]:
+def problems(
+    *, data: Path | None, quick: bool, thorough: bool, small: bool, losses: bool, against: bool
+) -> list[Problem]:
     """Every problem of a run, singles before paths; a comparison with another source tree takes small ones as well."""
+    if losses:
+        return list(_other_losses(quick)) + list(_small_losses())
     if small:
         return list(_small(against))
     more = list(_small(against)) if against else []
     generate = _quick if quick else _full
-    singles = list(generate()) + list(_labels_and_counts(quick)) + list(_spectra(quick)) + list(_real(data, quick))
+    singles = list(generate()) + list(_other_losses(quick)) + list(_spectra(quick)) + list(_real(data, quick))
     return more + singles + [replace(one, group="f", fraction=None) for one in _path_starts(singles, quick, thorough)]
 
 
@@ -175,12 +181,22 @@ def _small(against: bool) -> Iterator[Problem]:
             yield Problem("v", _ar(100, 500, 3, 0.5), weights, None)
 
 
-def _labels_and_counts(quick: bool) -> Iterator[Problem]:
+def _other_losses(quick: bool) -> Iterator[Problem]:
     sizes = [(500, 10_000)] if quick else [(500, 10_000), (200, 20_000), (5000, 500)]
-    for (n, d), loss, weights, fraction in product(
-        sizes, ("logistic", "poisson"), ("constant", "oscar"), (0.2,) if quick else FRACTIONS
-    ):
-        yield Problem("l", _ar(n, d, 1, 0.5, loss=loss), weights, fraction)
+    for (n, d), fraction in product(sizes, (0.2,) if quick else FRACTIONS):
+        yield from _of_each_loss("l", n, d, fraction)
+
+
+def _small_losses() -> Iterator[Problem]:
+    for (n, d), fraction in product([(100, 50), (100, 1000)], (0.5, 0.2)):
+        yield from _of_each_loss("m", n, d, fraction)
+
+
+def _of_each_loss(group: str, n: int, d: int, fraction: float) -> Iterator[Problem]:
+    """Constant weights, and sorted ones where a peer has the loss with them."""
+    for loss, weights in product(("logistic", "poisson", "cox"), ("constant", "oscar")):
+        if loss != "cox" or weights == "constant":
+            yield Problem(group, _ar(n, d, 1, 0.5, loss=loss), weights, fraction)
 
 
 def _spectra(quick: bool) -> Iterator[Problem]:
@@ -228,6 +244,10 @@ def _correlated(source: Source):
         targets = (targets > np.median(targets, axis=0)).astype(float)
     elif source.loss == "poisson":
         targets = np.random.default_rng(0).poisson(np.exp(targets / targets.std(axis=0))).astype(float)
+    elif source.loss == "cox":
+        rng = np.random.default_rng(0)
+        times, ends = rng.exponential(np.exp(-targets / targets.std(axis=0))), rng.exponential(2.0, targets.shape)
+        targets = np.where(times < ends, times, -ends)
     return data.X if source.density is None else sp.csr_matrix(data.X), targets
 
 

@@ -3,6 +3,7 @@
 #   solve thresh file_of_lambdas            -> CPU seconds of one call, first class and number of lambdas
 #   write file                              the last answer as doubles: features, then tasks, then lambdas
 suppressPackageStartupMessages(library(glmnet))
+families <- c(logistic = "binomial", poisson = "poisson", cox = "cox")
 glmnet.control(fdev = 0, devmax = 1) # no early end of the path
 least <- 0.05 # seconds: shorter calls are timed together, because R's clock has milliseconds
 input <- file("stdin", "r")
@@ -12,9 +13,11 @@ clock <- function() sum(proc.time()[1:2])
 
 fit <- function(data, lambda, thresh) {
   common <- list(x = data$x, y = data$y, lambda = lambda, thresh = thresh, maxit = 1e8,
-                 intercept = FALSE, standardize = FALSE)
+                 standardize = FALSE)
+  if (data$kind != "cox") common$intercept <- FALSE # which it has not
   more <- switch(data$kind, multinomial = list(family = "multinomial", type.multinomial = "grouped"),
-                 many = list(family = "mgaussian"), list(family = "gaussian"))
+                 many = list(family = "mgaussian"), one = list(family = "gaussian"),
+                 list(family = families[[data$kind]]))
   do.call(glmnet, c(common, more))
 }
 
@@ -26,8 +29,9 @@ repeat {
     size <- as.integer(words[2:4])
     x <- matrix(doubles(words[6], size[1] * size[2]), size[1], size[2])
     y <- matrix(doubles(words[7], size[1] * size[3]), size[1], size[3])
-    kind <- if (words[5] == "multinomial") "multinomial" else if (size[3] > 1) "many" else "one"
-    y <- switch(kind, multinomial = factor(max.col(y)), many = y, as.vector(y))
+    kind <- if (words[5] != "squared") words[5] else if (size[3] > 1) "many" else "one"
+    y <- switch(kind, multinomial = factor(max.col(y)), many = y,
+                cox = cbind(time = abs(as.vector(y)), status = as.numeric(y > 0)), as.vector(y))
     data <- list(x = x, y = y, kind = kind, size = size)
     cat("ready\n")
   } else if (words[1] == "solve") {
@@ -45,7 +49,7 @@ repeat {
     }
     cat(seconds, length(model$lambda), "\n", sep = "\t")
   } else {
-    beta <- if (data$kind == "one") list(model$beta) else model$beta
+    beta <- if (is.list(model$beta)) model$beta else list(model$beta)
     output <- file(words[2], "wb")
     for (task in beta) writeBin(as.vector(as.matrix(task)), output, endian = "little")
     close(output)

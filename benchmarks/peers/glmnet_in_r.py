@@ -76,11 +76,11 @@ class Session:
 class Timed:
     """Answers that are fetched when someone looks at them, with the seconds that R measured."""
 
-    def __init__(self, session: Session, seconds: float, shape: tuple[int, int]) -> None:
-        self.session, self.seconds, self.shape = session, seconds, shape
+    def __init__(self, session: Session, seconds: float, shape: tuple[int, int], wanted: int) -> None:
+        self.session, self.seconds, self.shape, self.wanted = session, seconds, shape, wanted
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        return iter(self.session.answers(*self.shape))
+        return iter(self.session.answers(*self.shape)[-self.wanted :])
 
 
 @cache
@@ -88,14 +88,14 @@ def _session() -> Session:
     return Session()
 
 
-def solve(X: np.ndarray, Y: np.ndarray, loss: str, lambdas: np.ndarray, thresh: float) -> Timed:
-    """A path; one call is timed, or several together where one is short."""
+def solve(X: np.ndarray, Y: np.ndarray, loss: str, lambdas: np.ndarray, thresh: float, wanted: int) -> Timed:
+    """A path, of which the end is wanted; one call is timed, or several together where one is short."""
     session = _session()
     session.load(X, Y, loss)
     seconds, count = session.ask("solve", f"{thresh:.17g}", session.file("lambdas", lambdas))
     if int(count) != len(lambdas):
         raise RuntimeError(f"solved {count} of {len(lambdas)} strengths")
-    return Timed(session, float(seconds), (X.shape[1], Y.shape[1]))
+    return Timed(session, float(seconds), (X.shape[1], Y.shape[1]), wanted)
 
 
 def _end_with_parent() -> None:

@@ -10,9 +10,21 @@ import numpy as np
 from .cases import GROUPS
 from .report import by_case, groups_of, markdown_table, names_present, reasons, run_text, text_of, verdict
 from .screen import seconds_text
-from .targets import SLOWER, Record, Target, by_problem, duels, small_targets, tree_ratios, tree_targets
+from .targets import (
+    SLOWER,
+    Record,
+    Target,
+    by_problem,
+    duels,
+    loss_targets,
+    ratios,
+    small_targets,
+    tree_ratios,
+    tree_targets,
+)
 
 SMALL_TITLE = "# Small problems\n"
+LOSSES_TITLE = "# Labels, counts, times until events\n"
 TREE_TITLE = "# groupowl against another source tree of it\n"
 COMMON = """
 Written by `{command}`; do not edit. The duality gap of every solution is computed from its coefficients alone, by the
@@ -27,6 +39,13 @@ PEERS_NOTE = """
 - Data and memory order are those of the large benchmark, at correlation 0.5. Estimators fit an intercept.
 - celer's estimator for several tasks does not run with this version of scikit-learn; its steps are called one by one.
 """
+LOSSES_NOTE = """
+- One task without an intercept: logistic loss of labels, Poisson loss of counts, Cox's partial likelihood of times
+  without ties. Data and memory order are those of the large benchmark, at correlation 0.5.
+- All that get along live in one process. R's glmnet has a process of its own and measures its own CPU time, several
+  calls together where one is short; it gets a short path that ends at the alpha asked for, which is its fastest way.
+- Each competitor runs at the loosest tolerance found that passes. `> 20 s`: stopped, which gives a lower bound.
+"""
 TREE_NOTE = f"""
 - Each source tree has a process of its own. Ratios are the time of the other tree over that of this one: above 1, this
   one is faster. Problems below {SLOWER} are measured three times more, in new processes, and the median counts.
@@ -40,6 +59,30 @@ def write_small_page(data: dict[str, Any], folder: Path) -> Path:
     for letter, records in groups_of(data).items():
         parts += [f"## {GROUPS[letter].capitalize()}\n", _times(records)]
     return _written([*parts, _first_calls(data), reasons(data)], folder / "small.md")
+
+
+def write_losses_page(data: dict[str, Any], folder: Path) -> Path:
+    """``losses.md``: targets, ratios by loss and peer, and all times."""
+    parts = [LOSSES_TITLE, _common(data, "--losses"), LOSSES_NOTE, run_text(data), _targets(loss_targets(data))]
+    parts += [_by_loss(data)]
+    for letter, records in groups_of(data).items():
+        parts += [f"## {GROUPS[letter].capitalize()}\n", _times(records)]
+    return _written([*parts, reasons(data)], folder / "losses.md")
+
+
+def _by_loss(data: dict[str, Any]) -> str:
+    """Time of each peer over that of groupowl, by loss."""
+    rows = []
+    for letter, records in groups_of(data).items():
+        for loss in dict.fromkeys(one["loss"] for one in records):
+            mine = [one for one in records if one["loss"] == loss]
+            for name in names_present(mine):
+                values = [ratio for _, ratio in ratios(mine, name)]
+                if values and name != "groupowl":
+                    span = f"{min(values):.2f} to {max(values):.2f}"
+                    rows.append([f"({letter}) {loss}", name, f"{np.median(values):.2f}", span, str(len(values))])
+    header = ["loss", "peer", "its time / groupowl, median", "range", "problems"]
+    return "## Ratios by loss\n\n" + markdown_table(header, rows)
 
 
 def write_tree_page(data: dict[str, Any], folder: Path) -> Path:
@@ -100,8 +143,8 @@ def _times(records: list[Record]) -> str:
     rows = []
     for key, row in sorted(by_problem(records).items(), key=by_case):
         duel = found.get(key)
-        ratios = [f"{duel.ratio:.2f}", f"{duel.least_ratio:.2f}", duel.best] if duel else ["", "", ""]
-        rows.append([key[3:], *(text_of(row.get(name)) for name in names), *ratios])
+        best = [f"{duel.ratio:.2f}", f"{duel.least_ratio:.2f}", duel.best] if duel else ["", "", ""]
+        rows.append([key[3:], *(text_of(row.get(name)) for name in names), *best])
     return markdown_table(["problem", *names, "best peer / groupowl", "by shortest times", "best peer"], rows)
 
 
@@ -111,10 +154,10 @@ def _tree_times(records: list[Record]) -> str:
         if not {"groupowl", "before"} <= row.keys():
             continue
         own, before = row["groupowl"], row["before"]
-        ratios = ["", ""]
+        both = ["", ""]
         if own["seconds"] and before["seconds"]:
-            ratios = [f"{before[name] / own[name]:.2f}" for name in ("seconds", "least")]
-        rows.append([key[3:], text_of(own), text_of(before), *ratios])
+            both = [f"{before[name] / own[name]:.2f}" for name in ("seconds", "least")]
+        rows.append([key[3:], text_of(own), text_of(before), *both])
     return markdown_table(["problem", "groupowl", "before", "before / groupowl", "by shortest times"], rows)
 
 

@@ -21,11 +21,12 @@ def problem(loss):
         "multinomial": np.eye(3)[rng.integers(0, 3, 40)],
         "logistic": rng.integers(0, 2, (40, 3)).astype(float),
         "poisson": rng.poisson(1.5, (40, 3)).astype(float),
+        "cox": (rng.permutation(40)[:, None] + 1.0) * rng.choice([1.0, -1.0], (40, 1)),
     }
     return X, targets[loss], go.oscar_lam(15, 4.0 if loss == "squared" else 1.5, 0.1)
 
 
-every_loss = pytest.mark.parametrize("loss", ["squared", "multinomial", "logistic", "poisson"])
+every_loss = pytest.mark.parametrize("loss", ["squared", "multinomial", "logistic", "poisson", "cox"])
 LOSSES = pytest.mark.parametrize("loss", ["squared", "multinomial"])
 
 
@@ -85,6 +86,27 @@ def test_the_formulas_of_labels_and_counts(loss):
     assert verdict.dual == pytest.approx(dual, rel=1e-10)
 
 
+def test_the_formulas_of_times():
+    """Each death is a choice among those at risk, by a softmax; the dual mixes it with the one who died."""
+    X, Y, lam = problem("cox")
+    values = 0.5 * np.random.default_rng(4).standard_normal((3, 1))
+    verdict, z, y = judge(X, Y, lam, "cox", [2, 5, 11], values), (X[:, [2, 5, 11]] @ values)[:, 0], Y[:, 0]
+    deaths = np.flatnonzero(y > 0)
+    P = np.array([(np.abs(y) >= y[i]) * np.exp(z) for i in deaths])
+    sums = P.sum(axis=1)
+    P /= sums[:, None]
+    residual = (y > 0) - P.sum(axis=0)
+    gauge = np.max(np.cumsum(np.sort(np.abs(X.T @ residual))[::-1]) / np.cumsum(lam))
+    assert gauge > 1.0
+    mixed = P / gauge + (1.0 - 1.0 / gauge) * np.eye(40)[deaths]
+    norms = np.sort(np.abs(values[:, 0]))[::-1]
+    assert verdict.objective == pytest.approx(np.sum(np.log(sums) - z[deaths]) + norms @ lam[:3], rel=1e-12)
+    assert verdict.null_loss == pytest.approx(sum(np.log(np.sum(np.abs(y) >= y[i])) for i in deaths), rel=1e-12)
+    assert verdict.dual == pytest.approx(-np.sum(mixed * np.log(np.where(mixed > 0, mixed, 1.0))), rel=1e-10)
+    with pytest.raises(ValueError, match="one task without ties"):
+        judge(X, np.ones((40, 1)), lam, "cox", [], [])
+
+
 @every_loss
 def test_a_minimum_is_found_to_be_one(loss):
     """And so is zero at the strength from which on it is the minimum, and not below."""
@@ -102,7 +124,7 @@ def test_a_minimum_is_found_to_be_one(loss):
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e308])
 def test_an_answer_that_overflows_is_not_finite(loss, value):
     X, Y, lam = problem(loss)
-    assert not judge(X, Y, lam, loss, [0, 1], [[value, -value, value]] * 2).is_finite
+    assert not judge(X, Y, lam, loss, [0, 1], [[value, -value, value][: Y.shape[1]]] * 2).is_finite
 
 
 @pytest.mark.parametrize("changed", [{"objective": np.nan}, {"dual": -np.inf}, {"null_loss": 0.0}])

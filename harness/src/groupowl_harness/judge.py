@@ -1,8 +1,9 @@
 """The judge: objective and duality gap of any answer, with one scaling, in plain NumPy and without groupowl.
 
 The problem is ``F(XB) + sum_i lam_i ||B_[i],:||_2`` with ``F`` a sum over samples: half the squared distance to
-``Y``, the multinomial log-loss of one-hot ``Y``, the logistic loss of 0 and 1, or the Poisson loss of counts. The dual
-point is the residual, scaled into the dual ball. Gaps are relative to the loss at ``B = 0``, above its lower bound.
+``Y``, the multinomial log-loss of one-hot ``Y``, the logistic loss of 0 and 1, the Poisson loss of counts, or Cox's
+partial likelihood of times without ties, which are negative where the event was not seen. The dual point is the
+residual, scaled into the dual ball. Gaps are relative to the loss at ``B = 0``, above its lower bound.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def judge(X: Any, Y: FloatArray, lam: FloatArray, loss: str, rows: Any, values: 
     X : ndarray or sparse array of shape (n_samples, n_features)
     Y : ndarray of shape (n_samples, n_tasks)
     lam : ndarray of shape (n_features,)
-    loss : {"squared", "multinomial", "logistic", "poisson"}
+    loss : {"squared", "multinomial", "logistic", "poisson", "cox"}
     rows : array-like of int
         Non-zero rows.
     values : array-like of shape (len(rows), n_tasks)
@@ -63,7 +64,8 @@ def judge(X: Any, Y: FloatArray, lam: FloatArray, loss: str, rows: Any, values: 
         norms = np.sort(np.linalg.norm(values, axis=1))[::-1]
         objective = _loss(Z, Y, loss) + float(norms @ lam[: len(norms)])
         residual = _residual(Z, Y, loss)
-        dual = _dual(residual, Y, loss, gauge(np.linalg.norm(X.T @ residual, axis=1), lam))
+        size = gauge(np.linalg.norm(X.T @ residual, axis=1), lam)
+        dual = _RiskSets(Z, Y).dual(size) if loss == "cox" else _dual(residual, Y, loss, size)
     return Verdict(objective, dual, null_loss(Y, loss))
 
 
@@ -83,7 +85,39 @@ def lam_max(X: Any, Y: FloatArray, weights: FloatArray, loss: str) -> float:
     return gauge(np.linalg.norm(X.T @ _residual(np.zeros(Y.shape), Y, loss), axis=1), weights)
 
 
+class _RiskSets:
+    """Samples of one task from late to early: those at risk at a death are it and the ones before it."""
+
+    def __init__(self, Z: FloatArray, Y: FloatArray) -> None:
+        if Y.shape[1] != 1 or len(np.unique(np.abs(Y))) < len(Y):
+            raise ValueError("loss='cox' is judged for one task without ties")
+        self.order = np.argsort(-np.abs(Y[:, 0]))
+        self.z = Z[self.order, 0] - Z.max()
+        self.died = Y[self.order, 0] > 0
+        self.logs = np.logaddexp.accumulate(self.z)  # of the sums over those at risk
+
+    def loss(self) -> float:
+        return float(np.sum((self.logs - self.z)[self.died]))
+
+    def residual(self) -> FloatArray:
+        """Events less expected events."""
+        rates = np.logaddexp.accumulate(np.where(self.died, -self.logs, -np.inf)[::-1])[::-1]
+        found = np.empty((len(self.z), 1))
+        found[self.order, 0] = self.died - np.exp(self.z + rates)
+        return found
+
+    def dual(self, size: float) -> float:
+        """Entropy of the choices of who dies, mixed with those who did until the residual is feasible."""
+        s = 1.0 / max(1.0, size)
+        own = np.exp(self.z - self.logs)  # probability of the one who died
+        mean = np.cumsum(np.exp(self.z) * self.z) / np.exp(self.logs)
+        others = s * ((1.0 - own) * np.log(s) + mean - self.logs - xlogy(own, own))
+        return -float(np.sum((others + xlogy(1.0 - s + s * own, 1.0 - s + s * own))[self.died]))
+
+
 def _loss(Z: FloatArray, Y: FloatArray, loss: str) -> float:
+    if loss == "cox":
+        return _RiskSets(Z, Y).loss()
     if loss == "squared":
         return 0.5 * float(np.sum((Y - Z) ** 2))
     if loss == "logistic":
@@ -94,6 +128,8 @@ def _loss(Z: FloatArray, Y: FloatArray, loss: str) -> float:
 
 
 def _residual(Z: FloatArray, Y: FloatArray, loss: str) -> FloatArray:
+    if loss == "cox":
+        return _RiskSets(Z, Y).residual()
     if loss == "multinomial":
         return Y - softmax(Z, axis=1)
     if loss == "logistic":
