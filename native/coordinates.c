@@ -16,11 +16,11 @@ static void transpose(int rows, int columns, const double *from, double *to)
             to[(size_t)k * rows + i] = from[(size_t)i * columns + k];
 }
 
-/* C -= G_j0 d0 + ... + G_j3 d3, task by task */
+/* C -= g_0 d_0 + ... + g_3 d_3 with columns g of the Gram matrix, task by task */
 FOR_EACH_MACHINE
-static void subtract_four(int m, int q, const double *G, size_t ldg, const double *d, double *C)
+static void subtract_four(int m, int q, const double *const g[4], const double *d, double *C)
 {
-    const double *g0 = G, *g1 = G + ldg, *g2 = G + 2 * ldg, *g3 = G + 3 * ldg;
+    const double *g0 = g[0], *g1 = g[1], *g2 = g[2], *g3 = g[3];
     for (int k = 0; k < q; k++) {
         double d0 = d[k], d1 = d[q + k], d2 = d[2 * q + k], d3 = d[3 * q + k];
         double *c = C + (size_t)k * m;
@@ -29,46 +29,41 @@ static void subtract_four(int m, int q, const double *G, size_t ldg, const doubl
     }
 }
 
-/* All rows once, in turn; the effect of four rows on the others is applied at once. `changes`: 5 q */
+/* All rows once, in turn; the effect of four rows that have changed on the others is applied at once, and until then
+ * only on the row whose turn it is. `changes`: 5 q */
 static void coordinate_epoch(const go_inner *p, double *B, double *C, double *changes)
 {
-    int m = p->rows, q = p->q;
-    size_t ldg = (size_t)p->ldg;
+    int m = p->rows, q = p->q, waiting = 0;
+    const double *g[4];
     double lam = p->lam[0], *v = changes + 4 * q;
-    for (int first = 0; first < m; first += 4) {
-        int count = m - first < 4 ? m - first : 4, any = 0;
-        const double *G = p->G + (size_t)first * ldg;
-        memset(changes, 0, (size_t)(4 * q) * sizeof *changes);
-        for (int a = 0; a < count; a++) {
-            int j = first + a;
-            double diagonal = G[(size_t)a * ldg + j], square = 0.0;
-            if (!(diagonal > 0.0))
-                continue;
-            for (int k = 0; k < q; k++) {
-                double c = C[(size_t)k * m + j] + diagonal * B[(size_t)k * m + j];
-                for (int b = 0; b < a; b++)
-                    c -= G[(size_t)b * ldg + j] * changes[b * q + k];
-                v[k] = c;
-                square += c * c;
-            }
-            double norm = sqrt(square), factor = norm > lam ? (1.0 - lam / norm) / diagonal : 0.0;
-            for (int k = 0; k < q; k++) {
-                double *b = B + (size_t)k * m + j, now = factor * v[k];
-                changes[a * q + k] = now - *b;
-                any |= now != *b;
-                *b = now;
-            }
+    for (int j = 0; j < m; j++) {
+        const double *column = p->G + (size_t)j * (size_t)p->ldg;
+        double diagonal = column[j], square = 0.0;
+        for (int k = 0; k < q && diagonal > 0.0; k++) {
+            double c = C[(size_t)k * m + j] + diagonal * B[(size_t)k * m + j];
+            for (int a = 0; a < waiting; a++)
+                c -= g[a][j] * changes[a * q + k];
+            v[k] = c;
+            square += c * c;
         }
-        if (!any)
+        double norm = sqrt(square), factor = norm > lam ? (1.0 - lam / norm) / diagonal : 0.0;
+        int changed = 0;
+        for (int k = 0; k < q && diagonal > 0.0; k++) {
+            double *b = B + (size_t)k * m + j, now = factor * v[k];
+            changes[waiting * q + k] = now - *b;
+            changed |= now != *b;
+            *b = now;
+        }
+        if (changed)
+            g[waiting++] = column;
+        if (waiting == 0 || (waiting < 4 && j < m - 1))
             continue;
-        if (count == 4) {
-            subtract_four(m, q, G, ldg, changes, C);
-        } else {
-            for (int a = 0; a < count; a++)
-                for (int k = 0; k < q; k++)
-                    for (int i = 0; i < m; i++)
-                        C[(size_t)k * m + i] -= G[(size_t)a * ldg + i] * changes[a * q + k];
+        for (; waiting < 4; waiting++) {
+            g[waiting] = column;
+            memset(changes + waiting * q, 0, (size_t)q * sizeof *changes);
         }
+        subtract_four(m, q, g, changes, C);
+        waiting = 0;
     }
 }
 

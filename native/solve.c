@@ -10,6 +10,8 @@
 #define MOST_JOINING 150
 /* Solves in a row that were given up end a path. */
 #define MOST_FAILURES 3
+/* A smaller working set is worth a product with all of X that costs no more than so many steps. */
+#define PASS_IN_STEPS 6.0
 /* Floating-point operations between two looks at the clock, and time between two calls of `interrupted`. */
 #define CLOCK_WORK 1e6
 #define SECONDS_BETWEEN_CALLS 0.05
@@ -242,6 +244,43 @@ static double *extrapolated(go_solver *s)
     return known ? s->guess : NULL;
 }
 
+static double objective(go_solver *s)
+{
+    go_inner *p = &s->p;
+    go_unit_norms(p->units, p->start, p->q, p->B + (size_t)p->fixed * p->q, p->norms);
+    return p->value + go_owl_value(p->units, p->norms, s->lam, p->work);
+}
+
+/* Whether fewer units that could be non-zero are worth a product with all of X: those of equal weights join one by one,
+ * those of sorted weights all together. Newton steps need no small working set. */
+static int wants_look_ahead(go_solver *s)
+{
+    if (s->newton_size > 0)
+        return 0;
+    int rows = go_has_equal_weights(&s->p) ? go_violators(s) : s->p.rows;
+    return go_density(s->data) * s->data->d <= PASS_IN_STEPS * 2.0 * rows;
+}
+
+/* Go where the last two solutions lead before the working set is chosen: fewer units could be non-zero there. 0 if that
+ * is left to the first round. */
+static int look_ahead(go_solver *s)
+{
+    go_inner *p = &s->p;
+    size_t size = (size_t)p->rows * p->q;
+    if (!wants_look_ahead(s))
+        return 0;
+    double before = objective(s), *guess = extrapolated(s);
+    if (!guess)
+        return 1;
+    memcpy(p->B, guess, size * sizeof *p->B);
+    refresh(s);
+    if (!(objective(s) < before)) {
+        memcpy(p->B, s->before, size * sizeof *p->B);
+        refresh(s);
+    }
+    return 1;
+}
+
 /* Solve for s->lam from p.B, whose correlations are known. */
 static int solve_one(go_solver *s, double goal, double *gap_found, int *steps_found)
 {
@@ -253,6 +292,7 @@ static int solve_one(go_solver *s, double goal, double *gap_found, int *steps_fo
     int steps = 0, ended = 0;
     p->lam = s->lam;
     p->lipschitz = 0.0;
+    int ahead = look_ahead(s);
     for (int round = 0;; round++) {
         double gap = whole_gap(s);
         *gap_found = gap;
@@ -276,7 +316,7 @@ static int solve_one(go_solver *s, double goal, double *gap_found, int *steps_fo
         if (c.violators)
             p->lipschitz = 0.0;
         p->newton_size = c.cut ? 0 : s->newton_size;
-        double *guess = round == 0 ? extrapolated(s) : NULL;
+        double *guess = round == 0 && !ahead ? extrapolated(s) : NULL;
         int end = go_minimize(p, go_inner_goal(s, &c, goal, gap, s->task->max_steps - steps), guess);
         steps += p->steps;
         c.inner_gap = p->gap;

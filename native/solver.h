@@ -60,6 +60,8 @@ static inline int go_most(int a, int b)
 }
 
 int go_unit_first(const go_data *data, int unit);
+/* Units outside of the working set that could be non-zero if the residual were that of the optimum. */
+int go_violators(go_solver *s);
 /* Append a unit with zero coefficients; 0 if there is no room. */
 int go_join(go_solver *s, int unit);
 /* The next working set after a round that ended with this gap; 0 if there is no room. */

@@ -186,6 +186,14 @@ static int find_possible(go_solver *s, int all)
     return s->data->n_units;
 }
 
+int go_violators(go_solver *s)
+{
+    int violators = 0, count = find_possible(s, 0);
+    for (int i = 0; i < count; i++)
+        violators += s->place[s->found[i]] < 0;
+    return violators;
+}
+
 /* Let units go that are zero and not among the possible ones, where they are many; p.norms are those of B. */
 static void release_idle(go_solver *s, int n_possible)
 {
@@ -249,7 +257,7 @@ int go_choose(go_solver *s, go_choice *c, double gap)
 go_goal go_inner_goal(const go_solver *s, const go_choice *c, double goal, double gap, int steps_left)
 {
     const go_inner *p = &s->p;
-    double tight = (c->everything ? 0.9 : 0.3) * goal;
+    double tight = (c->everything ? 0.9 : 0.6) * goal;
     if (c->violators == 0 && !c->everything && c->inner_gap <= 1.2 * tight)
         tight *= c->relative; /* so accurate it was already, and yet the gap of the whole problem is too large */
     double round_cost = 2.0 * go_density(s->data) * p->n * s->data->d * p->q + ROUND_OVERHEAD;
