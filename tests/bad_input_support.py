@@ -142,7 +142,7 @@ SAMPLE_WEIGHTS = {
     "infinite": with_entry(np.ones(12), np.inf),
     "zeros": np.zeros(12),
     "too few": np.ones(9),
-    "two columns": np.ones((12, 2)),
+    "five columns": np.ones((12, 5)),
     "text": ["a"] * 12,
     "a number": 2.0,
     "a word": "balanced",

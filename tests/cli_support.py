@@ -26,6 +26,7 @@ class ReportContents:
     target_names: Any
     scores: Any
     notes: Any
+    survival: Any = ()
 
 
 def write_report(path, contents):

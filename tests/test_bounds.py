@@ -243,8 +243,8 @@ def test_a_loss_without_local_bounds_knows_nothing_of_them():
 @pytest.mark.parametrize("seed", range(4))
 def test_local_bounds_of_units_of_several_rows(seed):
     problem = make_case(seed, n=30, d=12, loss="multinomial", fit_intercept=True, weighted=True).problem()
-    sizes = np.array([3, 1, 2, 4, 2])
-    problem = replace(problem, penalty=GroupOWL(problem.lam[:5] * 1.5, sizes))
+    units = np.array([0, 0, 4, 1, 2, 2, 3, 3, 0, 3, 3, 4])
+    problem = replace(problem, penalty=GroupOWL(problem.lam[:5] * 1.5, units))
     B, optimal = optimum_of(problem)
     near = np.sqrt(2 * problem.loss.curvature * optimal.gap)
     for _, certificate in pairs(problem, B, seed):
@@ -261,7 +261,7 @@ def test_rows_that_would_cost_too_much_stay(monkeypatch):
         return candidates[candidates != row]
 
     monkeypatch.setattr("groupowl.screening.safe_rows", all_but_one)
-    monkeypatch.setattr(ScreenedProblem, "test", lambda self: np.zeros(0, dtype=np.intp))
+    monkeypatch.setattr(ScreenedProblem, "test", lambda self, **options: np.zeros(0, dtype=np.intp))
     result = go.solve(**case.arguments(), tol=1e-9)
     assert result.converged
     assert row in result.support

@@ -108,9 +108,10 @@ def towncrier(folder, *arguments):
 def test_the_configuration_builds_a_draft_of_the_real_fragments():
     draft = towncrier(ROOT, "--draft")
     assert "## 9.8.7 (2030-01-02)" in draft
+    lines = " ".join(draft.split())
     for path in (ROOT / "news").glob("*.*.md"):
-        first = path.read_text(encoding="utf-8").split(",")[0].strip()
-        assert first in draft, path.name
+        first = path.read_text(encoding="utf-8").split(",")[0]
+        assert " ".join(first.split()) in lines, path.name
 
 
 @needs_towncrier

@@ -201,8 +201,11 @@ def test_the_penalty_checks_its_weights():
 
 UNITS = {
     "rows": lambda lam: go.GroupOWL(lam),
-    "pairs of rows": lambda lam: go.GroupOWL(lam, sizes=np.full(len(lam), 2)),
-    "units of 1, 2, 3 rows": lambda lam: go.GroupOWL(lam, sizes=1 + np.arange(len(lam)) % 3),
+    "pairs of rows": lambda lam: go.GroupOWL(lam, units=np.repeat(np.arange(len(lam)), 2)),
+    "units of 1, 2, 3 rows": lambda lam: go.GroupOWL(
+        lam, units=np.repeat(np.arange(len(lam)), 1 + np.arange(len(lam)) % 3)
+    ),
+    "scattered rows": lambda lam: go.GroupOWL(lam, units=np.concatenate([np.arange(len(lam))[::-1], [2, 0, 2, 5]])),
 }
 
 
@@ -217,9 +220,8 @@ def make_penalty(kind, seed, n_units=8):
 
 def blocks(penalty, B):
     """The rows of each unit, by the definition."""
-    sizes = [1] * penalty.n_units if penalty.sizes is None else penalty.sizes.tolist()
-    ends = np.cumsum(sizes)
-    return [B[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    units = np.arange(penalty.n_units) if penalty.units is None else penalty.units
+    return [B[units == k] for k in range(penalty.n_units)]
 
 
 every_unit = pytest.mark.parametrize("kind", UNITS)
@@ -327,8 +329,14 @@ def test_candidates_hold_the_units_of_a_solution(kind, seed):
     assert set(selected) <= set(penalty.candidates(penalty.norms(V - P) * (1 + 1e-12)))
 
 
-def test_bad_sizes_are_refused():
-    with pytest.raises(ValueError, match="sizes must have a positive number of rows for each of 2 units"):
-        go.GroupOWL([2.0, 1.0], sizes=[1, 2, 3])
-    with pytest.raises(ValueError, match="sizes must have a positive number"):
-        go.GroupOWL([2.0, 1.0], sizes=[1, 0])
+@pytest.mark.parametrize("units", [[0, 1, 2], [0, 0], [1, 2], [[0, 1]], [0, -1]])
+def test_bad_units_are_refused(units):
+    with pytest.raises(ValueError, match="units must have the numbers 0 to 1, one per weight, each at least once"):
+        go.GroupOWL([2.0, 1.0], units=units)
+
+
+def test_units_know_whether_their_rows_follow_each_other():
+    np.testing.assert_array_equal(go.GroupOWL([2.0, 1.0]).unit_starts, [0, 1, 2])
+    np.testing.assert_array_equal(go.GroupOWL([2.0, 1.0], units=[0, 0, 1]).unit_starts, [0, 2, 3])
+    assert go.GroupOWL([2.0, 1.0], units=[0, 1, 0]).unit_starts is None
+    assert go.GroupOWL([2.0, 1.0], units=[1, 0]).unit_starts is None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         GroupOWLRegressorCV,
         Verification,
     )
+    from .inputs import stack_tasks
     from .kernel import KernelInfo, kernel_info
     from .losses import survival_targets
     from .norm import GroupOWL, owl_dual_norm, owl_norm, owl_prox
@@ -70,6 +71,7 @@ __all__ = [
     "show_versions",
     "solve",
     "solve_many",
+    "stack_tasks",
     "survival_targets",
     "weights",
 ]
@@ -80,6 +82,7 @@ _HOMES = (
     "versions",
     "kernel",
     "weights",
+    "inputs",
     "norm",
     "losses",
     "problem",

@@ -225,10 +225,11 @@ def finite_vector(argument: str, values: Any, length: int, *, remedy: str) -> Fl
 
 
 def nonnegative_weights(argument: str, values: Any, length: int, *, per: str, where: str = "") -> FloatArray:
-    """``values`` as finite, non-negative weights, one ``per`` "sample" (row of X) or "feature" (column)."""
+    """``values`` as finite, non-negative weights, one ``per`` "sample" (row of X), "feature" (column) or group."""
     weights = as_float_array(f"{argument}{where}", values, ndim=(1,))
     if len(weights) != length:
-        found = f"X has {length} {'rows' if per == 'sample' else 'columns'}, {argument} has length {len(weights)}"
+        what = {"sample": "rows", "feature": "columns"}.get(per, "groups of columns")
+        found = f"X has {length} {what}, {argument} has length {len(weights)}"
         raise ValueError(f"{argument}{where} must have one weight per {per}: {found}.")
     check_finite(f"{argument}{where}", weights, remedy="Every weight must be a finite number.")
     if weights.min(initial=0.0) < 0:
@@ -373,14 +374,58 @@ def check_data_shape(shape: tuple[int, ...], where: str = "", *, needs_samples: 
         raise ValueError(f"X{where} is empty: its shape is {shape}; {needed} needed.")
 
 
-def check_targets(Y: Any, n_samples: int, where: str = "", *, argument: str = "Y", names: Any = None) -> FloatArray:
-    """Targets as a finite matrix with one row per sample and at least one column."""
-    names, remedy = getattr(Y, "columns", names), "Remove the samples without a target."
-    matrix = finite_matrix(f"{argument}{where}", Y, remedy=remedy, names=names)
+def check_targets(
+    Y: Any,
+    n_samples: int,
+    where: str = "",
+    *,
+    argument: str = "Y",
+    names: Any = None,
+    may_miss: bool = False,
+    remedy: str = "Remove the samples without a target.",
+) -> FloatArray:
+    """Targets as a finite matrix with one row per sample and at least one column.
+
+    NaN stands for targets that were not observed, where they may be missing; not for all of a task.
+    """
+    names = getattr(Y, "columns", names)
+    if may_miss:
+        matrix = as_float_array(f"{argument}{where}", Y, ndim=(1, 2))
+        matrix = matrix if matrix.ndim == 2 else matrix[:, None]
+        remedy = "Remove or correct them; NaN stands for a target that was not observed."
+        check_finite(f"{argument}{where}", np.where(np.isnan(matrix), 0.0, matrix), remedy=remedy, names=names)
+    else:
+        matrix = finite_matrix(f"{argument}{where}", Y, remedy=remedy, names=names)
     check_length(argument, np.shape(Y), n_samples, where)
     if matrix.shape[1] == 0:
         raise ValueError(f"{argument}{where} is empty: its shape is {matrix.shape}; at least one column is needed.")
+    if may_miss:
+        check_tasks(~np.isnan(matrix), argument=argument, names=names)
     return matrix
+
+
+def check_tasks(observed: Any, *, argument: str = "Y", names: Any = None) -> None:
+    """Refuse targets of which some task has none, by its name or index; ``observed`` says which entries there are."""
+    empty = np.flatnonzero(~observed.any(axis=0)).tolist()
+    if empty:
+        which = list_columns(empty, None if names is None else list(names))
+        what = f"{argument} has no observed entry of positive weight in {which}"
+        raise ValueError(f"{what}. Leave such targets out: nothing can be learned of them.")
+
+
+def entry_weights(Y: FloatArray, weight: FloatArray, n_tasks: int | None = None) -> tuple[FloatArray, FloatArray]:
+    """Targets with zeros for those not observed, and weights (n, n_tasks) that are zero there; (n, 1) if all agree.
+
+    Samples without any target have weight zero in either case. Only the first ``n_tasks`` columns are targets.
+    """
+    missing = np.isnan(Y[:, :n_tasks])
+    column = weight if weight.ndim == 2 else weight[:, None]
+    if not missing.any() and column.shape[1] == 1:
+        return Y, column
+    w = np.where(missing, 0.0, column)
+    if np.array_equal(w, np.broadcast_to(w[:, :1], w.shape)):
+        w = w[:, :1]
+    return np.where(np.isnan(Y), 0.0, Y), w
 
 
 def check_length(argument: str, shape: tuple[int, ...], n_samples: int, where: str = "") -> None:
@@ -407,14 +452,25 @@ def sample_indices(argument: str, values: Any, n_samples: int, remedy: str) -> I
 
 
 def check_sample_weight(
-    sample_weight: Any, n_samples: int, where: str = "", *, needs_weight: bool = True
+    sample_weight: Any, n_samples: int, where: str = "", *, needs_weight: bool = True, n_tasks: int = 0
 ) -> FloatArray:
     """Finite, non-negative weights with a finite sum, one per sample; ones by default. One at least is positive.
 
-    Those of a part of the samples may all be zero.
+    Those of a part of the samples may all be zero. With ``n_tasks`` they may also be (n_samples, n_tasks), one for each
+    target of a sample.
     """
     if sample_weight is None:
         return np.ones(n_samples)
+    shape = rectangular_array(f"sample_weight{where}", sample_weight).shape
+    if n_tasks and len(shape) == 2:
+        if shape != (n_samples, n_tasks):
+            raise ValueError(
+                f"sample_weight{where} must have one weight per sample, shape ({n_samples},), or one for each of its "
+                f"targets, shape ({n_samples}, {n_tasks}), got {shape}."
+            )
+        flat = as_float_array(f"sample_weight{where}", sample_weight, ndim=(2,)).ravel()
+        weights = check_sample_weight(flat, flat.size, where, needs_weight=needs_weight)
+        return weights.reshape(shape)
     weight = nonnegative_weights("sample_weight", sample_weight, n_samples, per="sample", where=where)
     check_weight_range(f"sample_weight{where}", weight)
     if needs_weight and not weight.any():

@@ -1,15 +1,29 @@
-"""Data as users of paths and estimators give them: names of features, labels of classes, unpenalized columns."""
+"""Data as users give them: names of features, labels of classes, unpenalized columns, groups of columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from ._checks import rectangular_array, refuse_mask
+from ._checks import (
+    as_float_array,
+    check_data_shape,
+    check_length,
+    column_names,
+    finite_number,
+    lookup,
+    numeric_array,
+    rectangular_array,
+    refuse_mask,
+    truth_value,
+)
 from ._text import listed
 from ._typing import FloatArray, IndexArray
+from .norm.options import GROUP_SCALES, PLAIN, PenaltyOptions, numbered_by_first
 
 
 def feature_names(X: Any) -> list[str] | None:
@@ -73,7 +87,7 @@ def encode_labels(y: Any, sample_weight: FloatArray | None = None) -> tuple[Any,
 
 def label_indicators(y: Any) -> FloatArray:
     """Columns of 0 and 1 that say which labels a sample has, as numbers."""
-    is_other = ~((y == 0) | (y == 1))
+    is_other = ~((y == 0) | (y == 1) | (y != y))  # NaN, the only one that differs from itself, was not observed
     if y.ndim != 2 or is_other.any():
         found = f"it has {y[is_other][:1].tolist()[0]!r}" if is_other.any() else f"its shape is {y.shape}"
         raise ValueError(
@@ -157,3 +171,216 @@ def _column_index(argument: str, item: Any, n_features: int, known: list[str] | 
         remedy = "Rename them, or give the index of the one that is meant."
         raise ValueError(f"{what}, which {len(found)} columns of X have: {found}. {remedy}")
     return found[0]
+
+
+# What is asked of the penalty ------------------------------------------------------------------------------
+
+
+def penalty_options(
+    n_features: int,
+    names: Iterable[str] | None,
+    *,
+    feature_groups: Any = None,
+    group_scale: Any = "size",
+    penalty_factor: Any = None,
+    ridge: Any = 0.0,
+    positive: Any = False,
+) -> PenaltyOptions:
+    """Options of the penalty from arguments as users give them; groups of one and factors of one are plain."""
+    known = None if names is None else list(names)
+    lookup("group_scale", group_scale, dict.fromkeys(GROUP_SCALES))
+    options = PenaltyOptions(
+        penalty_factor=None if penalty_factor is None else _resolve_factor(penalty_factor, n_features, known),
+        ridge=finite_number("ridge", ridge, at_least=0.0),
+        signs=_resolve_signs(positive, n_features, known),
+    )
+    if feature_groups is not None:
+        groups, group_names = _resolve_groups(feature_groups, n_features, known)
+        if len(group_names) < n_features:
+            options = replace(options, feature_groups=groups, group_names=group_names, group_scale=group_scale)
+    return PLAIN if options.is_plain else options
+
+
+def _resolve_signs(given: Any, n_features: int, known: list[str] | None) -> FloatArray | None:
+    """The sign that coefficients of each column must have, 0 for any; None where no column has one."""
+    if given is None or isinstance(given, bool | np.bool_):
+        return np.ones(n_features) if given else None
+    signs = np.zeros(n_features)
+    items = given if isinstance(given, Mapping) else _as_list(given)
+    if isinstance(items, list) and all(isinstance(item, str) for item in items):
+        items = dict.fromkeys(items, 1.0)
+    if isinstance(items, Mapping):
+        for item, sign in items.items():
+            signs[_column_index("positive", item, n_features, known)] = sign
+    else:
+        signs = as_float_array("positive", items, ndim=(1,)).astype(np.float64)
+    if len(signs) != n_features or not np.isin(signs, (-1.0, 0.0, 1.0)).all():
+        raise ValueError(
+            f"positive must be True, names of columns, or a sign for each of the {n_features} columns of X: 1 for not "
+            f"negative, -1 for not positive, 0 for any; names with signs, for example {{'age': -1}}, leave all others "
+            f"free. Got {given!r}."
+        )
+    return signs if signs.any() else None
+
+
+def _resolve_groups(given: Any, n_features: int, known: list[str] | None) -> tuple[IndexArray, tuple[str, ...]]:
+    """The group of each column, and the names of groups; columns that are not named are groups of one."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(
+            f"feature_groups must be a label per column, or lists of names or indices, got {given!r} of type "
+            f"{type(given).__name__}."
+        )
+    if isinstance(given, Mapping):
+        members = {str(name): _as_list(columns) for name, columns in given.items()}
+    else:
+        items = list(given)
+        is_list = [isinstance(item, Iterable) and not isinstance(item, str) for item in items]
+        if items and all(is_list):
+            members = {f"group {k}": list(item) for k, item in enumerate(items, start=1)}
+        elif any(is_list) or len(items) != n_features:
+            raise ValueError(
+                f"feature_groups must have a label for each of the {n_features} columns of X, got {len(items)}; or be "
+                "lists of names or indices, one for each group, for example [['a', 'b'], ['c', 'd']]."
+            )
+        else:
+            members = {}
+            for j, label in enumerate(items):
+                if label is not None and label == label:  # columns without a label are alone
+                    members.setdefault(str(label), []).append(j)
+    labels = np.arange(n_features)
+    owner: dict[int, str] = {}
+    for name, columns in members.items():
+        found = [_column_index("feature_groups", item, n_features, known) for item in columns]
+        for j in found:
+            if j in owner:
+                column = repr(known[j]) if known is not None else j
+                where = "twice" if owner[j] == name else f"and in {owner[j]!r}"
+                raise ValueError(
+                    f"feature_groups has the column {column} in the group {name!r} {where}: leave one out."
+                )
+            owner[j] = name
+        labels[found] = min(found, default=0)
+    groups = numbered_by_first(labels)
+    first = np.unique(groups, return_index=True)[1]
+    group_names = tuple(owner.get(int(j), f"column {j}" if known is None else known[j]) for j in first)
+    if len(set(group_names)) < len(group_names):
+        repeated = next(name for name in group_names if group_names.count(name) > 1)
+        raise ValueError(
+            f"feature_groups has a group {repeated!r}, which is the name of a column outside of it: rename it."
+        )
+    return groups, group_names
+
+
+def _as_list(columns: Any) -> list[Any]:
+    return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
+
+
+def _resolve_factor(given: Any, n_features: int, known: list[str] | None) -> FloatArray | None:
+    """A factor for each column, or None where all are 1."""
+    if isinstance(given, Mapping):
+        factor = np.ones(n_features)
+        for item, value in given.items():
+            factor[_column_index("penalty_factor", item, n_features, known)] = value
+    elif isinstance(given, str):
+        raise ValueError(f"penalty_factor must be numbers here, got {given!r}: estimators take 'adaptive'.")
+    else:
+        factor = as_float_array("penalty_factor", given, ndim=(1,)).copy()
+    if len(factor) != n_features:
+        raise ValueError(
+            f"penalty_factor must have one factor for each of the {n_features} columns of X, got {len(factor)}. Names "
+            "with factors, for example {'age': 0.0}, leave all others at 1."
+        )
+    wrong = np.flatnonzero(~(factor >= 0.0))
+    if len(wrong):
+        raise ValueError(
+            f"penalty_factor must not be negative or NaN, got {factor[wrong[0]]:g} for column {wrong[0]}. 0 means no "
+            "penalty, infinity leaves a column out."
+        )
+    if not np.any((factor > 0.0) & (factor < np.inf)):
+        raise ValueError("penalty_factor is 0 or infinite for all columns: at least one must be penalized.")
+    return None if np.all(factor == 1.0) else factor
+
+
+# Own samples for each task -----------------------------------------------------------------------------------
+
+
+def stack_tasks(Xs: Iterable[Any], ys: Iterable[Any], *, balance: bool = False) -> tuple[Any, ...]:
+    """Make one problem of tasks that have samples of their own: studies, populations, subjects.
+
+    The samples of all tasks are stacked, and each has a target for its own task only; the others are NaN, which is
+    "not observed". A feature is then selected for all tasks or for none, though no sample is shared. Products take as
+    long as with the tasks apart.
+
+    Parameters
+    ----------
+    Xs : list of array-like, sparse matrix or data frame
+        Data of each task, all with the same columns.
+    ys : list of array-like of shape (n_samples of the task,)
+        Targets of each task; NaN where they were not observed.
+    balance : bool, default=False
+        Whether tasks count the same, however many samples they have: then there is a third result, the weights.
+
+    Returns
+    -------
+    X : ndarray, sparse array or data frame
+        All samples, those of the first task first.
+    Y : ndarray of shape (n_samples, n_tasks)
+        Their targets.
+    sample_weight : ndarray of shape (n_samples,)
+        With ``balance=True`` only: weights with the same sum in every task, 1 on average.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import groupowl as go
+    >>> X, Y = go.stack_tasks([np.ones((2, 3)), np.zeros((1, 3))], [[1.0, 2.0], [3.0]])
+    >>> X.shape, Y.tolist()
+    ((3, 3), [[1.0, nan], [2.0, nan], [nan, 3.0]])
+    """
+    truth_value("balance", balance)
+    Xs, ys = list(Xs), list(ys)
+    if len(Xs) == 0 or len(Xs) != len(ys):
+        raise ValueError(f"Xs and ys must have one entry per task, got {len(Xs)} and {len(ys)}.")
+    targets = []
+    for k, (X, y) in enumerate(zip(Xs, ys, strict=True)):
+        values = as_float_array(f"ys[{k}]", y, ndim=(1, 2))
+        if values.ndim == 2 and values.shape[1] != 1:
+            raise ValueError(
+                f"ys[{k}] must be the targets of one task, got shape {values.shape}. Give a list entry each."
+            )
+        check_data_shape(np.shape(X), f"s[{k}]")
+        check_length(f"ys[{k}]", values.shape, np.shape(X)[0])
+        targets.append(values.ravel())
+    X = _stacked(Xs)
+    sizes = np.array([len(values) for values in targets])
+    Y = np.full((sizes.sum(), len(sizes)), np.nan)
+    Y[np.arange(len(Y)), np.repeat(np.arange(len(sizes)), sizes)] = np.concatenate(targets)
+    if not balance:
+        return X, Y
+    counts = (~np.isnan(Y)).sum(axis=0)
+    if not counts.all():
+        raise ValueError(f"ys[{int(np.argmin(counts))}] has no observed target. Leave the task out.")
+    return X, Y, np.repeat(counts.sum() / (len(counts) * counts), sizes)
+
+
+def _stacked(Xs: list[Any]) -> Any:
+    """The data of all tasks below each other: a data frame, a sparse array or an array, as they are."""
+    widths = [np.shape(X)[1] for X in Xs]
+    if len(set(widths)) > 1:
+        raise ValueError(f"Xs must have the same columns for all tasks, got {widths} columns.")
+    names = [column_names(X) for X in Xs]
+    if any(own != names[0] for own in names):
+        k = next(k for k, own in enumerate(names) if own != names[0])
+        raise ValueError(
+            f"Xs must have the same columns for all tasks, but those of Xs[{k}] have other names than Xs[0]."
+        )
+    if any(map(sp.issparse, Xs)):
+        return sp.vstack([sp.csr_array(X) for X in Xs], format="csr")
+    if names[0] is None:
+        return np.concatenate([numeric_array(f"Xs[{k}]", X) for k, X in enumerate(Xs)])
+    if hasattr(Xs[0], "iloc"):
+        return import_pandas("stack_tasks with data frames").concat(Xs, ignore_index=True)
+    stacked = Xs[0]
+    for X in Xs[1:]:
+        stacked = stacked.vstack(X)  # of polars
+    return stacked

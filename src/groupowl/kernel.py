@@ -492,6 +492,7 @@ class Certified:
     products: FloatArray  # (n_run, d, q): X^T theta
     correlations: FloatArray  # (n_run, n_units): norms of their units, or bounds on them
     numbers: FloatArray  # (n_run, len(CERTIFICATE_NUMBERS))
+    n_rows: int  # non-zero rows of all coefficients
 
 
 def certify(
@@ -524,7 +525,7 @@ def certify(
     found: FloatArray = np.frombuffer(
         memoryview(c), dtype=np.float64, count=numbers.shape[1], offset=_Certificate.loss.offset
     )
-    solve, row = np.nonzero(stack.any(axis=2))
+    solve, row = np.divmod(np.unique(np.flatnonzero(stack != 0.0) // q), d)
     first, row, values = np.searchsorted(solve, np.arange(n_run + 1)).tolist(), row.astype(np.intc), stack[solve, row]
     at, at_lam, at_row, at_B = map(_address, (memory, lams, row, values))
     at_theta, at_products, at_correlations = map(_address, (theta, products, correlations))
@@ -535,7 +536,7 @@ def certify(
         c.correlations = at_correlations + 8 * k * n_units
         library.go_certify(struct, c, library.blas, at)
         numbers[k] = found
-    return Certified(theta, products, correlations, numbers)
+    return Certified(theta, products, correlations, numbers, len(row))
 
 
 # Whole fits -----------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ The objective is ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ._checks import finite_matrix, finite_number, finite_vector
 from ._typing import FloatArray, IndexArray
 from .designs.sparse import Columns
+from .norm import PLAIN, PenaltyOptions
 from .norm.kernels import EPS
 from .problem import LATER, Problem, Residual, build_problem, damped_newton
 from .solvers import Continuation, SolverSettings
@@ -26,6 +27,8 @@ from .weights import check_strengths, resolve_weights
 # "auto" is this fraction of the smallest alpha that selects nothing.
 _AUTO_FRACTION = 0.1
 _SHOWN = 5
+# Largest factor of the penalty that a first fit gives.
+_LARGEST_FACTOR = 100.0
 # Ridge of the multinomial fit, relative to the mean curvature of the null model.
 _RIDGE = 1e-6
 # The ridge decides where a tenth of it moves the predictors by more than this, relatively.
@@ -51,7 +54,7 @@ class Model:
     problem : Problem
         Data and loss; the sample weights sum to 1.
     weights : ndarray of shape (n_penalized,)
-        Weight sequence of the penalized features.
+        Weight sequence of the penalized features, or groups of them.
     unpenalized : ndarray of int
         Columns that are not penalized.
     small : Problem or None
@@ -60,6 +63,8 @@ class Model:
         Whether the one task stands for two classes. With a column each their coefficients would be plus and minus half
         of those here, and the norm of the two is that of the difference over the root of 2: so are the weights, that
         alpha means the same for two classes as for more.
+    options : PenaltyOptions
+        What else is asked of the penalty.
     """
 
     problem: Problem
@@ -67,6 +72,7 @@ class Model:
     unpenalized: IndexArray
     small: Problem | None = None
     two_classes: bool = False
+    options: PenaltyOptions = PLAIN
 
     @cached_property
     def sequence_weights(self) -> FloatArray:
@@ -76,13 +82,18 @@ class Model:
 
     def with_weights(self, weights: Any) -> Model:
         """The same data with another weight sequence: a name, an array or a function."""
+        if isinstance(weights, str) and weights == "chi" and not self.problem.penalty.rows_are_units:
+            raise ValueError(
+                "weights='chi' is for single features: groups have more degrees of freedom. Give "
+                "go.weights.chi(n_groups, n_tasks, group_sizes=...), and go.weights.chi_factors as penalty_factor."
+            )
         sequence = resolve_weights(
             weights,
-            n_features=self.problem.n_rows - len(self.unpenalized),
+            n_features=self.problem.penalty.n_units - len(self.unpenalized),
             n_tasks=self.problem.samples.n_tasks + self.two_classes,
             n_samples=self.problem.samples.count,
         )
-        return Model(self.problem, sequence, self.unpenalized, two_classes=self.two_classes)
+        return Model(self.problem, sequence, self.unpenalized, two_classes=self.two_classes, options=self.options)
 
     @cached_property
     def null_residual(self) -> Residual:
@@ -93,6 +104,11 @@ class Model:
     def alpha_max(self) -> float:
         """Smallest alpha that selects nothing."""
         return self.problem.lam_max(self.sequence_weights, self.null_residual)
+
+    def n_units(self, support: IndexArray) -> int:
+        """Penalized features, or groups of them, that a support has."""
+        penalized, units = np.setdiff1d(support, self.unpenalized), self.problem.penalty.units
+        return len(penalized if units is None else np.unique(units[penalized]))
 
     @property
     def dtype(self) -> Any:
@@ -128,7 +144,7 @@ class Model:
         intercept = None
         if intercept_init is not None and problem.fit_intercept:
             intercept = finite_vector("intercept_init", intercept_init, q, remedy="Start from a finite intercept.")
-        return problem.loss.canonical(problem.from_input(coef.T, intercept))
+        return problem.start_from(coef.T, intercept)
 
     def continuation(
         self, settings: SolverSettings, *, n_solves: int = 1, start: FloatArray | None = None
@@ -167,9 +183,14 @@ def build_model(
     sample_weight: Any = None,
     unpenalized: IndexArray | None = None,
     two_classes: bool = False,
+    options: PenaltyOptions = PLAIN,
+    offset: Any = None,
+    offset_size: float = 0.0,
 ) -> Model:
     """Check data and make the model; ``Y`` is numeric (one-hot for classes), ``unpenalized`` indices of columns."""
-    free = np.zeros(0, dtype=np.intp) if unpenalized is None else unpenalized
+    free = options.with_unpenalized(unpenalized)
+    if two_classes and options.ridge > 0.0:  # that of plus and minus half of the coefficients is half of theirs
+        options = replace(options, ridge=0.5 * options.ridge)
     problem = build_problem(
         X,
         Y,
@@ -180,8 +201,26 @@ def build_model(
         standardized=standardize,
         unpenalized=free,
         total_weight=1.0,
+        options=options,
+        offset=offset,
+        offset_size=offset_size,
     )
-    return Model(problem, np.zeros(0), free, two_classes=two_classes).with_weights(weights)
+    return Model(problem, np.zeros(0), free, two_classes=two_classes, options=options).with_weights(weights)
+
+
+def adaptive_factor(model: Model, B: FloatArray) -> FloatArray:
+    """Factors of the penalty from a first fit: the largest norm over that of each feature or group, at most 100.
+
+    Norms are those that the penalty sees; what the first fit has left out gets the largest factor, and features without
+    penalty stay so.
+    """
+    problem = model.problem
+    rows = problem.from_input(B.astype(np.float64), None)[: problem.n_rows]
+    norms = problem.penalty.spread(problem.penalty.norms(rows))
+    largest = float(norms.max(initial=0.0)) or 1.0
+    factor = largest / np.maximum(norms, largest / _LARGEST_FACTOR)
+    factor[model.unpenalized] = 0.0
+    return factor
 
 
 # Coefficients of the selected features without the penalty -------------------------------------------------
@@ -246,7 +285,7 @@ class _RidgedFit:
             raise NotImplementedError("relaxed=True needs the samples in this process. Fit with relaxed=False.")
         self.problem = problem
         self.loss = problem.loss
-        self.rows = problem.row_index(rows)
+        self.rows = np.concatenate([rows, np.arange(problem.n_rows, problem.n_coefficients)])
         self.columns: Columns = columns
         self.samples = problem.samples.Y, problem.samples.w
         self.is_ridged = np.arange(len(self.rows)) < len(rows)

@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._checks import finite_matrix, finite_vector, lookup
-from ._typing import FloatArray, Handle, IndexArray
+from ._typing import BoolArray, FloatArray, Handle, IndexArray
 from .norm.kernels import kkt_rows, repeated_test
-from .problem import Certificate, Problem, Residual, build_problem, intercept_excess
+from .problem import Certificate, Problem, Residual, build_problem, intercept_excess, options_of
 
 
 class Rule(NamedTuple):
@@ -127,13 +128,14 @@ class ScreenedProblem:
         """Units of zero columns, which never help and are zero in some solution whatever their weight."""
         return self._keep(np.flatnonzero(self.current.penalty.lengths(self.current.norms) > 0))
 
-    def test(self) -> IndexArray:
-        """Units of the full problem that the latest certificate newly proves to be zero."""
+    def test(self, *, local: bool = True) -> IndexArray:
+        """Units of the full problem that the latest certificate newly proves to be zero; ``local`` bounds may help."""
         certificate = self.certificate
-        if self.rule is None or certificate is None or not certificate.gap < self._tested_gap:
+        has_bounds = local or math.isfinite(self.full.loss.curvature)  # else all of them are local
+        if self.rule is None or certificate is None or not (has_bounds and certificate.gap < self._tested_gap):
             return np.zeros(0, dtype=np.intp)  # the radius has not become smaller since the last test
         self._tested_gap = certificate.gap
-        local = certificate.gap <= 0.5 * self._local_gap  # a product with X must find something new
+        local = local and certificate.gap <= 0.5 * self._local_gap  # a product with X must find something new
         self._local_gap = certificate.gap if local else self._local_gap
         return self._keep(safe_rows(self.current, certificate, self.candidates, self.rule, local=local))
 
@@ -225,13 +227,19 @@ class SafeScreener:
         Non-negative weights of the samples.
     rule : {"safe", "paper"}, default="safe"
         The extended rule with the smaller bounds, or the paper's rule with the paper's.
+    feature_groups, group_scale, penalty_factor : optional
+        Groups and scales of columns as for :func:`solve`; ``lam`` then has one weight per group.
+    offset : array-like of shape (n_samples,) or (n_samples, n_tasks), default=None
+        Numbers that are added to the predictors, with a coefficient of one; ``Z`` of :meth:`update` is without it.
+    ridge, positive : optional
+        A ridge and signs of coefficients as for :func:`solve`; coefficients of a wrong sign prove nothing.
 
     Attributes
     ----------
     active : ndarray of int
-        Rows still alive, as indices of the original columns, ascending.
+        Rows still alive, as indices of the original columns, ascending; unpenalized ones always are.
     lam : ndarray of shape (len(active),)
-        The weights that they share: the largest ones.
+        The weights that they share: the largest ones, one for each row or group that is alive and penalized.
 
     Examples
     --------
@@ -256,19 +264,41 @@ class SafeScreener:
         fit_intercept: bool = False,
         sample_weight: Any = None,
         rule: str = "safe",
+        feature_groups: Any = None,
+        group_scale: str = "size",
+        penalty_factor: Any = None,
+        offset: Any = None,
+        ridge: float = 0.0,
+        positive: Any = False,
     ) -> None:
         resolved = lookup("rule", rule, {name: entry for name, entry in RULES.items() if entry is not None})
-        self._problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+        X, options = options_of(
+            X,
+            feature_groups=feature_groups,
+            group_scale=group_scale,
+            penalty_factor=penalty_factor,
+            ridge=ridge,
+            positive=positive,
+        )
+        self._problem = build_problem(
+            X,
+            Y,
+            lam,
+            loss=loss,
+            fit_intercept=fit_intercept,
+            sample_weight=sample_weight,
+            options=options,
+            offset=offset,
+        )
         self._screened = ScreenedProblem(self._problem, resolved)
         self._screened.drop_zero_columns()
-        weight = None if sample_weight is None else np.asarray(sample_weight)
-        self._present = slice(None) if weight is None else np.flatnonzero(weight)
-        self._n_samples = self._problem.design.n_samples if weight is None else len(weight)
+        self._given = Y, sample_weight
 
     @property
     def active(self) -> IndexArray:
         """Rows still alive, ascending."""
-        return self._screened.active
+        rows, basis = self._problem.penalty.rows(self._screened.active), self._problem.unpenalized.basis
+        return rows if basis is None else np.union1d(rows, basis.columns)
 
     @property
     def lam(self) -> FloatArray:
@@ -281,7 +311,8 @@ class SafeScreener:
         Parameters
         ----------
         B : array-like of shape (n_features, n_tasks) or (len(active), n_tasks)
-            Coefficients for all rows or for the rows ``active``; rows that are not active are taken as zero.
+            Coefficients for all rows or for the rows ``active``; rows that are not active are taken as zero. Where the
+            loss is squared, those of unpenalized columns are taken as the best ones.
         intercept : array-like of shape (n_tasks,), default=None
             By default the optimal one for the squared loss, and for the multinomial that of the null model for centered
             columns; what is proved holds for any.
@@ -299,8 +330,12 @@ class SafeScreener:
             coefficients = self._problem.from_input(rows, offset)
             predictor, cancelled = None, 0.0
             known = None if Z is None else self._checked_predictor(Z)
-            if known is not None and not foreign and np.asarray(Z).dtype == np.float64:
-                predictor, mean = self._problem.adopt_predictor(self._problem.design.samples(known[self._present]))
+            if self._problem.design.patterns is not None:
+                coefficients = self._with_best_block(coefficients, offset)
+                known = None  # where tasks have their own means, a predictor alone does not tell the intercept
+            is_whole = not foreign and self._problem.unpenalized.rank == 0
+            if known is not None and is_whole and np.asarray(Z).dtype == np.float64:
+                predictor, mean = self._problem.adopt_predictor(self._problem.design.samples(known))
                 rows, block = np.split(coefficients, [self._problem.n_rows])
                 coefficients = np.concatenate([rows, self._problem.unpenalized.with_intercept(block, mean)])
                 cancelled = float(np.linalg.norm(mean)) * np.sqrt(self._problem.samples.total_weight)
@@ -314,8 +349,16 @@ class SafeScreener:
             dual=certificate.dual,
             gap=certificate.gap + excess + rounding,
             active=self.active,
-            newly_screened=proved,
+            newly_screened=self._problem.penalty.rows(proved),
         )
+
+    def _with_best_block(self, coefficients: FloatArray, offset: FloatArray | None) -> FloatArray:
+        """Coefficients with the optimal intercept where none was given, and one product tells it."""
+        problem = self._problem
+        if offset is not None or not (problem.unpenalized.n_rows and problem.loss.has_fixed_curvature):
+            return coefficients
+        rows, block = np.split(coefficients, [problem.n_rows])
+        return np.concatenate([rows, problem.unpenalized.polished(block, problem.predictor(coefficients))])
 
     def _rows(self, B: Any) -> tuple[FloatArray, bool]:
         """All rows of the coefficients, and whether rows that are not active had to be set to zero."""
@@ -338,9 +381,22 @@ class SafeScreener:
             raise ValueError("intercept was given but fit_intercept is False; set fit_intercept=True.")
         return finite_vector("intercept", intercept, self._problem.samples.n_tasks, remedy=_DIVERGED)
 
+    @cached_property
+    def _counts(self) -> BoolArray | None:
+        """Which of the samples given have a target and a weight; None if X knows its targets."""
+        Y, sample_weight = self._given
+        if Y is None:
+            return None
+        counts = ~np.isnan(np.asarray(Y, dtype=np.float64).reshape(len(Y), -1))
+        if sample_weight is not None:
+            counts = counts & (np.asarray(sample_weight).reshape(len(counts), -1) > 0.0)
+        return np.asarray(counts.any(axis=1))
+
     def _checked_predictor(self, Z: Any) -> FloatArray:
+        """The predictor of the samples that the problem has; those that count for nothing it has not."""
         matrix = finite_matrix("Z", Z, remedy=_DIVERGED)
-        expected = (self._n_samples, self._problem.samples.n_tasks)
+        counts = self._counts
+        expected = (self._problem.design.n_samples if counts is None else len(counts), self._problem.samples.n_tasks)
         if matrix.shape != expected:
             raise ValueError(f"Z must have shape {expected} (n_samples, n_tasks), got {np.shape(Z)}.")
-        return matrix
+        return matrix if counts is None else matrix[counts]

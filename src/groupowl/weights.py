@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri, ndtri
 
-from ._checks import LARGEST_FACTOR, finite_number, lookup, nonnegative_weights, number_in, positive_integer
+from ._checks import (
+    LARGEST_FACTOR,
+    as_float_array,
+    finite_number,
+    lookup,
+    nonnegative_weights,
+    number_in,
+    positive_integer,
+)
 from ._typing import FloatArray
 
 __all__ = ["bh", "chi", "constant", "gaussian", "linear", "oscar"]
@@ -144,8 +152,12 @@ def gaussian(n_features: int, n_samples: int, *, fdr: float = 0.1) -> FloatArray
     return _scaled(corrected)
 
 
-def chi(n_features: int, n_tasks: int, *, fdr: float = 0.1) -> FloatArray:
+def chi(n_features: int, n_tasks: int, *, fdr: float = 0.1, group_sizes: Any = None) -> FloatArray:
     """Chi quantiles with ``n_tasks`` degrees of freedom at level ``1 - i fdr/d``, for row norms.
+
+    Groups of columns with orthonormal columns have ``size * n_tasks`` degrees of freedom. Groups of unequal size need a
+    scale each that makes their quantiles comparable, :func:`chi_factors`; the sequence for groups so scaled is
+    ``max_g quantile_g(1 - i fdr/m) / factor_g``, which controls the false discovery rate where groups are orthogonal.
 
     Parameters
     ----------
@@ -155,6 +167,8 @@ def chi(n_features: int, n_tasks: int, *, fdr: float = 0.1) -> FloatArray:
         Number of tasks q: the norm of q standard normals has this distribution.
     fdr : float, default=0.1
         Target false discovery rate, strictly between 0 and 1.
+    group_sizes : array-like of int of shape (n_features,), default=None
+        Where the units of the penalty are groups: how many columns each has, or their rank.
 
     Returns
     -------
@@ -165,10 +179,60 @@ def chi(n_features: int, n_tasks: int, *, fdr: float = 0.1) -> FloatArray:
     >>> import groupowl as go
     >>> go.weights.chi(4, n_tasks=3).round(3).tolist()
     [1.0, 0.914, 0.859, 0.818]
+    >>> go.weights.chi(4, n_tasks=1, group_sizes=[1, 1, 3, 3]).round(3).tolist()
+    [1.0, 0.874, 0.794, 0.734]
     """
     q = positive_integer("n_tasks", n_tasks)
     level = number_in("fdr", fdr, "(0, 1)")
-    return _scaled(np.sqrt(chdtri(q, _ranks(n_features) * level / n_features)))
+    tails = _ranks(n_features) * level / n_features
+    if group_sizes is None:
+        return _scaled(np.sqrt(chdtri(q, tails)))
+    sizes = _checked_sizes(group_sizes)
+    if len(sizes) != n_features:
+        raise ValueError(f"group_sizes must have one size for each of {n_features} groups, got {len(sizes)}.")
+    kinds, factors = np.unique(sizes), chi_factors(np.unique(sizes), q, fdr=level, n_groups=n_features)
+    return _scaled(np.max(np.sqrt(chdtri(kinds[:, None] * q, tails)) / factors[:, None], axis=0))
+
+
+def chi_factors(group_sizes: Any, n_tasks: int, *, fdr: float = 0.1, n_groups: int | None = None) -> FloatArray:
+    """Factors of groups of unequal size that share false discoveries evenly: their chi quantiles at ``1 - 10 fdr/m``.
+
+    They belong to :func:`chi` with ``group_sizes``, as ``penalty_factor`` of the columns of each group, where the
+    columns of a group are orthonormal: ``group_scale="orthonormal"`` makes them so, with deviation 1.
+
+    Parameters
+    ----------
+    group_sizes : array-like of int of shape (n_groups,)
+        Number of columns of each group, or their rank.
+    n_tasks : int
+        Number of tasks.
+    fdr : float, default=0.1
+        Target false discovery rate, strictly between 0 and 1.
+    n_groups : int, default=None
+        Number m of groups, where ``group_sizes`` are not those of all.
+
+    Returns
+    -------
+    ndarray of shape (n_groups,)
+        Factors of the penalty of each group.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> go.weights.chi_factors([1, 3, 10], n_tasks=1, n_groups=300).round(3).tolist()
+    [2.935, 3.702, 5.13]
+    """
+    sizes, q = _checked_sizes(group_sizes), positive_integer("n_tasks", n_tasks)
+    m = positive_integer("n_groups", len(sizes) if n_groups is None else n_groups)
+    tail = min(10.0 * number_in("fdr", fdr, "(0, 1)") / m, 0.5)  # with few groups the median
+    return np.sqrt(chdtri(sizes * q, tail))
+
+
+def _checked_sizes(group_sizes: Any) -> FloatArray:
+    sizes = as_float_array("group_sizes", group_sizes, ndim=(1,))
+    if len(sizes) == 0 or not np.all((sizes >= 1.0) & (sizes == np.round(sizes))):
+        raise ValueError(f"group_sizes must be positive whole numbers, got {group_sizes!r}.")
+    return sizes
 
 
 def _scaled(weights: FloatArray) -> FloatArray:
@@ -247,7 +311,7 @@ def _accepted(function: Any, arguments: dict[str, int]) -> dict[str, int]:
     return {name: value for name, value in arguments.items() if name in parameters}
 
 
-def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
+def check_sequence(argument: str, values: Any, n_features: int, *, per: str = "feature") -> FloatArray:
     """``values`` as OWL weights: finite, non-negative, non-increasing, not all zero, one per feature.
 
     The largest is at most 1e150 times the smallest that is positive, and their sum is finite: beyond, some would
@@ -260,7 +324,7 @@ def check_sequence(argument: str, values: Any, n_features: int) -> FloatArray:
             f"{argument} must be 1-dimensional, one weight per feature, got the number {float(values)!r}. "
             f"Use a sequence, for example {float(values)!r} * go.weights.oscar(n_features)."
         )
-    sequence = nonnegative_weights(argument, values, n_features, per="feature")
+    sequence = nonnegative_weights(argument, values, n_features, per=per)
     if n_features == 0:
         raise ValueError(f"{argument} is empty: at least one weight is needed.")
     rises = np.flatnonzero(np.diff(sequence) > 0)

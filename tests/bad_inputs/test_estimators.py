@@ -66,7 +66,7 @@ CALLS = {
 
 TARGETS = {
     "None": None,
-    "nan": with_entry(Y, np.nan),
+    "nan": np.full(np.shape(Y), np.nan),
     "infinite": with_entry(Y, np.inf),
     "too few rows": Y[:7],
     "a cube": Y[:, :, None],

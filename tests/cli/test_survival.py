@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import ShuffleSplit
 
 import groupowl as go
 
@@ -47,6 +48,69 @@ def test_fit_verify_predict(command, run, file, frame, tmp_path):
     assert ran.err == ""
     predicted = pd.read_csv(io.StringIO(ran.out))["log hazard(days)"]
     np.testing.assert_allclose(predicted, frame.to_numpy()[:, :8] @ estimator.coef_)
+
+
+def test_what_is_written_and_predicted_of_hazards(run, file, frame, tmp_path):
+    """Baseline hazards step by step, curves by predicted risk in the report, and chances until given times."""
+    frame.assign(relapsed=frame["died"], weeks=frame["days"] / 7).to_csv(file, index=False)
+    out, model = tmp_path / "model", tmp_path / "model" / "model"
+    ran = run("fit", file, "--targets", "died,days,relapsed,weeks", "--loss", "cox", "--test-size", 0.3, "--out", out)
+    assert ran.code == 0
+    estimator = go.load(model)
+    steps = pd.read_csv(out / "baseline_hazard.csv")
+    assert list(steps) == ["target", "time", "cumulative_hazard"]
+    np.testing.assert_array_equal(steps["target"], np.array(["days", "weeks"])[estimator.baseline_endpoint_])
+    np.testing.assert_allclose(steps["cumulative_hazard"], estimator.baseline_hazard_, rtol=1e-12)
+    report = (out / "report.html").read_text(encoding="utf-8")
+    assert report.count('aria-label="Survival by predicted risk: ') == 2
+    ran = run("predict", out, file, "--times", "50,99.5")
+    predicted = pd.read_csv(io.StringIO(ran.out))
+    expected = estimator.predict_survival_function(frame.iloc[:, :8], [50.0, 99.5])
+    np.testing.assert_allclose(predicted["p(weeks > 99.5)"], expected[:, 1, 1], rtol=1e-12)
+    np.testing.assert_allclose(predicted["p(days > 50)"], expected[:, 0, 0], rtol=1e-12)
+
+
+def test_times_that_cannot_be_predicted(run, file, frame, tmp_path):
+    frame.assign(site=np.arange(80) % 2).to_csv(file, index=False)
+    run("fit", file, *ROLES, "--strata", "site", "--out", tmp_path / "strata")
+    assert (
+        "has a baseline hazard for each stratum. In Python"
+        in run("predict", tmp_path / "strata", file, "--times", 3).message
+    )
+    run("fit", file, "--targets", "days", "--out", tmp_path / "numbers")
+    assert "--times is for models of --loss cox" in run("predict", tmp_path / "numbers", file, "--times", 3).message
+    assert (
+        "--times must be a positive number, got '-1'"
+        in run("predict", tmp_path / "strata", file, "--times", "1,-1").message
+    )
+
+
+@pytest.mark.parametrize("command", ["fit", "cv"])
+def test_strata(command, run, file, frame, tmp_path):
+    """Samples are compared within strata, held-out ones too, as by the estimator itself."""
+    site = np.array(["north", "south"])[np.arange(80) % 2]
+    frame.assign(site=site).to_csv(file, index=False)
+    out, options = tmp_path / "model", () if command == "fit" else ("--alphas", 10, "--eps", 0.05)
+    ran = run(command, file, *ROLES, "--strata", "site", "--test-size", 0.25, *options, "--out", out, "--json")
+    assert (ran.code, ran.err) == (0, "")
+    scores = json.loads(ran.out)["scores"]
+    if command == "cv":
+        at_zero = run("cv", file, *ROLES, "--strata", "site", "--alphas", "1e6", "--json")
+        (score,) = json.loads(at_zero.out)["scores"].values()
+        assert score["model"] == pytest.approx(score["null_model"], rel=1e-12)
+    estimator = go.load(out / "model")
+    assert estimator.strata_.tolist() == ["north", "south"]
+    assert run("verify", out, file).code == 0
+    assert "site" not in run("predict", out, file).err
+    held = next(ShuffleSplit(1, test_size=0.25, random_state=0).split(frame))[1]
+    X, y = frame.iloc[held, :8], frame[["died", "days"]].to_numpy()[held]
+    expected = estimator.score(X, y, strata=site[held])
+    assert scores["concordance (held out, 20 samples)"]["model"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_strata_without_times_are_refused(run, file):
+    message = run("fit", file, "--targets", "days", "--strata", "died").message
+    assert "--strata died is for --loss cox, whose samples are compared. For other losses use --groups" in message
 
 
 def test_the_null_model_of_folds_is_scored_as_the_folds_are(run, file, frame):

@@ -58,7 +58,11 @@ BAD_VALUES = {
         r"sample_weight must be non-negative, but sample_weight\[0\] is -1\.0",
     ),
     "sample_weight zero": ({}, {"sample_weight": np.zeros(12)}, r"sample_weight is all zero: at least one sample"),
-    "sample_weight matrix": ({}, {"sample_weight": np.ones((12, 1))}, r"sample_weight must be 1-dimensional"),
+    "sample_weight matrix": (
+        {},
+        {"sample_weight": np.ones((12, 1))},
+        r"sample_weight must (be 1-dimensional|have one .*, shape \(12,\), or one .*, shape \(12, 2\), got \(12, 1\))",
+    ),
     "rows differ": ({}, {"X": X[:7]}, r"X and y must have one row per sample: X has 7 rows, y has 12"),
     "X flat": ({}, {"X": X[:, 0]}, r"Expected 2D array, got 1D array.*reshape"),
     "no features": ({}, {"X": X[:, :0]}, r"0 feature\(s\) .* minimum of 1 is required"),
@@ -202,11 +206,11 @@ def test_bad_types(cls, name):
 @pytest.mark.parametrize(
     ("y", "error", "message"),
     [
-        (spoiled(Y, (0, 0)), ValueError, r"y has 1 NaN or infinite entry in column 0\. Remove the samples"),
+        (spoiled(Y, (0, 0), value=np.inf), ValueError, r"y has 1 NaN or infinite entry in column 0\."),
         (
-            pd.DataFrame(spoiled(Y, (0, 1)), columns=["cost", "yield"]),
+            pd.DataFrame(spoiled(Y, (0, 1), value=np.inf), columns=["cost", "yield"]),
             ValueError,
-            r"y has 1 NaN or infinite entry in column 'yield'\. Remove the samples",
+            r"y has 1 NaN or infinite entry in column 'yield'\.",
         ),
         (np.ones((12, 2, 2)), ValueError, r"y must be 1-dimensional or 2-dimensional, got an array of shape"),
         (Y[:, :0], ValueError, r"y is empty: its shape is \(12, 0\)"),

@@ -130,7 +130,7 @@ def checked(rng) -> str:
         problem = build_problem(dense, Y, np.ones(dense.shape[1]), **options)
     except ValueError:  # out of range
         return ""
-    penalty = GroupOWL(weights, None if sizes is None else np.array(sizes))
+    penalty = GroupOWL(weights, None if sizes is None else np.repeat(np.arange(len(sizes)), sizes))
     problem = replace(problem, penalty=penalty)
     top = problem.lam_max(weights)
     if not 0.0 < top < np.inf:

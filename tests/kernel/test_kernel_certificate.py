@@ -53,7 +53,7 @@ def test_units_of_several_rows():
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((30, 12)), rng.standard_normal((30, 2))
     sizes = np.array([2, 1, 3, 6])
-    penalty = GroupOWL(np.array([4.0, 3.0, 2.0, 1.0]), sizes)
+    penalty = GroupOWL(np.array([4.0, 3.0, 2.0, 1.0]), np.repeat(np.arange(4), sizes))
     problem = replace(build_problem(X, Y, np.ones(12)), penalty=penalty)
     data = kernel.KernelData(X, Y, unit_starts=np.concatenate([[0], np.cumsum(sizes)]))
     for B in (np.zeros((12, 2)), rng.standard_normal((12, 2)), problem.prox(rng.standard_normal((12, 2)), 0.3)):

@@ -88,6 +88,6 @@ def test_unit_norms():
         B = rng.standard_normal((12, q))
         np.testing.assert_allclose(kernel_support.unit_norms(B), kernels.row_norms(B), rtol=1e-15)
         sizes = np.array([2, 1, 4, 5])
-        penalty = GroupOWL(np.ones(4), sizes)
+        penalty = GroupOWL(np.ones(4), np.repeat(np.arange(4), sizes))
         starts = np.concatenate([[0], np.cumsum(sizes)])
         np.testing.assert_allclose(kernel_support.unit_norms(B, starts), penalty.norms(B), rtol=1e-14)

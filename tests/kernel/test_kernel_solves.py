@@ -143,7 +143,7 @@ def test_units_of_several_rows(loss, shape, sizes):
     X, Y = make_data(6, d=60, loss=loss)
     weights = weights_for(shape, len(sizes))
     problem = build_problem(X, Y, np.ones(60), loss=loss)
-    problem = replace(problem, penalty=GroupOWL(weights, np.array(sizes)))
+    problem = replace(problem, penalty=GroupOWL(weights, np.repeat(np.arange(len(sizes)), sizes)))
     lam = 0.1 * problem.lam_max(weights) * weights
     problem = problem.with_lam(lam)
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -204,7 +204,7 @@ def test_warm_start_of_units_and_intercept():
     X, Y = make_data(8, d=60, loss="multinomial")
     problem = build_problem(X, Y, np.ones(60), loss="multinomial", fit_intercept=True)
     weights = go.weights.oscar(30)
-    problem = replace(problem, penalty=GroupOWL(weights, np.full(30, 2)))
+    problem = replace(problem, penalty=GroupOWL(weights, np.repeat(np.arange(30), 2)))
     lam = 0.2 * problem.lam_max(weights) * weights
     problem = problem.with_lam(lam)
     data = kernel.KernelData(

@@ -5,6 +5,7 @@ import hashlib
 import re
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import groupowl as go
 from estimator_support import regression_data
 from groupowl._text import printable
 from groupowl.estimators.fit_summary import NOT_PROVED, PROVED_ZERO
+from groupowl.plotting import SurvivalDisplay
 from groupowl.report import page as page_module
 from groupowl.report import render_report, write_report
 from groupowl.report.page import SHOWN_ROWS, decimals_of, fixed, number
@@ -468,3 +470,41 @@ def test_names_need_not_be_lists(model):
     assert render_report(contents_of(model, model.path_, feature_names=np.array(names))) == render_report(
         contents_of(model, model.path_, feature_names=tuple(names))
     )
+
+
+# Times until events --------------------------------------------------------------------------------------
+
+
+def survival_contents(**changed):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    times = rng.exponential(np.exp(-X[:, :2]))
+    y = np.stack([np.ones((60, 2)), times], axis=2).reshape(60, 4)
+    model = go.GroupOWLCox().fit(X, y)
+    displays = [SurvivalDisplay.undrawn(model, X, y, endpoint=k) for k in range(2)]
+    return displays, contents_of(model, survival=displays, **changed)
+
+
+def test_survival_curves():
+    """A staircase for each group and kind of curve, and a row for each group."""
+    displays, contents = survival_contents(target_names=["death", "<b>relapse</b>"])
+    text = render_report(contents)
+    part = text[text.index('<section id="survival">') : text.index('<section id="table">')]
+    assert part.count("<path") == 2 * 2 * 3
+    assert "&lt;b&gt;relapse&lt;/b&gt;" in part
+    assert "<b>" not in part
+    for display in displays:
+        assert f"{display.concordance:.4g}" in part
+        for group in display.groups:
+            assert f"<td>{number(group.medians[0])}</td><td>{number(group.medians[1])}</td>" in part
+    first = displays[0].groups[0]
+    line = re.search(r'<path class="line line0" d="([^"]*)"', part)[1]
+    heights = [float(step) for step in re.findall(r"V([0-9.]+)", line)]
+    np.testing.assert_allclose(heights, 260 * (1 - first.observed[1:]), atol=0.06)
+    assert "logarithms of hazard ratios" in text
+
+
+def test_survival_of_other_targets():
+    displays, contents = survival_contents()
+    with pytest.raises(ValueError, match="survival must have a display for each of 2, got 1"):
+        replace(contents, survival=displays[:1])

@@ -87,7 +87,7 @@ class Examination:
 
     @property
     def _curvature(self) -> float:
-        return resolve_loss(self.data.loss).curvature
+        return resolve_loss(self.problem.arguments["loss"]).curvature
 
     # What is tried ------------------------------------------------------------------------------------
 
@@ -246,7 +246,8 @@ class Examination:
     def _reference_moves(self, norms):
         """How far the gap of the reference lets correlations move, by the largest mean where there is no curvature.
 
-        ``sum w KL(mu* || mu) <= gap`` bounds each ``mu*`` too.
+        ``sum w KL(mu* || mu) <= gap`` bounds each ``mu*`` too. Of the Cox loss mu are expected events, whose divergence
+        is at most the sum of those of the choices.
         """
         gap, data = max(self.optimum.gap, 1e-14 * self.scale), self.data
         curvature = self._curvature
@@ -258,12 +259,16 @@ class Examination:
 
     @cached_property
     def _optimal_correlations(self):
-        """Correlations of the residual of the reference, norms of the numbers in their products, and its norm."""
+        """Correlations of the residual of the reference, norms of the numbers in their products, and its norm.
+
+        In extended precision: a residual may be what is left of targets that are 10^12 times as large.
+        """
         data = self.data
-        theta = data.residual(self.optimum.B, self.optimum.intercept)
-        mean = data.w @ data.X / data.w.sum() if data.fit_intercept else np.zeros(data.X.shape[1])
-        if data.fit_intercept:  # what the accuracy of the intercept leaves; columns are centered, but for rounding
+        theta = data.residual(self.optimum.B, self.optimum.intercept, reference.Long)
+        mean = data.w @ data.X / data.w.sum() if data.ignores_level else np.zeros(data.X.shape[1])
+        if data.ignores_level:  # what the accuracy of the intercept leaves; columns are centered, but for rounding
             theta = theta - data.w[:, None] * (theta.sum(axis=0) / data.w.sum())
+        theta = theta.astype(float)
         products = (data.X - mean).T @ theta
         sizes = np.sqrt(data.w @ (np.abs(data.X) + np.abs(mean)) ** 2)
         return np.linalg.norm(products, axis=1), sizes, np.sqrt(np.sum(theta**2 / data.w[:, None]))

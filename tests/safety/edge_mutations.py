@@ -68,6 +68,7 @@ def rounded_afterwards():
     with (
         mock.patch("groupowl.solvers.driver.published", published),
         mock.patch("groupowl.solvers.continuation.published", published),
+        mock.patch("groupowl.solvers.continuation.all_published", return_value=None),
     ):
         yield
 

@@ -9,7 +9,8 @@ from unittest import mock
 import numpy as np
 
 import groupowl.screening
-from groupowl.losses import MultinomialLoss
+from groupowl.losses import CoxLoss, MultinomialLoss
+from groupowl.losses.cox import RiskSets
 from groupowl.norm.kernels import owl_gauge
 from groupowl.problem import Balls, Problem, Unpenalized
 from groupowl.problem.bounds import squared_distance
@@ -168,6 +169,52 @@ def smallest_weights_stay():
     with mock.patch.object(Problem, "restrict", restrict):
         yield
 
+
+@contextmanager
+def too_small_a_spread_of_expected_events():
+    """A wrong constant in the local bound of the Cox loss: 0.7 of the variances."""
+    original = CoxLoss.spread
+    with mock.patch.object(CoxLoss, "spread", lambda *arguments: 0.7 * original(*arguments)):
+        yield
+
+
+@contextmanager
+def no_linear_term_for_times():
+    """The local bound of the Cox loss as if expected events were those at the two points wherever the optimum is."""
+    with mock.patch.object(CoxLoss, "bend", 0.0):
+        yield
+
+
+@contextmanager
+def unmixed_choices():
+    """The dual value of the residual for a dual point that is a part of it."""
+    original = RiskSets.mixed_entropy
+    with mock.patch.object(RiskSets, "mixed_entropy", lambda self, risks, s: original(self, risks, 1.0)):
+        yield
+
+
+@contextmanager
+def deaths_at_risk_no_more():
+    """Efron's ties with Breslow's dual value: tied deaths at full risk in each term."""
+    original = RiskSets.mixed_entropy
+
+    def entropy(self, risks, s):
+        return original(replace(self, less=np.zeros_like(self.less)), risks, s)
+
+    with mock.patch.object(RiskSets, "mixed_entropy", entropy):
+        yield
+
+
+#: Errors in the Cox loss, which problems of other losses cannot notice.
+COX_MUTATIONS = {
+    mutation.__name__: mutation
+    for mutation in (
+        too_small_a_spread_of_expected_events,
+        no_linear_term_for_times,
+        unmixed_choices,
+        deaths_at_risk_no_more,
+    )
+}
 
 MUTATIONS = {
     mutation.__name__: mutation

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
 import groupowl as go
+from groupowl.losses import CoxLoss
+
+LOSSES = ("squared", "multinomial", "logistic", "poisson", "huber", "cox")
 
 
 @dataclass(frozen=True)
 class HardProblem:
-    """Arguments of `go.solve` and the traits that were drawn, for reports."""
+    """Arguments of `go.solve`, those that references have otherwise, and the traits that were drawn, for reports."""
 
     arguments: dict
     traits: tuple[str, ...]
+    own: dict = field(default_factory=dict)
 
     @property
     def X(self):
@@ -25,7 +29,7 @@ class HardProblem:
     def exact(self):
         """The same problem in double precision and dense, for references."""
         X = self.X.toarray() if sp.issparse(self.X) else self.X
-        return {**self.arguments, "X": X.astype(np.float64)}
+        return {**self.arguments, "X": X.astype(np.float64), **self.own}
 
 
 def draw(seed: int) -> HardProblem:
@@ -41,7 +45,7 @@ def draw(seed: int) -> HardProblem:
 
     if chance("barely active row", 0.08):
         return _barely_active(rng, tuple(traits))
-    loss = str(rng.choice(["squared", "multinomial", "logistic", "poisson", "huber"], p=[0.3, 0.25, 0.15, 0.15, 0.15]))
+    loss = str(rng.choice(LOSSES, p=[0.25, 0.2, 0.13, 0.13, 0.13, 0.16]))
     traits.append(loss)
     n = int(rng.choice([1, 2, 3, 5, 8, 13, 20]))
     d = int(rng.choice([1, 2, 3, 5, 8, 13, 20, 40]))
@@ -52,11 +56,14 @@ def draw(seed: int) -> HardProblem:
     Y = _targets(rng, X, q, loss, chance)
     arguments = {
         "loss": loss,
-        "fit_intercept": chance("intercept", 0.5),
+        "fit_intercept": loss != "cox" and chance("intercept", 0.5),
         "sample_weight": 10.0 ** rng.uniform(-3, 3, size=n) if chance("sample weights", 0.2) else None,
     }
     if arguments["sample_weight"] is not None and n > 1 and chance("zero sample weights", 0.2):
         arguments["sample_weight"][rng.integers(n)] = 0.0
+    own = {}
+    if loss == "cox":
+        arguments["loss"], Y, own = _survival(rng, Y, arguments["sample_weight"], chance)
     if loss in ("logistic", "poisson"):
         Y = _undetermined(Y, arguments["sample_weight"], rng)
     if chance("float32", 0.2):
@@ -70,7 +77,7 @@ def draw(seed: int) -> HardProblem:
         fraction = 1.0
     elif chance("tiny penalty", 0.05):  # with a nearly exact fit the residual is then far below the targets
         fraction = 10 ** rng.uniform(-9.0, -2.0)
-    return HardProblem({"X": X, "Y": Y, "lam": fraction * strength * weights, **arguments}, tuple(traits))
+    return HardProblem({"X": X, "Y": Y, "lam": fraction * strength * weights, **arguments}, tuple(traits), own)
 
 
 def _barely_active(rng, traits):
@@ -111,6 +118,9 @@ def _targets(rng, X, q, loss, chance):
     B = rng.standard_normal((d, q)) * (rng.random((d, 1)) < min(1.0, 4.0 / d))
     Z = X @ B
     Z /= max(np.abs(Z).max(), 1e-12)
+    if loss == "cox":
+        size = 10 ** rng.uniform(1, 2) if chance("large predictors", 0.1) else 10 ** rng.uniform(-1, 0.7)
+        return rng.exponential(size=(n, q)) * np.exp(-size * Z)
     if loss == "poisson":
         size = 10 ** rng.uniform(-1, 1)
         if chance("large counts", 0.1):
@@ -139,6 +149,21 @@ def _targets(rng, X, q, loss, chance):
         return P / P.sum(axis=1, keepdims=True)
     size = 10 ** rng.uniform(1, 4) if chance("large predictors", 0.1) else 3.0
     return np.eye(q)[np.argmax(size * Z + rng.gumbel(size=Z.shape), axis=1)]
+
+
+def _survival(rng, time, weight, chance):
+    """The loss, targets for it, and what references have instead: events, times, strata and ties as they are."""
+    n, q = time.shape
+    if chance("ties", 0.5):
+        ranks = np.argsort(np.argsort(time, axis=0), axis=0) + 1.0
+        time = np.ceil(rng.integers(1, 6) * ranks / n)
+    event = rng.random((n, q)) < rng.choice([0.2, 0.6, 1.0])
+    counts = np.ones(n) if weight is None else weight
+    event[int(np.argmax(counts))] = True
+    strata = rng.integers(0, 3, size=n) if chance("strata", 0.3) else np.zeros(n, dtype=int)
+    ties = "efron" if chance("Efron", 0.5) else "breslow"
+    own = {"Y": event.astype(float), "loss": "cox", "survival": (time, strata, ties)}
+    return CoxLoss(ties), go.survival_targets(event, time, strata), own
 
 
 def _undetermined(Y, weight, rng):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
 Long = np.longdouble
+TINY = np.finfo(float).tiny
+PATIENCE = 1000  # iterations after which the reference looks whether it will get there
 DELTA = 1.345  # of the Huber loss, as the package has it by default
 
 
@@ -82,6 +84,54 @@ def _xlogx(P):
     return P * np.log(np.where(P > 0, P, 1.0))
 
 
+class Cox:
+    """The partial likelihood, term by term: a death is a choice among those at risk, whose weights are a row.
+
+    ``F(Z) = unit (sum_t mass_t log(rows_t . exp(z)) - sum(died * Z))``, where z is the column of Z of the task of t.
+    With Efron's ties a tie of m deaths has m terms, and in term l they count 1 - l / m.
+    """
+
+    def __init__(self, event, time, strata, ties, w):
+        self.unit = w.mean()
+        self.died = w[:, None] / self.unit * event
+        terms = [term for k in range(event.shape[1]) for term in self._terms(event[:, k], time[:, k], strata, ties, k)]
+        tasks, deaths, rows, masses = zip(*terms, strict=True)
+        base = w / self.unit
+        self.task, self.rows = np.array(tasks), np.array(rows) * base
+        self.mass = np.array([share * base[tied].sum() for share, tied in zip(masses, deaths, strict=True)])
+        self.known = np.array([tied * base / base[tied].sum() for tied in deaths])  # who died, as probabilities
+        self.of_task = (self.task == np.arange(event.shape[1])[:, None]).astype(float)
+
+    @staticmethod
+    def _terms(event, time, strata, ties, k):
+        """Task, tied deaths, how much each sample counts that is at risk, and the share of the tie's weight."""
+        for stratum in np.unique(strata):
+            for moment in np.unique(time[event & (strata == stratum)]):
+                at_risk = (strata == stratum) & (time >= moment)
+                tied = at_risk & event & (time == moment)
+                n_terms = tied.sum() if ties == "efron" else 1
+                for number in range(n_terms):
+                    yield k, tied, at_risk - tied * (number / n_terms), 1.0 / n_terms
+
+    def choices(self, Z):
+        """Logarithms of the sums over those at risk, and the probabilities of each choice."""
+        logs = np.where(self.rows > 0, Z.T[self.task], -np.inf)
+        top = logs.max(axis=1)
+        odds = self.rows * np.exp(logs - top[:, None])
+        sums = odds.sum(axis=1)
+        return top + np.log(sums), odds / sums[:, None]
+
+    def value(self, Z):
+        return self.unit * (self.mass @ self.choices(Z)[0] - (self.died * Z).sum())
+
+    def residual(self, P):
+        return self.unit * (self.died - (self.of_task @ (self.mass[:, None] * P)).T)
+
+    def dual(self, P):
+        ratios = np.where(P > 0, P, 1) / np.where(P > 0, self.rows, 1)
+        return -self.unit * (self.mass @ (P * np.log(ratios)).sum(axis=1))
+
+
 def huber_center(y, w):
     """Where the clipped residuals of one task add up to zero: by bisection between the extremes."""
     low, high = y.min(), y.max()
@@ -101,22 +151,37 @@ class Data:
     lam: np.ndarray
     loss: str
     fit_intercept: bool
+    cox: Cox | None = None  # with `Y` the events
 
     @classmethod
-    def of(cls, X, Y, lam, loss, fit_intercept, sample_weight):
+    def of(cls, X, Y, lam, loss, fit_intercept, sample_weight, survival=None):
+        """`survival` are times, strata and ties of the Cox loss, whose `Y` says who died."""
         w = np.ones(len(X)) if sample_weight is None else sample_weight
         Y = Y / Y.sum(axis=1, keepdims=True) if loss == "multinomial" else Y
         there = w > 0
-        return cls(X[there], Y[there], w[there], lam, loss, fit_intercept)
+        cox = None
+        if survival is not None:
+            time, strata, ties = survival
+            cox = Cox(Y[there] > 0, time[there], strata[there], ties, w[there])
+        return cls(X[there], Y[there], w[there], lam, loss, fit_intercept, cox)
+
+    @property
+    def ignores_level(self) -> bool:
+        """Whether columns may be centered: an intercept takes up the rest, or the loss does not see it."""
+        return self.fit_intercept or self.cox is not None
 
     def without(self, rows):
         """The problem without some rows of B; they take the smallest weights with them."""
         keep = np.delete(np.arange(self.X.shape[1]), rows)
-        return Data(self.X[:, keep], self.Y, self.w, self.lam[: len(keep)], self.loss, self.fit_intercept)
+        return replace(self, X=self.X[:, keep], lam=self.lam[: len(keep)])
 
     def objective(self, B, intercept) -> Long:
         """The objective, evaluated in extended precision."""
         Z = self.X.astype(Long) @ B.astype(Long) + np.asarray(intercept, dtype=Long)
+        norms = np.sort(np.sqrt((B.astype(Long) ** 2).sum(axis=1)))[::-1]
+        penalty = norms @ self.lam.astype(Long)
+        if self.cox is not None:
+            return self.cox.value(Z) + penalty
         if self.loss in SEPARABLE:
             losses = SEPARABLE[self.loss].cost(Z, self.Y).sum(axis=1)
         elif self.loss == "squared":
@@ -124,12 +189,13 @@ class Data:
         else:
             top = Z.max(axis=1, keepdims=True)
             losses = np.log(np.exp(Z - top).sum(axis=1)) + (self.Y * (top - Z)).sum(axis=1)
-        norms = np.sort(np.sqrt((B.astype(Long) ** 2).sum(axis=1)))[::-1]
-        return self.w.astype(Long) @ losses + norms @ self.lam.astype(Long)
+        return self.w.astype(Long) @ losses + penalty
 
-    def residual(self, B, intercept):
+    def residual(self, B, intercept, precision=float):
         """Minus the gradient of the loss in the predictor."""
-        Z = self.X @ B + intercept
+        Z = self.X.astype(precision) @ B.astype(precision) + intercept
+        if self.cox is not None:
+            return self.cox.residual(self.cox.choices(Z)[1])
         if self.loss in SEPARABLE:
             Z = SEPARABLE[self.loss].mean(Z, self.Y)
         elif self.loss == "multinomial":
@@ -140,7 +206,7 @@ class Data:
     def evaluation_error(self, B, intercept, value) -> float:
         """What extended precision can be wrong by in `objective`: it squares residuals of large numbers."""
         reach = np.abs(self.Y).max() + (np.abs(self.X) @ np.abs(B)).max(initial=0.0) + np.max(np.abs(intercept))
-        if self.loss not in SEPARABLE:
+        if self.loss not in SEPARABLE and self.cox is None:
             return float(32 * np.finfo(Long).eps * (value + np.sqrt(2 * value * self.w.sum()) * reach))
         sizes = self.w @ np.abs(self.Y) + self.slopes(B, intercept)  # predictors multiply both
         return float(32 * np.finfo(Long).eps * (np.abs(value) + sizes.sum() * (1.0 + reach)))
@@ -151,6 +217,8 @@ class Data:
 
     def scale(self) -> float:
         """Loss of the model without features, less what no model can avoid."""
+        if self.cox is not None:
+            return self.null_loss() - float(self.cox.dual(self.cox.known))
         if self.loss not in SEPARABLE or self.loss == "huber":
             return self.null_loss()
         return self.null_loss() - float(np.sum(self.w[:, None] * SEPARABLE[self.loss].dual(self.Y, self.Y)))
@@ -183,14 +251,14 @@ class Solution:
 def solve(data: Data, tol: float = 1e-11) -> Solution:
     """Proximal gradient with Barzilai-Borwein steps and non-monotone acceptance, checked by a duality gap."""
     with np.errstate(all="ignore"):
-        return _Spectral(data).run(tol, 20_000 if data.loss in SEPARABLE else 3000)
+        return _Spectral(data).run(tol, 3000 if data.loss in ("squared", "multinomial") else 20_000)
 
 
 class _Spectral:
     def __init__(self, data: Data):
         self.data = data
         self.total = data.w.sum()
-        self.mean = data.w @ data.X / self.total if data.fit_intercept else np.zeros(data.X.shape[1])
+        self.mean = data.w @ data.X / self.total if data.ignores_level else np.zeros(data.X.shape[1])
         X = data.X - self.mean
         # What rounding leaves of constant columns is not a feature.
         spread = np.sqrt(data.w @ X**2 / self.total)
@@ -211,12 +279,25 @@ class _Spectral:
         self.A = np.column_stack([X, np.full(len(X), self.scale)]) if self.free else X
         self.AT = np.ascontiguousarray(self.A.T)
         self.separable = SEPARABLE.get(data.loss)
-        self.curvature = 1.0 if self.squared else 0.5 if self.separable is None else self.separable.curvature
-        self.is_bounded = np.isfinite(self.curvature)
-        first = self.curvature if self.is_bounded else np.exp(self.data._null_intercept()).max()
-        self.lipschitz = first * np.linalg.norm(self.root * self.A, 2) ** 2 or 1.0
+        self.lipschitz = self.first_curvature() * np.linalg.norm(self.root * self.A, 2) ** 2 or 1.0
+
+    def first_curvature(self):
+        """That of the loss, or where this has no bound, the largest of the model without features."""
+        self.is_bounded = True
+        if self.data.cox is not None:
+            self.is_bounded = False
+            zero = np.zeros((self.d, self.Y.shape[1]))
+            return (self.Y - self.data.residual(zero, 0.0) / self.data.w[:, None]).max()
+        if self.separable is None:
+            return 1.0 if self.squared else 0.5
+        self.is_bounded = np.isfinite(self.separable.curvature)
+        return self.separable.curvature if self.is_bounded else np.exp(self.data._null_intercept()).max()
 
     def loss(self, Z):
+        if self.data.cox is not None:
+            logs, P = self.data.cox.choices(Z)
+            cox = self.data.cox
+            return cox.unit * (cox.mass @ logs - np.vdot(cox.died, Z)), cox.residual(P)
         if self.squared:
             R = self.Y - Z
             return 0.5 * np.vdot(self.data.w @ (R * R), np.ones(R.shape[1])), self.data.w[:, None] * R
@@ -230,17 +311,17 @@ class _Spectral:
         return value, self.data.w[:, None] * (self.Y - odds / sums)
 
     def prox(self, V, lipschitz):
-        P = V.copy()
-        rows = V[: self.d]
-        norms = np.sqrt(np.einsum("jk,jk->j", rows, rows))
-        order = np.argsort(-norms)
-        z = norms[order] - self.data.lam / lipschitz
-        if np.any(z[1:] > z[:-1]):
+        """The rows of `V` shrunken, but for that of the intercept, and the penalty of what is left."""
+        norms = np.sqrt(np.einsum("jk,jk->j", V[: self.d], V[: self.d]))
+        order = norms.argsort()[::-1]
+        sizes = norms[order]
+        z = sizes - self.data.lam / lipschitz
+        if (z[1:] > z[:-1]).any():
             z = isotonic_regression(z, increasing=False).x
-        new = np.zeros(self.d)
-        new[order] = np.maximum(z, 0.0)
-        P[: self.d] = rows * np.divide(new, norms, out=np.zeros(self.d), where=norms > 0)[:, None]
-        return P, float(np.sort(new)[::-1] @ self.data.lam)
+        z = np.maximum(z, 0.0)
+        factors = np.ones(len(V))
+        factors[order] = z / np.maximum(sizes, TINY)
+        return V * factors[:, None], float(z @ self.data.lam)
 
     def start(self):
         B = np.zeros((self.A.shape[1], self.Y.shape[1]))
@@ -257,6 +338,7 @@ class _Spectral:
         recent = [value]
         lipschitz = self.lipschitz
         best = (np.inf, B)
+        before = np.inf
         for iteration in range(max_iter + 1):
             if iteration % 20 == 0:
                 gap = self.gap(B, theta)
@@ -264,6 +346,11 @@ class _Spectral:
                     best = (gap, B)
                 if not gap > goal or not np.isfinite(gap):
                     break
+            if iteration % PATIENCE == 0:
+                rate = best[0] / before
+                if best[0] * rate ** (2 * (max_iter - iteration) / PATIENCE) > goal:
+                    break  # at this rate it would not be there in twice the time that is left
+                before = best[0]
             ceiling = max(recent[-5:])
             while True:
                 new, penalty = self.prox(B + descent / lipschitz, lipschitz)
@@ -303,6 +390,9 @@ class _Spectral:
             bound = 1.0 / gauge if gauge > 0 else np.inf
             s = np.clip(np.sum(theta * self.Y) / square, -bound, bound) if square > 0 else 0.0
             return primal - (s * np.sum(theta * self.Y) - 0.5 * s * s * square)
+        if self.data.cox is not None:
+            s = 1.0 / max(1.0, gauge)
+            return primal - self.data.cox.dual((1 - s) * self.data.cox.known + s * self.data.cox.choices(Z)[1])
         if self.separable is not None:
             return primal - np.sum(w * self.separable.dual(self.Y - theta / max(1.0, gauge) / w, self.Y))
         P = np.maximum(self.Y - theta / max(1.0, gauge) / w, 0.0)

@@ -4,7 +4,8 @@ import hypothesis.strategies as st
 import pytest
 from campaign import RULES, examine, examine_range
 from hypothesis import given, settings
-from mutations import MUTATIONS
+from mutations import COX_MUTATIONS, MUTATIONS
+from problems import draw
 
 CHUNKS, SIZE = 10, 90
 
@@ -30,3 +31,11 @@ def test_campaign_finds_planted_errors(name):
     """Within the seeds of the short run, at the first finding."""
     with MUTATIONS[name]():
         assert any(examine(seed).findings for seed in range(CHUNKS * SIZE))
+
+
+@pytest.mark.parametrize("name", COX_MUTATIONS)
+def test_campaign_finds_planted_errors_in_the_cox_loss(name):
+    """Within the same seeds, those of other losses left out."""
+    seeds = [seed for seed in range(CHUNKS * SIZE) if "cox" in draw(seed).traits]
+    with COX_MUTATIONS[name]():
+        assert any(examine(seed).findings for seed in seeds)

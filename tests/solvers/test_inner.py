@@ -174,7 +174,7 @@ def test_units_of_several_rows(monkeypatch, loss):
     monkeypatch.setattr(inner, "_PATIENCE", 0.0)
     models = spy(monkeypatch, "CurvatureNewton")
     problem, oracles, start, _ = inner_problem(loss, d=24, fraction=0.3)
-    penalty = GroupOWL(1.5 * problem.lam[::2], sizes=[2] * 12)
+    penalty = GroupOWL(1.5 * problem.lam[::2], units=np.repeat(np.arange(12), 2))
     if loss == "squared":
         oracle = GramOracle(oracles[2].G, penalty, start, oracles[2].base.descent, oracles[2].base.loss)
     else:

@@ -140,6 +140,10 @@ def _one_sequence(name: str, text: str) -> str | list[str]:
     return _sequences(name, text)
 
 
+def _times(name: str, text: str | None) -> list[float] | None:
+    return None if text is None else [_positive(name, part.strip()) for part in text.split(",")]
+
+
 def _jobs(name: str, count: int) -> int:
     if count < 1 and count != -1:
         raise ValueError(f"{name} must be at least 1, or -1 for one job per processor, got {count}.")
@@ -155,6 +159,7 @@ Criterion = Literal["aic", "bic", "ebic"]
 Selection = Literal["min", "1se", "aic", "bic", "ebic"]
 FormatName = Literal["csv", "tsv", "parquet", "npz", "libsvm", "arff", "large"]
 Task = Literal["auto", "regression", "classification"]
+GroupScale = Literal["size", "none", "frobenius", "orthonormal"]
 LossName = Literal["squared", "huber", "poisson", "logistic", "cox"]
 
 #: Formats in words, for help.
@@ -191,6 +196,11 @@ class DataOptions(Options):
     )
     groups: str | None = _data(None, "COLUMN", "Samples of a group stay in the same fold.")
     sample_weight: str | None = _data(None, "COLUMN", "Weights of the samples.")
+    strata: str | None = _data(None, "COLUMN", "For --loss cox: samples are compared within their stratum only.")
+    offset: str | None = _data(None, "COLUMN", "Numbers that are added to the predictors, with a coefficient of one.")
+    exposure: str | None = _data(
+        None, "COLUMN", "The same by their logarithms, for --loss poisson: counts per exposure."
+    )
     drop: list[str] | None = _data(None, "COLUMNS", "Columns to leave out, given like those of --targets.")
     format: FormatName | None = _data(None, "NAME", f"Format of FILE, if its suffix does not say it: {FORMATS}.")
     loss: LossName = _model(
@@ -202,6 +212,23 @@ class DataOptions(Options):
     weights: str = _weights(check=_one_sequence)
     standardize: bool = _model(False, "", "Penalize columns as if divided by their deviation.", "--standardize")
     unpenalized: list[str] | None = _model(None, "COLUMNS", "Features without penalty, given like those of --targets.")
+    feature_groups: list[str] | None = _model(
+        None, "NAME=COLUMNS", "Features that are in or out together, columns given like those of --targets; repeat it."
+    )
+    group_scale: GroupScale = _model(
+        "size",
+        "NAME",
+        "Groups in the penalty: size (over its root), none, frobenius (over the total deviation), or orthonormal.",
+    )
+    penalty_factor: list[str] | None = _model(
+        None, "COLUMNS=NUMBER", "Factor of the penalty of features: 0 for none, inf to leave them out; repeat it."
+    )
+    ridge: float = _model(
+        0.0, "NUMBER", "Adds ridge/2 times the squares of the coefficients that the penalty sees.", check="[0, inf)"
+    )
+    positive: list[str] | None = _model(
+        None, "COLUMNS", "Features whose coefficients must not be negative, given like those of --targets; '*' for all."
+    )
     test_size: float | None = _model(
         None, "SHARE", "Hold out this share of the samples, and score on them.", check="(0, 1)"
     )
@@ -265,8 +292,11 @@ class ApplyOptions(Options):
 
 
 class PredictOptions(TalkOptions, ApplyOptions):
-    """Where predictions go."""
+    """What is predicted, and where it goes."""
 
+    times: str | None = option(
+        None, "LIST", "Of a model of --loss cox: the chance of having no event until each of these times.", check=_times
+    )
     out: Path | None = option(None, "FILE", "CSV file to write; on screen by default.", "--out", "-o")
     force: bool = option(False, "", "Replace an earlier file.", "--force")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from typing import Any
@@ -33,14 +33,25 @@ from ..tables import Reading, Roles, Table, TableError, load_features, load_tabl
 from . import commands
 from .commands import FitOptions, FoldOptions, TrainOptions, command
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
-from .outcome import Outcome, data_notes, edge_note, held_out_rows, named_design, scores_of
+from .outcome import Outcome, data_notes, edge_note, held_out_rows, named_design, scores_of, survival_of
 from .run_folder import check_out, csv_text, read_run, write_file, write_outcome
 from .terminal import Stages, print_json, print_outcome
 
 NOT_CONVERGED = 3
 
 # Options of a fit that verify takes over and has not itself.
-_FITTED_OPTIONS = ("--drop", "--groups", "--sample-weight", "--unpenalized")
+_FITTED_OPTIONS = (
+    "--drop",
+    "--groups",
+    "--sample-weight",
+    "--strata",
+    "--offset",
+    "--exposure",
+    "--unpenalized",
+    "--feature-groups",
+    "--penalty-factor",
+    "--positive",
+)
 
 # A path beside a single fit is for the report: it must cost next to nothing.
 _PATH_ALPHAS = 30
@@ -85,6 +96,10 @@ def cv(options: FoldOptions) -> None:
 def _run(name: str, options: TrainOptions) -> None:
     """Read, fit, score, write, tell."""
     check_out(options.out, force=options.force)
+    has_times = resolve_loss(options.loss).target == "times"
+    if options.strata is not None and not has_times:
+        remedy = "For other losses use --groups, which keeps samples together, or --unpenalized indicators."
+        raise Failure(f"--strata {options.strata} is for --loss cox, whose samples are compared. {remedy}")
     given: dict[str, Any] = {}
     for role in fields(Roles):
         value = getattr(options, role.name)
@@ -96,7 +111,7 @@ def _run(name: str, options: TrainOptions) -> None:
     with stages.stage(f"Reading {options.file.name}"):
         table = load_table(options.file, reading)
     with _data_of(table):
-        if resolve_loss(options.loss).target == "times":
+        if has_times:
             table = table.with_times()
         X = named_design(table.X, table.feature_names)
     noticed = data_notes(table, X, standardized=options.standardize)
@@ -111,6 +126,7 @@ def _run(name: str, options: TrainOptions) -> None:
     seconds = time.perf_counter() - started
     with stages.stage("Scoring"):
         scores, note = scores_of(estimator, X, train, test)
+        survival = survival_of(estimator, X, train, test)
     outcome = Outcome(
         command=name,
         typed=("groupowl", *commands.arguments.get()),
@@ -124,6 +140,7 @@ def _run(name: str, options: TrainOptions) -> None:
         reading=replace(reading, first_index=table.first_index),
         test_size=options.test_size,
         seed=options.seed,
+        survival=survival,
     )
     with stages.stage("Writing"):
         written, problem = write_outcome(outcome, options.out, force=options.force)
@@ -170,9 +187,20 @@ def _make_estimator(table: Table, options: TrainOptions) -> Any:
     known = estimator.get_params()
     estimator.set_params(**{name: value for name, value in vars(options).items() if name in known})
     unpenalized: list[Any] = list(table.unpenalized)
+    groups: dict[str, list[Any]] = dict(table.feature_groups)
+    factor: dict[Any, float] = dict(table.penalty_factor)
     if not isinstance(table.X, np.ndarray):  # which has no names
-        unpenalized = [table.feature_names.index(name) for name in unpenalized]
-    estimator.set_params(random_state=options.seed, unpenalized=unpenalized or None)
+        position = table.feature_names.index
+        unpenalized = list(map(position, unpenalized))
+        groups = {name: list(map(position, members)) for name, members in groups.items()}
+        factor = {position(name): value for name, value in factor.items()}
+    estimator.set_params(
+        random_state=options.seed,
+        unpenalized=unpenalized or None,
+        feature_groups=groups or None,
+        penalty_factor=factor or None,
+        positive=_positive(table),
+    )
     if is_single:
         estimator._keeps_solves = table.n_samples * table.n_features <= _PATH_ENTRIES  # for the path of the report
     if isinstance(options, FoldOptions):
@@ -180,6 +208,17 @@ def _make_estimator(table: Table, options: TrainOptions) -> Any:
         if options.selection in FOLD_RULES:
             estimator.set_params(cv=_make_folds(table, options.folds, options.seed))
     return estimator
+
+
+def _positive(table: Table) -> Any:
+    """Signs as estimators take them: for all features, by name, or by number where X has no names."""
+    if len(table.positive) + len(table.unpenalized) == table.n_features:
+        return True
+    if not table.positive or isinstance(table.X, np.ndarray):
+        return list(table.positive) or False
+    signs = np.zeros(table.n_features)
+    signs[[table.feature_names.index(name) for name in table.positive]] = 1.0
+    return signs
 
 
 def _make_folds(table: Table, folds: int, seed: int) -> Any:
@@ -208,7 +247,7 @@ def _fit(estimator: Any, table: Table, X: Design, *, verbose: bool) -> tuple[lis
     estimator.set_params(verbose=int(verbose and is_alone))
     with _data_of(table), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.fit(X, table.target_frame, sample_weight=table.sample_weight, **groups)
+        estimator.fit(X, table.target_frame, sample_weight=table.sample_weight, offset=table.offset, **groups)
     estimator.set_params(verbose=0)
     notes = dict.fromkeys(" ".join(str(item.message).split()) for item in caught)
     short = any(issubclass(item.category, ConvergenceWarning) for item in caught)
@@ -239,19 +278,35 @@ def _adapted(reading: Reading, options: commands.ApplyOptions) -> Reading:
     return replace(reading, roles=roles, transpose=transpose, format=options.format)
 
 
+def _survival_columns(
+    estimator: Any, X: Design, offset: FloatArray | None, targets: Sequence[str], options: Any
+) -> dict[str, Any]:
+    """Probabilities of having no event until some times, for each target."""
+    if not hasattr(estimator, "baseline_times_"):
+        raise Failure(f"--times is for models of --loss cox, and {options.model} is none. Leave it out.")
+    if hasattr(estimator, "strata_"):
+        remedy = "In Python, groupowl.load and predict_survival_function(X, times, strata) predict it."
+        raise Failure(f"--times: {options.model} has a baseline hazard for each stratum. {remedy}")
+    survival = estimator.predict_survival_function(X, options.times, offset=offset)
+    survival = survival.reshape(X.shape[0], len(options.times), -1)
+    named = [(k, t, f"p({name} > {time:g})") for k, name in enumerate(targets) for t, time in enumerate(options.times)]
+    return {name: survival[:, t, k].tolist() for k, t, name in named}
+
+
 @command(example="groupowl predict model new.csv --out predictions.csv")
 def predict(options: commands.PredictOptions) -> None:
     """Predict the targets of new samples.
 
     Columns are matched by name: a missing one is an error unless the model does not select it; others are ignored and
-    listed. Targets need not be there. Classes come with their probabilities. Text that a spreadsheet would run, such as
-    an id that begins with =, has an apostrophe in front.
+    listed. Targets need not be there. Classes come with their probabilities, times until events as logarithms of
+    relative hazards, and with --times as chances of having no event until then. Text that a spreadsheet would run, such
+    as an id that begins with =, has an apostrophe in front.
     """
     out = None if options.out is None or is_standard_output(options.out) else options.out
     check_out(out, force=options.force, kind="file")
     run, stages = read_run(options.model), Stages(options.quiet)
     estimator, roles = run.estimator, run.reading.roles
-    others = [name for name in (roles.groups, roles.sample_weight, *roles.id_columns) if name is not None]
+    others = [name for name in (*roles.of_samples.values(), *roles.id_columns) if name is not None]
     needed = tuple(run.features[j] for j in estimator.get_support(indices=True).tolist())
     with stages.stage(f"Reading {options.file.name}"):
         reading, known = _adapted(run.reading, options), (*run.targets, *run.ignored, *others)
@@ -263,12 +318,16 @@ def predict(options: commands.PredictOptions) -> None:
         columns = {features.id_name or roles.id_columns[0] or "id": features.ids}
     with stages.stage("Predicting"):
         X = named_design(features.X, run.features)
-        predicted = np.asarray(estimator.predict(X)).reshape(n_samples, -1)
+        predicted = np.asarray(estimator.predict(X, offset=features.offset)).reshape(n_samples, -1)
         is_hazard = hasattr(estimator, "baseline_times_")
         names = [f"log hazard({name})" for name in run.targets] if is_hazard else run.targets
         columns |= dict(zip(names, predicted.T.tolist(), strict=True))
+        if options.times is not None:
+            columns |= _survival_columns(estimator, X, features.offset, run.targets, options)
         if hasattr(estimator, "classes_"):
-            chances = zip(task_names(vars(estimator)), estimator.predict_proba(X).T.tolist(), strict=True)
+            chances = zip(
+                task_names(vars(estimator)), estimator.predict_proba(X, offset=features.offset).T.tolist(), strict=True
+            )
             columns |= {f"p({label})": column for label, column in chances}
         text = csv_text([columns, *zip(*columns.values(), strict=True)])
     if features.extra and not (options.quiet or options.json):
@@ -331,7 +390,8 @@ def verify(options: commands.VerifyOptions) -> None:
     with stages.stage("Verifying"):
         try:
             X = named_design(table.X, run.features)
-            answer = run.estimator.verify(X, table.target_frame, sample_weight=table.sample_weight, **search)
+            given = {"sample_weight": table.sample_weight, "offset": table.offset, **search}
+            answer = run.estimator.verify(X, table.target_frame, **given)
         except ValueError as error:
             raise Failure(f"{options.file} does not fit the model: {error}") from error
     with printing():

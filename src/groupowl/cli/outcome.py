@@ -29,7 +29,8 @@ from ..estimators.fit_summary import coefficient_norms, edge_of_grid_text, stron
 from ..losses import Loss
 from ..model_selection import check_folds
 from ..path import PathResult
-from ..problem import best_constant
+from ..plotting import SurvivalDisplay
+from ..problem import LATER, best_constant, build_problem
 from ..tables import Reading, Table
 from .messages import Failure
 
@@ -83,6 +84,8 @@ class Outcome:
     test_size : float or None
         Share of the samples that were held out.
     seed : int
+    survival : tuple of SurvivalDisplay
+        Of times until events: samples by predicted risk, held out or of the fit, for each target.
     """
 
     command: str
@@ -97,11 +100,13 @@ class Outcome:
     reading: Reading = field(default_factory=Reading)
     test_size: float | None = None
     seed: int = 0
+    survival: tuple[SurvivalDisplay, ...] = ()
 
     @property
     def title(self) -> str:
         """What was done, in one line."""
-        return f"Group OWL {self.table.task}: {self.table.source}"
+        kind = "Cox regression" if self.table.has_times else self.table.task
+        return f"Group OWL {kind}: {self.table.source}"
 
     @property
     def selected(self) -> dict[int, float]:
@@ -133,8 +138,15 @@ class Outcome:
         options = {
             "Sample weights": self.reading.roles.sample_weight,
             "Groups": self.reading.roles.groups,
+            "Strata": self.reading.roles.strata,
+            "Offset": self.reading.roles.offset,
+            "Exposure": self.reading.roles.exposure,
+            "Ridge": f"{estimator.ridge:g}" if estimator.ridge else "",
+            "Not negative": listed(table.positive, shown=_LISTED, quoted=False) if table.positive else "",
             "Loss": "" if table.is_classification or loss.is_quadratic else loss.name,
             "Unpenalized": ", ".join(table.unpenalized),
+            "Feature groups": "; ".join(f"{name}: {listed(part)}" for name, part in table.feature_groups.items()),
+            "Penalty factors": ", ".join(f"{name} {value:g}" for name, value in table.penalty_factor.items()),
             "Targets from": self.reading.targets_from,
         }
         goal = listed(table.classes or table.target_names, shown=_LISTED, quoted=False)
@@ -228,16 +240,28 @@ def scores_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tu
         where, notes, held = f"held out, {test.n_samples} samples", [], test
         X = named_design(test.X, test.feature_names)
     if train.has_times:
-        concordance = estimator.score(X, held.target_frame, held.sample_weight)
+        concordance = estimator.score(X, held.target_frame, held.sample_weight, offset=held.offset)
         return {f"concordance ({where})": (concordance, 0.5)} | folded, notes
     if not train.is_classification:
         loss = estimator._fitted_loss
-        Z = np.asarray(estimator._decision(X)).reshape(held.n_samples, -1)
-        model, null = _measured_loss(loss, Z, held), _measured_loss(loss, _null_predictor(loss, train), held)
+        Z = np.asarray(estimator._decision(X, held.offset)).reshape(held.n_samples, -1)
+        model, null = _measured_loss(loss, Z, held), _null_loss(loss, train, held)
         return _named_scores(held, model, null, where, loss) | folded, notes
-    dummy, labels = _null_model(train), sorted({*train.classes, *held.classes})
-    model, null = _measured(estimator, X, held, labels), _measured(dummy, held.y, held, labels)
+    labels = sorted({*train.classes, *held.classes})
+    model = _measured(estimator, X, held, labels, {"offset": held.offset})
+    null = _measured(_null_model(train), held.y, held, labels)
     return _named_scores(held, model, null, where) | folded, notes
+
+
+def survival_of(estimator: Any, X: Design, train: Table, test: Table | None) -> tuple[SurvivalDisplay, ...]:
+    """Samples that were held out, or those of the fit, whose features are ``X``, by predicted risk; each target."""
+    if not train.has_times:
+        return ()
+    held = train if test is None else test
+    X = X if test is None else named_design(test.X, test.feature_names)
+    given: dict[str, Any] = {"sample_weight": held.sample_weight, "offset": held.offset}
+    targets = range(len(held.target_names))
+    return tuple(SurvivalDisplay.undrawn(estimator, X, held.target_frame, endpoint=k, **given) for k in targets)
 
 
 def fold_scores(estimator: Any, X: Design, table: Table) -> Scores:
@@ -252,11 +276,12 @@ def fold_scores(estimator: Any, X: Design, table: Table) -> Scores:
         elif table.has_times:
             found.append(_added_loss(loss, train, without_features.rows(np.concatenate(fold)), test))
         else:
-            found.append(_measured_loss(loss, _null_predictor(loss, train), test))
+            found.append(_null_loss(loss, train, test))
     shares = [weight[fold.test].sum() for fold in folds]
     null = {name: np.average([scores[name] for scores in found], weights=shares) for name in found[0]}
     model = {next(iter(null)): -estimator.mean_score_path_[estimator.best_index_]}
-    if "accuracy" in null and not isinstance(table.X, Design):  # what is on disk is not read again for this
+    # what is on disk is not read again for this, and scorers know no offset
+    if "accuracy" in null and table.offset is None and not isinstance(table.X, Design):
         again = clone(estimator).set_params(alphas=[estimator.alpha_], weights=estimator.weights_, scoring="accuracy")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the cross-validation has told of its own
@@ -266,30 +291,47 @@ def fold_scores(estimator: Any, X: Design, table: Table) -> Scores:
 
 
 def _null_model(table: Table) -> Any:
-    """The shares of classes; it looks at no feature, so the targets stand for X."""
+    """The shares of classes; it looks at no feature, so the targets stand for X, and at no offset."""
     return DummyClassifier(strategy="prior").fit(table.y, table.y, table.sample_weight)
 
 
 def _samples(table: Table) -> tuple[FloatArray, FloatArray]:
     """Targets that are numbers, and their weights, which sum to 1."""
     weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
-    return np.asarray(table.y, dtype=np.float64).reshape(table.n_samples, -1), (weight / weight.sum())[:, None]
+    return table.numbers, (weight / weight.sum())[:, None]
 
 
 def _null_predictor(loss: Loss, table: Table) -> FloatArray:
-    """The best predictor that looks at no feature; certain where targets leave no doubt."""
+    """The best predictor that looks at no feature, without the offset; certain where targets leave no doubt."""
     Y, w = _samples(table)
     means = (w * Y).sum(axis=0)
     known, best = loss.determined(means), loss.null_intercept(means)
-    if np.isnan(best).any():
+    if table.offset is not None:
+        best, is_open = known.copy(), np.isnan(known)
+        if is_open.any():
+            best[is_open] = null_constant(loss, Y[:, is_open], w[:, 0], table.offset)
+    elif np.isnan(best).any():
         best = best_constant(loss, means, lambda total: total(Y, w))
     return np.where(np.isnan(known), best, known)
+
+
+def null_constant(loss: Loss, Y: FloatArray, weight: FloatArray, offset: FloatArray) -> FloatArray:
+    """The intercept of a model that has nothing else but an offset: that of a problem without a feature that varies."""
+    constant = np.ones((len(Y), 1))
+    problem = build_problem(constant, Y, LATER, loss=loss, fit_intercept=True, sample_weight=weight, offset=offset)
+    return problem.to_input(problem.null_coefficients())[1]
+
+
+def _null_loss(loss: Loss, train: Table, test: Table) -> dict[str, float]:
+    """Mean loss of samples by the best predictor of others that looks at no feature."""
+    Z = np.broadcast_to(_null_predictor(loss, train), test.numbers.shape)
+    return _measured_loss(loss, Z if test.offset is None else Z + test.offset[:, None], test)
 
 
 def _measured_loss(loss: Loss, Z: FloatArray, table: Table) -> dict[str, float]:
     """Mean loss of the samples of a table whose targets are numbers."""
     Y, w = _samples(table)
-    return {loss.measure: -loss.score(np.broadcast_to(Z, Y.shape), Y, w)}
+    return {loss.measure: -loss.score(Z, Y, w)}
 
 
 def _added_loss(loss: Loss, train: Table, whole: Table, test: Table) -> dict[str, float]:
@@ -298,18 +340,20 @@ def _added_loss(loss: Loss, train: Table, whole: Table, test: Table) -> dict[str
     losses = []
     for table in (whole, train):
         weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
-        losses.append(loss.score(np.zeros(table.y.shape), table.y, unit * weight[:, None]))
+        Z = np.zeros(table.y.shape) + (0.0 if table.offset is None else table.offset[:, None])
+        losses.append(loss.score(Z, table.numbers, unit * weight[:, None]))
     return {loss.measure: losses[1] - losses[0]}
 
 
-def _measured(model: Any, X: Any, table: Table, labels: Any) -> dict[str, float]:
+def _measured(model: Any, X: Any, table: Table, labels: Any, added: Any = None) -> dict[str, float]:
     """Log-loss of the samples of a table with classes, and the share of labels that are right.
 
-    ``labels`` are all classes, those that the model has not seen among them.
+    ``labels`` are all classes, those that the model has not seen among them; ``added`` is the offset, by its name,
+    where the model takes one.
     """
-    predicted, weight = model.predict(X), table.sample_weight
+    predicted, weight = model.predict(X, **added or {}), table.sample_weight
     chances = np.zeros((table.n_samples, len(labels)))
-    chances[:, np.searchsorted(labels, model.classes_)] = model.predict_proba(X)
+    chances[:, np.searchsorted(labels, model.classes_)] = model.predict_proba(X, **added or {})
     loss = log_loss(table.y, chances, sample_weight=weight, labels=labels)
     return {"log-loss": loss, "accuracy": accuracy_score(table.y, predicted, sample_weight=weight)}
 
@@ -321,7 +365,7 @@ def _named_scores(
     scores = {f"{name} ({where})": (float(model[name]), float(null[name])) for name in model}
     if loss is not None and not (table.is_classification or table.has_times):
         ((own, null_loss),) = scores.values()
-        (whole,) = _measured_loss(loss, _null_predictor(loss, table), table).values()
+        (whole,) = _null_loss(loss, table, table).values()
         if whole > 0.0:
             name = "R2" if loss.is_quadratic else "D2"
             scores[f"{name} ({where})"] = (1.0 - own / whole, 1.0 - null_loss / whole)

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -25,7 +25,7 @@ from .outcome import Outcome
 
 #: Names of the files in the folder; the model is a folder of its own.
 MODEL, RUN, COEFFICIENTS, REPORT = "model", "run.json", "coefficients.csv", "report.html"
-ALPHAS, UNMATCHED = "alphas.csv", "unmatched_ids.csv"
+ALPHAS, UNMATCHED, BASELINE = "alphas.csv", "unmatched_ids.csv", "baseline_hazard.csv"
 
 # What makes spreadsheets take the rest of a cell for a formula, also in the width of East Asian letters.
 _FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -99,6 +99,8 @@ def write_outcome(outcome: Outcome, out: Path | None, *, force: bool) -> tuple[l
             fitted = outcome.estimator
             columns |= {name: getattr(fitted, found) for name, found in _SCORES.items() if hasattr(fitted, found)}
             texts[ALPHAS] = csv_text([columns, *zip(*columns.values(), strict=True)])
+        if table.has_times:
+            texts[BASELINE] = csv_text(_baseline_rows(outcome))
         if match is not None and (match.only_left or match.only_right):
             left = [(table.source, name) for name in match.only_left]
             right = [(outcome.reading.targets_from, name) for name in match.only_right]
@@ -116,11 +118,24 @@ def write_outcome(outcome: Outcome, out: Path | None, *, force: bool) -> tuple[l
     return [out / name for name in (MODEL, *(name for name in names if name != MODEL))], problem
 
 
+def _baseline_rows(outcome: Outcome) -> Iterator[Iterable[Any]]:
+    """The cumulative hazard of a sample whose predictor is zero, step by step."""
+    fitted = outcome.estimator
+    has_strata = hasattr(fitted, "strata_")
+    yield ("target", *(("stratum",) if has_strata else ()), "time", "cumulative_hazard")
+    steps = (fitted.baseline_endpoint_, fitted.baseline_stratum_, fitted.baseline_times_, fitted.baseline_hazard_)
+    for endpoint, stratum, *step in zip(*(part.tolist() for part in steps), strict=True):
+        label = (str(fitted.strata_[stratum]),) if has_strata else ()
+        yield (outcome.table.target_names[endpoint], *label, *step)
+
+
 def write_report_file(path: Path, outcome: Outcome) -> None:
     """The report of an outcome."""
     from ..report import ReportContents, write_report
 
-    same = {name: getattr(outcome, name) for name in ("title", "facts", "estimator", "path", "scores", "notes")}
+    same = {
+        name: getattr(outcome, name) for name in ("title", "facts", "estimator", "path", "scores", "notes", "survival")
+    }
     names, targets = outcome.table.feature_names, outcome.table.target_names
     contents = ReportContents(command=outcome.typed, feature_names=names, target_names=targets, **same)
     write_report(path, contents)
@@ -148,13 +163,14 @@ def _write_coefficients(path: Path, outcome: Outcome) -> None:
     frame = estimator.coef_frame(sort=True)
     intercept = np.atleast_1d(estimator.intercept_).tolist()
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(csv_text([frame.columns, ["(intercept)", 0, "", "intercept", *intercept]]))
+        of_group = [""] if "group" in frame.columns else []
+        file.write(csv_text([frame.columns, ["(intercept)", *of_group, 0, "", "intercept", *intercept]]))
         for start in range(0, len(frame), _ROWS_AT_ONCE):
             rows = frame.iloc[start : start + _ROWS_AT_ONCE]
             if not hasattr(estimator, "feature_names_in_"):  # sparse data have names of their own
                 names = outcome.table.feature_names
                 rows = rows.assign(feature=[names[j] for j in rows["feature"].tolist()])
-            rows = rows.assign(feature=_harmless(rows["feature"]))
+            rows = rows.assign(**{name: _harmless(rows[name]) for name in ("feature", "group") if name in rows})
             rows.to_csv(file, header=False, index=False, lineterminator="\n")
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from .._checks import check_sample_weight, check_targets
+from .._checks import check_sample_weight, check_targets, check_tasks, entry_weights
 from .._typing import FloatArray, Handle, IndexArray
 from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, divide_rows, merged_means, nonzero_rows
 from .factors import CompressedData, compress_blocks
 from .statistics import SufficientStatistics, statistics_of_parts
 
 if TYPE_CHECKING:
+    from .observed import Patterns, TaskMoments
     from .sparse import Columns
 
 #: A sum over samples: a function and the sample-space arrays that it takes.
@@ -115,6 +116,8 @@ class Design(ABC):
     treated_as_constant: IndexArray = np.zeros(0, dtype=np.intp)
     #: Whether samples are on a cluster: targets come as collections of Dask.
     is_distributed: bool = False
+    #: Whether the Gram matrix of X as it was given says all about these columns.
+    has_statistics: bool = True
     #: Whether functions of sample-space arrays see all samples at once.
     is_one_block: bool = False
     #: Whether X is read from disk in every product.
@@ -132,6 +135,10 @@ class Design(ABC):
     #: What was taken off each column of X as it was given, and by what it was multiplied then; None means nothing.
     mean: FloatArray | None = None
     inverse_scale: FloatArray | None = None
+    #: Which targets of which samples were observed, where weights differ between tasks.
+    patterns: Patterns | None = None
+    #: What columns are like in each task, where that is so and it is known.
+    task_moments: TaskMoments | None = None
     _known_moments: tuple[Handle, ColumnMoments] | None = None
 
     @property
@@ -149,6 +156,10 @@ class Design(ABC):
     @abstractmethod
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
         """``X B + 1 offset^T`` in double precision; zero rows of ``B`` need not be visited."""
+
+    def predictor(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        """The same for coefficients of all tasks, with any numbers where no target was observed."""
+        return self.matmul(B, offset)
 
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T`` in double precision. A design has this or :meth:`evaluate`; each is made of the other."""
@@ -182,21 +193,43 @@ class Design(ABC):
         """``X^T T`` and sums over samples, all at once where that saves a journey to the samples."""
         return self.rmatmul(T), self.reduce_all(*sums)
 
-    def adopt(self, Y: Any, sample_weight: Any, check: Any, total_weight: float | None = None) -> tuple[Any, Any, Any]:
-        """Targets (n, n_tasks) and weights (n, 1) as users give them, checked, with the design of these samples.
+    def adopt(
+        self,
+        Y: Any,
+        sample_weight: Any,
+        check: Any,
+        total_weight: float | None = None,
+        whole: str = "",
+        targets: Any = np.asarray,
+    ) -> tuple[Any, Any, Any]:
+        """Targets (n, n_tasks) and weights as users give them, checked, with the design of these samples.
 
-        Samples of weight zero are not there. ``check`` refuses targets that the loss cannot use. Weights are scaled to
-        ``total_weight`` if that is given.
+        Weights are (n, 1), or (n, n_tasks) where they differ between tasks: there they may be zero, and so they are
+        where targets were not observed (NaN). Samples of weight zero are not there. ``check`` refuses targets that the
+        loss cannot use; ``whole`` is its reason, if it has one, to need all of them, and ``targets`` are those of Y,
+        which may have something else beside them. Weights are scaled so that their
+        sums over samples, or the mean of these over tasks, are ``total_weight`` if that is given.
         """
-        Y = check(check_targets(Y, self.n_samples))
-        weight = check_sample_weight(sample_weight, self.n_samples)
-        present = np.flatnonzero(weight)
+        remedy = f"Remove the samples without a target{f': {whole}' if whole else ''}."
+        Y = check_targets(Y, self.n_samples, may_miss=not whole, remedy=remedy)
+        if whole and np.ndim(sample_weight) == 2:
+            raise ValueError(f"sample_weight must have one weight per sample, got {np.shape(sample_weight)}: {whole}.")
+        weight = check_sample_weight(sample_weight, self.n_samples, n_tasks=0 if whole else targets(Y).shape[1])
+        Y, w = entry_weights(Y, weight, targets(Y).shape[1])
+        check_tasks(w > 0.0)
+        Y = check(Y)
         if total_weight is not None:
-            weight = total_weight * (weight / weight.sum())  # a factor could overflow
-        if len(present) == self.n_samples:
-            return self, self.samples(Y), self.samples(weight[:, None])
-        design = self.rows(present)
-        return design, design.samples(Y[present]), design.samples(weight[present, None])
+            sums = w.sum() if w.shape[1] == 1 else w.sum() / w.shape[1]
+            w = total_weight * (w / sums)  # a factor could overflow
+        present = np.flatnonzero(w.any(axis=1))
+        design: Design = self
+        if len(present) < self.n_samples:
+            design, Y, w = self.rows(present), Y[present], w[present]
+        if w.shape[1] > 1:
+            from .observed import ObservedDesign, find_patterns  # which is made of designs
+
+            design = ObservedDesign(design, find_patterns(w))
+        return design, design.samples(Y), design.samples(w)
 
     def gather(self, samples: Handle) -> FloatArray:
         """A sample-space array in this process; only for designs that :meth:`brought_near` brings there."""
@@ -231,6 +264,10 @@ class Design(ABC):
         """The same without a memory: means are exact for constant columns, up to one rounding."""
         raise NotImplementedError(f"{type(self).__name__} does not compute means of columns")
 
+    def compute_task_moments(self, w: Handle) -> TaskMoments:
+        """Moments of the columns in each task, where weights differ between tasks."""
+        raise NotImplementedError(f"{type(self).__name__} does not compute moments of tasks")
+
     def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
         """``sum_i h_ik (x_ij - center_j)^2``, of shape (n_features, n_tasks), or a little more, for ``h >= 0``.
 
@@ -246,6 +283,13 @@ class Design(ABC):
             found.append(moments.squares + moments.total_weight * (moments.mean - center + moments.rest) ** 2)
         return np.column_stack(found)
 
+    def task_sums(self, w: Handle, center: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """``sum_i w_ik (x_ij - center_j)`` and the same of squares, of shape (n_features, n_tasks)."""
+        sums = self.rmatmul(w)
+        if center is not None:
+            sums = sums - np.outer(center, self.reduce(np.add.reduce, w))
+        return sums, self.squared_products(w, center)
+
     def ranges(self) -> tuple[FloatArray, FloatArray]:
         """Smallest and largest entry of each column, or what bounds them: as it is here, the norms."""
         norms = self.column_norms(self.samples(np.ones((self.n_samples, 1))))
@@ -258,6 +302,10 @@ class Design(ABC):
     @abstractmethod
     def rows(self, rows: IndexArray) -> Design:
         """A design of its own with a copy of these rows."""
+
+    def span(self, rows: slice) -> Design:
+        """The same for rows that follow each other, without a copy where possible."""
+        return self.rows(np.arange(*rows.indices(self.n_samples)))
 
     def shuffled(self, rng: np.random.Generator) -> IndexArray:
         """All rows in an order that is as good as random for :meth:`rows`, and cheap to read."""
@@ -295,10 +343,11 @@ class Design(ABC):
     def input_coefficients(self, B: FloatArray, on_basis: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Coefficients for X as it was given, and what to add to the intercept.
 
-        ``on_basis`` are those of the basis of unpenalized columns, for a design that projects it out.
+        ``on_basis`` are those of the basis of unpenalized columns, for a design that projects it out; others take
+        coefficients of several solutions as well, along a first axis.
         """
         if self.mean is None or self.inverse_scale is None:
-            return B, np.zeros(B.shape[1])
+            return B, np.zeros(B.shape[-1])
         B_scaled = B * self.inverse_scale[:, None]
         return B_scaled, -(self.mean @ B_scaled)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -87,14 +87,33 @@ class DenseDesign(LocalDesign):
     def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
         """In one pass, of squares that are made some rows or columns at a time."""
         self.charge(self.n_features)
-        about = np.zeros(self.n_features) if center is None else center
         squares = np.zeros((self.n_features, H.shape[1]))
         for rows, columns, block in self.blocks():
-            squares[columns] += ((block - about[columns]) ** 2).T @ H[rows]
+            moved = block if center is None else block - center[columns]
+            squares[columns] += (moved * moved).T @ H[rows]
         return squares
+
+    def task_sums(self, w: Handle, center: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """In one pass."""
+        self.charge(self.n_features)
+        about = np.zeros(self.n_features) if center is None else center
+        sums, squares = np.zeros((2, w.shape[1], self.n_features))
+        for rows, columns, block in self.blocks():
+            centered = block - about[columns]
+            sums[:, columns] += w[rows].T @ centered
+            centered *= centered
+            squares[:, columns] += w[rows].T @ centered
+        return sums.T, squares.T
 
     def ranges(self) -> tuple[FloatArray, FloatArray]:
         return self.X.min(axis=0).astype(np.float64), self.X.max(axis=0).astype(np.float64)
+
+    def span(self, rows: slice) -> Design:
+        """A view of rows that are contiguous."""
+        if self._order == "F":
+            return super().span(rows)
+        part = self.X[rows]
+        return type(self)(part, self.passes, self.unit * len(part) / self.n_samples)
 
     def restrict(self, columns: IndexArray) -> Self:
         """Copy columns, in the order of storage of X."""
@@ -152,9 +171,10 @@ class DenseColumns:
         self.passes.total += other.n_columns * other.unit
         return (self.At * w[:, 0]) @ other.At.T
 
-    def sampled(self, samples: IndexArray) -> DenseColumns:
-        """The columns at some of the samples."""
-        return DenseColumns(self.At[:, samples], self.passes, self.unit * len(samples) / self.At.shape[1])
+    def sampled(self, samples: Any) -> DenseColumns:
+        """The columns at some of the samples, by indices or a slice."""
+        part = self.At[:, samples]
+        return DenseColumns(part, self.passes, self.unit * part.shape[1] / self.At.shape[1])
 
     def chosen(self, columns: IndexArray) -> DenseColumns:
         """Some of the columns, ascending."""
@@ -197,6 +217,8 @@ class GramCache:
         self.position = np.full(design.n_features, -1, dtype=np.intp)
         self.known = np.zeros(0, dtype=np.intp)
         self.matrix = np.empty((0, 0))
+        #: Products of all columns, and of the unpenalized block, with that block, where they were asked for.
+        self.of_block: tuple[FloatArray, FloatArray] | None = None
 
     @cached_property
     def largest(self) -> FloatArray:
@@ -209,12 +231,16 @@ class GramCache:
         new = columns[self.position[columns] < 0]
         if len(new):
             old, known = len(self.known), np.concatenate([self.known, new])
-            rows = self.design.gram(new, known if old else new, self.w)
-            self.matrix = np.block([[self.matrix, rows[:, :old].T], [rows]])
+            rows = self.products(new, known if old else new)
+            self.matrix = np.block([[self.matrix, rows[..., :old].swapaxes(-1, -2)], [rows]]) if old else rows
             self.known = known
             self.position[new] = np.arange(old, len(known))
         positions = self.position[columns]
-        return self.matrix[np.ix_(positions, positions)]
+        return self.matrix[..., positions[:, None], positions]
+
+    def products(self, left: IndexArray, right: IndexArray) -> FloatArray:
+        """``X_left^T diag(w) X_right``."""
+        return self.design.gram(left, right, self.w)
 
 
 class CompressedDesign(DenseDesign):

@@ -5,6 +5,7 @@ Columns are centered and scaled, or what the unpenalized columns explain of them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -34,7 +35,18 @@ _SAMPLE_SPACE = (
     "orthonormal",
     "is_one_block",
 )
-_COSTS = ("shape", "dtype", "passes", "unit", "density", "keeps_columns", "journey", "is_distributed", "shuffled")
+_COSTS = (
+    "shape",
+    "dtype",
+    "passes",
+    "unit",
+    "density",
+    "keeps_columns",
+    "journey",
+    "is_distributed",
+    "shuffled",
+    "patterns",
+)
 # And how its columns came from X as it was given.
 _ORIGIN = ("mean", "inverse_scale", "treated_as_constant")
 
@@ -88,6 +100,10 @@ class StandardizedDesign(WrappedDesign):
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
         B_scaled, shift = self.input_coefficients(B)
         return self.base.matmul(B_scaled, shift if offset is None else offset + shift)
+
+    def predictor(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        B_scaled, shift = self.input_coefficients(B)
+        return self.base.predictor(B_scaled, shift if offset is None else offset + shift)
 
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
         """``X^T T`` of the base, less the means times the column sums of ``T``, which are among the other sums."""
@@ -143,26 +159,54 @@ class StandardizedDesign(WrappedDesign):
         return np.sqrt(norms**2 + total_weight * (self.inverse_scale * self.mean) ** 2)
 
 
-def standardize(design: Design, w: Handle, *, center: bool, scale: bool, unscaled: IndexArray | None = None) -> Design:
+def standardize(
+    design: Design,
+    w: Handle,
+    *,
+    center: bool,
+    scale: bool,
+    unscaled: IndexArray | None = None,
+    rescaled: Callable[[FloatArray, FloatArray], FloatArray] | None = None,
+) -> Design:
     """Wrap ``design`` so that its columns have weighted mean 0 (``center``) and deviation 1 (``scale``).
 
     The deviation is about the mean (ddof 0) whether or not columns are centered. Columns without variation
     become exact zeros when they are centered or scaled, but for those ``unscaled``, which are centered at most.
+    ``rescaled`` makes what columns are multiplied with in the end from what it would be, and the deviations.
     """
-    if not (center or scale):
+    if not (center or scale or rescaled):
         return design
     moments = design.moments(w)
-    mean, deviation = moments.mean, np.sqrt(moments.squares / moments.total_weight)
+    deviation = np.sqrt(moments.squares / moments.total_weight)
+    how: dict[str, Any] = {"center": center, "scale": scale, "unscaled": unscaled, "rescaled": rescaled}
+    return with_deviations(design, moments.mean, deviation, **how)
+
+
+def with_deviations(
+    design: Design,
+    mean: FloatArray,
+    deviation: FloatArray,
+    *,
+    center: bool,
+    scale: bool,
+    unscaled: IndexArray | None = None,
+    rescaled: Callable[[FloatArray, FloatArray], FloatArray] | None = None,
+) -> StandardizedDesign:
+    """The same for known means and deviations."""
     suspects = np.flatnonzero((deviation < SMALLEST_NORM) & (np.abs(mean) < SMALLEST_NORM / EPS))
     check_underflow(design, suspects, constant_is_zero=True)
     varies = exceeds_rounding(deviation, mean)
-    inverse_scale = np.where(varies, 1.0, 0.0)
+    inverse_scale = np.where(varies | (not (center or scale)), 1.0, 0.0)
     if scale:
         inverse_scale[varies] = 1.0 / deviation[varies]
+    is_constant = inverse_scale == 0.0
+    if rescaled is not None:
+        inverse_scale = rescaled(inverse_scale, deviation)
     if unscaled is not None:
         inverse_scale[unscaled] = varies[unscaled] if center else 1.0
+        is_constant[unscaled] = inverse_scale[unscaled] == 0.0
     wrapped = StandardizedDesign(design, mean if center else np.zeros_like(mean), inverse_scale)
-    wrapped.treated_as_constant = np.flatnonzero((inverse_scale == 0.0) & (deviation > 0.0))
+    wrapped.treated_as_constant = np.flatnonzero(is_constant & (deviation > 0.0))
     return wrapped
 
 
@@ -225,9 +269,14 @@ class ProjectedDesign(WrappedDesign):
 
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
         """``X B`` of the base, less its part in the span of the basis."""
-        B = B * self._kept
-        product = partial(_minus_product, coefficients=self.loadings @ B)
-        return self.map(product, self.base.matmul(B, offset), self.basis.Q)
+        return self._without_basis(B, self.base.matmul(B * self._kept, offset))
+
+    def predictor(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        return self._without_basis(B, self.base.predictor(B * self._kept, offset))
+
+    def _without_basis(self, B: FloatArray, product: Handle) -> Handle:
+        minus = partial(_minus_product, coefficients=self.loadings @ (B * self._kept))
+        return self.map(minus, product, self.basis.Q)
 
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:
         """``X^T T`` of the base, less the loadings times ``Q^T T``, which is among the other sums."""

@@ -23,13 +23,15 @@ from .._text import printable
 from .._threads import blas_threads
 from .._typing import FloatArray
 from ..designs import Design, far_design, row_chunks
-from ..inputs import exclusive_classes, feature_names, resolve_columns
-from ..model import Model, relaxed_coefficients, warn_unless_bounded
+from ..inputs import exclusive_classes, feature_names, penalty_options, resolve_columns
+from ..losses import check_offset, resolve_loss, with_offset
+from ..model import Model, adaptive_factor, relaxed_coefficients, warn_unless_bounded
 from ..model_selection import Fitting
+from ..norm import PenaltyOptions
 from ..path import PathResult, path_through_fit
 from ..path.follower import Watch
 from ..solvers import Callback, SolveResult, SolverSettings, check_settings, lean_solve, warn_unless_converged
-from ..weights import resolve_weights
+from ..weights import is_list_of_sequences, resolve_weights
 from .fit_summary import ReportMethods
 from .verification import FitCheck, Verification
 
@@ -70,8 +72,9 @@ class FitData:
     X : ndarray, sparse matrix or Design of shape (n_samples, n_features), or SufficientStatistics
         float32 or float64.
     Y : ndarray or dask.array of shape (n_samples, n_targets), or None
-        Targets; one-hot rows for three or more classes, the second of two. Statistics have theirs.
-    sample_weight : ndarray or dask.array of shape (n_samples,), or None
+        Targets; one-hot rows for three or more classes, the second of two. Statistics have theirs. With an offset: what
+        the loss makes of both.
+    sample_weight : ndarray or dask.array of shape (n_samples,) or (n_samples, n_targets), or None
         With the weights of classes multiplied in.
     n_samples, n_features, n_targets : int
         Sizes of X and Y, or of the data behind statistics.
@@ -87,6 +90,8 @@ class FitData:
         Whether the samples are known by their statistics only, or are on a cluster.
     is_like_fit : bool
         Whether they are those of a fit, which they are compared with.
+    targets : ndarray, dask.array or None
+        The targets without the offset.
     """
 
     fitting: Fitting
@@ -103,6 +108,7 @@ class FitData:
     is_summarized: bool
     is_distributed: bool
     is_like_fit: bool = False
+    targets: Any = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -130,6 +136,11 @@ class GroupOWLBase(ReportMethods):
     relaxed: bool = False
     random_state: Any = None
     verbose: int = 0
+    feature_groups: Any = None
+    group_scale: str = "size"
+    penalty_factor: Any = None
+    ridge: float = 0.0
+    positive: Any = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -147,7 +158,9 @@ class GroupOWLBase(ReportMethods):
         flags = (bool(self.fit_intercept), bool(self.standardize))
         return Fitting(self._loss, *flags, np.zeros(0, dtype=np.intp), settings, relaxed=bool(self.relaxed))
 
-    def _validate_fit(self, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True) -> FitData:
+    def _validate_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None, reset: bool = True
+    ) -> FitData:
         """Check parameters and data and change nothing; with ``reset=False`` data must be like those of the fit."""
         fitting, kind = self._fitting(), type(self).__name__
         checked, names = checked_matrix(self, X, reset=reset)
@@ -161,7 +174,7 @@ class GroupOWLBase(ReportMethods):
         if statistics is not None:
             if is_classifier(self):
                 raise ValueError(f"X: {kind} needs the samples themselves, not SufficientStatistics.")
-            for name, value in (("y", y), ("sample_weight", sample_weight)):
+            for name, value in (("y", y), ("sample_weight", sample_weight), ("offset", offset)):
                 if value is not None:
                     raise ValueError(f"SufficientStatistics know targets and weights already: leave {name} out.")
             checked, n_targets = statistics, statistics.n_tasks
@@ -175,22 +188,82 @@ class GroupOWLBase(ReportMethods):
                 weight = None if weight is None else row_chunks("sample_weight", weight)[0]
             else:
                 Y = target_array(y, n_samples)
-                weight = None if weight is None else checks.check_sample_weight(weight, n_samples)
+                weight = None if weight is None else self._checked_weight(weight, Y)
             targets = self._encode_targets(Y, named, weight)
             n_targets = targets.Y.shape[1]
         labels |= targets.labels
         fitting = replace(fitting, **targets.fitting)
         if not reset:
             self._check_like_fit(labels, n_targets)
+        known = names if reset else getattr(self, "feature_names_in_", None)
         if self.unpenalized is not None:
-            known = names if reset else getattr(self, "feature_names_in_", None)
             fitting = replace(fitting, unpenalized=resolve_columns("unpenalized", self.unpenalized, n_features, known))
+        options = self._options(n_features, known)
+        if not options.is_plain:
+            fitting = replace(fitting, unpenalized=options.with_unpenalized(fitting.unpenalized), options=options)
+        if options.signs is not None and self.relaxed:
+            raise ValueError(
+                f"relaxed=True fits the selected features again without penalty, and so without the signs that "
+                f"positive={self.positive!r} asks for. Use relaxed=False."
+            )
+        Y = targets.Y
+        if offset is not None:
+            if is_distributed:
+                raise ValueError("offset needs the targets in this process, and X is on a cluster. Use data in memory.")
+            loss = resolve_loss(fitting.loss)
+            loss, Y, size = with_offset(loss, Y, check_offset(offset, loss, Y.shape))
+            fitting = replace(fitting, loss=loss, offset_size=size)
+            if Y is not targets.Y:  # else all offsets are zero
+                labels["has_offset_"] = True
+        if not reset:
+            self._check_has_offset("has_offset_" in labels)
         dtype = np.dtype(np.float32 if getattr(checked, "dtype", None) == np.float32 else np.float64)
         sizes = (n_samples, n_features, n_targets)
         kinds = (statistics is not None, is_distributed)
-        what = (targets.Y, targets.sample_weight, *sizes, targets.is_flat)
-        data = FitData(fitting, checked, *what, dtype, labels, exclusive_classes(labels), *kinds, is_like_fit=not reset)
-        return self._completed(data)
+        what = (Y, targets.sample_weight, *sizes, targets.is_flat)
+        classes = exclusive_classes(labels)
+        data = FitData(
+            fitting, checked, *what, dtype, labels, classes, *kinds, is_like_fit=not reset, targets=targets.Y
+        )
+        return self._adapted(self._completed(data))
+
+    def _options(self, n_features: int, names: Any) -> PenaltyOptions:
+        """What the parameters ask of the penalty beside its weights."""
+        return penalty_options(
+            n_features,
+            names,
+            feature_groups=self.feature_groups,
+            group_scale=self.group_scale,
+            penalty_factor=None if self._is_adaptive else self.penalty_factor,
+            ridge=self.ridge,
+            positive=self.positive,
+        )
+
+    @property
+    def _is_adaptive(self) -> bool:
+        """Whether factors of the penalty come from a first fit."""
+        if not isinstance(self.penalty_factor, str):
+            return False
+        return checks.lookup("penalty_factor", self.penalty_factor, {"adaptive": True})
+
+    def _adapted(self, data: FitData) -> FitData:
+        """The data with factors of a first fit, where these were asked for; those of a fit to check are known."""
+        if not self._is_adaptive:
+            return data
+        factor = getattr(self, "penalty_factor_", None) if data.is_like_fit else None
+        if factor is None:
+            weights = self.weights[0] if is_list_of_sequences(self.weights) else self.weights
+            model = data.fitting.model(data.X, data.Y, weights, data.sample_weight)
+            first = self._solve(model, model.resolve_alpha("auto"), data.fitting.settings, what="first fit")
+            factor = adaptive_factor(model, first.B)
+        options = replace(data.fitting.options, penalty_factor=factor)
+        return replace(data, fitting=replace(data.fitting, options=options))
+
+    def _checked_weight(self, sample_weight: Any, y: Any) -> FloatArray:
+        """Weights of samples, or of each of their targets."""
+        n_tasks = y.shape[1] if y.ndim == 2 else 0
+        weight = checks.check_sample_weight(sample_weight, len(y), n_tasks=n_tasks)
+        return weight[:, 0] if weight.ndim == 2 and n_tasks == 1 else weight
 
     def _completed(self, data: FitData) -> FitData:
         """The data with what else they decide of the fit."""
@@ -204,6 +277,14 @@ class GroupOWLBase(ReportMethods):
             raise ValueError(f"y has the classes {classes.tolist()}, but {kind} was fitted with {known}.")
         if n_targets != self.solve_result_.B.shape[1]:
             raise ValueError(f"y has {n_targets} targets, but {kind} was fitted with {self.solve_result_.B.shape[1]}.")
+
+    def _check_has_offset(self, is_given: bool) -> None:
+        """Refuse to go on without an offset where the fit had one, or with one where it had none."""
+        had, kind = getattr(self, "has_offset_", False), type(self).__name__
+        if had and not is_given:
+            raise ValueError(f"{kind} was fitted with an offset: give that of these samples, or offset=0 for none.")
+        if is_given and not had:
+            raise ValueError(f"{kind} was fitted without an offset: leave it out.")
 
     def _solve(
         self, model: Model, alpha: float, settings: SolverSettings, start: FloatArray | None = None, *, what: str = ""
@@ -234,6 +315,10 @@ class GroupOWLBase(ReportMethods):
             "screened_fraction_": 1.0 - len(result.active) / data.n_features,
             "solve_result_": replace(result, _theta=None),  # which would keep the data in memory
         }
+        if (groups := data.fitting.options.groups_of_columns) is not None:
+            fitted["feature_groups_"] = groups
+        if self._is_adaptive:
+            fitted["penalty_factor_"] = data.fitting.options.penalty_factor
         if relaxed is not None:
             fitted |= {"penalized_coef_": coef, "penalized_intercept_": intercept}
             fitted["coef_"], fitted["intercept_"] = self._public_coefficients(*relaxed[:2], data)
@@ -263,18 +348,30 @@ class GroupOWLBase(ReportMethods):
 
     # What was fitted --------------------------------------------------------------------------------
 
-    def _decision(self, X: Any) -> Any:
-        """``X B + b0`` with the public coefficients; a Dask array for data on a cluster."""
+    def _decision(self, X: Any, offset: Any = None) -> Any:
+        """``X B + b0`` with the public coefficients, and the offset; a Dask array for data on a cluster."""
         check_is_fitted(self)
+        if offset is None and getattr(self, "has_offset_", False):
+            self._check_has_offset(False)
         checked = checked_matrix(self, X, reset=False)[0]
         if not isinstance(checked, Design):
-            return checked @ self.coef_.T + self.intercept_
+            return self._with_offset(checked @ self.coef_.T + self.intercept_, offset)
         coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
         Z = checked.matmul(coef.T.astype(np.float64), intercept.astype(np.float64))
         scores = checked.exported(Z, len(coef)).astype(self.coef_.dtype)
-        return scores[:, 0] if self.coef_.ndim == 1 else scores
+        return self._with_offset(scores[:, 0] if self.coef_.ndim == 1 else scores, offset)
 
-    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+    def _with_offset(self, scores: Any, offset: Any) -> Any:
+        """Predictors with an offset added: a number, one for each sample or one for each predictor."""
+        if offset is None:
+            return scores
+        width = 1 if scores.ndim == 1 else scores.shape[1]
+        values = check_offset(offset, self._fitted_loss, (scores.shape[0], width))
+        if values is None:
+            return scores
+        return scores + values.reshape(scores.shape).astype(scores.dtype)
+
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> Verification:
         """Check the fit from scratch on the data it was made from.
 
         Objective, duality gap and KKT residual are computed for the fitted coefficients on the full problem, without
@@ -293,6 +390,8 @@ class GroupOWLBase(ReportMethods):
             Targets or labels of the fit.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights of the fit.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Offset of the fit.
 
         Returns
         -------
@@ -300,7 +399,7 @@ class GroupOWLBase(ReportMethods):
             True exactly when the fit holds; printed, it says why.
         """
         check_is_fitted(self)
-        data = self._validate_fit(X, y, sample_weight, reset=False)
+        data = self._validate_fit(X, y, sample_weight, offset=offset, reset=False)
         model = data.fitting.model(data.X, data.Y, self.weights, data.sample_weight)
         with np.errstate(all="ignore"):
             return FitCheck(copy(self).set_params(verbose=0), data, model).verification()
@@ -314,7 +413,7 @@ class SingleFit(GroupOWLBase):
     _: KW_ONLY
     warm_start: bool = False
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -325,9 +424,14 @@ class SingleFit(GroupOWLBase):
             and ``sample_weight`` too.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets; for classification one label per sample, or label indicators of 0 and 1, a column for each label.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; 2 is the same as the sample twice, 0 as no sample. Weight sequences that depend on the
-            number of samples ("gaussian", functions) count rows.
+            NaN among several targets, or among label indicators, means that a target was not observed.
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Non-negative weights, of samples or of each of their targets; 2 is the same as the sample twice, 0 as no
+            sample. Weight sequences that depend on the number of samples ("gaussian", functions) count rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Numbers that are added to the linear predictors, with a coefficient of one, such as the logarithms of
+            exposures of ``loss="poisson"``; a column for each class where there are three or more. Predictions then
+            need an offset, too: ``offset=0`` for none.
 
         Returns
         -------
@@ -341,7 +445,7 @@ class SingleFit(GroupOWLBase):
             columns have no finite optimum because these tell classes apart.
         """
         with blas_threads(X):
-            data = self._validate_fit(X, y, sample_weight)
+            data = self._validate_fit(X, y, sample_weight, offset=offset)
             small = self._small_fit(data)
             if small is not None and not self.relaxed:
                 return self._store(data, *small)
@@ -367,6 +471,8 @@ class SingleFit(GroupOWLBase):
         is_warm = self.warm_start and hasattr(self, "solve_result_")
         asks_more = is_warm or self.standardize or self.verbose or self._keeps_solves
         if not is_ordinary or asks_more or data.sample_weight is not None or len(fitting.unpenalized):
+            return None
+        if not fitting.options.is_plain or fitting.offset_size > 0.0:
             return None
         sizes = {"n_features": data.n_features, "n_tasks": data.n_targets, "n_samples": data.n_samples}
         weights = resolve_weights(self.weights, **sizes)

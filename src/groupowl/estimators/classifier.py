@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .._checks import check_sample_weight, check_weight_range, finite_number
+from .._checks import check_sample_weight, check_tasks, check_weight_range, entry_weights, finite_number
 from .._typing import FloatArray
 from ..designs import encode_labels_of_blocks, row_wise
 from ..inputs import check_labels, encode_labels, label_indicators, plain_labels
@@ -77,8 +77,10 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
             fitted["target_names_"] = np.asarray(names, dtype=object)
         if isinstance(y, np.ndarray):
             Y = label_indicators(y)
+            check_tasks(~np.isnan(Y), argument="y", names=names)
+            filled, w = entry_weights(Y, np.ones(len(Y)) if weight is None else weight)
             try:
-                resolve_loss("logistic").check_means(np.average(Y, axis=0, weights=weight))
+                resolve_loss("logistic").check_means((w * filled).sum(axis=0) / np.broadcast_to(w, Y.shape).sum(axis=0))
             except ValueError as error:
                 raise ValueError(f"y: {error}") from None
         else:
@@ -93,13 +95,15 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         """``B`` and intercept from what users see."""
         return np.asarray(coef, dtype=np.float64).T, np.asarray(intercept, dtype=np.float64)
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Any, offset: Any = None) -> FloatArray:
         """Linear predictors.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
 
         Returns
         -------
@@ -107,41 +111,45 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
             Unnormalized logarithms of the probabilities; for two classes the logarithm of the odds of the second, for
             label indicators that of each label.
         """
-        scores = self._decision(X)
+        scores = self._decision(X, offset)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, offset: Any = None) -> Any:
         """Predict the most probable class, or all labels that are more probable than not.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_labels)
             Labels; 0 and 1 where the fit had label indicators.
         """
-        scores = self._decision(X)
+        scores = self._decision(X, offset)
         if self._is_multilabel:
             return row_wise(_more_probable_than_not, scores, np.intp, len(self.classes_))
         return row_wise(partial(_most_probable, classes=self.classes_), scores, self.classes_.dtype, None)
 
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: Any, offset: Any = None) -> FloatArray:
         """Logarithms of the probabilities of classes or labels.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        scores = self._decision(X)
+        scores = self._decision(X, offset)
         logs = log_expit if self._is_multilabel else _log_probabilities
         return row_wise(logs, scores, scores.dtype, len(self.classes_))
 
@@ -149,13 +157,15 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
     def _is_multilabel(self) -> bool:
         return getattr(self, "multilabel_", False)  # which earlier versions have not stored
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Any, offset: Any = None) -> FloatArray:
         """Probabilities of the classes, or of each label.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
 
         Returns
         -------
@@ -163,9 +173,9 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
             In the order of ``classes_``; rows sum to 1. Where the fit had label indicators, one column for each label
             with the probability that a sample has it, as in ``sklearn.multiclass.OneVsRestClassifier``.
         """
-        return np.exp(self.predict_log_proba(X))
+        return np.exp(self.predict_log_proba(X, offset))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """Accuracy: the fraction of the samples whose class, or all of whose labels, are predicted.
 
         Parameters
@@ -173,19 +183,25 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            True labels.
+            True labels; label indicators that are NaN do not count.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples, which then make up the fraction.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
 
         Returns
         -------
         float
             Between 0 and 1.
         """
-        predicted = np.asarray(self.predict(X))
+        predicted = np.asarray(self.predict(X, offset))
         labels = target_array(y, len(predicted))
-        labels = label_indicators(labels) if self._is_multilabel else check_labels(labels)
         weight = None if sample_weight is None else check_sample_weight(sample_weight, len(predicted))
+        if self._is_multilabel:
+            labels = label_indicators(labels)
+            labels = np.where(np.isnan(labels), predicted, labels) if labels.shape == predicted.shape else labels
+        else:
+            labels = check_labels(labels)
         try:
             return float(accuracy_score(labels, predicted, sample_weight=weight))
         except (TypeError, ValueError) as error:
@@ -275,6 +291,28 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         Seed of stochastic solvers.
     verbose : int, default=0
         1 prints a line of progress, 2 a line for every certificate.
+    feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
+        Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
+        alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
+        ``weights`` then has one weight per group.
+    group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
+        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
+        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
+        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
+        ``coef_`` is on the scale of X all the same.
+    penalty_factor : array-like of shape (n_features,), dict or "adaptive", default=None
+        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
+        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
+        penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
+        from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
+        that of the feature, or of its group, in the scale of the penalty, but at most 100.
+    ridge : float, default=0.0
+        Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
+        (standardized, if so, and scaled); unpenalized features have none.
+    positive : bool, names of features, or signs, default=False
+        True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
+        a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any.
+        Not for three classes or more, whose coefficients count by their differences.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
         same total weight. Not for label indicators.
@@ -302,6 +340,10 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
         Columns that are not penalized.
+    feature_groups_ : ndarray of str of shape (n_features,)
+        Name of the group of each feature; only with ``feature_groups``.
+    penalty_factor_ : ndarray of shape (n_features,)
+        Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float
         Proved bound on the distance of the objective from its minimum, in the units of the objective above.
     n_iter_ : int
@@ -311,6 +353,8 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     solve_result_ : SolveResult
         The penalized fit, relaxed or not: coefficients, one column for two classes, in double precision, certificate
         and history; its ``theta`` is not kept.
+    has_offset_ : bool
+        True, and only there, where the fit had an offset that is not zero.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import check_sample_weight, column_names, lookup, refuse_mask
+from .._checks import check_sample_weight, column_names, entry_weights, lookup, refuse_mask
 from .._threads import blas_threads, check_jobs
 from ..designs import is_summary
 from ..losses import resolve_loss
@@ -50,7 +50,7 @@ class CrossValidatedFit(GroupOWLBase):
     scoring: Any = None
     n_jobs: int | None = None
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None, **params: Any) -> Self:
         """Choose alpha and fit the model to all data.
 
         Parameters
@@ -64,6 +64,10 @@ class CrossValidatedFit(GroupOWLBase):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights, in fits and in scores; 2 is the same as the sample twice (in the same fold), 0 as no
             sample.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Numbers that are added to the linear predictors, with a coefficient of one, such as the logarithms of
+            exposures of ``loss="poisson"``; a column for each class where there are three or more. Predictions then
+            need an offset, too: ``offset=0`` for none. Folds have theirs; ``scoring`` cannot be given.
         **params : dict
             ``groups``, for splitters that keep groups of samples together. With scikit-learn's metadata routing
             enabled: whatever splitter and scorer request.
@@ -80,7 +84,7 @@ class CrossValidatedFit(GroupOWLBase):
             columns have no finite optimum because these tell classes apart.
         """
         with blas_threads(X, are_taken=self.n_jobs not in (None, 1)):
-            search = self._search(X, y, sample_weight, params)
+            search = self._search(X, y, sample_weight, params, offset=offset)
             warn_unless_bounded(search.models[0])
             choices = search.run()
             reports = list(map(attrgetter("report"), choices))
@@ -109,7 +113,14 @@ class CrossValidatedFit(GroupOWLBase):
         return router
 
     def verify(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, scores: bool = True, **params: Any
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        scores: bool = True,
+        offset: Any = None,
+        **params: Any,
     ) -> Verification:
         """Check the fit from scratch on the data it was made from: the chosen one, the path, and the choice.
 
@@ -131,6 +142,8 @@ class CrossValidatedFit(GroupOWLBase):
         scores : bool, default=True
             Whether to fit the folds again. Without, and where ``cv`` makes other folds each time, scores are only
             compared with each other, and the result says so.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Offset of the fit.
         **params : dict
             What ``fit`` had, for example ``groups``.
 
@@ -141,7 +154,7 @@ class CrossValidatedFit(GroupOWLBase):
         """
         check_is_fitted(self)
         quiet = copy(self).set_params(verbose=0)
-        search = quiet._search(X, y, sample_weight, params, reset=False)
+        search = quiet._search(X, y, sample_weight, params, offset=offset, reset=False)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit has said what fell short
             check = SearchCheck(search)
@@ -151,7 +164,9 @@ class CrossValidatedFit(GroupOWLBase):
 
     # What a fit needs -------------------------------------------------------------------------------
 
-    def _search(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any], *, reset: bool = True) -> Search:
+    def _search(
+        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any], *, offset: Any = None, reset: bool = True
+    ) -> Search:
         """Everything that a search works with; with ``reset=False`` data must be like those of the fit."""
         lookup("selection", self.selection, dict.fromkeys((*FOLD_RULES, *CRITERIA)))
         check_jobs(self.n_jobs)
@@ -164,13 +179,18 @@ class CrossValidatedFit(GroupOWLBase):
                     "X is a list with the statistics of one fold: cross-validation needs at least two folds."
                 )
             parts, X = list(X), reduce(add, X)
-        data = self._validate_fit(X, y, sample_weight, reset=reset)
+        data = self._validate_fit(X, y, sample_weight, offset=offset, reset=reset)
+        self._check_choice(data, scorer)
         if reset and self.selection not in CRITERIA and (data.is_distributed or data.is_summarized):
             _check_folds_possible(data, scorer, parts)
         if data.is_summarized:
             weight = np.array([data.X.total_weight])
         else:  # those on a cluster are brought here for the folds
-            weight = check_sample_weight(None if sample_weight is None else np.asarray(sample_weight), data.n_samples)
+            given = None if sample_weight is None else np.asarray(sample_weight)
+            weight = check_sample_weight(given, data.n_samples, n_tasks=data.n_targets)
+        of_entries = weight
+        if isinstance(data.Y, np.ndarray):
+            weight = entry_weights(data.Y, weight, data.n_targets)[1].mean(axis=1)
         targets = self._targets_for_scorers(y, data) if isinstance(data.Y, np.ndarray) else None
         score = None
         if scorer is not None:
@@ -183,7 +203,24 @@ class CrossValidatedFit(GroupOWLBase):
         model = data.fitting.model(data.X, data.Y, sequences[0], data.sample_weight)
         models = [model, *map(model.with_weights, sequences[1:])]
         grids = list(map(partial(resolve_alphas, self.alphas, self.eps), models))
-        return Search(self, data, weight, targets, data.fitting, models, grids, score, splitter_params, parts)
+        return Search(
+            self, data, weight, targets, data.fitting, models, grids, score, splitter_params, parts, of_entries
+        )
+
+    def _check_choice(self, data: FitData, scorer: Any) -> None:
+        """Refuse ways to choose alpha that know nothing of what the fit has."""
+        if scorer is not None and "has_offset_" in data.labels:
+            raise ValueError(
+                f"scoring={self.scoring!r} would predict without the offset. Leave scoring out: the score of the loss "
+                "knows it."
+            )
+        options = data.fitting.options
+        if self.selection in CRITERIA and not self.relaxed and (options.ridge > 0.0 or options.signs is not None):
+            asked = f"ridge={self.ridge!r}" if options.ridge > 0.0 else f"positive={self.positive!r}"
+            raise ValueError(
+                f"selection={self.selection!r} counts degrees of freedom, which are not known with {asked}. Choose by "
+                "cross-validation, selection='min' or '1se'."
+            )
 
     def _routed_params(
         self, scorer: Any, sample_weight: Any, params: dict[str, Any]
@@ -299,13 +336,34 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         Seed of stochastic solvers.
     verbose : int, default=0
         1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+    feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
+        Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
+        alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
+        ``weights`` then has one weight per group.
+    group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
+        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
+        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
+        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
+        ``coef_`` is on the scale of X all the same.
+    penalty_factor : array-like of shape (n_features,), dict or "adaptive", default=None
+        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
+        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
+        penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
+        from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
+        that of the feature, or of its group, in the scale of the penalty, but at most 100.
+    ridge : float, default=0.0
+        Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
+        (standardized, if so, and scaled); unpenalized features have none.
+    positive : bool, names of features, or signs, default=False
+        True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
+        a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any.
     loss : {"squared", "huber", "poisson"} or Loss, default="squared"
         "squared" for numbers; "huber" for numbers with outliers, which count by their distance beyond ``delta``, not by
         its square; "poisson" for counts and rates, whose logarithm of the mean is linear.
     delta : float, array-like of shape (n_targets,) or "auto", default="auto"
         For ``loss="huber"`` only: the residual from which on a sample is an outlier. "auto" is 1.345 standard
-        deviations of the errors of each target, estimated from the median size of the residuals of a first fit (at a
-        tenth of the smallest alpha that selects nothing); it is ``delta_``, the same in all folds.
+        deviations of the errors of each target, estimated from the median size of the residuals of first fits with a
+        negligible penalty; it is ``delta_``, the same in all folds.
 
     Attributes
     ----------
@@ -347,6 +405,10 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
         Columns that are not penalized.
+    feature_groups_ : ndarray of str of shape (n_features,)
+        Name of the group of each feature; only with ``feature_groups``.
+    penalty_factor_ : ndarray of shape (n_features,)
+        Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float
         Proved bound on the distance of the objective at ``alpha_`` from its minimum.
     n_iter_ : int
@@ -358,6 +420,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         fit is solved to some more digits than ``tol`` asks for, where 1000 steps reach them.
     delta_ : ndarray of shape (n_targets,)
         Of ``loss="huber"``: the residual from which on a sample is an outlier.
+    has_offset_ : bool
+        True, and only there, where the fit had an offset that is not zero.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -463,6 +527,28 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         Seed of stochastic solvers.
     verbose : int, default=0
         1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+    feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
+        Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
+        alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
+        ``weights`` then has one weight per group.
+    group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
+        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
+        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
+        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
+        ``coef_`` is on the scale of X all the same.
+    penalty_factor : array-like of shape (n_features,), dict or "adaptive", default=None
+        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
+        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
+        penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
+        from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
+        that of the feature, or of its group, in the scale of the penalty, but at most 100.
+    ridge : float, default=0.0
+        Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
+        (standardized, if so, and scaled); unpenalized features have none.
+    positive : bool, names of features, or signs, default=False
+        True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
+        a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any.
+        Not for three classes or more, whose coefficients count by their differences.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
         same total weight on all data. They count in fits, not in scores.
@@ -511,6 +597,10 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
         Columns that are not penalized.
+    feature_groups_ : ndarray of str of shape (n_features,)
+        Name of the group of each feature; only with ``feature_groups``.
+    penalty_factor_ : ndarray of shape (n_features,)
+        Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float
         Proved bound on the distance of the objective at ``alpha_`` from its minimum.
     n_iter_ : int
@@ -520,6 +610,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     solve_result_ : SolveResult
         The penalized fit at ``alpha_``, relaxed or not: coefficients in double precision, certificate and history. That
         fit is solved to some more digits than ``tol`` asks for, where 1000 steps reach them.
+    has_offset_ : bool
+        True, and only there, where the fit had an offset that is not zero.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str

@@ -213,9 +213,9 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         Returns
         -------
         pandas.DataFrame
-            ``feature``, ``cluster`` (0: not selected, or unpenalized), ``norm`` of the coefficients shown, ``state``
-            as in :meth:`certificate`, and the coefficients: ``coef``, or a column ``coef_<target or class>`` for
-            each where there are more.
+            ``feature``, ``group`` where there are feature groups, ``cluster`` (0: not selected, or unpenalized),
+            ``norm`` of the coefficients shown, ``state`` as in :meth:`certificate`, and the coefficients: ``coef``, or
+            a column ``coef_<target or class>`` for each where there are more.
         """
         check_is_fitted(self)
         pandas = import_pandas("coef_frame()")
@@ -223,6 +223,7 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         named = task_names(vars(self))
         columns = {
             "feature": self._feature_labels(),
+            **({"group": self.feature_groups_} if hasattr(self, "feature_groups_") else {}),
             "cluster": self.clusters_,
             "norm": coefficient_norms(coef),
             "state": self.certificate().states,

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_tweedie_score, r2_score
 
-from .._checks import check_sample_weight, check_targets
-from .._typing import FloatArray
+from .._checks import check_targets, entry_weights
+from .._typing import FloatArray, IndexArray
 from ..designs import as_design, row_wise
 from ..inputs import feature_names
 from ..losses import Loss, resolve_loss
@@ -20,6 +20,11 @@ from .base import FitData, SingleFit, Targets, target_array
 
 # Accuracy of the fit whose residuals say how large errors are, relative to the null model.
 _FIRST_TOL = 1e-4
+# How often it is made, and its alpha relative to a tenth of the smallest that selects nothing.
+_FIRST_FITS = 2
+_NEGLIGIBLE = 1e-2
+# Samples for each feature that the other half has selected.
+_SAMPLES_PER_FEATURE = 3
 # Median and mean of the size of a standard normal number.
 _NORMAL_MEDIAN = 0.6744897501960817
 _NORMAL_MEAN = 0.7978845608028654
@@ -65,25 +70,87 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         return replace(data, fitting=replace(data.fitting, loss=loss), labels=data.labels | {"delta_": delta})
 
     def _error_scale(self, data: FitData) -> FloatArray:
-        """Standard deviations of the errors, without outliers, from the residuals of a first fit.
+        """Standard deviations of the errors, without outliers, from the residuals of first fits.
 
-        That is one at a tenth of the smallest alpha that selects nothing, with the scale of the targets themselves.
+        The penalty takes off coefficients what it adds to residuals: the scale of a penalized fit is an upper bound,
+        with which outliers are told in fits whose penalty is negligible.
         """
         if data.is_distributed:
             raise ValueError(
                 "delta='auto' needs the targets in this process, and y is on a cluster. Give delta as a number, for "
                 "example 1.345 times the standard deviation of the errors."
             )
-        weight = np.ones(data.n_samples) if data.sample_weight is None else data.sample_weight
-        loss = data.fitting.loss
-        rough = replace(loss, delta=loss.delta_in_deviations * robust_deviations(data.Y, weight))
+        given = np.ones(data.n_samples) if data.sample_weight is None else data.sample_weight
+        weight = entry_weights(data.Y, given)[1]
+        result = self._selecting_fit(data, weight, robust_deviations(data.Y, weight))
+        residuals = data.Y - as_design(data.X).matmul(result.B, result.intercept)
+        largest = robust_deviations(residuals, weight) * self._loss_of_freedom(data, weight, len(result.support))
+        scale, parts = largest, self._parts_of_first_fit(data, weight, largest)
+        for _ in range(_FIRST_FITS if parts else 0):
+            residuals = np.zeros(data.Y.shape)
+            for features, part in parts:
+                residuals += self._first_residuals(data, features, part, scale)
+            scale = np.minimum(robust_deviations(residuals, weight), largest)
+        return scale
+
+    def _loss_of_freedom(self, data: FitData, weight: FloatArray, n_features: int) -> float:
+        """What errors are larger by than residuals, on the average, after so many features were fitted to them."""
+        n_samples = _count(weight)
+        left = max(n_samples - n_features - data.fitting.fit_intercept, 0.1 * n_samples)
+        return float(np.sqrt(n_samples / left))
+
+    def _selecting_fit(self, data: FitData, weight: FloatArray, scale: FloatArray) -> Any:
+        """At a tenth of the smallest alpha that selects nothing."""
         first = self.weights[0] if is_list_of_sequences(self.weights) else self.weights
-        fitting = replace(data.fitting, loss=rough)
-        model = fitting.model(data.X, data.Y, first, data.sample_weight)
+        fitting = self._first_fitting(data, scale)
+        model = fitting.model(data.X, data.Y, first, _of_samples(weight))
+        return model.continuation(fitting.settings).solve(model.sequence_weights, model.resolve_alpha("auto"))
+
+    def _parts_of_first_fit(
+        self, data: FitData, weight: FloatArray, scale: FloatArray
+    ) -> list[tuple[IndexArray, FloatArray]]:
+        """Features to fit, and weights of the samples to fit them to: all where there are twice as many samples.
+
+        Else two halves: the features of each are the strongest that the other one selects, because features fit the
+        samples that have selected them too well (Fan, Guo and Hao 2012).
+        """
+        n_samples, free = _count(weight), data.fitting.unpenalized
+        if 2 * (data.n_features + 1) <= n_samples:
+            return [(np.arange(data.n_features), weight)]
+        is_half = np.zeros((len(weight), 1), dtype=bool)
+        present = np.flatnonzero(weight.any(axis=1))
+        is_half[np.random.default_rng(0).permutation(present)[: len(present) // 2]] = True
+        halves, parts = [weight * is_half, weight * ~is_half], []
+        if not all(half.any(axis=0).all() for half in halves):  # nothing is known of some task
+            return []
+        for own, other in (halves, halves[::-1]):
+            result = self._selecting_fit(data, own, scale)
+            most = _count(other) // _SAMPLES_PER_FEATURE
+            strongest = np.argsort(-np.linalg.norm(result.B, axis=1), kind="stable")[:most]
+            parts.append((np.union1d(np.intersect1d(strongest, result.support), free), other))
+        return parts
+
+    def _first_residuals(self, data: FitData, features: IndexArray, part: FloatArray, scale: FloatArray) -> FloatArray:
+        """Residuals of a fit of some features to some samples, as large as errors are; zero for other samples."""
+        fitting = self._first_fitting(data, scale)
+        design = as_design(data.X).restrict(features)
+        fitting = replace(fitting, unpenalized=np.searchsorted(features, fitting.unpenalized))
+        Z = np.zeros(data.Y.shape)
+        if len(features) > len(fitting.unpenalized):
+            model = fitting.model(design, data.Y, "constant", _of_samples(part))
+            alpha = _NEGLIGIBLE * model.resolve_alpha("auto")
+            result = model.continuation(fitting.settings).solve(model.sequence_weights, alpha)
+            Z = design.matmul(result.B, result.intercept)
+        factor = self._loss_of_freedom(data, part, len(features))
+        return np.where(part > 0.0, factor * (data.Y - Z), 0.0)
+
+    def _first_fitting(self, data: FitData, scale: FloatArray) -> Any:
+        """How first fits are made, with errors of this scale."""
+        fitting = data.fitting
         settings = replace(fitting.settings, tol=_FIRST_TOL, rng=np.random.default_rng(0))
-        result = model.continuation(settings).solve(model.sequence_weights, model.resolve_alpha("auto"))
-        Z = as_design(data.X).matmul(result.B, result.intercept)
-        return robust_deviations(data.Y - Z, weight)
+        return replace(
+            fitting, loss=replace(fitting.loss, delta=fitting.loss.delta_in_deviations * scale), settings=settings
+        )
 
     def _encode_targets(self, y: Any, names: Any, weight: Any) -> Targets:
         """Targets as a matrix."""
@@ -95,7 +162,8 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
             with suppress(TypeError, ValueError):  # what holds no numbers is refused below
                 values = y.astype(np.float64)
         try:
-            Y = check_targets(values, len(values), argument="y", names=names)
+            may_miss = not resolve_loss(self._loss).needs_whole_samples
+            Y = check_targets(values, len(values), argument="y", names=names, may_miss=may_miss)
         except TypeError as error:
             has_text = any(isinstance(entry, str | bytes) for entry in values.flat)  # most often the label of a class
             advice = " Labels of classes are for GroupOWLClassifier and GroupOWLClassifierCV." if has_text else ""
@@ -104,7 +172,7 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
 
     def _targets_for_scorers(self, y: Any, data: FitData) -> Any:
         """Targets as scorers and splitters of scikit-learn expect them."""
-        return data.Y[:, 0] if data.is_flat else data.Y
+        return data.targets[:, 0] if data.is_flat else data.targets
 
     def _public_coefficients(self, B: FloatArray, intercept: FloatArray, data: FitData) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` in the shape and precision that users see."""
@@ -116,24 +184,26 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         B = np.atleast_2d(np.asarray(coef, dtype=np.float64)).T
         return B, np.atleast_1d(np.asarray(intercept, dtype=np.float64))
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: Any, offset: Any = None) -> FloatArray:
         """Predict the targets.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets)
             As the targets of the fit were, and on their scale: counts for ``loss="poisson"``.
         """
-        scores = self._decision(X)
+        scores = self._decision(X, offset)
         width = None if scores.ndim == 1 else scores.shape[1]
         return row_wise(resolve_loss(self.loss).predicted, scores, scores.dtype, width)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """Coefficient of determination of the predictions, R^2; for ``loss="poisson"`` the same of the deviance, D^2.
 
         ``1 - sum_i w_i (y_i - p_i)^2 / sum_i w_i (y_i - mean)^2`` of each target, and the mean over targets: 1 is
@@ -145,36 +215,61 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            True targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights w of the samples; 1 by default.
+            True targets; those that are NaN do not count.
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Weights w of the samples, or of each target; 1 by default.
+        offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
 
         Returns
         -------
         float
             At most 1.
         """
-        predicted = np.asarray(self.predict(X))
+        predicted = np.asarray(self.predict(X, offset))
         values = target_array(y, len(predicted))
-        weight = None if sample_weight is None else check_sample_weight(sample_weight, len(predicted))
+        weight = None if sample_weight is None else self._checked_weight(sample_weight, values)
         Y = self._encode_targets(values, feature_names(y), weight).Y
         P = predicted.reshape(len(predicted), -1)
         if Y.shape != P.shape:
             raise ValueError(f"y has {Y.shape[1]} targets, but {type(self).__name__} was fitted with {P.shape[1]}.")
         power = resolve_loss(self.loss).variance_power
-        if power == 0.0:
+        if power == 0.0 and (weight is None or weight.ndim == 1) and not np.isnan(Y).any():
             return float(r2_score(Y, P, sample_weight=weight))
-        scores = [d2_tweedie_score(y, p, sample_weight=weight, power=power) for y, p in zip(Y.T, P.T, strict=True)]
+        w = np.broadcast_to(entry_weights(Y, np.ones(len(Y)) if weight is None else weight)[1], Y.shape)
+        scores = []
+        for y, p, v in zip(Y.T, P.T, w.T, strict=True):
+            rows = v > 0.0 if power == 0.0 or np.isnan(y).any() else slice(None)
+            own = None if weight is None else v[rows]
+            scores.append(
+                r2_score(y[rows], p[rows], sample_weight=own)
+                if power == 0.0
+                else d2_tweedie_score(y[rows], p[rows], sample_weight=own, power=power)
+            )
         return float(np.mean(scores))
 
 
-def robust_deviations(values: FloatArray, weight: FloatArray) -> FloatArray:
+def _count(weights: FloatArray) -> int:
+    """Samples of positive weight; on the average over targets where their weights differ."""
+    return int(np.count_nonzero(weights)) // weights.shape[1]
+
+
+def _of_samples(weights: FloatArray) -> FloatArray:
+    """Weights as one for each sample, where there is one column."""
+    return weights[:, 0] if weights.shape[1] == 1 else weights
+
+
+def robust_deviations(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Standard deviation of each column from the median distance to its median, as for normal numbers.
+
+    ``weights`` are a column for all of them or one for each; values of weight zero may be NaN.
 
     The mean distance stands in where more than half of the numbers are equal, and 1 where all are.
     """
     found = np.ones(values.shape[1])
-    for k, column in enumerate(values.T):
+    for k, (column, weight) in enumerate(zip(values.T, np.broadcast_to(weights, values.shape).T, strict=True)):
+        if np.isnan(column).any():
+            column, weight = column[weight > 0.0], weight[weight > 0.0]
         distances = np.abs(column - _median(column, weight))
         median, mean = _median(distances, weight), np.average(distances, weights=weight)
         if mean > 0.0:
@@ -235,13 +330,34 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
         Seed of stochastic solvers.
     verbose : int, default=0
         1 prints a line of progress, 2 a line for every certificate.
+    feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
+        Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
+        alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
+        ``weights`` then has one weight per group.
+    group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
+        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
+        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
+        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
+        ``coef_`` is on the scale of X all the same.
+    penalty_factor : array-like of shape (n_features,), dict or "adaptive", default=None
+        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
+        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
+        penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
+        from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
+        that of the feature, or of its group, in the scale of the penalty, but at most 100.
+    ridge : float, default=0.0
+        Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
+        (standardized, if so, and scaled); unpenalized features have none.
+    positive : bool, names of features, or signs, default=False
+        True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
+        a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any.
     loss : {"squared", "huber", "poisson"} or Loss, default="squared"
         "squared" for numbers; "huber" for numbers with outliers, which count by their distance beyond ``delta``, not by
         its square; "poisson" for counts and rates, whose logarithm of the mean is linear.
     delta : float, array-like of shape (n_targets,) or "auto", default="auto"
         For ``loss="huber"`` only: the residual from which on a sample is an outlier. "auto" is 1.345 standard
-        deviations of the errors of each target, estimated from the median size of the residuals of a first fit (at a
-        tenth of the smallest alpha that selects nothing); it is ``delta_`` and fixed before all else is fitted.
+        deviations of the errors of each target, estimated from the median size of the residuals of first fits with a
+        negligible penalty; it is ``delta_`` and fixed before all else is fitted.
 
     Attributes
     ----------
@@ -262,6 +378,10 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
         Columns that are not penalized.
+    feature_groups_ : ndarray of str of shape (n_features,)
+        Name of the group of each feature; only with ``feature_groups``.
+    penalty_factor_ : ndarray of shape (n_features,)
+        Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float
         Proved bound on the distance of the objective from its minimum, in the units of the objective above.
     n_iter_ : int
@@ -273,6 +393,8 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
         not kept.
     delta_ : ndarray of shape (n_targets,)
         Of ``loss="huber"``: the residual from which on a sample is an outlier.
+    has_offset_ : bool
+        True, and only there, where the fit had an offset that is not zero.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -13,7 +14,7 @@ from .._checks import as_float_array, check_finite, check_length, check_sample_w
 from .._typing import FloatArray
 from ..designs import as_design
 from ..designs.base import is_dask
-from ..losses import CoxLoss, survival_targets
+from ..losses import CoxLoss, resolve_loss, survival_targets
 from .base import FitData, SingleFit, Targets
 from .cv import CrossValidatedFit
 from .verification import Verification
@@ -98,7 +99,16 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
 
     _fitted_loss = _loss
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, strata: Any = None, **params: Any) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        strata: Any = None,
+        *,
+        offset: Any = None,
+        **params: Any,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -114,6 +124,9 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             Non-negative weights: of deaths, and of those at risk. 0 is no sample.
         strata : array-like of shape (n_samples,), default=None
             Label of the stratum of each sample: strata have baseline hazards of their own, and the same coefficients.
+        offset : array-like of shape (n_samples,) or (n_samples, n_endpoints), default=None
+            Numbers that are added to the linear predictors, with a coefficient of one. Predictions then need an offset,
+            too: ``offset=0`` for none.
         **params : dict
             What cross-validation takes, for example ``groups``.
 
@@ -122,7 +135,7 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         self
             The fitted estimator. A fit that fails or is interrupted leaves an earlier one as it was.
         """
-        return super().fit(X, survival_array(y, strata), sample_weight, **params)
+        return super().fit(X, survival_array(y, strata), sample_weight, offset=offset, **params)
 
     def verify(
         self, X: Any, y: Any = None, sample_weight: Any = None, strata: Any = None, **params: Any
@@ -199,30 +212,35 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
     def _attributes(self, data: FitData, *fit: Any) -> dict[str, Any]:
         """With the baseline hazards of the coefficients that predict."""
         fitted: dict[str, Any] = super()._attributes(data, *fit)
-        B = self._inner_coefficients(fitted["coef_"], fitted["intercept_"])[0]
+        B, loss = self._inner_coefficients(fitted["coef_"], fitted["intercept_"])[0], resolve_loss(data.fitting.loss)
         weight = np.ones(data.n_samples) if data.sample_weight is None else data.sample_weight
         rows = np.flatnonzero(weight)
         Z = np.asarray(as_design(data.X).matmul(B))[rows]
         with np.errstate(all="ignore"):
-            hazards = self._loss.cumulative_hazards(Z, data.Y[rows], weight[rows, None])
+            Z = loss.shifted(Z, data.Y[rows])
+            hazards = self._loss.cumulative_hazards(Z, data.targets[rows], weight[rows, None])
         return fitted | {"baseline_hazard_": hazards}
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: Any, offset: Any = None) -> FloatArray:
         """Logarithms of relative hazards, ``X B``: the higher, the earlier the event.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Data.
+        offset : array-like of shape (n_samples,) or (n_samples, n_endpoints), default=None
+            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_endpoints)
             As the events of the fit were.
         """
-        return self._decision(X)
+        return self._decision(X, offset)
 
-    def predict_cumulative_hazard_function(self, X: Any, times: Any = None, strata: Any = None) -> FloatArray:
+    def predict_cumulative_hazard_function(
+        self, X: Any, times: Any = None, strata: Any = None, offset: Any = None
+    ) -> FloatArray:
         """Expected numbers of events of each sample until some times, ``H_0(t) exp(x^T B)``.
 
         Parameters
@@ -233,26 +251,41 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             Times; by default ``event_times_``, all at which the fit had events.
         strata : array-like of shape (n_samples,), default=None
             Strata of the samples, where the fit had strata.
+        offset : array-like of shape (n_samples,) or (n_samples, n_endpoints), default=None
+            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
 
         Returns
         -------
         ndarray of shape (n_samples, n_times) or (n_samples, n_times, n_endpoints)
             Constant between the times of events, and after the last.
         """
-        Z = np.asarray(self.predict(X), dtype=np.float64)
+        Z = np.asarray(self.predict(X, offset), dtype=np.float64)
         Z, is_flat = Z.reshape(len(Z), -1), Z.ndim == 1
         times = self.event_times_ if times is None else as_float_array("times", times, ndim=(1,))
         check_finite("times", times, remedy="Leave them out.")
         place = self._places_of(strata, len(Z))
-        baseline = np.zeros((Z.shape[1], int(place.max(initial=0)) + 1, len(times)))
-        for k, s in np.ndindex(baseline.shape[:2]):
-            chosen = (self.baseline_endpoint_ == k) & (self.baseline_stratum_ == s)
-            steps = np.concatenate([[0.0], self.baseline_hazard_[chosen]])
-            baseline[k, s] = steps[np.searchsorted(self.baseline_times_[chosen], times, side="right")]
+        baseline = np.stack([self._baseline(k, times) for k in range(Z.shape[1])])
         hazard = np.exp(Z)[:, None, :] * baseline[:, place].transpose(1, 2, 0)
         return hazard[:, :, 0] if is_flat else hazard
 
-    def predict_survival_function(self, X: Any, times: Any = None, strata: Any = None) -> FloatArray:
+    def _baseline(self, endpoint: int, times: FloatArray) -> FloatArray:
+        """Cumulative hazards of a predictor of zero at some times, a row for each stratum."""
+        found = np.zeros((len(getattr(self, "strata_", [0])), len(times)))
+        for s in range(len(found)):
+            chosen = (self.baseline_endpoint_ == endpoint) & (self.baseline_stratum_ == s)
+            steps = np.concatenate([[0.0], self.baseline_hazard_[chosen]])
+            found[s] = steps[np.searchsorted(self.baseline_times_[chosen], times, side="right")]
+        return found
+
+    def _survival_by_time(self, z: FloatArray, times: FloatArray, strata: Any, endpoint: int) -> Iterator[FloatArray]:
+        """Survival of samples with the predictors ``z`` after each of some times, one after the other."""
+        place, risks = self._places_of(strata, len(z)), np.exp(z)
+        for hazards in self._baseline(endpoint, times).T:
+            yield np.exp(-hazards[place] * risks)
+
+    def predict_survival_function(
+        self, X: Any, times: Any = None, strata: Any = None, offset: Any = None
+    ) -> FloatArray:
         """Probabilities that the event comes later than some times, ``exp(-H_0(t) exp(x^T B))``.
 
         Parameters
@@ -263,13 +296,15 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             Times; by default ``event_times_``, all at which the fit had events.
         strata : array-like of shape (n_samples,), default=None
             Strata of the samples, where the fit had strata.
+        offset : array-like of shape (n_samples,) or (n_samples, n_endpoints), default=None
+            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
 
         Returns
         -------
         ndarray of shape (n_samples, n_times) or (n_samples, n_times, n_endpoints)
             From 1 downwards, in steps at the times of events.
         """
-        return np.exp(-self.predict_cumulative_hazard_function(X, times, strata))
+        return np.exp(-self.predict_cumulative_hazard_function(X, times, strata, offset))
 
     @property
     def event_times_(self) -> FloatArray:
@@ -292,7 +327,7 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             raise ValueError(f"strata has {labels[is_new][:1].tolist()[0]!r}, which the fit did not see.")
         return np.searchsorted(known, labels)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, strata: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, strata: Any = None, offset: Any = None) -> float:
         """Harrell's concordance index, the mean over endpoints.
 
         Of all pairs of samples of which it is known who had the event first, the share in which that one has the
@@ -308,13 +343,15 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             Weights; pairs count by their product.
         strata : array-like of shape (n_samples,), default=None
             Strata, within which samples are compared.
+        offset : array-like of shape (n_samples,) or (n_samples, n_endpoints), default=None
+            Added to the linear predictors; needed where the fit had one, ``offset=0`` for none.
 
         Returns
         -------
         float
             NaN where there is no such pair.
         """
-        Z = np.asarray(self.predict(X))
+        Z = np.asarray(self.predict(X, offset))
         pairs = survival_array(y, strata)
         check_length("y", pairs.shape, len(Z))
         Z, pairs = Z.reshape(len(Z), -1), pairs.reshape(len(Z), -1)
@@ -373,6 +410,27 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
         Seed of stochastic solvers.
     verbose : int, default=0
         1 prints a line of progress, 2 a line for every certificate.
+    feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
+        Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
+        alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
+        ``weights`` then has one weight per group.
+    group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
+        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
+        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
+        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
+        ``coef_`` is on the scale of X all the same.
+    penalty_factor : array-like of shape (n_features,), dict or "adaptive", default=None
+        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
+        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
+        penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
+        from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
+        that of the feature, or of its group, in the scale of the penalty, but at most 100.
+    ridge : float, default=0.0
+        Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
+        (standardized, if so, and scaled); unpenalized features have none.
+    positive : bool, names of features, or signs, default=False
+        True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
+        a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any.
 
     Attributes
     ----------
@@ -402,6 +460,10 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
         Columns that are not penalized.
+    feature_groups_ : ndarray of str of shape (n_features,)
+        Name of the group of each feature; only with ``feature_groups``.
+    penalty_factor_ : ndarray of shape (n_features,)
+        Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float
         Proved bound on the distance of the objective from its minimum, in the units of the objective above.
     n_iter_ : int
@@ -411,6 +473,8 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
     solve_result_ : SolveResult
         The penalized fit, relaxed or not: coefficients in double precision, certificate and history; its ``theta`` is
         not kept.
+    has_offset_ : bool
+        True, and only there, where the fit had an offset that is not zero.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -510,6 +574,27 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
         Seed of stochastic solvers.
     verbose : int, default=0
         1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+    feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
+        Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
+        alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
+        ``weights`` then has one weight per group.
+    group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
+        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
+        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
+        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
+        ``coef_`` is on the scale of X all the same.
+    penalty_factor : array-like of shape (n_features,), dict or "adaptive", default=None
+        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
+        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
+        penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
+        from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
+        that of the feature, or of its group, in the scale of the penalty, but at most 100.
+    ridge : float, default=0.0
+        Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
+        (standardized, if so, and scaled); unpenalized features have none.
+    positive : bool, names of features, or signs, default=False
+        True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
+        a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any.
 
     Attributes
     ----------
@@ -549,6 +634,10 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
         Names (or indices) of the features with non-zero coefficients.
     unpenalized_ : ndarray of int
         Columns that are not penalized.
+    feature_groups_ : ndarray of str of shape (n_features,)
+        Name of the group of each feature; only with ``feature_groups``.
+    penalty_factor_ : ndarray of shape (n_features,)
+        Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float
         Proved bound on the distance of the objective at ``alpha_`` from its minimum.
     n_iter_ : int
@@ -558,6 +647,8 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     solve_result_ : SolveResult
         The penalized fit at ``alpha_``, relaxed or not: coefficients in double precision, certificate and history. That
         fit is solved to some more digits than ``tol`` asks for, where 1000 steps reach them.
+    has_offset_ : bool
+        True, and only there, where the fit had an offset that is not zero.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str

@@ -187,7 +187,8 @@ class SolutionCheck:
     def clusters(self, B: FloatArray, stated: Any) -> Any:
         """Numbers of the clusters of coefficients; where rounding decides what is equal, as they are stated."""
         problem = self.problem
-        norms, labels = row_norms(problem.from_input(B.astype(np.float64), None)[: problem.n_rows]), np.asarray(stated)
+        rows, labels = problem.from_input(B.astype(np.float64), None)[: problem.n_rows], np.asarray(stated)
+        norms = np.where(kernels.nonzero_rows(B), problem.penalty.spread(problem.penalty.norms(rows)), 0.0)
         is_like = labels.shape == norms.shape and labels.dtype.kind in "iu"
         if B.dtype != np.float64 and is_like and np.array_equal(labels > 0, norms > 0.0):
             # Norms that fall from cluster to cluster and are equal within, up to their rounding.
@@ -303,7 +304,7 @@ def alpha_allowance(model: Model, alpha: float) -> float:
     """Difference of two computations of an alpha that may be a share of the smallest one that selects nothing."""
     problem = model.problem
     rounding = 16 * EPS * np.sqrt(problem.design.n_samples) * model.null_residual.norm * problem.rounding_norms
-    return RTOL * abs(alpha) + kernels.owl_gauge(rounding, model.sequence_weights)
+    return RTOL * abs(alpha) + kernels.owl_gauge(problem.penalty.lengths(rounding), model.sequence_weights)
 
 
 def offsets(model: Model, coef: FloatArray) -> FloatArray:
@@ -352,8 +353,9 @@ class FitCheck(SolutionCheck):
             objective, gap, residual = self.objective, self._gap(), self.kkt_residual()
             found = [*self._findings(gap, is_claimed_zero), *findings(self._claims())]
             if np.isfinite(self.certificate.gap):
-                kept = safe_rows(self.problem, self.certificate, np.arange(self.problem.n_rows), SAFE)
-                n_proved_again = int(is_claimed_zero.sum() - is_claimed_zero[kept].sum())
+                penalty = self.problem.penalty
+                kept = safe_rows(self.problem, self.certificate, np.arange(penalty.n_units), SAFE)
+                n_proved_again = int(is_claimed_zero.sum() - is_claimed_zero[penalty.rows(kept)].sum())
         return Verification(
             objective=objective,
             claimed_objective=real_number(self.stated.primal),

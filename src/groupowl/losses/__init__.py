@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .. import _lazy
 from .._checks import lookup
 from .base import Loss
-from .cox import CoxLoss, survival_targets
-from .huber import HuberLoss
-from .multinomial import MultinomialLoss
-from .separable import SeparableLoss
-from .squared import SquaredLoss
+from .offset import WithOffset, check_offset, nonzero_offset, with_offset
+
+if TYPE_CHECKING:
+    from .cox import CoxLoss, survival_targets
+    from .huber import HuberLoss
+    from .multinomial import MultinomialLoss
+    from .separable import SeparableLoss
+    from .squared import SquaredLoss
 
 __all__ = [
     "LOSSES",
@@ -21,8 +26,12 @@ __all__ = [
     "MultinomialLoss",
     "SeparableLoss",
     "SquaredLoss",
+    "WithOffset",
+    "check_offset",
+    "nonzero_offset",
     "resolve_loss",
     "survival_targets",
+    "with_offset",
 ]
 
 # One file per loss, with the loss under the name LOSS. A new one joins by its line here.
@@ -35,8 +44,37 @@ _FILES = (
     "cox",
 )
 
+__getattr__, __dir__ = _lazy.attributes(
+    __name__,
+    {
+        "cox": ["CoxLoss", "survival_targets"],
+        "huber": ["HuberLoss"],
+        "multinomial": ["MultinomialLoss"],
+        "separable": ["SeparableLoss"],
+        "squared": ["SquaredLoss"],
+    },
+    modules=_FILES,
+)
+
+
+class _Losses(Mapping[str, Loss]):
+    """Every loss by name; its file is imported when the loss is first used."""
+
+    def __getitem__(self, name: str) -> Loss:
+        if name not in _FILES:
+            raise KeyError(name)
+        loss: Loss = import_module(f".{name}", __name__).LOSS
+        return loss
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_FILES)
+
+    def __len__(self) -> int:
+        return len(_FILES)
+
+
 #: Every loss by name; the contract tests run over this table.
-LOSSES: dict[str, Loss] = {loss.name: loss for loss in (import_module(f".{file}", __name__).LOSS for file in _FILES)}
+LOSSES: Mapping[str, Loss] = _Losses()
 
 
 def resolve_loss(loss: Any) -> Loss:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._typing import FloatArray
+from .._typing import BoolArray, FloatArray
 
 #: Size of a predictor that stands for certainty: its probability is exactly 0 or 1, in single precision too.
 CERTAIN = 1e30
@@ -17,6 +17,7 @@ class Loss(ABC):
     """A smooth loss ``F(Z) = sum_i w_i f_i(z_i)`` of the linear predictor; it never sees X.
 
     ``Z``, ``Y`` and ``theta`` are blocks of rows, shape (n, n_tasks); ``w`` is positive and broadcasts to that shape.
+    Weights of single entries may be zero, where a target is missing: then Y is any number that the loss can use.
     Every method that returns a number or totals is a sum over samples, so that a design may call it block by block and
     add up; a loss that is no such sum says so (:attr:`is_additive`) and sees all samples at once. One sign everywhere:
     ``theta = -grad F(Z)``. Other code asks for these properties, never for the name.
@@ -29,11 +30,19 @@ class Loss(ABC):
     #: Whether the second derivatives are 1 everywhere: the loss is a quadratic, Gram matrices and sufficient statistics
     #: stand for the samples, and centering X and Y removes the intercept.
     is_quadratic: ClassVar[bool] = False
+    #: Whether targets and predictors count by their differences alone: then an offset is taken off the targets.
+    is_of_residuals: ClassVar[bool] = False
     #: Whether the loss is a sum over samples; else all of them must be in one block.
     is_additive: ClassVar[bool] = True
     #: Whether a constant added to the predictors of a task changes nothing: then there is no intercept, and columns are
     #: centered without one.
     ignores_constants: ClassVar[bool] = False
+    #: Whether the second derivatives are w, the same everywhere, though weights may differ between tasks.
+    has_fixed_curvature: ClassVar[bool] = False
+    #: Whether targets may be centered where there is an intercept: the best constant predictor is then zero.
+    centers_targets: ClassVar[bool] = False
+    #: Why a sample must have all of its targets, and one weight for them, after "because"; empty for sums over tasks.
+    needs_whole_samples: ClassVar[str] = ""
     #: Name in the compiled kernel's table of losses; empty where it has none, and NumPy does the work.
     compiled: ClassVar[str] = ""
     #: No predictor moves further in one Newton step. Where samples are far from the boundary there is hardly any
@@ -62,9 +71,29 @@ class Loss(ABC):
     def check_means(self, target_means: FloatArray) -> None:  # noqa: B027  # most losses have nothing to refuse
         """Refuse targets, by their weighted means, for which no intercept is optimal."""
 
+    def targets(self, Y: FloatArray) -> FloatArray:
+        """The targets without what travels beside them, such as offsets: shape (n, n_tasks)."""
+        return Y
+
+    def of_tasks(self, Y: FloatArray, tasks: BoolArray) -> FloatArray:
+        """The targets of some tasks, with what travels beside them."""
+        return Y[:, tasks]
+
+    def shifted(self, Z: FloatArray, Y: FloatArray) -> FloatArray:
+        """Predictors with what is added to them, such as offsets."""
+        return Z
+
     def observed(self, Y: FloatArray) -> FloatArray:
         """Targets as numbers: a dual point is w times these less what the model expects of them."""
         return Y
+
+    def per_entry(self) -> Loss:
+        """The loss for weights that differ between tasks: without the shortcuts for those that do not."""
+        return self
+
+    def sizes(self, Y: FloatArray) -> FloatArray:
+        """Sizes of targets and of what travels beside them: rounding errors are in proportion to them."""
+        return self.observed(Y)
 
     @property
     def unit(self) -> float:
@@ -187,6 +216,10 @@ class Loss(ABC):
     @abstractmethod
     def null_intercept(self, target_means: FloatArray) -> FloatArray:
         """Intercept of the model without features, from the weighted means of the targets; NaN if they do not tell."""
+
+    def first_constant(self, target_means: FloatArray) -> FloatArray | None:
+        """Where Newton's method for that intercept starts, for all tasks together; None: it is one of each task."""
+        return None
 
     def canonical(self, B: FloatArray) -> FloatArray:
         """Coefficients with the same loss and no larger row norms."""

@@ -54,6 +54,7 @@ class CoxLoss(Loss):
     ignores_constants: ClassVar[bool] = True
     bend: ClassVar[float | None] = 1.0
     target: ClassVar[str] = "times"
+    needs_whole_samples: ClassVar[str] = "it compares samples with each other, all of which need a time"
     measure: ClassVar[str] = "partial likelihood loss"
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._checks import as_float_array
 from .._typing import FloatArray
-from ..norm.kernels import EPS
+from ..norm.kernels import EPS, over_weights
 from .base import Loss, tasks_apart
 
 # With this many standard deviations the loss is 95 % as efficient as least squares where all errors are normal.
@@ -35,6 +35,7 @@ class HuberLoss(Loss):
 
     name: ClassVar[str] = "huber"
     curvature: ClassVar[float] = 1.0
+    is_of_residuals: ClassVar[bool] = True
     longest_move: ClassVar[float] = np.inf
     measure: ClassVar[str] = "mean Huber loss"
     delta_in_deviations: ClassVar[float] = _DELTA
@@ -68,7 +69,7 @@ class HuberLoss(Loss):
         """``<theta, Y> - 1/2 sum theta^2 / w``, minus infinity where ``|theta| > w delta``."""
         if not np.all(np.abs(theta) <= (1.0 + _RANGE_RTOL) * w * self.delta):
             return -np.inf
-        return float(np.add.reduce(theta * (Y - 0.5 * theta / w), axis=None))
+        return float(np.add.reduce(theta * (Y - 0.5 * over_weights(theta, w)), axis=None))
 
     def floor(self, Y: FloatArray, w: FloatArray) -> float:
         return 0.0

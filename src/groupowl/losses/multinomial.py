@@ -32,6 +32,7 @@ class MultinomialLoss(Loss):
     curvature: ClassVar[float] = 0.5  # largest eigenvalue of diag(p) - p p^T, by Gershgorin
     bend: ClassVar[float | None] = math.sqrt(2.0)
     target: ClassVar[str] = "classes"
+    needs_whole_samples: ClassVar[str] = "its classes exclude each other, so that a sample has all of them or none"
     measure: ClassVar[str] = "log-loss"
     score_name: ClassVar[str] = "neg_log_loss"
 

@@ -58,6 +58,11 @@ class PoissonLoss(SeparableLoss):
     def cost(self, Z: FloatArray, Y: FloatArray) -> FloatArray:
         return np.where(Z > _LARGEST_PREDICTOR, np.inf, self.mean(Z) - Y * Z)
 
+    def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        if w.shape[-1] > 1:  # predictors of targets that are missing may be as large as they like
+            Z = np.where(w > 0.0, Z, 0.0)
+        return super().value(Z, Y, w)
+
     def mean(self, Z: FloatArray) -> FloatArray:
         return np.asarray(np.exp(np.minimum(Z, _LARGEST_PREDICTOR)))
 
@@ -85,7 +90,7 @@ class PoissonLoss(SeparableLoss):
         return float(np.sum(w * (self.mean(Z) + np.abs(Z)) * (1.0 + np.abs(Z))))
 
     def curvature_near(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
-        return float(np.exp(1.0 + Z.max(initial=-np.inf)))
+        return float(np.exp(1.0 + Z.max(initial=-np.inf, where=np.broadcast_to(w > 0.0, Z.shape))))
 
 
 LOSS: Loss = PoissonLoss()

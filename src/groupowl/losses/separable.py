@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._typing import FloatArray
-from ..norm.kernels import EPS
+from ..norm.kernels import EPS, over_weights
 from .base import Loss, tasks_apart
 
 # Rounding leaves means this far outside their range, relative to the targets and to 1.
@@ -46,7 +46,7 @@ class SeparableLoss(Loss):
 
     def means(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         """Means of the model at a dual point, put into their range."""
-        return np.clip(Y - theta / w, self.lowest, self.highest)
+        return np.clip(Y - over_weights(theta, w), self.lowest, self.highest)
 
     def predicted(self, Z: FloatArray) -> FloatArray:
         return self.mean(Z)
@@ -63,7 +63,7 @@ class SeparableLoss(Loss):
         return w * (Y - self.mean(Z))
 
     def dual_value(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> float:
-        raw, P = Y - theta / w, self.means(theta, Y, w)
+        raw, P = Y - over_weights(theta, w), self.means(theta, Y, w)
         if not np.all(np.abs(raw - P) <= _RANGE_RTOL * (1.0 + np.abs(Y))):
             return -np.inf
         return float(np.add.reduce(w * self.dual_cost(P, Y), axis=None))

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..norm.kernels import TINY, inverse_weighted_square
-from .base import Loss
+from .base import Loss, tasks_apart
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,10 @@ class SquaredLoss(Loss):
     name: ClassVar[str] = "squared"
     curvature: ClassVar[float] = 1.0
     is_quadratic: ClassVar[bool] = True
+    has_fixed_curvature: ClassVar[bool] = True
+    centers_targets: ClassVar[bool] = True
+    longest_move: ClassVar[float] = np.inf
+    is_of_residuals: ClassVar[bool] = True
     compiled: ClassVar[str] = "squared"
     measure: ClassVar[str] = "mean squared error"
     score_name: ClassVar[str] = "neg_mean_squared_error"
@@ -61,8 +65,8 @@ class SquaredLoss(Loss):
         return theta - w * (totals[0] / totals[1])
 
     def curvatures(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
-        """``w_i``, the same everywhere."""
-        return w
+        """``w_i``, the same everywhere, or its mean over tasks."""
+        return w if w.shape[-1] == 1 else w.mean(axis=1, keepdims=True)
 
     def curved(self, Z: FloatArray, Y: FloatArray, w: FloatArray, move: FloatArray) -> FloatArray:
         """``w move``: the dual point is linear in the predictor."""
@@ -74,6 +78,8 @@ class SquaredLoss(Loss):
 
     def curvature_along(self, Z: FloatArray, Y: FloatArray, w: FloatArray, E: FloatArray) -> FloatArray:
         """``E^T diag(w) E`` for every task."""
+        if w.shape[-1] > 1:
+            return tasks_apart(w, E)
         shared: FloatArray = E.T @ (w * E)
         return np.asarray(np.kron(shared, np.eye(Y.shape[1])), dtype=np.float64)
 
@@ -91,12 +97,25 @@ class SquaredLoss(Loss):
 
     def score(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
         """Minus the mean squared error."""
-        return -2.0 * self.value(Z, Y, w) / Y.shape[1]
+        return -2.0 * self.value(Z, Y, w) / Y.shape[-1]
 
     def minus_twice_log_likelihood(self, loss: float, least: float, n_samples: float, n_tasks: int) -> float:
         """Normal errors of one variance for all tasks, estimated from the residuals."""
         variance = 2.0 * max(loss, least, TINY) / n_tasks
         return float(n_samples * n_tasks * (np.log(2.0 * np.pi * variance) + 1.0))
+
+    def per_entry(self) -> Loss:
+        return EntrywiseSquaredLoss()
+
+
+class EntrywiseSquaredLoss(SquaredLoss):
+    """The same where weights differ between tasks: no Gram matrix serves all tasks, and no mean centers a column.
+
+    The intercept has coefficients of its own, as with the losses that are no quadratics.
+    """
+
+    is_quadratic: ClassVar[bool] = False
+    compiled: ClassVar[str] = ""
 
 
 LOSS = SquaredLoss()

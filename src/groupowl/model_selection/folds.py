@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from itertools import accumulate
 from operator import add
@@ -18,7 +18,7 @@ from sklearn import get_config
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from .._checks import sample_indices, take_rows
+from .._checks import entry_weights, list_columns, sample_indices, take_rows
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, SufficientStatistics, as_design
 from ..losses import Loss, resolve_loss
@@ -109,6 +109,19 @@ def check_folds(splits: Iterable[Any], sample_weight: FloatArray) -> list[Fold]:
             "If cv is a generator, it may be used up; give a list of splits instead."
         )
     return folds
+
+
+def check_training_tasks(number: int, data: Any, weight: FloatArray, fold: Fold) -> None:
+    """Refuse a fold whose training samples have no observed target of some task."""
+    w = entry_weights(data.Y[fold.train], weight[fold.train], data.n_targets)[1]
+    empty = np.flatnonzero(~np.broadcast_to(w > 0.0, (len(w), data.n_targets)).any(axis=0)).tolist()
+    if empty:
+        names = data.labels.get("target_names_")
+        which = list_columns(empty, None if names is None else list(names))
+        raise ValueError(
+            f"the training samples of split {number} of cv have no observed target in {which} of y. Use more folds, "
+            "shuffled ones as cv=KFold(5, shuffle=True), or a splitter that keeps some of them in every training set."
+        )
 
 
 def are_complements(folds: Iterable[Fold], n_samples: int) -> bool:
@@ -224,8 +237,13 @@ def chosen_statistics(search: Any, folds: list[Fold]) -> FoldStatistics | None:
 
 def with_statistics(model: Model, total: SufficientStatistics, standardize: bool) -> Model:
     """The same model with its statistics, and what is known of it already."""
-    small = problem_of_statistics(total, fit_intercept=model.problem.fit_intercept, standardized=standardize)
+    small = problem_of_statistics(
+        total, fit_intercept=model.problem.fit_intercept, standardized=standardize, options=model.options
+    )
     small.design.passes = model.problem.design.passes  # one count for both
+    if model.problem.samples.offset_norm > 0.0:  # of which the statistics know nothing
+        norm = max(small.samples.norm, model.problem.samples.norm)
+        small = replace(small, samples=replace(small.samples, norm=norm))
     same = copy(model)
     vars(same)["small"] = small
     return same
@@ -262,21 +280,35 @@ class LossScore:
         known = self.fold.train[:0] if loss.is_additive else self.fold.train
         rows = np.concatenate([known, self.fold.test])
         design = self.design.rows(rows)
-        weight = self.sample_weight[rows] / self.sample_weight[self.fold.test].sum()
-        Y, w = design.samples(self.Y[rows]), design.samples(weight[:, None])
-        size = max(1, _SCORED_AT_ONCE // (max(design.n_features, design.n_samples) * self.Y.shape[1]))
+        n_tasks = loss.targets(self.Y[:1]).shape[1]
+        Y, weight = entry_weights(self.Y[rows], self.sample_weight[rows], n_tasks)
+        weight = weight / (weight[len(known) :].sum() / weight.shape[1])
+        Y, w = design.samples(Y), design.samples(weight)
+        size = max(1, _SCORED_AT_ONCE // (max(design.n_features, design.n_samples) * n_tasks))
         scores = []
         for i in range(0, len(solutions), size):
-            some = solutions[i : i + size]
-            B = np.hstack([solution.coef(design.n_features) for solution in some])
-            Z = design.matmul(B, np.hstack([solution.intercept for solution in some]))
+            B, intercepts = side_by_side(solutions[i : i + size], design.n_features)
+            Z = design.matmul(B, intercepts)
             scores.append(design.reduce(partial(_scores, loss, len(known)), Z, Y, w))
         return np.concatenate(scores)
 
 
+def side_by_side(solutions: list[Solution], n_features: int) -> tuple[FloatArray, FloatArray]:
+    """Coefficients of several solutions as one matrix, the columns of one after those of the other; and intercepts."""
+    intercepts = np.stack([solution.intercept for solution in solutions])
+    n_solutions, n_columns = intercepts.shape
+    B = np.zeros((n_features, n_solutions, n_columns))
+    which = np.repeat(np.arange(n_solutions), [len(solution.support) for solution in solutions])
+    features = np.concatenate([solution.support for solution in solutions])
+    B[features, which] = np.concatenate([solution.rows for solution in solutions])
+    return B.reshape(n_features, -1), intercepts.ravel()
+
+
 def _scores(loss: Loss, n_known: int, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
     """The score of each of several predictors, side by side in ``Z``, less that of the first ``n_known`` samples."""
-    parts = np.hsplit(Z, Z.shape[1] // Y.shape[1])
+    if loss.is_quadratic:  # which has sums for each of several
+        return np.asarray(loss.score(Z.reshape(len(Z), -1, Y.shape[1]), Y[:, None], w[:, None]))
+    parts = np.hsplit(Z, Z.shape[1] // loss.targets(Y).shape[1])
     scores = np.array([loss.score(part, Y, w) for part in parts])
     if n_known:
         scores -= [loss.score(part[:n_known], Y[:n_known], w[:n_known]) for part in parts]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._typing import FloatArray, IndexArray
-from ..norm.kernels import TINY, row_norms
+from ..norm.kernels import TINY, cluster_labels, row_norms
 from ..problem import Problem
 
 # Largest dense system; beyond it the trace is estimated from so many random directions, by conjugate gradients.
@@ -41,12 +41,13 @@ def degrees_of_freedom(problem: Problem, B: FloatArray) -> float:
     n_projected = 0 if problem.unpenalized.n_rows else problem.unpenalized.rank + problem.fit_intercept
     manifold = Manifold.at(problem, B)
     free = manifold.dimension(n_parameters) + n_parameters * n_projected
-    if n_parameters == 1:
+    rows_are_units = problem.penalty.rows_are_units
+    if n_parameters == 1 and rows_are_units:
         return float(free)
-    is_quadratic = problem.loss.is_quadratic
-    if (len(manifold.B) if is_quadratic else manifold.B.size) > _LARGEST_SYSTEM:
+    by_rows = problem.loss.is_quadratic and rows_are_units
+    if (len(manifold.B) if by_rows else manifold.B.size) > _LARGEST_SYSTEM:
         return free - manifold.estimated_hold()
-    return free - (manifold.hold_by_rows() if is_quadratic else manifold.hold())
+    return free - (manifold.hold_by_rows() if by_rows else manifold.hold())
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +57,15 @@ class Manifold:
     Attributes
     ----------
     problem : Problem
-        The problem on the non-zero rows.
+        The problem on the non-zero units.
     B : ndarray of shape (r, q)
-        Non-zero rows, then those of the unpenalized block.
+        Rows of non-zero units, then those of the unpenalized block.
     directions : ndarray of shape (r, q)
-        Of the rows, zero for the block.
+        Of the units, zero for the block.
     stiffness : ndarray of shape (r,)
-        Of the rows against turning.
-    clusters : ndarray of int of shape (n_penalized,)
-        Which cluster a row is in, from 0.
+        Of the rows of units against turning.
+    clusters : ndarray of int of shape (n_units,)
+        Which cluster a unit is in, from 0.
     """
 
     problem: Problem
@@ -76,24 +77,26 @@ class Manifold:
     @classmethod
     def at(cls, problem: Problem, B: FloatArray) -> Manifold:
         """The manifold of some coefficients."""
-        labels = problem.penalty.clusters(B[: problem.n_rows])
-        rows = np.flatnonzero(labels)
-        small = problem.restrict(rows)
-        B = B[problem.row_index(rows)]
+        labels = cluster_labels(problem.penalty.norms(B[: problem.n_rows]))
+        units = np.flatnonzero(labels)
+        small = problem.restrict(units)
+        B, spread, m = B[problem.row_index(units)], small.penalty.spread, small.n_rows
         norms = row_norms(B)
+        norms[:m] = spread(small.penalty.norms(B[:m]))
         directions = np.zeros_like(B)
-        directions[: len(rows)] = B[: len(rows)] / norms[: len(rows), None]
+        directions[:m] = B[:m] / norms[:m, None]
         forces = np.einsum("jk,jk->j", small.descent(small.predictor(B)), directions)
-        clusters = np.unique(labels[rows], return_inverse=True)[1]
+        forces[:m] = spread(small.penalty.sums(forces[:m]))
+        clusters = np.unique(labels[units], return_inverse=True)[1]
         return cls(small, B, directions, np.maximum(forces, 0.0) / np.maximum(norms, TINY), clusters)
 
     @property
     def n_clusters(self) -> int:
-        """Rows that the penalty holds share so many norms."""
+        """Units that the penalty holds share so many norms."""
         return int(self.clusters.max(initial=-1)) + 1
 
     def dimension(self, n_parameters: int) -> int:
-        """A radius for each cluster, and the directions of each row."""
+        """A radius for each cluster, and the directions of each unit."""
         return self.n_clusters - len(self.clusters) + len(self.B) * n_parameters
 
     # tr(K (M + K)^-1) ---------------------------------------------------------------------------------
@@ -123,7 +126,7 @@ class Manifold:
         """By the curvature of the loss in all coefficients, as one matrix."""
         problem, (r, q) = self.problem, self.B.shape
         Z, design = problem.predictor(self.B), problem.design
-        E = problem.predictor(np.eye(r))  # the columns, and those of the block
+        E = problem.predictor(np.eye(r), of_tasks=False)  # the columns, and those of the block
         M = design.reduce(problem.loss.curvature_along, Z, *problem.samples.handles, E)
         identity = np.eye(r * q).reshape(r * q, r, q)
         T = self.projected(identity).reshape(r * q, r * q)
@@ -165,17 +168,31 @@ class Manifold:
 
     def held(self, moves: FloatArray) -> FloatArray:
         """``K`` times moves along the manifold."""
-        along = np.sum(self.directions * moves, axis=-1, keepdims=True)
-        return self.stiffness[:, None] * (moves - along * self.directions)
+        along = np.zeros(moves.shape[:-1])
+        along[..., : self.problem.n_rows] = self._of_rows(self.along(moves))
+        return self.stiffness[:, None] * (moves - along[..., None] * self.directions)
+
+    def along(self, moves: FloatArray) -> FloatArray:
+        """How much moves change the norm of each unit."""
+        m, penalty = self.problem.n_rows, self.problem.penalty
+        of_rows = np.sum(self.directions * moves, axis=-1)[..., :m]
+        if penalty.rows_are_units:
+            return np.asarray(of_rows)
+        return np.asarray(of_rows @ np.eye(penalty.n_units)[penalty.units])
+
+    def _of_rows(self, of_units: FloatArray) -> FloatArray:
+        """One value per row from one per unit, along the last axis."""
+        units = self.problem.penalty.units
+        return of_units if units is None else of_units[..., units]
 
     def projected(self, moves: FloatArray) -> FloatArray:
         """The nearest moves along the manifold: radii of a cluster move together, and what no loss sees does not."""
         moves = self.problem.loss.canonical(moves.reshape(-1, moves.shape[-1])).reshape(moves.shape).copy()
-        held = moves[..., : len(self.clusters), :]
-        directions = self.directions[: len(self.clusters)]
-        along = np.sum(directions * held, axis=-1)
+        m = self.problem.n_rows
+        along = self.along(moves)
         together = np.eye(self.n_clusters)[self.clusters] / np.maximum(np.bincount(self.clusters), 1)
-        held += (along @ together @ np.eye(self.n_clusters)[:, self.clusters] - along)[..., None] * directions
+        change = self._of_rows(along @ together @ np.eye(self.n_clusters)[:, self.clusters] - along)
+        moves[..., :m, :] += change[..., None] * self.directions[:m]
         return moves
 
 

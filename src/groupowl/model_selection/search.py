@@ -23,13 +23,23 @@ from .._typing import FloatArray, IndexArray
 from ..designs import Design, SufficientStatistics, as_design
 from ..losses import resolve_loss
 from ..model import Model, build_model, relaxed_coefficients
+from ..norm import PLAIN, PenaltyOptions
 from ..norm.kernels import EPS
 from ..path import PathResult, Solution, fit_path
 from ..path.follower import MAX_DEVIANCE, Follower
 from ..solvers import SolverSettings
 from ..solvers.continuation import compiled_data, may_ask_kernel
 from ..weights import is_list_of_sequences
-from .folds import Fold, LossScore, Score, StatisticsScore, chosen_statistics, make_folds, with_statistics
+from .folds import (
+    Fold,
+    LossScore,
+    Score,
+    StatisticsScore,
+    check_training_tasks,
+    chosen_statistics,
+    make_folds,
+    with_statistics,
+)
 from .freedom import degrees_of_freedom
 
 #: Rules that choose from the scores of folds.
@@ -44,7 +54,8 @@ _MOST_SEEDS = np.iinfo(np.int64).max
 class Fitting:
     """How models are fitted, whatever the samples.
 
-    ``two_classes``: the one column of targets stands for two, whose coefficients differ by their sign.
+    ``two_classes``: the one column of targets stands for two, whose coefficients differ by their sign. ``offset_size``:
+    the largest offset that was taken off the targets.
     """
 
     loss: Any
@@ -54,6 +65,8 @@ class Fitting:
     settings: SolverSettings
     relaxed: bool = False
     two_classes: bool = False
+    options: PenaltyOptions = PLAIN
+    offset_size: float = 0.0
 
     def model(self, X: Any, Y: Any, weights: Any, sample_weight: Any) -> Model:
         """The model of some samples."""
@@ -67,6 +80,8 @@ class Fitting:
             sample_weight=sample_weight,
             unpenalized=self.unpenalized,
             two_classes=self.two_classes,
+            options=self.options,
+            offset_size=self.offset_size,
         )
 
 
@@ -88,8 +103,10 @@ class TrainingSet(NamedTuple):
             X, Y, weight = X.rows(self.rows), Y[self.rows], weight[self.rows]
         known = np.zeros(0)  # statistics are of numbers
         if Y is not None:
-            known = resolve_loss(fitting.loss).determined(Y.mean(axis=0))
-            Y = Y[:, np.isnan(known)]
+            loss = resolve_loss(fitting.loss)
+            known = loss.determined(_observed_means(loss.targets(Y)))
+            Y = loss.of_tasks(Y, np.isnan(known))
+            weight = weight[:, np.isnan(known)] if np.ndim(weight) == 2 else weight
             if Y.shape[1] == 0:
                 nothing = Solution(np.zeros(0, dtype=np.intp), np.zeros((0, 0)), np.zeros(0))
                 return [_with_known(nothing, known)] * len(alphas), 0
@@ -101,6 +118,12 @@ class TrainingSet(NamedTuple):
         if not np.isnan(known).all():
             solutions = [_with_known(solution, known) for solution in solutions]
         return solutions, follower.n_short
+
+
+def _observed_means(Y: FloatArray) -> FloatArray:
+    """Mean of each column over what was observed of it."""
+    missing = np.isnan(Y)
+    return np.where(missing, 0.0, Y).sum(axis=0) / (~missing).sum(axis=0) if missing.any() else Y.mean(axis=0)
 
 
 def _with_known(solution: Solution, known: FloatArray) -> Solution:
@@ -232,7 +255,7 @@ class Likelihood(NamedTuple):
     n_columns : int
         Targets or classes.
     n_penalized : int
-        Features to choose from.
+        Features, or groups of them, to choose from.
     null_loss : float
         Loss without features, per unit of sample weight.
     """
@@ -313,7 +336,7 @@ class Search:
     data : FitData
         The samples.
     weight : ndarray of shape (n_samples,)
-        Of the samples as the user gave it, for scores.
+        Of the samples as the user gave it, for scores; the mean over targets where some were not observed.
     y : ndarray
         Targets or labels, for splitters.
     fitting : Fitting
@@ -326,6 +349,8 @@ class Search:
         Arguments of the splitter.
     parts : list of SufficientStatistics
         Of each fold, where they were given in place of samples.
+    of_entries : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        Weights as the user gave them.
     """
 
     estimator: Any
@@ -338,6 +363,7 @@ class Search:
     score: Any
     splitter_params: dict[str, Any]
     parts: list[SufficientStatistics]
+    of_entries: FloatArray
 
     def run(self) -> list[Choice]:
         """Fit the path of each weight sequence on all data, and choose an alpha for each."""
@@ -425,7 +451,7 @@ class Search:
             else:
                 B = problem.from_input(point.coef(self.data.n_features), point.intercept)
                 loss, freedom = point.loss, degrees_of_freedom(small, B)
-            fits.append((loss, freedom, point.n_selected))
+            fits.append((loss, freedom, model.n_units(point.support)))
         values = criterion_path(self.estimator.selection, likelihood, fits)
         best = int(np.argmin(values))
         return {"weights": model.weights, "alphas": path.alphas, "best_index": best, "criterion_path": values}
@@ -437,9 +463,10 @@ class Search:
         tasks = []
         if statistics is None:
             design = as_design(data.X)
-            weight = self.weight if data.sample_weight is None else data.sample_weight  # with that of classes
-            for fold in folds:
-                score = LossScore(self.fitting.loss, design, data.Y, self.weight, fold)
+            weight = self.of_entries if data.sample_weight is None else data.sample_weight  # with that of classes
+            for i, fold in enumerate(folds):
+                check_training_tasks(i, data, weight, fold)
+                score = LossScore(self.fitting.loss, design, data.Y, self.of_entries, fold)
                 training = TrainingSet(design, data.Y, weight, fold.train)
                 tasks.append(FoldTask(training, score, self.weight[fold.test].sum()))
         else:

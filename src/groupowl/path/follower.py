@@ -7,18 +7,19 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from .._checks import as_float_array, check_finite, number_in, positive_integer
-from .._typing import FloatArray
+from .._typing import FloatArray, IndexArray
 from ..model import Model
-from ..norm.kernels import nonzero_rows
+from ..norm.kernels import cluster_labels, nonzero_rows
 from ..problem import Certificate, Problem
 from ..solvers import Callback, Continuation, Progress, SolveResult, SolverSettings
-from ..solvers.continuation import scale_of
+from ..solvers.continuation import Batch, scale_of
 from .path_result import PathPoint, PathResult, Solution
 
 #: A path ends where this share of the deviance is explained.
@@ -28,6 +29,8 @@ MOST_ALPHAS = 1_000_000
 # Alphas from one solve to the next where solutions in between are interpolated, at first and at most.
 _FIRST_STRIDE = 4
 _LONGEST_STRIDE = 16
+# Coefficients of solutions that are brought to the scale of X together.
+_MOST_COEFFICIENTS = 2**21
 # Seconds between two updates: of a line that is rewritten in place, and of lines that stay.
 _REWRITE_EVERY = 0.2
 _WRITE_EVERY = 1.0
@@ -226,18 +229,21 @@ def path_through_fit(
 
 
 def _point(model: Model, alpha: float, result: SolveResult, solves: Continuation) -> PathPoint:
-    if solves.residual is not None:
-        loss = solves.residual.loss
-    else:
+    loss = solves.loss
+    if loss is None:
         penalized = model.problem.with_lam(alpha * model.sequence_weights)
         loss = result.primal - penalized.penalty_value(solves.B)
-    support = result.support
+    support, penalty = result.support, model.problem.penalty
+    unit_norms = penalty.spread(penalty.norms(solves.B[: model.problem.n_rows]))[support]
+    n_selected = len(support)
+    if len(model.unpenalized):
+        n_selected = int(np.count_nonzero(~np.isin(support, model.unpenalized)))
     return PathPoint(
         alpha=alpha,
         support=support,
         rows=result.B[support],
         intercept=result.intercept,
-        clusters=result.clusters[support],
+        clusters=partial(cluster_labels, unit_norms),
         primal=result.primal,
         gap=result.gap,
         loss=loss,
@@ -246,7 +252,7 @@ def _point(model: Model, alpha: float, result: SolveResult, solves: Continuation
         n_passes=result.n_passes,
         seconds=result.seconds,
         status=result.status,
-        n_selected=int(np.count_nonzero(~np.isin(support, model.unpenalized))),
+        n_selected=n_selected,
     )
 
 
@@ -277,13 +283,18 @@ class Follower:
         self.solved: list[int] = []
         self.n_short = 0
         self.proofs: dict[int, tuple[Problem, Certificate]] = {}  # of alphas whose lines are not all drawn yet
-        self.coefficients: list[Any] = [None] * len(alphas)  # in the scale of the problem
-        self.solutions: list[Any] = [None] * len(alphas)
+        self.coefficients: list[Any] = [None] * len(alphas)  # in the scale of the problem; None on a line
 
     def follow(self) -> list[Solution]:
         """A solution for each alpha."""
         if self.solves.kernel_data() is not None:
-            return self._follow_proposals()
+            self._follow_proposals()
+        else:
+            self._follow_solves()
+        return self._solutions()
+
+    def _follow_solves(self) -> None:
+        """Solve for one alpha after the other, as far apart as the last lines allow."""
         self._solve(0)
         last, stride = 0, _FIRST_STRIDE
         while last < len(self.alphas) - 1:
@@ -291,7 +302,6 @@ class Follower:
             self._solve(last)
             stride = min(2 * stride, _LONGEST_STRIDE) if self._fill(first, last) else max(stride // 2, 1)
             self.proofs = {last: self.proofs[last]}
-        return self.solutions
 
     def _solve(self, i: int) -> None:
         result = self.solves.solve(self.model.sequence_weights, self.alphas[i])
@@ -299,30 +309,28 @@ class Follower:
         assert self.solves.certificate is not None
         self.coefficients[i] = self.solves.B
         self.proofs[i] = self.solves.source, self.solves.certificate
-        self.solutions[i] = Solution.of(result.B, result.intercept)
         self.solved.append(i)
         self.n_short += not result.converged
 
-    def _follow_proposals(self) -> list[Solution]:
+    def _follow_proposals(self) -> None:
         """The same in rounds over the whole path: one call of the compiled kernel serves many alphas."""
         last = len(self.alphas) - 1
         self._solve_all([*range(0, last, _FIRST_STRIDE), last])
         lines = list(pairwise(self.solved))
-        while bent := {(first + last) // 2: (first, last) for first, last in lines if not self._draw(first, last)}:
+        while bent := {(first + last) // 2: (first, last) for first, last in lines if not self._draws(first, last)}:
             for i, (first, last) in bent.items():
                 self.coefficients[i] = self._between(first, i, last)
             if missed := self._unproved(list(bent)):
                 with self.solves.aside(self.coefficients[bent[missed[0]][0]]):
                     self._solve_all(missed)
             lines = [line for i, (first, last) in bent.items() for line in ((first, i), (i, last))]
-        return self.solutions
 
     @np.errstate(all="ignore")  # what is not finite is no proof
     def _solve_all(self, indices: list[int]) -> None:
         """Solve for some alphas in falling order, each from the one before."""
         weights, alphas = self.model.sequence_weights, [self.alphas[i] for i in indices]
         for i, proposal in zip(indices, self.solves.proposals(weights, alphas), strict=True):
-            if proposal is None or not self._keeps(i, proposal.problem, proposal.B, proposal[2:4]):
+            if proposal is None or not self._keeps(i, proposal.batch, proposal.place):
                 self._solve(i)
             else:
                 self.solves.B = proposal.B
@@ -333,32 +341,27 @@ class Follower:
         """Alphas whose coefficients have too large a gap."""
         lams = np.multiply.outer([self.alphas[i] for i in indices], self.model.sequence_weights)
         stack = np.stack([self.coefficients[i] for i in indices])
-        looks = zip(indices, stack, self.solves.looks(lams, stack), strict=True)
-        return [i for i, B, look in looks if not self._keeps(i, self.solves.small, B, look)]
+        batch = Batch(self.solves.small, self.solves.problem, stack, self.solves.looks(lams, stack))
+        return [i for k, i in enumerate(indices) if not self._keeps(i, batch, k)]
 
-    def _keeps(self, i: int, problem: Problem, B: FloatArray, look: tuple[Any, Certificate | None]) -> bool:
-        """Keep coefficients as the solution for an alpha, if their gap is small enough."""
-        residual, certificate = look
-        problem = problem.with_lam(self.alphas[i] * self.model.sequence_weights)
+    def _keeps(self, i: int, batch: Batch, k: int) -> bool:
+        """Keep coefficients of a batch as the solution for an alpha, if their gap is small enough."""
+        B, (residual, certificate) = batch.stack[k], batch.looks[k]
+        problem = batch.problem.with_lam(self.alphas[i] * self.model.sequence_weights)
         certificate = certificate or problem.certify(B, residual=residual)
         if not certificate.gap <= self.goal:
             return False
         self.coefficients[i] = B
         self.proofs[i] = problem, certificate
-        self.solutions[i] = Solution.of(*self.model.problem.to_input(B))
         return True
 
-    def _draw(self, first: int, last: int) -> bool:
-        """Take the line between two solutions for those between them, where these prove it."""
-        if last - first > 1 and not self._proves_line(first, last):
-            return False
-        for i in range(first + 1, last):
-            self.solutions[i] = Solution.of(*self.model.problem.to_input(self._between(first, i, last)))
-        return True
+    def _draws(self, first: int, last: int) -> bool:
+        """Whether the line between two solutions stands for those between them: they prove it, or there are none."""
+        return last - first == 1 or self._proves_line(first, last)
 
     def _fill(self, first: int, last: int) -> bool:
         """Solutions between two that are there, the middle one first; whether all of them lie on the line."""
-        if self._draw(first, last):
+        if self._draws(first, last):
             return True
         middle = (first + last) // 2
         B = self.coefficients[middle] = self._between(first, middle, last)
@@ -380,6 +383,30 @@ class Follower:
         bend = problem.interpolation_excess(start, end, self.alphas[last] / self.alphas[first])
         gaps = (1.0 - shares) * start.gap + shares * end.gap + shares * (1.0 - shares) * bend
         return bool(np.all(gaps <= self.goal))
+
+    def _solutions(self) -> list[Solution]:
+        """A solution for each alpha: what is known, and what lies on the lines between."""
+        known = [i for i, B in enumerate(self.coefficients) if B is not None]
+        size = max(1, _MOST_COEFFICIENTS // self.coefficients[known[0]].size)
+        solutions = []
+        for k in range(0, len(known), size):
+            part = known[k : k + size + 1]  # with the first of the next part, where lines end
+            solutions += self._drawn(np.array(part), min(part[-1] + (k + size >= len(known)), len(self.alphas)))
+        return solutions
+
+    @np.errstate(all="ignore")
+    def _drawn(self, known: IndexArray, end: int) -> list[Solution]:
+        """Solutions from the first of some that are known to an end that is no farther than the last one."""
+        t = self.positions[known[0] : end]
+        first = np.searchsorted(known, np.arange(known[0], end), side="right") - 1
+        last = np.minimum(first + 1, len(known) - 1)
+        begins, ends = self.positions[known[first]], self.positions[known[last]]
+        shares = np.where(first < last, (t - begins) / (ends - begins), 0.0)[:, None]
+        B, intercepts = self.model.problem.all_to_input(np.stack([self.coefficients[i] for i in known]))
+        rows = np.flatnonzero(nonzero_rows(B.transpose(1, 0, 2).reshape(B.shape[1], -1)))
+        B = B[:, rows]
+        B = B[first] + shares[:, :, None] * (B[last] - B[first])
+        return Solution.several(rows, B, intercepts[first] + shares * (intercepts[last] - intercepts[first]))
 
     @np.errstate(all="ignore")
     def _between(self, first: int, i: int, last: int) -> FloatArray:

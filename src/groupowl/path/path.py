@@ -11,7 +11,7 @@ import numpy as np
 from .. import _checks as checks
 from .._threads import blas_threads
 from ..designs import Design, as_design, encode_labels_of_blocks, row_chunks
-from ..inputs import encode_labels, feature_names, resolve_columns
+from ..inputs import encode_labels, feature_names, penalty_options, resolve_columns
 from ..losses import resolve_loss
 from ..model import build_model, warn_unless_bounded
 from ..problem import LATER, build_problem
@@ -43,6 +43,12 @@ def group_owl_path(
     random_state: Any = None,
     verbose: int = 0,
     callback: Callback | None = None,
+    feature_groups: Any = None,
+    group_scale: str = "size",
+    penalty_factor: Any = None,
+    offset: Any = None,
+    ridge: float = 0.0,
+    positive: Any = False,
 ) -> PathResult:
     """Solve a Group OWL model for many alphas, from the largest down, each from the solution before it.
 
@@ -99,6 +105,29 @@ def group_owl_path(
     callback : callable, default=None
         Called as ``callback(progress)`` after each certificate; ``progress.alpha_index`` is the position on the path.
         Returning True ends the path there: the solve in progress becomes the last point, as far as it has come.
+    feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
+        Groups of columns whose rows of ``B`` are one unit of the penalty, in or out together, with the Frobenius norm
+        over columns and tasks: a label for each column (None: alone), lists of columns, or lists by name of the group.
+        Columns that are not named are groups of one. ``weights`` then has one weight per group.
+    group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
+        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
+        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
+        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
+        ``B`` is on the scale of X all the same.
+    penalty_factor : array-like of shape (n_features,) or dict, default=None
+        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
+        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
+        penalty, and such features take none of the weights; infinity leaves a feature out.
+    offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+        Numbers that are added to the predictors, with a coefficient of one; a column for each class with
+        ``loss="multinomial"``.
+    ridge : float, default=0.0
+        Adds ``ridge/2 ||B||_F^2`` to the objective, the same for all alphas, of the coefficients of columns as the
+        penalty sees them: standardized, if so, and scaled.
+    positive : bool, names of features, or signs, default=False
+        True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
+        a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any. Not
+        for ``loss="multinomial"``.
 
     Returns
     -------
@@ -137,6 +166,16 @@ def group_owl_path(
             standardize=checks.truth_value("standardize", standardize),
             sample_weight=sample_weight,
             unpenalized=resolve_columns("unpenalized", unpenalized, design.n_features, names),
+            options=penalty_options(
+                design.n_features,
+                names,
+                feature_groups=feature_groups,
+                group_scale=group_scale,
+                penalty_factor=penalty_factor,
+                ridge=ridge,
+                positive=positive,
+            ),
+            offset=offset,
         )
         warn_unless_bounded(model)
         grid = resolve_alphas(alphas, eps, model)
@@ -224,7 +263,10 @@ def _targets(y: Any, loss: Any, design: Design, sample_weight: Any) -> tuple[Any
                 f"y holds labels (dtype {values.dtype}), but loss={loss!r} needs numbers. "
                 "Use loss='multinomial' for classes, or y.astype(float) for numbers stored as text."
             )
-        return checks.check_targets(y, design.n_samples, argument="y") if is_here else values, None
+        if not is_here:
+            return values, None
+        may_miss = not resolved.needs_whole_samples
+        return checks.check_targets(y, design.n_samples, argument="y", may_miss=may_miss), None
     if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fiub":  # class probabilities
         if is_here:
             values = checks.check_targets(y, design.n_samples, argument="y")

@@ -14,6 +14,7 @@ from .._typing import FloatArray, IndexArray
 from ..inputs import coefficient_columns, exclusive_classes, import_pandas
 from ..model import Model
 from ..norm.kernels import nonzero_rows, row_norms
+from ..solvers.solve_result import OnAccess
 
 # Rows of the table that a path is printed as.
 _SHOWN = 8
@@ -49,6 +50,18 @@ class Solution:
         """The non-zero rows of a matrix."""
         support = np.flatnonzero(nonzero_rows(B))
         return Solution(support, B[support], intercept)
+
+    @classmethod
+    def several(cls, features: IndexArray, stack: FloatArray, intercepts: FloatArray) -> list[Solution]:
+        """Solutions from coefficients of some features, ascending, of shape (n_solutions, n_features, n_columns)."""
+        n_solutions, n_features, n_columns = stack.shape
+        at = np.flatnonzero(nonzero_rows(stack.reshape(-1, n_columns)))
+        ends = np.searchsorted(at, n_features * np.arange(1, n_solutions)).tolist()
+        supports, rows = features[at % max(n_features, 1)], stack.reshape(-1, n_columns)[at]
+        solutions = []
+        for start, end, intercept in zip([0, *ends], [*ends, len(at)], intercepts, strict=True):
+            solutions.append(Solution(supports[start:end], rows[start:end], intercept))
+        return solutions
 
     def coef(self, n_features: int) -> FloatArray:
         """All coefficients, dense, of shape (n_features, n_columns)."""
@@ -103,7 +116,7 @@ class PathPoint(Solution):
     """
 
     alpha: float
-    clusters: IndexArray
+    clusters: OnAccess[IndexArray] = OnAccess()
     primal: float
     gap: float
     loss: float
@@ -113,6 +126,9 @@ class PathPoint(Solution):
     seconds: float
     status: str
     n_selected: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"clusters": self.clusters}
 
     def __repr__(self) -> str:
         return (
@@ -166,6 +182,8 @@ class PathResult:
         Labels of the classes, sorted; None for a regression.
     target_names : ndarray of str or None
         Names of the columns of y, where it was a frame.
+    feature_groups : ndarray of str or None
+        Name of the group of each feature, where there are feature groups.
 
     Examples
     --------
@@ -190,13 +208,15 @@ class PathResult:
     feature_names: Any = None
     classes: Any = None
     target_names: Any = None
+    feature_groups: Any = None
 
     @classmethod
     def of(cls, model: Model, points: Iterable[PathPoint], stopped_because: str) -> PathResult:
         """Solutions of a model; names follow by :meth:`labeled`."""
         kind = (model.problem.loss.name, bool(model.problem.fit_intercept))
         known = (model.weights, model.problem.n_rows, *kind, model.alpha_max, model.problem.null_loss)
-        return cls(tuple(points), *known, stopped_because, model.unpenalized)
+        groups = model.options.groups_of_columns
+        return cls(tuple(points), *known, stopped_because, model.unpenalized, feature_groups=groups)
 
     def labeled(self, labels: Mapping[str, Any]) -> PathResult:
         """The same path with names of its features and targets, or classes, where an estimator would have them."""
@@ -341,9 +361,9 @@ class PathResult:
         Returns
         -------
         DataFrame
-            Columns ``alpha_index``, ``alpha``, ``feature`` (its name, or index), ``cluster``, ``norm`` (over all
-            targets or classes) and the coefficients: ``coef`` for one target or two classes, else a column
-            ``coef_<target or class>`` for each.
+            Columns ``alpha_index``, ``alpha``, ``feature`` (its name, or index), ``group`` where there are feature
+            groups, ``cluster``, ``norm`` (over all targets or classes) and the coefficients: ``coef`` for one target or
+            two classes, else a column ``coef_<target or class>`` for each.
         """
         pandas = import_pandas("PathResult.to_frame()")
         counts = [len(point.support) for point in self.points]
@@ -353,6 +373,7 @@ class PathResult:
             "alpha_index": np.repeat(np.arange(len(self)), counts),
             "alpha": np.repeat(self.alphas, counts),
             "feature": support if self.feature_names is None else self.feature_names[support],
+            **({} if self.feature_groups is None else {"group": self.feature_groups[support]}),
             "cluster": np.concatenate([point.clusters for point in self.points]),
             "norm": row_norms(rows),
         }

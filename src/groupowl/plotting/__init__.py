@@ -10,6 +10,7 @@ from typing import Any
 from .alphas import CoefficientPathDisplay, CrossValidationDisplay
 from .coefficients import ClusterDisplay, CoefficientHeatmapDisplay
 from .convergence import ConvergenceDisplay, plot_gap, plot_rows_kept
+from .risk_groups import SurvivalDisplay
 from .style import COLORS, LINE_STYLES, MARKERS, label_log_axis
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "CoefficientPathDisplay",
     "ConvergenceDisplay",
     "CrossValidationDisplay",
+    "SurvivalDisplay",
     "label_log_axis",
     "plot_gap",
     "plot_rows_kept",

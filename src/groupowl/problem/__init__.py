@@ -15,13 +15,14 @@ from .build import (
     build_problem,
     compressed_together,
     lam_max,
+    options_of,
     problem_of_samples,
     problem_of_statistics,
     with_targets,
 )
 from .certificate import Certificate, Residual
 from .problem import Problem
-from .public import Published, intercept_excess, published
+from .public import Published, all_published, intercept_excess, published
 from .samples import Samples
 from .unpenalized import Unpenalized, best_constant, damped_newton
 
@@ -35,12 +36,14 @@ __all__ = [
     "Residual",
     "Samples",
     "Unpenalized",
+    "all_published",
     "best_constant",
     "build_problem",
     "compressed_together",
     "damped_newton",
     "intercept_excess",
     "lam_max",
+    "options_of",
     "problem_of_samples",
     "problem_of_statistics",
     "published",

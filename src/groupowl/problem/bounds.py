@@ -7,8 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._typing import FloatArray
+from .._typing import FloatArray, Handle
+from ..designs.base import Design
+from ..norm import GroupOWL
 from ..norm.kernels import EPS, inverse_weighted_square
+
+# Operations for the Gram matrices of all units, beyond which nothing is made of them.
+_MOST_WORK = 2e10
 
 
 class Balls(NamedTuple):
@@ -95,6 +100,35 @@ class Correlations(NamedTuple):
     of_residual: FloatArray
     columns: FloatArray
     rounding: FloatArray
+
+
+def unit_norms(
+    design: Design,
+    w: Handle,
+    penalty: GroupOWL,
+    norms: FloatArray,
+    rounding_norms: FloatArray,
+    product_error: float = 0.0,
+) -> FloatArray | None:
+    """Bounds on the spectral norms of the columns of each unit, ``||diag(w)^(1/2) X_g||_2``; None where rows are units.
+
+    They are the roots of the largest eigenvalues of Gram matrices, with room for rounding: never an estimate from
+    below. Where Gram matrices would cost too much, or each task has its own, Frobenius norms stand for them, which are
+    larger.
+    """
+    if penalty.units is None:
+        return None
+    bounds, sizes = penalty.lengths(norms), np.bincount(penalty.units)
+    is_near = design.is_one_block and not design.keeps_columns
+    if design.patterns is not None or not is_near or design.n_samples * float(np.sum(sizes**2)) > _MOST_WORK:
+        return bounds
+    rounding = penalty.lengths(rounding_norms) ** 2
+    for k in np.flatnonzero((sizes > 1) & (bounds > 0.0)):
+        rows = penalty.rows(np.array([k]))
+        largest = float(np.linalg.eigvalsh(design.gram(rows, rows, w))[-1])
+        error = 4 * EPS * sizes[k] * largest + (8 * EPS * np.sqrt(design.n_samples) + product_error) * rounding[k]
+        bounds[k] = min(bounds[k], math.sqrt(largest + error))
+    return bounds
 
 
 def product_slack(theta_norm: float, n_samples: int) -> float:

@@ -7,21 +7,33 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import truth_value
+from .._checks import check_targets, truth_value
 from .._typing import FloatArray, Handle, IndexArray
 from ..designs import Design, SufficientStatistics, as_design, project_out, standardize
 from ..designs.base import check_overflow, check_underflow
 from ..designs.dense import CompressedDesign, GramCache
-from ..losses import Loss, resolve_loss
-from ..norm import GroupOWL
+from ..designs.mixed import orthonormalized
+from ..designs.observed import TaskGramCache, moments_of_tasks, pooled_weights, standardize_tasks
+from ..inputs import feature_names, penalty_options
+from ..losses import Loss, check_offset, resolve_loss, with_offset
+from ..norm import PLAIN, GroupOWL, PenaltyOptions
 from ..norm.kernels import LARGEST_PRODUCT, SMALLEST_NORM
 from ..weights import check_sequence, resolve_weights
+from .bounds import unit_norms
 from .problem import Problem
 from .samples import Samples, adopt_samples, center_errors
 from .unpenalized import Unpenalized, fit_unpenalized
 
 #: Stands for weights that are not known yet.
 LATER = object()
+# Options of the penalty by default.
+_NOTHING_ASKED: dict[str, Any] = {
+    "feature_groups": None,
+    "group_scale": "size",
+    "penalty_factor": None,
+    "ridge": 0.0,
+    "positive": False,
+}
 
 
 @np.errstate(all="ignore")  # what overflows is refused below, not warned about
@@ -36,27 +48,65 @@ def build_problem(
     standardized: bool = False,
     unpenalized: IndexArray | None = None,
     total_weight: float | None = None,
+    options: PenaltyOptions = PLAIN,
+    offset: Any = None,
+    offset_size: float = 0.0,
 ) -> Problem:
     """Check data as users give them and make the problem; :data:`LATER` weights follow by :meth:`Problem.with_lam`.
 
-    Sample weights are scaled to ``total_weight`` if that is given.
+    Sample weights are scaled to ``total_weight`` if that is given. ``lam`` has a weight for each unit, but for columns
+    whose factor of the penalty is zero: they are zero in the problem, where the smallest weight is repeated for them.
+    ``offset_size`` is the largest offset that was taken off the targets before.
     """
     resolved = resolve_loss(loss)
     fit_intercept = truth_value("fit_intercept", fit_intercept)
     design = as_design(X)
     _check_blocks(resolved, design, fit_intercept)
-    lam = np.ones(design.n_features) if lam is LATER else check_sequence("lam", lam, design.n_features)
+    n_given = 0 if unpenalized is None else len(unpenalized)
+    unpenalized = options.with_unpenalized(unpenalized)
+    n_units = options.n_units(design.n_features, unpenalized)
+    per = "feature" if options.feature_groups is None else "group of features"
+    lam = _all_weights(lam, n_units, len(unpenalized) - n_given, per=per)
     if design.known_statistics is not None:
-        _check_statistics(resolved, Y, sample_weight, unpenalized)
+        _check_statistics(resolved, Y, sample_weight, unpenalized, offset)
         return problem_of_statistics(
             design.known_statistics,
             fit_intercept=fit_intercept,
             standardized=standardized,
             total_weight=design.known_statistics.total_weight if total_weight is None else total_weight,
+            options=options,
         ).with_lam(lam)
-    design, Y, w = design.adopt(Y, sample_weight, resolved.check_targets, total_weight)
-    penalty = GroupOWL(lam)
-    return problem_of_samples(design, resolved, Y, w, penalty, fit_intercept, standardized, unpenalized)
+    if offset is not None:
+        resolved, Y, offset_size = _with_offset(design, resolved, Y, offset)
+    reason = resolved.needs_whole_samples
+    whole = f"loss={resolved.name!r} needs all targets of a sample, because {reason}" if reason else ""
+    design, Y, w = design.adopt(Y, sample_weight, resolved.check_targets, total_weight, whole, resolved.targets)
+    _check_signs(resolved, options, unpenalized)
+    penalty = options.penalty(lam, unpenalized)
+    return problem_of_samples(
+        design, resolved, Y, w, penalty, fit_intercept, standardized, unpenalized, options, offset_size
+    )
+
+
+def _all_weights(lam: Any, n_units: int, n_free: int, *, per: str) -> FloatArray:
+    """Weights of all units, from those of all but some that pay nothing, or ones for weights that follow."""
+    if lam is LATER:
+        return np.ones(n_units)
+    lam = check_sequence("lam", lam, n_units - n_free, per=per)
+    return np.concatenate([lam, np.full(n_free, lam[-1])]) if n_free else lam
+
+
+def options_of(X: Any, **asked: Any) -> tuple[Any, PenaltyOptions]:
+    """X, as a design where options are asked for, and the options of the penalty that users ask for."""
+    if all(_is_default(asked[name], default) for name, default in _NOTHING_ASKED.items()):
+        return X, PLAIN
+    design = as_design(X)
+    options = penalty_options(design.n_features, feature_names(X) or design.feature_names, **asked)
+    return X if options.is_plain else design, options
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (isinstance(value, int | float | str) and bool(value == default))
 
 
 @np.errstate(all="ignore")
@@ -69,21 +119,43 @@ def problem_of_samples(
     fit_intercept: bool,
     standardized: bool = False,
     unpenalized: IndexArray | None = None,
+    options: PenaltyOptions = PLAIN,
+    offset_size: float = 0.0,
 ) -> Problem:
     """The problem of samples of positive weight, all of which was checked but how large numbers are."""
     center = fit_intercept or loss.ignores_constants
-    design = standardize(design, w, center=center, scale=standardized, unscaled=unpenalized)
+    rescaled = options.scaled if options.scales_columns else None
+    has_entry_weights = design.patterns is not None
+    loss = loss.per_entry() if has_entry_weights else loss
+    standardizing = standardize_tasks if has_entry_weights else standardize
+    design = standardizing(design, w, center=center, scale=standardized, unscaled=unpenalized, rescaled=rescaled)
     basis = None
     if unpenalized is not None and len(unpenalized):
-        design = project_out(design, unpenalized, w)
+        design = project_out(design, unpenalized, design.map(pooled_weights, w) if has_entry_weights else w)
         basis = design.basis
-    samples = adopt_samples(design, Y, w, center=fit_intercept and loss.is_quadratic)
+    groups, scales = options.orthonormal_groups(np.zeros(0, dtype=np.intp) if unpenalized is None else unpenalized)
+    if groups and has_entry_weights:
+        raise ValueError(
+            "group_scale='orthonormal' needs the same samples in all tasks, and targets are missing or sample_weight "
+            "differs between tasks. Use group_scale='frobenius'."
+        )
+    if groups:
+        design = orthonormalized(design, groups, scales, w, float(design.reduce(np.sum, w)))
+    center = fit_intercept and loss.centers_targets
+    samples = adopt_samples(design, loss, Y, w, center=center, offset_size=offset_size)
     block = fit_unpenalized(design, loss, samples, fit_intercept, basis)
-    norms = design.column_norms(w)
+    if has_entry_weights:
+        moments = design.task_moments or moments_of_tasks(design, w)
+        norms, whole_norms = moments.norms(design.n_samples, center=fit_intercept)
+        gram_cache: GramCache = TaskGramCache(design, w)
+    else:
+        norms = whole_norms = design.column_norms(w)
+        gram_cache = GramCache(design, w)
     _check_magnitude(design, norms, block)
     if not loss.is_quadratic and (fit_intercept or (basis is not None and basis.rank > 0)):
         # As long as the longest column: the block is then never what limits the step or slows the solver down.
         block = replace(block, scale=float(norms.max()) or 1.0)
+    rounding_norms = design.rounding_norms(whole_norms, samples.total_weight)
     return Problem(
         design,
         loss,
@@ -91,8 +163,9 @@ def problem_of_samples(
         penalty,
         block,
         norms,
-        rounding_norms=design.rounding_norms(norms, samples.total_weight),
-        gram_cache=GramCache(design, w),
+        rounding_norms=rounding_norms,
+        gram_cache=gram_cache,
+        unit_norms=unit_norms(design, w, penalty, norms, rounding_norms),
     )
 
 
@@ -100,7 +173,7 @@ def problem_of_samples(
 def with_targets(problem: Problem, Y: Handle) -> Problem:
     """The same without unpenalized columns and with other targets; what is known of X and of the weights stays."""
     design, loss, constant = problem.design, problem.loss, problem.fit_intercept
-    samples = adopt_samples(design, Y, problem.samples.w, center=constant and loss.is_quadratic)
+    samples = adopt_samples(design, loss, Y, problem.samples.w, center=constant and loss.centers_targets)
     block = fit_unpenalized(design, loss, samples, constant, None)
     _check_magnitude(design, problem.norms, block)
     return replace(problem, samples=block.samples, unpenalized=replace(block, scale=problem.unpenalized.scale))
@@ -118,6 +191,35 @@ def compressed_together(problems: list[Problem]) -> list[Problem]:
     parts = np.split(data.T, np.cumsum([problem.samples.n_tasks for problem in problems])[:-1], axis=1)
     pairs = zip(problems, parts, strict=True)
     return [problem.on_compressed(replace(data, T=np.ascontiguousarray(T))) for problem, T in pairs]
+
+
+def _with_offset(design: Design, loss: Loss, Y: Any, offset: Any) -> tuple[Loss, FloatArray, float]:
+    """The loss with an offset, its targets, and the size of what was taken off them."""
+    if design.is_distributed:
+        raise ValueError(
+            "offset needs the targets in this process, and X is on a cluster. Give X as an array, a sparse matrix or a "
+            "file; for loss='squared' and loss='huber' take the offset off Y, which is the same."
+        )
+    Y = check_targets(Y, design.n_samples, may_miss=not loss.needs_whole_samples)
+    values = check_offset(offset, loss, Y.shape)
+    return with_offset(loss, Y if np.isnan(Y).any() else loss.check_targets(Y), values)
+
+
+def _check_signs(loss: Loss, options: PenaltyOptions, unpenalized: IndexArray) -> None:
+    """Refuse signs of coefficients that a loss, or columns without penalty, cannot have."""
+    if options.signs is None:
+        return
+    if loss.parameters_per_feature(2) < 2:
+        raise ValueError(
+            f"positive: loss={loss.name!r} has a coefficient for each class, of which only differences count: their "
+            "signs mean nothing. Two classes are one column with loss='logistic', whose coefficients have signs."
+        )
+    free = unpenalized[options.signs[unpenalized] != 0.0]
+    if len(free) and not abs(options.signs.sum()) == len(options.signs):  # those of all columns mean the penalized ones
+        raise ValueError(
+            f"positive asks for a sign of column {free[0]}, which is not penalized: such columns are free. Leave it "
+            "out of positive, or penalize it a little by penalty_factor."
+        )
 
 
 def _check_magnitude(design: Design, norms: FloatArray, block: Unpenalized) -> None:
@@ -157,8 +259,10 @@ def _check_blocks(loss: Loss, design: Design, fit_intercept: bool) -> None:
 # Sufficient statistics ----------------------------------------------------------------------------------
 
 
-def _check_statistics(loss: Loss, Y: Any, sample_weight: Any, unpenalized: IndexArray | None) -> None:
+def _check_statistics(loss: Loss, Y: Any, sample_weight: Any, unpenalized: IndexArray | None, offset: Any) -> None:
     """Refuse what statistics know already, or cannot serve."""
+    if offset is not None:
+        raise ValueError("X is SufficientStatistics: take the offset off the targets before they are made.")
     if Y is not None or sample_weight is not None:
         given = "the targets, y or Y," if Y is not None else "sample_weight"
         raise ValueError(
@@ -171,26 +275,38 @@ def _check_statistics(loss: Loss, Y: Any, sample_weight: Any, unpenalized: Index
 
 
 def problem_of_statistics(
-    statistics: SufficientStatistics, *, fit_intercept: bool, standardized: bool = False, total_weight: float = 1.0
+    statistics: SufficientStatistics,
+    *,
+    fit_intercept: bool,
+    standardized: bool = False,
+    total_weight: float = 1.0,
+    options: PenaltyOptions = PLAIN,
 ) -> Problem:
     """The squared-loss problem of samples that are known by their statistics only, with weights of this sum.
 
     Its OWL weights follow by :meth:`~groupowl.problem.Problem.with_lam`. Certificates allow for the rounding of the
     statistics.
     """
+    if options.orthonormal_groups(np.zeros(0, dtype=np.intp))[0]:
+        raise ValueError("group_scale='orthonormal' needs the samples themselves, not SufficientStatistics.")
     statistics.check_magnitude(fit_intercept)
     data = statistics.compress(fit_intercept).weighted(total_weight / statistics.total_weight)
     factors = np.ones(statistics.n_features)
     scale_error = 0.0
     if fit_intercept or standardized:
         factors = statistics.varying()[0].astype(np.float64)
-    if standardized:
+    deviation = np.ones_like(factors)
+    if standardized or options.scales_columns:
         deviation, scale_error = statistics.deviations()
+    if standardized:
         factors = np.divide(factors, deviation, out=np.zeros_like(factors), where=factors > 0.0)
+    is_constant = factors == 0.0
+    if options.scales_columns:
+        factors = options.scaled(factors, deviation)
     data = data.scaled(factors)
     design = CompressedDesign(data.R, unit=0.0)
     design.mean, design.inverse_scale = data.x_mean, factors
-    design.treated_as_constant = np.flatnonzero((factors == 0.0) & (np.diagonal(statistics.gram) > 0.0))
+    design.treated_as_constant = np.flatnonzero(is_constant & (np.diagonal(statistics.gram) > 0.0))
     # What is known of the variation of the targets, with its error, in weights of the sum asked for.
     squares = (statistics.yy + statistics.error * statistics.y_size**2) * (total_weight / statistics.total_weight)
     errors = center_errors(squares, data.y_mean, statistics.varying()[1] | (not fit_intercept), total_weight)
@@ -207,17 +323,21 @@ def problem_of_statistics(
     block = Unpenalized(design, loss, samples, fit_intercept, None, nothing, null, null_loss, in_samples=False)
     norms = (1.0 + scale_error) * design.column_norms(w)
     _check_products(norms, samples)
+    alone = np.zeros(0, dtype=np.intp)  # no column is without penalty
+    penalty = options.penalty(np.ones(options.n_units(len(norms), alone)), alone)
+    rounding_norms = np.maximum(data.x_size, norms)
     return Problem(
         design,
         loss,
         samples,
-        GroupOWL(np.ones(len(norms))),
+        penalty,
         block,
         norms,
-        rounding_norms=np.maximum(data.x_size, norms),
+        rounding_norms=rounding_norms,
         gram_cache=GramCache(design, w),
         product_error=data.error,
         scale_error=scale_error,
+        unit_norms=unit_norms(design, w, penalty, norms, rounding_norms, data.error),
     )
 
 
@@ -230,6 +350,12 @@ def lam_max(
     loss: Any = "squared",
     fit_intercept: bool = False,
     sample_weight: Any = None,
+    feature_groups: Any = None,
+    group_scale: str = "size",
+    penalty_factor: Any = None,
+    offset: Any = None,
+    ridge: float = 0.0,
+    positive: Any = False,
 ) -> float:
     """Smallest alpha at which no feature is selected: ``solve(X, Y, lam_max * weights)`` is zero.
 
@@ -247,6 +373,12 @@ def lam_max(
         Whether the model has an unpenalized intercept.
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights of the samples.
+    feature_groups, group_scale, penalty_factor : optional
+        Groups and scales of columns as for :func:`groupowl.solve`; ``weights`` then has one weight per group.
+    offset : array-like of shape (n_samples,) or (n_samples, n_tasks), default=None
+        Numbers that are added to the predictors, with a coefficient of one.
+    ridge, positive : optional
+        As for :func:`groupowl.solve`; a ridge changes nothing here.
 
     Returns
     -------
@@ -259,11 +391,29 @@ def lam_max(
     >>> round(go.lam_max([[1.0, 0.0], [0.0, 1.0]], [3.0, 1.0], [1.0, 0.5]), 6)
     3.0
     """
-    problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    X, options = options_of(
+        X,
+        feature_groups=feature_groups,
+        group_scale=group_scale,
+        penalty_factor=penalty_factor,
+        ridge=ridge,
+        positive=positive,
+    )
+    problem = build_problem(
+        X,
+        Y,
+        LATER,
+        loss=loss,
+        fit_intercept=fit_intercept,
+        sample_weight=sample_weight,
+        options=options,
+        offset=offset,
+    )
+    n_free = 0 if problem.unpenalized.basis is None else len(problem.unpenalized.basis.columns)
     sequence = resolve_weights(
         weights,
-        n_features=problem.n_rows,
+        n_features=problem.penalty.n_units - n_free,
         n_tasks=problem.samples.n_tasks,
         n_samples=problem.samples.count,
     )
-    return problem.lam_max(sequence)
+    return problem.lam_max(np.concatenate([sequence, np.full(n_free, sequence[-1])]))

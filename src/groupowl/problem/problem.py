@@ -18,7 +18,7 @@ from ..designs.factors import CompressedData
 from ..designs.sparse import Columns
 from ..losses import Loss
 from ..norm import GroupOWL
-from ..norm.kernels import EPS, inverse_weighted_square, owl_gauge, row_norms, sum_with_products
+from ..norm.kernels import EPS, inverse_weighted_square, over_weights, owl_gauge, row_norms, sum_with_products
 from .bounds import Balls, Correlations, product_slack, squared_distance
 from .certificate import Certificate, Residual
 from .samples import Samples, weighted_squares, weighted_sums
@@ -61,6 +61,9 @@ class Problem:
     scale_error : float
         Relative error of the scales of standardized columns, where statistics stand for the data. It changes the
         penalty of a row by as much: the objective, the minimum, and each correlation, by no more than this part.
+    unit_norms : ndarray of shape (n_units,) or None
+        ``||diag(w)^(1/2) X_g||_2`` of the columns of each unit: how far the correlation of a unit can move. None where
+        rows are units, which have their ``norms``.
     """
 
     design: Design
@@ -74,6 +77,7 @@ class Problem:
     rows_of_origin: IndexArray | None = None
     product_error: float = 0.0
     scale_error: float = 0.0
+    unit_norms: FloatArray | None = None
 
     #: Whether the unpenalized block has a constant.
     fit_intercept: bool = field(init=False)
@@ -138,6 +142,7 @@ class Problem:
             norms=self.norms[rows],
             rounding_norms=self.rounding_norms[rows],
             rows_of_origin=rows if self.rows_of_origin is None else self.rows_of_origin[rows],
+            unit_norms=None if self.unit_norms is None else self.unit_norms[units],
         )
 
     def _carried(self, design: Design, carry: Callable[[Handle], Handle]) -> Self:
@@ -159,7 +164,8 @@ class Problem:
     @property
     def is_compressible(self) -> bool:
         """Whether the problem has sufficient statistics that are smaller than its data."""
-        return self.loss.is_quadratic and self.design.n_samples > self.design.n_features
+        is_tall = self.design.n_samples > self.design.n_features
+        return self.loss.is_quadratic and is_tall and self.design.has_statistics
 
     def compressed(self, *, exact: bool) -> Self | None:
         """The same problem on at most ``n_features + n_tasks`` samples, or None where the design cannot deliver it.
@@ -197,6 +203,13 @@ class Problem:
             rows = self.unpenalized.with_intercept(rows, self.plus_centers(terms, B, 1.0)[0])
         return np.concatenate([self.design.own_coefficients(B), rows])
 
+    def start_from(self, B: FloatArray, intercept: FloatArray | None) -> FloatArray:
+        """The same as a start of solves, whatever users give: as short as possible, and with the signs asked for."""
+        coefficients = self.loss.canonical(self.from_input(B, intercept))
+        if self.penalty.signs is not None:
+            coefficients[: self.n_rows] = self.penalty.projected(coefficients[: self.n_rows])
+        return coefficients
+
     def to_input(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``B`` and intercept on the scale of X as it was given."""
         rows, block = coefficients[: self.n_rows], coefficients[self.n_rows :]
@@ -204,6 +217,15 @@ class Problem:
         if not self.fit_intercept:
             return B, np.zeros(self.samples.n_tasks)
         return B, self.samples.center + self.unpenalized.intercept(block) + shift
+
+    def all_to_input(self, stack: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The same of several coefficients, of shape (n_several, n_coefficients, n_tasks)."""
+        if self.n_coefficients == self.n_rows and not self.unpenalized.rank:
+            B, shift = self.design.input_coefficients(stack)
+            intercept = self.samples.center + shift if self.fit_intercept else np.zeros(self.samples.n_tasks)
+            return B, np.broadcast_to(intercept, (len(B), self.samples.n_tasks))
+        every = list(map(self.to_input, stack))
+        return np.stack([B for B, _ in every]), np.stack([intercept for _, intercept in every])
 
     def plus_centers(
         self, terms: FloatArray, B: FloatArray, sign: float, dtype: Any = np.float64
@@ -224,16 +246,22 @@ class Problem:
 
     # Objective --------------------------------------------------------------------------------------
 
-    def predictor(self, B: FloatArray) -> Handle:
-        """``Z = X B + b0``, one product over the non-zero rows."""
+    def predictor(self, B: FloatArray, *, of_tasks: bool = True) -> Handle:
+        """``Z = X B + b0``, one product over the non-zero rows; any numbers where no target of a task was observed."""
         block, rows = self.unpenalized, B[self.n_rows :]
         offset = block.intercept(rows) if block.constant and len(rows) else None
-        return block.plus_basis(self.design.matmul(B[: self.n_rows], offset), rows)
+        product = self.design.predictor if of_tasks else self.design.matmul
+        return block.plus_basis(product(B[: self.n_rows], offset), rows)
 
     def reach(self, B: FloatArray) -> float:
         """Bound on the weighted norm of ``X B + b0``, whatever cancels: rounding errors are in proportion to it."""
         reach = float(self.rounding_norms @ row_norms(B[: self.n_rows]))
         return reach + self.unpenalized.reach(B[self.n_rows :]) if len(B) > self.n_rows else reach
+
+    @property
+    def predictor_norms(self) -> FloatArray:
+        """Bounds on the weighted norms of the columns that predictors are made of, about their own centers."""
+        return self.norms if self.design.patterns is None else self.rounding_norms
 
     def loss_value(self, Z: Handle) -> float:
         """``F(Z)``."""
@@ -297,7 +325,7 @@ class Problem:
         found = self._certificate_at(B, residual, primal) if math.isfinite(primal) else None
         if found is None or not math.isfinite(found.gap + float(np.add.reduce(found.correlations))):
             if best is None:  # coefficients that overflow: zero is feasible, and nothing is proved
-                zero = self.design.map(np.zeros_like, self.samples.Y)
+                zero = self.design.map(partial(_zeros, self.loss), self.samples.Y)
                 best = Certificate(zero, np.zeros(self.penalty.n_units), 0.0, primal, self.samples.floor, np.inf, 0.0)
             return replace(best, primal=primal, gap=np.inf, residual=None)
         if best is None or best.dual < found.dual or found.gap == 0.0:
@@ -341,7 +369,7 @@ class Problem:
             (inverse_weighted_square, theta, w),
             (self.loss.ray_totals, theta, Y, w, at),
             (self.loss.value, Z, Y, w),
-            (self.loss.cancelling_size, Z, w),
+            (partial(_cancelling_size, self.loss), Z, Y, w),
         ]
         if block.n_rows:
             sums += [(squared_distance, raw, theta, w), (np.add.reduce, theta)]
@@ -353,7 +381,7 @@ class Problem:
         square, totals, loss, cancelling, *of_block = found
         block = self.unpenalized
         reach = self.samples.norm + cancelled + self.reach(B)
-        correlations = self.penalty.norms(C)
+        correlations = self.penalty.correlations(C)
         if self.product_error > 0.0:  # upper bounds where products are not exact
             error = self.product_error * reach * self.penalty.lengths(self.rounding_norms)
             correlations = (1.0 + self.scale_error) * (correlations + error)
@@ -381,15 +409,36 @@ class Problem:
     def _certificate_at(self, B: FloatArray, residual: Residual, primal: float) -> Certificate:
         """Certificate from the residual, scaled into the dual ball."""
         gauge = self.penalty.gauge(residual.correlations + self._cancellation(residual.norm))
-        scale = self.loss.ray_scale(residual.totals, 1.0 / gauge if gauge > 0 else np.inf)
-        theta = self.design.map(partial(np.multiply, scale), residual.theta)
-        correlations, theta_norm = abs(scale) * residual.correlations, abs(scale) * residual.norm
-        may_be_null = gauge <= 1.0 and not self.unpenalized.rank and not B[: self.n_rows].any()
+        scale = self.feasible_scale(residual.totals, gauge)
+        may_be_null = gauge <= 1.0 and self.unpenalized.null_is_known and not B[: self.n_rows].any()
         if may_be_null and np.array_equal(B, self.null_coefficients()):
             # The gradient at the null model lies in the dual ball: optimal, and no difference to round. That the null
-            # model is one is known in closed form; with unpenalized columns it comes from a minimization, which may
-            # have failed, and only a dual value can tell.
+            # model is one is known in closed form; with unpenalized columns, or offsets, it comes from a minimization,
+            # which may have failed, and only a dual value can tell.
+            theta = self.design.map(partial(np.multiply, scale), residual.theta)
+            correlations, theta_norm = abs(scale) * residual.correlations, abs(scale) * residual.norm
             return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, residual=residual)
+        if self.penalty.ridge == 0.0:
+            return self._certificate_on_ray(scale, residual, primal)
+        # With a ridge every point of the domain is feasible: the residual as it is, best near the optimum; or scaled as
+        # for columns with sqrt(ridge) I below them, which has the larger value where the ridge is small.
+        augmented = self.penalty.dual_norm(residual.products - self.penalty.ridge * B[: self.n_rows])
+        scales = {1.0, self.feasible_scale(residual.totals, augmented)}
+        found = [self._certificate_on_ray(scale, residual, primal) for scale in sorted(scales)]
+        return max(found, key=lambda certificate: certificate.dual - certificate.product_error)
+
+    def feasible_scale(self, totals: FloatArray, gauge: float) -> float:
+        """Factor of a dual point of this gauge that takes it into the dual ball, with a large dual value.
+
+        Not a negative one where signs are asked for: what is feasible on one side of zero is not so on the other.
+        """
+        scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
+        return scale if self.penalty.signs is None else max(scale, 0.0)
+
+    def _certificate_on_ray(self, scale: float, residual: Residual, primal: float) -> Certificate:
+        """Certificate from a multiple of the residual, in the dual ball or, with a ridge, anywhere in the domain."""
+        theta = self.design.map(partial(np.multiply, scale), residual.theta)
+        correlations, theta_norm = abs(scale) * residual.correlations, abs(scale) * residual.norm
         value = partial(self.loss.ray_value, scale=scale, totals=residual.totals)
         dual = float(self.design.reduce(value, theta, *self.samples.handles))
         # <theta, Y> and ||theta||^2 for theta = s (Y - X B), each with the error of its products; and what is left of
@@ -397,9 +446,25 @@ class Problem:
         product_error = self.product_error * (abs(scale) + 0.5 * scale * scale) * residual.reach * residual.reach
         if residual.imbalance > 0.0 and scale != 0.0:
             product_error += abs(scale) * residual.imbalance * residual.reach
+        if self.penalty.ridge > 0.0:
+            conjugate, error = self._conjugate(scale, residual)
+            dual -= conjugate
+            product_error += error
         rounding = product_error + self._rounding(residual, primal, dual, theta_norm)
         gap = max(primal - dual, 0.0) + rounding
         return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding, product_error, residual)
+
+    def _conjugate(self, scale: float, residual: Residual) -> tuple[float, float]:
+        """The conjugate of a penalty with a ridge at a multiple of the products of a residual, and its error.
+
+        Errors of the products count by where the conjugate is attained, and by their squares over the ridge.
+        """
+        C = scale * residual.products
+        value, at = self.penalty.conjugate(C)
+        relative = product_slack(residual.norm, self.design.n_samples) + self.product_error * residual.reach
+        errors = abs(scale) * relative * self.rounding_norms + self.scale_error * row_norms(C)
+        moved = float(row_norms(at) @ errors) + 0.5 * float(errors @ errors) / self.penalty.ridge
+        return value, 64 * EPS * value + moved
 
     def _cancellation(self, theta_norm: float) -> FloatArray:
         """Errors of the correlations where centering cancels: without this a scaled point may not be feasible."""
@@ -415,6 +480,8 @@ class Problem:
         sums = (64 * EPS + self.scale_error) * (abs(primal) + abs(dual))
         slope = theta_norm + residual.norm
         errors = 0.5 * self.product_error * residual.reach * residual.reach
+        if self.penalty.ridge > 0.0:  # scales count twice in the ridge, and no more than the penalty in all
+            sums += self.scale_error * abs(primal - residual.loss)
         return float(sums + errors + 8 * EPS * (slope * residual.reach + residual.cancelling))
 
     # Bounds -----------------------------------------------------------------------------------------
@@ -451,16 +518,18 @@ class Problem:
         H = self.design.map(partial(_weighted_spread, self.loss), *points, *self.samples.handles)
         if estimated:
             largest = self.norms / math.sqrt(total)
-            squares = float(self.design.reduce(np.add.reduce, H).max()) / total * self.norms**2
+            share = self.design.reduce(np.add.reduce, H) / total
+            squares = (self.norms**2)[:, None] * share.max()
         else:
             rows, largest = self.rows_of_origin, self.gram_cache.largest
             largest = largest if rows is None else largest[rows]
-            squares = (1.0 + 8 * EPS * math.sqrt(n_samples)) * self.design.squared_products(H).max(axis=1)
+            squares = (1.0 + 8 * EPS * math.sqrt(n_samples)) * self.design.squared_products(H)
         balls = self._balls(certificate, True)
-        linear = 0.25 * bend * balls.two_sided_gap * largest
-        moves = linear + np.sqrt(linear * linear + balls.two_sided_gap * squares)
+        # Of a unit: the largest norm that its part of a sample can have, and the sum of the squares of its columns.
+        linear = 0.25 * bend * balls.two_sided_gap * lengths(largest)
+        moves = linear + np.sqrt(linear * linear + balls.two_sided_gap * self.penalty.sums(squares).max(axis=1))
         center, slack = balls.center(self._correlations(certificate), n_samples)
-        return center + lengths(moves) + slack
+        return center + moves + slack
 
     def lower_bounds(self, certificate: Certificate) -> FloatArray:
         """``l_j <= ||x_j^T theta*||`` for every unit, from the same balls; 0 where nothing is known."""
@@ -485,7 +554,14 @@ class Problem:
         """Correlations of a certificate and of its residual, with the norms of the columns."""
         own, residual, lengths = certificate.correlations, certificate.residual, self.penalty.lengths
         others = own if residual is None else residual.correlations
-        return Correlations(own, others, lengths(self.norms), lengths(self.rounding_norms))
+        norms = lengths(self.norms) if self.unit_norms is None else self.unit_norms
+        return Correlations(own, others, norms, lengths(self.rounding_norms))
+
+    def pulls(self, B: FloatArray, residual: Residual) -> FloatArray:
+        """Correlations as the optimality conditions of the norm alone have them, where ``B`` is near the optimum."""
+        if self.penalty.ridge == 0.0:
+            return residual.correlations
+        return self.penalty.correlations(residual.products - self.penalty.ridge * B[: self.n_rows])
 
     def lam_max(self, weights: FloatArray, residual: Residual | None = None) -> float:
         """Smallest factor of ``weights`` at which no feature is selected; ``residual`` is that of the null model."""
@@ -512,7 +588,7 @@ class Problem:
         that are feasible at their ends are so in between. Infinity where nothing is known.
         """
         start, end = one.residual, other.residual
-        if not self.loss.is_quadratic or start is None or end is None:
+        if not self.loss.is_quadratic or self.penalty.ridge > 0.0 or start is None or end is None:
             return math.inf
         first, last = one.primal - start.loss, (other.primal - end.loss) / ratio  # a_0 J_0 and a_0 J_1
         moved = 0.0
@@ -526,8 +602,26 @@ class Problem:
     # Working sets ------------------------------------------------------------------------------------
 
     def gram(self, rows: IndexArray) -> FloatArray:
-        """``X_rows^T diag(w) X_rows``, from the cache as far as it is known."""
+        """``X_rows^T diag(w) X_rows``, from the cache as far as it is known; one for each task where weights differ."""
         return self.gram_cache.block(rows if self.rows_of_origin is None else self.rows_of_origin[rows])
+
+    def block_products(self, rows: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """``X_rows^T diag(w_k) E`` and ``E^T diag(w_k) E`` of each task k, E scaled; for weights of entries.
+
+        Shapes (n_tasks, len(rows), n_block) and (n_tasks, n_block, n_block).
+        """
+        cache, block, q = self.gram_cache, self.unpenalized, self.samples.n_tasks
+        known = cache.design.task_moments if block.rank == 0 else None
+        if cache.of_block is None and known is not None:  # nothing but a constant
+            value = block.scale * block.constant_value
+            cache.of_block = value * known.sums.T[:, :, None], value**2 * known.totals[:, None, None]
+        if cache.of_block is None:
+            weighted = self.design.map(_times_each_task, block.E, self.samples.w)
+            C, (square,) = cache.design.evaluate(weighted, (products, block.E, weighted))
+            found = [M.reshape(len(M), q, -1).transpose(1, 0, 2) for M in (block.scale * C, block.scale**2 * square)]
+            cache.of_block = found[0], found[1]
+        cross, corner = cache.of_block
+        return cross[:, rows if self.rows_of_origin is None else self.rows_of_origin[rows]], corner
 
     def columns(self, rows: IndexArray) -> Columns | None:
         """Columns of these rows and of the unpenalized block as local arrays, where samples are local."""
@@ -587,6 +681,8 @@ class Problem:
         if self.n_rows > 2 and largest > 0.0:
             estimate = lanczos_estimate(self._normal_product, self.n_rows)
             largest = max(1.02 * estimate, float(squares.max())) if estimate > 0.0 else largest
+        if self.design.patterns is not None:  # they are not, where each task has its own means
+            return self.curvature_at() * (largest + self.unpenalized.scale**2)
         return self.curvature_at() * max(largest, self.unpenalized.scale**2)
 
     def batch_lipschitz(self, batch_size: int) -> float:
@@ -618,7 +714,17 @@ class Problem:
 
     def _normal_product(self, v: FloatArray) -> FloatArray:
         Z = self.design.matmul(v.reshape(-1, 1))
-        return self.design.rmatmul(self.design.map(np.multiply, Z, self.samples.w))[:, 0]
+        return self.design.rmatmul(self.design.map(_times_weight, Z, self.samples.w))[:, 0]
+
+
+def _times_weight(Z: FloatArray, w: FloatArray) -> FloatArray:
+    """A column times the weights of samples, the largest where they differ between tasks."""
+    return Z * (w if w.shape[1] == 1 else w.max(axis=1, keepdims=True))
+
+
+def _times_each_task(E: FloatArray, w: FloatArray) -> FloatArray:
+    """Columns of ``E`` times the weights of each task, the columns fastest."""
+    return (w[:, :, None] * E[:, None, :]).reshape(len(E), -1)
 
 
 def _largest_square(Z: FloatArray, w: FloatArray) -> float:
@@ -626,7 +732,16 @@ def _largest_square(Z: FloatArray, w: FloatArray) -> float:
     return float(np.max(w.max(axis=1) * np.einsum("ik,ik->i", Z, Z), initial=0.0))
 
 
+def _zeros(loss: Loss, Y: FloatArray) -> FloatArray:
+    return np.zeros_like(loss.targets(Y))
+
+
+def _cancelling_size(loss: Loss, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+    """Size of the terms that cancel inside the loss, at the predictors with all that is added to them."""
+    return loss.cancelling_size(loss.shifted(Z, Y), w)
+
+
 def _weighted_spread(loss: Loss, theta: FloatArray, raw: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
     """Variances of the local bound times the weights, with room for the rounding of the means at the two points."""
-    sizes = np.abs(loss.observed(Y)) + (np.abs(theta) + np.abs(raw)) / w
+    sizes = np.abs(loss.observed(Y)) + over_weights(np.abs(theta) + np.abs(raw), w)
     return w * (loss.spread(theta, raw, Y, w) + 4 * EPS * sizes)

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._typing import FloatArray
-from ..norm.kernels import EPS, row_norms
+from ..norm.kernels import EPS, nonzero_rows, row_norms, sums_with_products
 from .certificate import Certificate, Residual
 from .problem import Problem
+from .samples import task_weights
 
 # What changes the objective by less than this, relatively, is a hundred millionth of its last digit.
 _NEGLIGIBLE = 1e-8 * EPS
@@ -73,6 +74,47 @@ def published(
     return Published(B, intercept, excess, rounding)
 
 
+@np.errstate(all="ignore")
+def all_published(problem: Problem, stack: FloatArray, primals: FloatArray) -> list[Published] | None:
+    """The same of several coefficients, in double precision, whose objectives are known; None where it is not simple.
+
+    That is for losses whose intercept is not a coefficient, without unpenalized columns.
+    """
+    if problem.n_coefficients > problem.n_rows or problem.unpenalized.basis is not None:
+        return None
+    B, intercepts = problem.design.input_coefficients(stack)[0], np.zeros((len(stack), problem.samples.n_tasks))
+    excess = rounding = np.zeros(len(stack))
+    if problem.fit_intercept:
+        intercepts, excess, rounding = _all_intercepts(problem, stack, B, primals)
+    if not (np.isfinite(B).all() and np.isfinite(intercepts).all()):
+        return None
+    return list(map(Published, B, intercepts, excess.tolist(), rounding.tolist()))
+
+
+def _all_intercepts(
+    problem: Problem, stack: FloatArray, B: FloatArray, primals: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Intercepts of several solutions, what rounding adds to their objectives, and the bound on it."""
+    n_several, n_rows, n_tasks = stack.shape
+    several, rows = np.divmod(np.flatnonzero(nonzero_rows(stack.reshape(-1, n_tasks))), n_rows)
+    own, public, samples = row_norms(stack[several, rows]), B[several, rows], problem.samples
+    centers = np.zeros(n_rows) if problem.design.mean is None else problem.design.mean
+    terms = np.tile(samples.center, (n_several, 1))
+    intercepts, left = sums_with_products(terms, several, -centers[rows], public)
+    root, curvature = np.sqrt(samples.total_weight), problem.loss.curvature
+    distance = root * row_norms(left)
+    doubt = np.full(n_several, samples.center_error + problem.product_error * samples.norm)
+    for factor, sizes in (
+        (root * EPS, np.abs(centers[rows]) * row_norms(public)),
+        (8 * EPS, problem.norms[rows] * own),
+        (problem.product_error, problem.rounding_norms[rows] * own),
+    ):
+        doubt += factor * np.bincount(several, sizes, n_several)
+    excess, rounding = 0.5 * curvature * distance**2, curvature * doubt * (distance + doubt)
+    counts = excess + rounding > _NEGLIGIBLE * np.abs(primals)
+    return intercepts, counts * excess, counts * rounding
+
+
 def intercept_excess(problem: Problem, coefficients: FloatArray, intercept: FloatArray | None) -> tuple[float, float]:
     """What a given intercept adds to the objective where the problem takes the optimal one, and its rounding."""
     if intercept is None or problem.unpenalized.n_rows or not problem.fit_intercept:
@@ -113,7 +155,8 @@ def _null_curvature(problem: Problem, residual: Residual) -> float:
     """Twice the curvature near a constant predictor, per unit of weight: hardly any where there is one class."""
     design, samples = problem.design, problem.samples
     means = design.reduce(np.sum, design.map(problem.loss.curvatures, residual.theta, *samples.handles))
-    return min(problem.loss.curvature, 2.0 * samples.n_tasks * float(means) / samples.total_weight)
+    least = float(np.min(design.reduce(task_weights, samples.w)))
+    return min(problem.loss.curvature, 2.0 * samples.n_tasks * float(means) / least)
 
 
 def _change_by_rounding(problem: Problem, rows: FloatArray, B: FloatArray, residual: Residual) -> tuple[float, float]:
@@ -122,7 +165,7 @@ def _change_by_rounding(problem: Problem, rows: FloatArray, B: FloatArray, resid
         return 0.0, 0.0  # certificates allow for it
     rounded = problem.design.own_coefficients(B.astype(np.float64))
     moves = rounded - rows
-    moved = float(problem.norms @ row_norms(moves))
+    moved = float(problem.predictor_norms @ row_norms(moves))
     penalty = problem.penalty_value(rounded) - problem.penalty_value(rows)
     return penalty - float(np.sum(residual.products * moves)), moved
 
@@ -148,12 +191,12 @@ def _unpenalized_distance(
         doubt += problem.samples.center_error + root * EPS * float(np.linalg.norm(constant))
         if (centers := problem.design.mean) is not None:  # means, rounded once
             doubt += root * EPS * float(np.abs(centers) @ row_norms(whole))
-        doubt += 8 * EPS * float(problem.norms @ row_norms(rows))
+        doubt += 8 * EPS * float(problem.predictor_norms @ row_norms(rows))
         doubt += problem.product_error * (problem.samples.norm + problem.reach(coefficients))
     if problem.unpenalized.n_rows and len(intercept) == 2:
         # Users may get the difference of two classes, rounded once more: what the loss does not see is then gone.
         own = problem.design.own_coefficients(whole)
         unit = float(np.finfo(B.dtype).eps)
         unseen = 2.0 * row_norms(own - problem.loss.canonical(own))
-        doubt += float(problem.norms @ unseen) + root * unit * float(np.linalg.norm(intercept))
+        doubt += float(problem.predictor_norms @ unseen) + root * unit * float(np.linalg.norm(intercept))
     return distance, float(doubt)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from .._typing import BoolArray, FloatArray, Handle
 from ..designs import Design
+from ..losses import Loss
 from ..norm.kernels import EPS, SMALLEST_NORM, exceeds_rounding
 
 
@@ -26,6 +28,7 @@ class Samples:
     count : int
         Samples of positive weight, however few rows stand for them.
     total_weight : float
+        Sum of the weights; where they differ between tasks, the largest sum of a task.
     means : ndarray of shape (n_tasks,)
         Weighted means of the targets as they were given.
     center : ndarray of shape (n_tasks,)
@@ -38,6 +41,8 @@ class Samples:
         ``sqrt(sum_i w_i ||y_i||^2)``, or more where errors of what was taken off are larger: rounding scales with it.
     floor : float
         Greatest lower bound of the loss over all predictors.
+    offset_norm : float
+        Weighted norm of the offset that was taken off the targets; its rounding is still there.
     """
 
     Y: Handle
@@ -51,11 +56,17 @@ class Samples:
     hides_variation: bool = False
     norm: float = 0.0
     floor: float = 0.0
+    offset_norm: float = 0.0
 
     @property
     def handles(self) -> tuple[Handle, Handle]:
         """Targets and weights, in the order in which a loss takes them."""
         return self.Y, self.w
+
+
+def task_weights(w: FloatArray) -> Any:
+    """Sum of the weights, for each task where they differ between tasks: a sum over samples."""
+    return w.sum() if w.shape[1] == 1 else w.sum(axis=0)
 
 
 def weighted_sums(Y: FloatArray, w: FloatArray) -> FloatArray:
@@ -68,12 +79,20 @@ def weighted_squares(Y: FloatArray, w: FloatArray) -> FloatArray:
     return (w * Y * Y).sum(axis=0)
 
 
-def adopt_samples(design: Design, Y: Handle, w: Handle, *, center: bool) -> Samples:
+def adopt_samples(
+    design: Design, loss: Loss, Y: Handle, w: Handle, *, center: bool, offset_size: float = 0.0
+) -> Samples:
     """Targets and weights with their sums; ``center`` takes the weighted means off the targets."""
-    total, sums = design.reduce_all((np.sum, w), (weighted_sums, Y, w))
+    total, sums = design.reduce_all((task_weights, w), (partial(_target_sums, loss), Y, w))
     means, nothing = sums / total, np.zeros(len(sums))
-    samples = Samples(Y, w, len(sums), design.n_samples, float(total), means, nothing)
-    return _centered(design, samples) if center else samples
+    samples = Samples(Y, w, len(sums), design.n_samples, float(np.max(total)), means, nothing)
+    if offset_size > 0.0:
+        samples = replace(samples, offset_norm=offset_size * float(np.sqrt(len(sums) * np.max(total))))
+    return _centered(design, samples, total) if center else samples
+
+
+def _target_sums(loss: Loss, Y: FloatArray, w: FloatArray) -> FloatArray:
+    return weighted_sums(loss.targets(Y), w)
 
 
 def check_underflow(design: Design, Y: Handle, squares: FloatArray) -> None:
@@ -85,9 +104,12 @@ def check_underflow(design: Design, Y: Handle, squares: FloatArray) -> None:
         )
 
 
-def _centered(design: Design, samples: Samples) -> Samples:
-    """Targets less their weighted means; columns that vary by no more than rounding become exact zeros."""
-    (Y, w), total = samples.handles, samples.total_weight
+def _centered(design: Design, samples: Samples, total: Any) -> Samples:
+    """Targets less their weighted means; columns that vary by no more than rounding become exact zeros.
+
+    ``total`` is the sum of the weights, of all tasks or of each.
+    """
+    Y, w = samples.handles
     Y = design.map(partial(np.add, -samples.means), Y)
     left = design.reduce(weighted_sums, Y, w) / total  # what rounding left of a large offset
     Y = design.map(partial(np.add, -left), Y)
@@ -101,7 +123,7 @@ def _centered(design: Design, samples: Samples) -> Samples:
     return replace(samples, Y=Y, center=center, center_error=error, hides_variation=hides_variation)
 
 
-def center_errors(squares: FloatArray, center: FloatArray, varies: BoolArray, total: float) -> tuple[float, bool]:
+def center_errors(squares: FloatArray, center: FloatArray, varies: BoolArray, total: Any) -> tuple[float, bool]:
     """Weighted norm of what targets lose by being centered, and whether that is variation which counts as rounding.
 
     ``squares`` are those of the centered targets.

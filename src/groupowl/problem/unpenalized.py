@@ -95,6 +95,8 @@ class Unpenalized:
         Loss of the model without features.
     has_minimum : bool
         False where the coefficients of the block have no finite optimum.
+    null_is_known : bool
+        False where the model without features comes from a minimization, which may have failed.
     """
 
     space: Design
@@ -108,6 +110,7 @@ class Unpenalized:
     scale: float = 0.0
     in_samples: bool = True
     has_minimum: bool = True
+    null_is_known: bool = True
 
     #: Columns of the basis.
     rank: int = field(init=False)
@@ -291,22 +294,31 @@ class Unpenalized:
 def fit_unpenalized(design: Design, loss: Loss, samples: Samples, constant: bool, basis: Basis | None) -> Unpenalized:
     """The block with the model that has nothing else; a quadratic loss has it projected out of the targets."""
     rank = 0 if basis is None else basis.rank
-    intercept = np.zeros(samples.n_tasks)
+    intercept, is_known = np.zeros(samples.n_tasks), rank == 0
     if constant and not loss.is_quadratic:
-        loss.check_means(samples.means)
-        intercept = loss.null_intercept(samples.means)
+        means = samples.means - samples.center
+        if samples.center.any():
+            means = np.zeros(samples.n_tasks)  # what is left of them is rounding
+        loss.check_means(means)
+        intercept = loss.null_intercept(means)
         if np.isnan(intercept).any():
-            intercept = best_constant(loss, samples.means, lambda total: design.reduce(total, *samples.handles))
+            start = loss.first_constant(means)
+            is_known = is_known and start is None
+            if start is None:
+                start = best_constant(loss, means, lambda total: design.reduce(total, *samples.handles))
+            intercept = start
     samples, null_loss = _with_totals(design, loss, samples, intercept)
     block = Unpenalized(
         design, loss, samples, constant, basis, np.zeros((rank, samples.n_tasks)),
-        np.zeros((rank + constant, samples.n_tasks)), null_loss,
+        np.zeros((rank + constant, samples.n_tasks)), null_loss, null_is_known=is_known,
     )  # fmt: skip
     if constant:
         block.null[-1] = intercept / block.constant_value
-    if basis is None or rank == 0:  # nothing but a constant, whose null model is known in closed form
+    if is_known:  # nothing but a constant, whose null model is known in closed form
         return block
-    return _projected(block, basis) if loss.is_quadratic else _with_null_model(block)
+    if basis is not None and loss.is_quadratic:
+        return _projected(block, basis)
+    return _with_null_model(block)
 
 
 def best_constant(loss: Loss, start: FloatArray, add_up: Callable[[Any], FloatArray]) -> FloatArray:
@@ -342,7 +354,7 @@ def _with_totals(
     )
     if on_basis == 0.0:
         check_underflow(design, samples.Y, squares)
-    norm = float(np.hypot(np.sqrt(squares.sum()), on_basis))
+    norm = float(np.hypot(np.sqrt(squares.sum()), np.hypot(on_basis, samples.offset_norm)))
     return replace(samples, norm=norm, floor=float(floor)), float(null_loss)
 
 
@@ -372,7 +384,7 @@ def _with_null_model(block: Unpenalized) -> Unpenalized:
     Z = space.map(partial(_predict, coefficients=null), block.E)
     null_loss = float(space.reduce(block.loss.value, Z, *samples.handles))
     lowest, has_classes = min(samples.floor, 0.0), block.loss.target in ("labels", "classes")
-    if has_classes and null_loss - lowest <= _SEPARATED * (block.null_loss - lowest):
+    if has_classes and block.rank and null_loss - lowest <= _SEPARATED * (block.null_loss - lowest):
         raise ValueError(
             "unpenalized columns tell the classes apart without an error, so that their coefficients have no "
             "finite optimum. Penalize them, or leave out those that encode the labels."
@@ -384,12 +396,12 @@ def _with_null_model(block: Unpenalized) -> Unpenalized:
 
 
 def _squares(loss: Loss, Y: FloatArray, w: FloatArray) -> FloatArray:
-    return weighted_squares(loss.observed(Y), w)
+    return weighted_squares(loss.sizes(Y), w)
 
 
 def _constant_slopes(loss: Loss, intercept: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
     """Minus the slope of the loss of a constant predictor in each task, and its second derivative."""
-    Z = np.broadcast_to(intercept, Y.shape)
+    Z = np.broadcast_to(intercept, (len(Y), len(intercept)))
     curvature = loss.curvature_along(Z, Y, w, np.ones((len(Y), 1)))
     return np.stack([loss.dual_point(Z, Y, w).sum(axis=0), np.diagonal(curvature)])
 
@@ -426,4 +438,4 @@ def _predict(E: FloatArray, coefficients: FloatArray) -> FloatArray:
 
 
 def _constant_predictor_value(loss: Loss, intercept: FloatArray, Y: FloatArray, w: FloatArray) -> float:
-    return loss.value(np.broadcast_to(intercept, Y.shape), Y, w)
+    return loss.value(np.broadcast_to(intercept, (len(Y), len(intercept))), Y, w)

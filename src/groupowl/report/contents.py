@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._text import printable
 from ..inputs import exclusive_classes
 from ..path import PathResult
-from ..plotting import CoefficientPathDisplay, CrossValidationDisplay
+from ..plotting import CoefficientPathDisplay, CrossValidationDisplay, SurvivalDisplay
 from ..plotting.coefficients import selection_of_estimator, selection_of_result
 from ..plotting.style import public_rows
 
@@ -42,6 +42,8 @@ class ReportContents:
         By the name of the score: that of the model and that of the null model.
     notes : sequence of str
         What the reader should be warned of, in words.
+    survival : sequence of SurvivalDisplay, default=()
+        Of a Cox model: samples by predicted risk, for each target.
     """
 
     title: str
@@ -53,6 +55,7 @@ class ReportContents:
     target_names: Sequence[str]
     scores: Mapping[str, tuple[float, float]]
     notes: Sequence[str]
+    survival: Sequence[SurvivalDisplay] = ()
 
     def __post_init__(self) -> None:
         for name in ("command", "feature_names", "target_names", "notes"):
@@ -75,6 +78,8 @@ class ReportContents:
             if count not in expected:
                 wanted = " or ".join(f"{number} ({what})" for number, what in expected.items())
                 raise ValueError(f"{name} must have {wanted} names, got {count}.")
+        if self.survival and len(self.survival) != self.n_targets:
+            raise ValueError(f"survival must have a display for each of {self.n_targets}, got {len(self.survival)}.")
         for name, pair in self.scores.items():
             if not isinstance(pair, Iterable) or len(list(pair)) != 2:
                 raise ValueError(f"scores[{name!r}] must be two numbers, (model, null model), got {pair!r}.")

@@ -36,6 +36,10 @@ _SHOWN_DIGITS = 4  # significant ones, of the largest number in a column
 _LARGEST, _SMALLEST = 1e6, 1e-4  # numbers outside are written with an exponent
 _MOST_DECIMALS = 7
 
+# Width and height of survival curves, in units of the picture, and numbers along the axis of times.
+_CURVES = (640.0, 260.0)
+_LEAST_TICKS = 4
+
 # For scripts: significant digits.
 _DIGITS = 6
 #: Rows that are written as HTML, and that scripts show until they are asked for all.
@@ -145,6 +149,7 @@ def render_report(contents: ReportContents) -> str:
         criteria=CRITERIA,
         proof=_proof(subject),
         clusters=_clusters(subject),
+        curves=_survival_curves(contents),
         columns=columns,
         shown_rows=SHOWN_ROWS,
         command=shlex.join(map(str, contents.command)),
@@ -200,6 +205,29 @@ def _clusters(subject: Subject) -> dict[str, Any] | None:
         for rows in several[:_MOST_CLUSTERS]
     ]
     return {"n_several": len(several), "n_single": len(groups) - len(several), "shown": shown}
+
+
+def _survival_curves(contents: ReportContents) -> list[dict[str, Any]]:
+    """Survival by predicted risk, for each target: lines and ticks of a picture, and the rows of a table."""
+    found = []
+    width, height = _CURVES
+    for name, display in zip(contents.columns, contents.survival, strict=False):
+        last = float(display.groups[0].times[-1])
+        step = 10.0 ** np.floor(np.log10(last))
+        step *= next(share for share in (1.0, 0.5, 0.2, 0.1) if last / (share * step) >= _LEAST_TICKS)
+        ticks = [(float(f"{k * step:.6g}"), k * step / last * width) for k in range(int(last / step) + 1)]
+        groups = []
+        for group in display.groups:
+            x, heights = group.times / last * width, (height * (1.0 - group.observed), height * (1.0 - group.predicted))
+            lines = [_staircase(x, y) for y in heights]
+            groups.append({"group": group, "observed": lines[0], "predicted": lines[1], "medians": group.medians})
+        found.append({"name": shown_name(name), "concordance": display.concordance, "ticks": ticks, "groups": groups})
+    return found
+
+
+def _staircase(x: FloatArray, y: FloatArray) -> str:
+    """A line that keeps its height until the next point, as SVG has it."""
+    return f"M{x[0]:.1f},{y[0]:.1f}" + "".join(f"H{a:.1f}V{b:.1f}" for a, b in zip(x[1:], y[1:], strict=True))
 
 
 # Numbers for readers ------------------------------------------------------------------------------------

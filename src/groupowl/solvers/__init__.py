@@ -11,7 +11,8 @@ import numpy as np
 from .._checks import as_generator, finite_matrix, finite_number, finite_vector, lookup, positive_integer
 from .._threads import blas_threads
 from .._typing import FloatArray
-from ..problem import Problem, build_problem
+from ..losses import nonzero_offset
+from ..problem import Problem, build_problem, options_of
 from ..screening import resolve_rule
 from .apgd import APGD
 from .continuation import Continuation
@@ -65,8 +66,14 @@ def solve(
     intercept_init: Any = None,
     random_state: Any = None,
     callback: Callback | None = None,
+    feature_groups: Any = None,
+    group_scale: str = "size",
+    penalty_factor: Any = None,
+    offset: Any = None,
+    ridge: float = 0.0,
+    positive: Any = False,
 ) -> SolveResult:
-    """Minimize ``sum_i w_i f_i(x_i^T B + b0) + sum_j lam_j ||B_[j],:||_2``, with a proof of how well.
+    """Minimize ``sum_i w_i f_i(x_i^T B + b0 + o_i) + sum_j lam_j ||B_[j],:||_2``, with a proof of how well.
 
     This is the paper's scaling: the loss is a sum over samples and ``lam`` is given in full.
 
@@ -109,6 +116,29 @@ def solve(
         Seed of stochastic solvers.
     callback : callable, default=None
         Called as ``callback(progress)`` after each certificate; returning True stops the solve.
+    feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
+        Groups of columns whose rows of ``B`` are one unit of the penalty, in or out together, with the Frobenius norm
+        over columns and tasks: a label for each column (None: alone), lists of columns, or lists by name of the group.
+        Columns that are not named are groups of one. ``lam`` then has one weight per group.
+    group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
+        How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
+        as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
+        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
+        ``B`` is on the scale of X all the same.
+    penalty_factor : array-like of shape (n_features,) or dict, default=None
+        Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
+        that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
+        penalty, and such features take none of the weights; infinity leaves a feature out.
+    offset : array-like of shape (n_samples,) or (n_samples, n_tasks), default=None
+        Numbers o that are added to the predictors, with a coefficient of one: for example the logarithms of exposures
+        with ``loss="poisson"``, or what another model predicts. A column for each class with ``loss="multinomial"``.
+    ridge : float, default=0.0
+        Adds ``ridge/2 ||B||_F^2``, of the coefficients of columns as the penalty sees them (scaled by groups and
+        factors); unpenalized features have none.
+    positive : bool, names of features, or signs, default=False
+        True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
+        a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any. Not
+        for ``loss="multinomial"``.
 
     Returns
     -------
@@ -131,11 +161,30 @@ def solve(
     """
     settings = check_settings(solver, screening, tol, max_iter, callback, random_state)
     with blas_threads(X):
-        if sample_weight is None and B_init is None and intercept_init is None:
+        X, options = options_of(
+            X,
+            feature_groups=feature_groups,
+            group_scale=group_scale,
+            penalty_factor=penalty_factor,
+            ridge=ridge,
+            positive=positive,
+        )
+        offset = nonzero_offset(offset, Y)
+        is_plain = options.is_plain and offset is None
+        if sample_weight is None and B_init is None and intercept_init is None and is_plain:
             small = lean_solve(X, Y, lam, settings, loss=loss, fit_intercept=fit_intercept)
             if small is not None:
                 return small
-        problem = build_problem(X, Y, lam, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
+        problem = build_problem(
+            X,
+            Y,
+            lam,
+            loss=loss,
+            fit_intercept=fit_intercept,
+            sample_weight=sample_weight,
+            options=options,
+            offset=offset,
+        )
         B = _start(problem, B_init, intercept_init)
         result = Continuation(problem, settings, B).solve(problem.lam)
     warn_unless_converged(result, problem.goal(settings.tol), settings)
@@ -176,7 +225,7 @@ def _start(problem: Problem, B_init: Any, intercept_init: Any) -> FloatArray:
             raise ValueError("intercept_init was given but fit_intercept is False; set fit_intercept=True.")
         remedy = "Start from a finite intercept, or leave it out."
         intercept = finite_vector("intercept_init", intercept_init, q, remedy=remedy)
-    return problem.loss.canonical(problem.from_input(B, intercept))
+    return problem.start_from(B, intercept)
 
 
 def warn_unless_converged(result: SolveResult, goal: float, settings: SolverSettings, *, prefix: str = "") -> None:

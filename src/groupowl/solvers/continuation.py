@@ -6,9 +6,9 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from .. import kernel
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
 from ..norm.kernels import nonzero_rows, owl_gauge
-from ..problem import Certificate, Problem, Residual, published
+from ..problem import Certificate, Problem, Published, Residual, all_published, published
 from ..screening import Rule, safe_rows
 from .driver import Run
 from .settings import SolverSettings
-from .solve_result import NEVER, History, HistoryRow, Progress, SolveResult, Status, solve_result
+from .solve_result import NEVER, History, HistoryRow, OnAccess, Progress, SolveResult, Status, solve_result
 
 #: Below this tolerance the rounding of a Gram matrix may forbid a proof, and a QR factorization is worth its price.
 GRAM_TOLERANCE = 1e-8
@@ -34,7 +34,7 @@ _NULL_RTOL = 1e-6
 # What the kernel is asked for relative to the gap that is to be proved: its estimate is not the proof. On paths, where
 # steps are what takes time, it is asked for less.
 KERNEL_GOAL = 0.1
-_PATH_GOAL = 0.5
+_PATH_GOAL = 0.9
 # Entries of X, for each task, up to which it is asked, and at most. Its last look at all columns and the certificate
 # are one product twice: with few tasks and large X, in solves that end after a round or two, that is what takes time.
 _ENTRIES_PER_TASK, _MOST_ENTRIES = 2**23, 2**26
@@ -62,23 +62,85 @@ def wants_statistics(problem: Problem, solver: Any, n_solves: int) -> bool:
     return compression_pays(problem, n_solves) if setting == "auto" else setting and problem.is_compressible
 
 
-class Proposal(NamedTuple):
-    """Coefficients that the compiled kernel proposes for a problem, what they leave unexplained, and what it took.
+class Looks(Sequence[Any]):
+    """What each of several coefficients leaves unexplained and proves, by the compiled twin of the certificate.
 
-    Their certificate is known where its compiled twin made it.
+    ``looks[k]`` are the residual and the certificate, made on access; the certificate is None where there is none.
+
+    Attributes
+    ----------
+    losses, primals, duals, gaps : list of float
+    """
+
+    def __init__(self, found: kernel.Certified) -> None:
+        self.found = found
+        self.exact: dict[int, Residual] = {}  # which have another residual, and no certificate yet
+        self.losses, self.primals, self.duals, self.gaps = found.numbers[:, :4].T.tolist()
+
+    def __len__(self) -> int:
+        return len(self.gaps)
+
+    def __getitem__(self, k: Any) -> Any:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        if k in self.exact:
+            return self.exact[k], None
+        k = range(len(self))[k]
+        theta, C, correlations = self.found.theta[k], self.found.products[k], self.found.correlations[k]
+        numbers = self.found.numbers[k].tolist()
+        loss, primal, dual, gap, rounding, _, scale, product, square, norm, reach, dual_error = numbers
+        residual = Residual(theta, C, C, correlations, norm, np.array([product, square]), loss, reach, 0.0)
+        if not math.isfinite(gap):
+            return residual, None
+        size, proved = abs(scale), (primal, dual, gap, rounding, dual_error, residual)
+        return residual, Certificate(scale * theta, size * correlations, size * norm, *proved)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Coefficients that one call of the compiled kernel proposes for falling alphas, and what is known of them.
+
+    Attributes
+    ----------
+    problem, origin : Problem
+        What was solved, and the problem as it was given.
+    stack : ndarray of shape (n_proposals, n_rows, n_tasks)
+    looks : sequence
+        Residual and certificate of each, which is None where it has not been made.
     """
 
     problem: Problem
-    B: FloatArray
-    residual: Residual
-    certificate: Certificate | None
+    origin: Problem
+    stack: FloatArray
+    looks: Sequence[tuple[Residual, Certificate | None]]
+
+    @cached_property
+    def published(self) -> list[Published] | None:
+        """Coefficients as users get them, where the compiled twin has looked at them."""
+        if not isinstance(self.looks, Looks):
+            return None
+        return all_published(self.origin, self.stack, np.array(self.looks.primals))
+
+
+class Proposal(NamedTuple):
+    """One of a batch, and what it took."""
+
+    batch: Batch
+    place: int
     steps: int
     passes: float
     seconds: float
 
+    @property
+    def B(self) -> FloatArray:
+        """Coefficients of the problem."""
+        B: FloatArray = self.batch.stack[self.place]
+        return B
+
     def certified(self, problem: Problem) -> Certificate:
         """The certificate for the problem with the weights that it was proposed for."""
-        return problem.certify(self.B, residual=self.residual) if self.certificate is None else self.certificate
+        residual, certificate = self.batch.looks[self.place]
+        return problem.certify(self.B, residual=residual) if certificate is None else certificate
 
 
 class Continuation:
@@ -100,7 +162,20 @@ class Continuation:
         That of ``B``, if it is known.
     small : Problem, default=None
         A smaller problem that stands for the data, if it is known already.
+
+    Attributes
+    ----------
+    B : ndarray
+        Coefficients of the last solve.
+    certificate, source, residual
+        Their certificate, the problem it is for, and what they leave unexplained.
+    loss : float or None
+        Theirs, where it is known.
     """
+
+    certificate: OnAccess[Certificate | None] = OnAccess()
+    source: OnAccess[Problem | None] = OnAccess()
+    residual: OnAccess[Residual | None] = OnAccess()
 
     def __init__(
         self,
@@ -119,8 +194,9 @@ class Continuation:
         self.small = problem if small is None or self.exact else small
         self.B = B
         self.residual = residual
-        self.certificate: Certificate | None = None  # of the last solve
-        self.source: Problem | None = problem  # that the residual belongs to
+        self.certificate = None
+        self.source = problem
+        self.loss: float | None = None
         self.line = Extrapolation(scale_of(problem))
         self.least_loss = -math.inf  # what follows a solution with it will not be asked for
         self._null: tuple[Problem, FloatArray] | None = None
@@ -151,7 +227,9 @@ class Continuation:
         """
         for i, (alpha, proposal) in enumerate(zip(alphas, self.proposals(weights, alphas), strict=True)):
             lam, public = alpha * weights, {"alpha_index": i, "dtype": dtype}
-            result = None if proposal is None else self._accept(lam, proposal, **public)
+            result = None
+            if proposal is not None:
+                result = self._accept_known(lam, proposal, dtype) or self._accept(lam, proposal, **public)
             if result is None:
                 result = self._solve(lam, alpha, proposal, **public)
             self.passes_before = None
@@ -232,7 +310,7 @@ class Continuation:
         if found.n_run == 0:
             return [None]
         stack = found.stack()
-        selects: Any = stack.any(axis=(1, 2)).tolist()
+        selects = np.diff(found.first[: found.n_run + 1]).tolist()
         looks = self.looks(np.multiply.outer(alphas[: len(stack)], weights), stack)
         costs = found.passes[: found.n_run] * (problem.design.n_features * problem.design.unit)
         costs += (passes.total - begun) / found.n_run
@@ -240,72 +318,97 @@ class Continuation:
         if self.passes_before is not None:  # the first solve pays for what came before it
             costs[0] += begun - self.passes_before
         seconds = (time.perf_counter() - started) / found.n_run
+        batch = Batch(problem, self.problem, stack, looks)
         proposals: list[Proposal | None] = []
-        taken = zip(found.steps.tolist(), costs.tolist(), selects, strict=False)
-        for B, (residual, certificate), (steps, cost, is_any) in zip(stack, looks, taken, strict=True):
-            proposal = Proposal(problem, B, residual, certificate, steps, cost, seconds)
-            proposals.append(proposal if steps or not is_any else None)
+        for k, (steps, cost, n_rows) in enumerate(zip(found.steps.tolist(), costs.tolist(), selects, strict=False)):
+            proposals.append(Proposal(batch, k, steps, cost, seconds) if steps or not n_rows else None)
         return proposals
 
     @np.errstate(all="ignore")  # what is not finite proves nothing
-    def looks(self, lams: FloatArray, stack: FloatArray) -> list[tuple[Residual, Certificate | None]]:
+    def looks(self, lams: FloatArray, stack: FloatArray) -> Sequence[tuple[Residual, Certificate | None]]:
         """What several coefficients leave unexplained, and their certificates where their compiled twin made them."""
         problem, data = self.small, self.kernel_data()
         looks = None if data is None else twin_looks(problem, data, lams, stack)
         if looks is None:
             residuals = problem.residuals(stack) if len(stack) > 1 else [problem.residual(stack[0])]
             return [(residual, None) for residual in residuals]
-        for k in np.flatnonzero(~stack.any(axis=(1, 2))):  # that nothing is best must be known exactly
-            looks[k] = problem.residual(stack[k]), None
+        nothing = np.bincount(np.flatnonzero(stack != 0.0) // stack[0].size, minlength=len(stack)) == 0
+        for k in np.flatnonzero(nothing).tolist():  # that nothing is best must be known exactly
+            looks.exact[k] = problem.residual(stack[k])
         return looks
+
+    def _accept_known(self, lam: FloatArray, proposal: Proposal, dtype: Any) -> SolveResult | None:
+        """What is proposed, where its gap is known and meets the goal; all that few read is made on access."""
+        batch, k = proposal.batch, proposal.place
+        if batch.published is None or dtype != np.float64 or self.settings.callback is not None:
+            return None
+        looks, public = cast(Looks, batch.looks), batch.published[k]
+        gap = max(looks.gaps[k] + public.excess, 0.0) + public.rounding
+        if k in looks.exact or not gap <= batch.problem.goal(self.settings.tol):
+            return None
+        rule, costs = self.settings.rule, (max(proposal.steps, 1), proposal.passes, proposal.seconds)
+
+        @cache
+        def details() -> tuple[Problem, Certificate, SolveResult]:
+            problem, certificate = batch.problem.with_lam(lam), looks[k][1]
+            origin = problem if batch.problem is batch.origin else batch.origin.with_lam(lam)
+            return problem, certificate, _accepted(origin, problem, proposal.B, certificate, public, rule, costs)
+
+        self.B, self.loss = proposal.B, looks.losses[k]
+        self.source, self.certificate = lambda: details()[0], lambda: details()[1]
+        self.residual = lambda: details()[1].residual
+        return SolveResult(
+            B=public.B,
+            intercept=public.intercept,
+            primal=looks.primals[k] + public.excess,
+            dual=looks.duals[k],
+            gap=gap,
+            n_iter=costs[0],
+            n_passes=costs[1],
+            status=Status.CONVERGED.value,
+            seconds=costs[2],
+            active=lambda: details()[2].active,
+            screened_at=lambda: details()[2].screened_at,
+            clusters=lambda: details()[2].clusters,
+            history=lambda: details()[2].history,
+            _theta=lambda: details()[2].theta,
+        )
 
     def _accept(self, lam: FloatArray, proposal: Proposal, alpha_index: int, dtype: Any) -> SolveResult | None:
         """What is proposed, if its certificate meets the goal; nothing selected must be the proved answer."""
-        problem = proposal.problem.with_lam(lam)
-        origin = problem if proposal.problem is self.problem else self.problem.with_lam(lam)
-        goal, B, rule = problem.goal(self.settings.tol), proposal.B, self.settings.rule
+        solved, B, rule = proposal.batch.problem, proposal.B, self.settings.rule
+        problem = solved.with_lam(lam)
+        origin = problem if solved is self.problem else self.problem.with_lam(lam)
+        goal = problem.goal(self.settings.tol)
         with np.errstate(all="ignore"):
             certificate = proposal.certified(problem)
-            if not certificate.gap <= goal or (certificate.gap > 0.0 and proposal.certificate is None and not B.any()):
+            if not certificate.gap <= goal or (certificate.gap > 0.0 and not B.any()):
                 return None
             public = published(origin, B, certificate, dtype)
         if not public.gap(certificate) <= goal:
             return None
-        self.B, self.certificate, self.source, self.residual = B, certificate, problem, certificate.residual
+        self._arrive(B, problem, certificate)
         costs = max(proposal.steps, 1), proposal.passes, proposal.seconds
-
-        def history() -> History:
-            steps, passes, seconds = costs
-            values = certificate.primal, certificate.dual, certificate.gap
-            n_active = len(_candidates(problem, rule))  # as they are when the certificate is made
-            n_nonzero = int(problem.penalty.nonzero(B).sum())
-            return History.from_rows([HistoryRow(steps, seconds, passes, *values, n_active, n_nonzero)])
-
+        result = _accepted(origin, problem, B, certificate, public, rule, costs)
         if self.settings.callback is not None:
-            row = vars(history()[0])
-            progress = Progress(**row, alpha_index=alpha_index, _coefficients=partial(origin.to_input, B))
-            self.settings.callback(progress)
-        return solve_result(
-            origin,
-            problem,
-            B,
-            certificate,
-            public,
-            Status.CONVERGED,
-            *costs,
-            screened_at=partial(_screened_at, problem, B, certificate, rule),
-            history=history,
-        )
+            row = vars(result.history[0])
+            self.settings.callback(Progress(**row, alpha_index=alpha_index, _coefficients=partial(origin.to_input, B)))
+        return result
+
+    def _arrive(self, B: FloatArray, source: Problem, certificate: Certificate) -> None:
+        """The next solve starts from here."""
+        self.B, self.source, self.certificate, self.residual = B, source, certificate, certificate.residual
+        self.loss = None if certificate.residual is None else certificate.residual.loss
 
     @contextmanager
     def aside(self, B: FloatArray) -> Iterator[None]:
         """Solves from other coefficients; afterwards the continuation goes on as if they had not been."""
-        kept = self.B, self.residual, self.certificate, self.source, self.line
+        kept = {name: vars(self)[name] for name in ("B", "residual", "certificate", "source", "loss", "line")}
         self.B, self.residual, self.line = B, None, Extrapolation(scale_of(self.problem))
         try:
             yield
         finally:
-            self.B, self.residual, self.certificate, self.source, self.line = kept
+            vars(self).update(kept)  # what is made on access as well
 
     def _null_correlations(self) -> FloatArray:
         """Those of the model without features, the same for all weights."""
@@ -317,24 +420,22 @@ class Continuation:
         origin = chosen if chosen.design is self.problem.design else self.problem.with_lam(chosen.lam)
         before = self.passes_before
         self.passes_before = None
-        if proposal is not None and chosen.design is proposal.problem.design:
+        if proposal is not None and chosen.design is proposal.batch.problem.design:
             before = chosen.design.passes.total - proposal.passes
             run = Run(chosen, self.settings, origin=origin, passes_before=before, **public)
-            result = run.solve(proposal.B, proposal.steps, residual=proposal.residual)
+            residual = proposal.batch.looks[proposal.place][0]
+            result = run.solve(proposal.B, proposal.steps, residual=residual)
         else:
             known = self.residual if self.source is not None and self.source.design is chosen.design else None
             run = Run(chosen, self.settings, origin=origin, passes_before=before, **public)
             result = run.solve(self.B, residual=known, guess=guess)
         assert run.answer is not None
-        self.B, _, self.certificate = run.answer
-        self.source = chosen
-        self.residual = self.certificate.residual
+        B, _, certificate = run.answer
+        self._arrive(B, chosen, certificate)
         return result
 
 
-def twin_looks(
-    problem: Problem, data: kernel.KernelData, lams: FloatArray, stack: FloatArray
-) -> list[tuple[Residual, Certificate | None]] | None:
+def twin_looks(problem: Problem, data: kernel.KernelData, lams: FloatArray, stack: FloatArray) -> Looks | None:
     """Residuals and certificates of several coefficients by the compiled twin, or None where NumPy takes less time."""
     design, samples = problem.design, problem.samples
     if not data.is_dense or design.n_samples * design.n_features * samples.n_tasks > _MOST_PRODUCTS:
@@ -350,16 +451,39 @@ def twin_looks(
         product_error=problem.product_error,
         scale_error=problem.scale_error,
     )
-    design.charge(len(stack) * design.n_features + float(np.count_nonzero(stack.any(axis=2))))
-    looks: list[tuple[Residual, Certificate | None]] = []
-    each = zip(found.theta, found.products, found.correlations, found.numbers.tolist(), strict=True)
-    for theta, C, correlations, numbers in each:
-        loss, primal, dual, gap, rounding, _, scale, product, square, norm, reach, dual_error = numbers
-        residual = Residual(theta, C, C, correlations, norm, np.array([product, square]), loss, reach, 0.0)
-        size, proved = abs(scale), (primal, dual, gap, rounding, dual_error, residual)
-        certificate = Certificate(scale * theta, size * correlations, size * norm, *proved)
-        looks.append((residual, certificate if math.isfinite(gap) else None))
-    return looks
+    design.charge(len(stack) * design.n_features + float(found.n_rows))
+    return Looks(found)
+
+
+def _accepted(
+    origin: Problem,
+    problem: Problem,
+    B: FloatArray,
+    certificate: Certificate,
+    public: Published,
+    rule: Rule | None,
+    costs: tuple[int, float, float],
+) -> SolveResult:
+    """The result of coefficients whose certificate meets the goal; steps, passes and seconds are what they cost."""
+
+    def history() -> History:
+        steps, passes, seconds = costs
+        values = certificate.primal, certificate.dual, certificate.gap
+        n_active = len(_candidates(problem, rule))  # as they are when the certificate is made
+        n_nonzero = int(problem.penalty.nonzero(B).sum())
+        return History.from_rows([HistoryRow(steps, seconds, passes, *values, n_active, n_nonzero)])
+
+    return solve_result(
+        origin,
+        problem,
+        B,
+        certificate,
+        public,
+        Status.CONVERGED,
+        *costs,
+        screened_at=partial(_screened_at, problem, B, certificate, rule),
+        history=history,
+    )
 
 
 def _candidates(problem: Problem, rule: Rule | None) -> IndexArray:
@@ -388,11 +512,13 @@ def may_ask_kernel(settings: SolverSettings) -> bool:
 
 def compiled_data(problem: Problem) -> kernel.KernelData | None:
     """The data of a problem as the compiled kernel takes them, or None where it cannot."""
-    design, samples, sizes = problem.design, problem.samples, problem.penalty.sizes
+    design, samples, penalty = problem.design, problem.samples, problem.penalty
     most = min(_ENTRIES_PER_TASK * samples.n_tasks, _MOST_ENTRIES)
     is_small = design.density * design.n_samples * design.n_features <= most
     data = design.plain_data() if is_small and kernel.is_available() else None
     if data is None or problem.unpenalized.rank or not problem.loss.compiled or not problem.loss_scale > 0.0:
+        return None
+    if penalty.unit_starts is None or not penalty.is_norm:  # it knows units of neighboring rows, no ridge and no signs
         return None
     return kernel.KernelData(
         data.X,
@@ -401,7 +527,7 @@ def compiled_data(problem: Problem) -> kernel.KernelData | None:
         mean=data.mean,
         scale=data.scale,
         sample_weight=samples.w[:, 0],
-        unit_starts=None if sizes is None else np.concatenate([[0], np.cumsum(sizes)]),
+        unit_starts=None if penalty.rows_are_units else penalty.unit_starts,
     )
 
 

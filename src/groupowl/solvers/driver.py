@@ -27,6 +27,8 @@ class SteppingSolver:
     #: Rows proved zero leave the problem once they are a quarter: every later step is cheaper.
     shrink_fraction = 0.75
     shrink_after = 0
+    #: Whether steps visit all rows that are left, so that proving more of them zero on the way pays for a product.
+    visits_all_rows = True
     #: Certificates without any progress after which a solve counts as stalled.
     patience = 50
 
@@ -134,7 +136,7 @@ class Run:
         """Note the rows that the certificate proves to be zero; hand the solver a smaller problem if it pays."""
         if self.n_iter < self.solver.screen_after:
             return
-        self.screened_at[self.screened.test()] = len(self.rows) - 1
+        self.screened_at[self.screened.test(local=self.solver.visits_all_rows)] = len(self.rows) - 1
         if len(self.rows) <= self.solver.shrink_after:
             return
         rows = self.screened.shrink(self.solver.shrink_fraction)

@@ -70,6 +70,10 @@ class Solver(Protocol):
         """Certificates before that is done."""
 
     @property
+    def visits_all_rows(self) -> bool:
+        """Whether steps visit all rows that are left, so that local bounds pay on the way."""
+
+    @property
     def patience(self) -> int:
         """Certificates without any progress after which a solve counts as stalled."""
 

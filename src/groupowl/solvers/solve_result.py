@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import nonzero_rows
+from ..norm.kernels import cluster_labels, nonzero_rows
 from ..problem import Certificate, Problem, Published
 
 #: ``screened_at`` of rows that are not proved zero.
@@ -312,7 +312,7 @@ def solve_result(
         gap=public.gap(certificate),
         active=lambda: np.flatnonzero(when_proved() < 0),
         screened_at=when_proved,
-        clusters=lambda: full.penalty.clusters(B[: full.n_rows]),
+        clusters=partial(_clusters, full, B, public.B),
         n_iter=n_iter,
         n_passes=n_passes,
         status=status.value,
@@ -322,6 +322,12 @@ def solve_result(
             certificate.theta if origin is full else origin.certify(B).theta, origin.samples.n_tasks
         ),
     )
+
+
+def _clusters(full: Problem, B: FloatArray, public: FloatArray) -> IndexArray:
+    """Cluster of each feature: that of its unit, 0 for features that are zero as users get them."""
+    labels = full.penalty.spread(cluster_labels(full.penalty.norms(B[: full.n_rows])))
+    return labels if full.penalty.rows_are_units else np.where(nonzero_rows(public), labels, 0)
 
 
 def _when_proved(origin: Problem, full: Problem, of_units: Callable[[], IndexArray]) -> IndexArray:

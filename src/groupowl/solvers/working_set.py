@@ -17,7 +17,16 @@ from .._typing import FloatArray, Handle, IndexArray
 from ..problem import Problem
 from .apgd import APGD
 from .inner import minimize
-from .inner.oracles import ColumnsOracle, FactoredGramOracle, Goal, GramOracle, Oracle, ProblemOracle, columns_cost
+from .inner.oracles import (
+    ColumnsOracle,
+    FactoredGramOracle,
+    Goal,
+    GramOracle,
+    Oracle,
+    ProblemOracle,
+    TaskGramOracle,
+    columns_cost,
+)
 from .settings import Round
 
 # Accuracy of an inner solve relative to the gap at its start, and the finest one when rounds make little headway.
@@ -37,6 +46,8 @@ _ACCELERATED_STEPS = 500
 _FEW_CANDIDATES = 40
 # Floating-point operations that take as long as the fixed cost of a round.
 _ROUND_OVERHEAD = 2e7
+# Entries of the Gram matrices of all tasks together, at most: a gigabyte.
+_MOST_GRAM_ENTRIES = 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +99,7 @@ class WorkingSet:
     #: solves: the whole problem must be certified once more at the end.
     shrink_fraction = 0.1
     shrink_after = 4
+    visits_all_rows = False
     #: Whether inner solves may take Newton-type steps.
     second_order = True
     #: Rounds without any progress after which a solve counts as stalled.
@@ -128,11 +140,11 @@ class WorkingSet:
             oracle,
             goal=goal,
             max_steps=max(task.max_steps, 1),
-            guess=None if task.guess is None else task.guess[index],
+            guess=None if task.guess is None else task.guess[index][: len(oracle.base.B)],
             lipschitz=0.0 if violators else state.lipschitz,
             second_order=self.second_order,
         )
-        B_W, steps, gap = end.point.B, end.steps, end.point.gap
+        B_W, steps, gap = oracle.completed(end.point.B), end.steps, end.point.gap
         if end.is_slow:
             more = min(_ACCELERATED_STEPS, task.max_steps - steps)
             B_W = _accelerated(problem.restrict(units), B_W, task, more)
@@ -151,6 +163,8 @@ class WorkingSet:
         cheaper = 2.0 * len(rows) ** 2 <= columns_cost(problem, len(rows))
         if problem.loss.is_quadratic and cheaper and complete and residual is not None and residual.descent is not None:
             return GramOracle(problem.gram(rows), penalty, B, residual.descent[rows], residual.loss)
+        if self._tasks_apart(problem, rows) and cheaper and complete and residual is not None:
+            return TaskGramOracle(problem, rows, penalty, B, residual)
         columns = problem.columns(rows)
         if columns is None:
             near = problem.brought_near(units)
@@ -161,6 +175,12 @@ class WorkingSet:
         if problem.loss.is_quadratic:  # no unpenalized rows: what they explain was taken off before
             return FactoredGramOracle(columns, penalty, B, *problem.samples.handles)
         return ColumnsOracle(columns, penalty, B, problem)
+
+    def _tasks_apart(self, problem: Problem, rows: IndexArray) -> bool:
+        """Whether the loss is squared loss with a Gram matrix for each task, and these fit into memory."""
+        is_local = problem.design.patterns is not None and problem.design.is_one_block
+        size = problem.samples.n_tasks * len(rows) ** 2
+        return problem.loss.has_fixed_curvature and is_local and size <= _MOST_GRAM_ENTRIES
 
     def _choose(self, problem: Problem, state: _State, task: Round) -> tuple[_State, int]:
         """State with the next working set, and how many rows outside the last one violate the conditions.
@@ -176,7 +196,7 @@ class WorkingSet:
             relative = max(state.relative / 10.0, _FINEST_RTOL)
             return replace(state, members=penalty.spread(candidate), relative=relative, cut=False), joined
         support = penalty.nonzero(state.B[: problem.n_rows]) & candidate
-        possible, correlations = _possible_units(problem, task)
+        possible, correlations = _possible_units(problem, state.B, task)
         violators = np.flatnonzero(possible & ~last)
         count, capacity = len(violators), max(state.capacity, 2 * int(np.count_nonzero(support)))
         if cut := count > (1.0 + _LAST_ONES) * state.capacity:
@@ -216,12 +236,12 @@ def _mask(rows: IndexArray, size: int) -> Any:
     return mask
 
 
-def _possible_units(problem: Problem, task: Round) -> tuple[Any, FloatArray]:
+def _possible_units(problem: Problem, B: FloatArray, task: Round) -> tuple[Any, FloatArray]:
     """Units that could be non-zero if the residual were that of the optimum, as a mask; and all correlations."""
     residual, candidates = task.certificate.residual, task.candidates
     if residual is None:  # the coefficients overflow
         return np.zeros(problem.penalty.n_units, dtype=bool), np.zeros(problem.penalty.n_units)
-    correlations = residual.correlations
+    correlations = problem.pulls(B, residual)
     return _mask(candidates[problem.penalty.candidates(correlations[candidates])], len(correlations)), correlations
 
 

@@ -183,13 +183,15 @@ def decode(node: Any, arrays: dict[str, Any]) -> Any:
 
 # What a saved object must hold ----------------------------------------------------------------------------
 # A table has the names of fields by what they must be: a kind, and for an array the letters of its shape. The letters
-# mean d features, q tasks, c classes, t rows of ``coef_``, p penalized and u unpenalized features, n alphas, f folds, h
-# rows of a history. The first field with a letter says how many there are, and all others must agree; ``= d`` is one
-# that says it itself, and ``*`` means several of a kind. A field whose name ends with ``?`` may be missing or None.
+# mean d features, q tasks, c classes, t rows of ``coef_``, p penalized and u unpenalized features (g penalized groups
+# of them), n alphas, f folds, h rows of a history. The first field with a letter says how many there are, and all
+# others must agree; ``= d`` is one that says it itself, and ``*`` means several of a kind. A field whose name ends with
+# ``?`` may be missing or None.
 
 _ESTIMATOR = {
     "= d": "n_features_in_",
     "number t d": "coef_ penalized_coef_?",
+    "number d": "penalty_factor_?",
     "number t": "intercept_ penalized_intercept_? delta_?",
     "positive": "alpha_",
     "number p": "weights_",
@@ -198,7 +200,7 @@ _ESTIMATOR = {
     "real": "dual_gap_ screened_fraction_",
     "count": "n_iter_",
     "SolveResult": "solve_result_",
-    "names d": "feature_names_in_?",
+    "names d": "feature_names_in_? feature_groups_?",
     "names t": "target_names_?",
     "number b": "baseline_times_? baseline_hazard_?",
     "count b": "baseline_endpoint_? baseline_stratum_?",
@@ -250,7 +252,7 @@ _RECORDS = {
         "truth": "fit_intercept",
         "real": "alpha_max null_loss",
         "reason": "stopped_because",
-        "names d": "feature_names?",
+        "names d": "feature_names? feature_groups?",
         "labels c": "classes?",
         "names q": "target_names?",
     },
@@ -306,6 +308,7 @@ def check_object(obj: Any, outside: dict[str, int], place: str) -> None:
         _check_estimator(obj, sizes, place)
     else:
         values = obj if isinstance(obj, dict) else constructor_arguments(obj)
+        sizes |= _penalized_groups(values.get("feature_groups"), values.get("unpenalized"))
         _check_fields(_RECORDS[type(obj).__name__], values, sizes, place)
         alphas = [point.alpha for point in values.get("points", ())]
         if alphas != sorted(alphas, reverse=True):
@@ -314,10 +317,21 @@ def check_object(obj: Any, outside: dict[str, int], place: str) -> None:
         raise Damage(f"{place} has {sizes['c']} classes, which do not belong to {counted(sizes['q'], 'task')}")
     if sizes.get("h") == 0:
         raise Damage(f"{place} has no rows")
-    if "p" in sizes and sizes["p"] + sizes["u"] != sizes["d"]:
+    if "p" in sizes and "g" not in sizes and sizes["p"] + sizes["u"] != sizes["d"]:
         weights = f"{sizes['p']} weights and {sizes['u']} unpenalized features"
         raise Damage(f"{place} has {weights}, together not its {sizes['d']} features")
+    if "p" in sizes and sizes.get("g", sizes["p"]) != sizes["p"]:
+        raise Damage(f"{place} has {sizes['p']} weights, but {counted(sizes['g'], 'penalized group')}")
     outside |= {letter: size for letter, size in sizes.items() if letter not in _OWN}
+
+
+def _penalized_groups(groups: Any, unpenalized: Any) -> dict[str, int]:
+    """The number of groups of features that are penalized, under its letter, where there are groups."""
+    if not isinstance(groups, np.ndarray) or not isinstance(unpenalized, np.ndarray):
+        return {}
+    chosen = np.ones(groups.shape, dtype=bool)
+    chosen[unpenalized[unpenalized < len(groups)]] = False
+    return {"g": len(np.unique(groups[chosen]))}
 
 
 def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
@@ -329,6 +343,7 @@ def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
         numbers = np.ndarray | np.floating | float
         fitted |= {name: np.array([fitted[name]]) for name in flat if isinstance(fitted.get(name), numbers)}
     estimator._fitting()  # which checks the parameters
+    sizes |= _penalized_groups(fitted.get("feature_groups_"), fitted.get("unpenalized_"))
     _check_fields(_ESTIMATOR, fitted, sizes, place)
     if hasattr(type(estimator), "predict_proba"):
         _check_fields({"labels c": "classes_", "truth": "multilabel_?"}, fitted, sizes, place)

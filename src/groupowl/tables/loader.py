@@ -57,7 +57,8 @@ def load_table(path: str | Path, reading: Reading) -> Table:
         raise TableError(f"{sheet.source} has one sample only. A fit needs at least two.")
     task, y = _target_values(columns, match.right)
     values: dict[str, Any] = {}
-    for option, check in (("--groups", Sheet.groups), ("--sample-weight", Sheet.weights)):
+    checks = {"--groups": Sheet.groups, "--sample-weight": Sheet.weights, "--strata": Sheet.strata, **_ADDED}
+    for option, check in checks.items():
         if option in columns.used:
             home, j = columns.used[option]
             values[option] = check(home, j)[match.left if home is sheet else match.right]
@@ -72,12 +73,25 @@ def load_table(path: str | Path, reading: Reading) -> Table:
         ids=None if ids is None else tuple(ids[i] for i in match.left),
         groups=values.get("--groups"),
         sample_weight=values.get("--sample-weight"),
+        strata=values.get("--strata"),
+        offset=_sum([values[option] for option in _ADDED if option in values]),
         unpenalized=tuple(sheet.names[j] for j in columns.unpenalized),
+        feature_groups=columns.feature_groups,
+        penalty_factor=columns.penalty_factor,
+        positive=tuple(sheet.names[j] for j in columns.positive),
         ignored=tuple(sheet.names[j] for j in (*columns.drop, *columns.beside, *columns.copies)),
         match=match,
         notes=(*(_target_notes(columns, y) if task == REGRESSION else ()), *_notes(columns, match)),
         first_index=sheet.names.first,
     )
+
+
+# Columns that are added to predictors, and what they add.
+_ADDED: dict[str, Any] = {"--offset": Sheet.offsets, "--exposure": Sheet.log_exposures}
+
+
+def _sum(parts: list[FloatArray]) -> FloatArray | None:
+    return np.sum(parts, axis=0) if parts else None
 
 
 def _read(path: str | Path, reading: Reading) -> Sheet:
@@ -93,9 +107,9 @@ class _Columns:
     Attributes
     ----------
     used : dict
-        Sheet and position of the columns of ids, groups and weights.
+        Sheet and position of the columns of ids, groups, weights and strata.
     repeated : list of int
-        Columns of the other sheet with the name of groups or weights that the data have themselves.
+        Columns of the other sheet with the name of groups, weights or strata that the data have themselves.
     copies : list of int
         Columns of the data that have the name of a target in the other sheet; unnamed ones have none.
     beside : list of int
@@ -115,12 +129,13 @@ class _Columns:
             if name is not None and (other is sheet or home.index is None or name in home.names):
                 self.used[key] = home, home.find_column("--id-column", name)
         self.id, self.other_id = (self.used.get(key, (None, None))[1] for key in ("id", "other id"))
-        for option, name in (("--groups", roles.groups), ("--sample-weight", roles.sample_weight)):
+        for option, name in roles.of_samples.items():
             if name is not None:
                 home = other if name not in sheet.names and name in other.names else sheet
                 self.used[option] = home, home.find_column(option, name)
         self.drop = sheet.find_columns("--drop", roles.drop)
         self.unpenalized = sheet.find_columns("--unpenalized", roles.unpenalized)
+        positive = sheet.find_columns("--positive", roles.positive)
         own = [sheet.names[j] for key, (home, j) in self.used.items() if key.startswith("--") and home is sheet]
         self.repeated = [] if other is sheet or roles.targets else other.names.found(own)
         self.targets = self._targets()
@@ -134,12 +149,51 @@ class _Columns:
         is_feature = np.ones(len(sheet.names), dtype=bool)
         is_feature[[*known, *self.beside]] = False
         self.features = np.flatnonzero(is_feature)
+        self.positive = [j for j in positive if is_feature[j] and j not in self.unpenalized]
+        if positive and not self.positive:
+            raise TableError(f"--positive {','.join(roles.positive)} has no feature with a penalty in {sheet.source}.")
         if len(self.features) <= len(self.unpenalized):
             what = "has no column left that is a feature with a penalty"
             raise TableError(f"{sheet.source} {what}. Check --targets, --drop and --unpenalized.")
+        self.feature_groups = self._feature_groups()
+        self.penalty_factor = self._penalty_factor()
+
+    def _feature_groups(self) -> dict[str, list[str]]:
+        """Names of the features of each group."""
+        groups: dict[str, list[str]] = {}
+        for text in self.roles.feature_groups:
+            name, sign, given = text.partition("=")
+            if not (sign and name.strip() and given.strip()):
+                raise TableError(f"--feature-groups {text}: give a name and columns, for example stage=T,N,M.")
+            groups.setdefault(name.strip(), []).extend(self._feature_names("--feature-groups", given))
+        return groups
+
+    def _penalty_factor(self) -> dict[str, float]:
+        """Factors of the penalty by names of features."""
+        factors: dict[str, float] = {}
+        for text in self.roles.penalty_factor:
+            given, sign, number = text.rpartition("=")
+            try:
+                factor = float(number) if sign and given.strip() else -1.0
+            except ValueError:
+                factor = -1.0
+            if not factor >= 0.0:
+                what = "give columns and a number that is not negative, for example age,sex=0 or 'gene*=2'"
+                raise TableError(f"--penalty-factor {text}: {what}. inf leaves columns out.")
+            factors |= dict.fromkeys(self._feature_names("--penalty-factor", given), factor)
+        return factors
+
+    def _feature_names(self, option: str, given: str) -> list[str]:
+        """Names of columns that must be features; a pattern means those of its columns that are."""
+        found = self.sheet.find_columns(option, [given])
+        inside = [j for j in found if j in set(self.features.tolist())]
+        if not inside or (len(inside) < len(found) and "*" not in given):
+            outside = listed([self.sheet.names[j] for j in found if j not in inside])
+            raise TableError(f"{option}: {outside} in {given!r} is no feature. Check --targets and --drop.")
+        return [self.sheet.names[j] for j in inside]
 
     def taken(self, sheet: Sheet) -> set[int]:
-        """Columns of a sheet that are ids, groups or weights."""
+        """Columns of a sheet that are ids, groups, weights or strata."""
         return {j for home, j in self.used.values() if home is sheet}
 
     def _targets(self) -> list[int]:
@@ -162,7 +216,10 @@ class _Columns:
         parts = {
             "--targets": {(self.other, j) for j in self.targets} | {(sheet, j) for j in self.copies},
             "--unpenalized": {(sheet, j) for j in self.unpenalized},
-            "--drop, --groups, --sample-weight or --id-column": {*((sheet, j) for j in self.drop), *self.used.values()},
+            "--drop, --groups, --sample-weight, --strata, --offset, --exposure or --id-column": {
+                *((sheet, j) for j in self.drop),
+                *self.used.values(),
+            },
         }
         for (option, columns), (another, others) in combinations(parts.items(), 2):
             if both := columns & others:
@@ -289,7 +346,7 @@ def load_features(
     ----------
     path : str or Path
     reading : Reading
-        As for the fit; targets, groups and weights need not be there.
+        As for the fit; targets, groups, weights and strata need not be there, but offset and exposure must.
     names : sequence of str
         Features of the model.
     known : sequence of str
@@ -318,7 +375,11 @@ def load_features(
     X = sheet.numbers(positions[is_there])
     if not is_there.all():  # zeros stand in for what the file leaves out
         X = X @ sp.eye_array(len(names), dtype=X.dtype, format="csr")[is_there]
-    return Features(X, sheet.ids(column), extra, id_name, missing)
+    added = []
+    for option, name in reading.roles.added.items():
+        if name is not None:
+            added.append(_ADDED[option](sheet, sheet.find_column(option, name)))
+    return Features(X, sheet.ids(column), extra, id_name, missing, _sum(added))
 
 
 def _check_missing(sheet: Sheet, missing: Sequence[str], names: Sequence[str], needed: Collection[str] | None) -> None:

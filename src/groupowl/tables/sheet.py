@@ -52,6 +52,9 @@ TARGETS = Part(
 )
 CLASSES = Part("target", "", "Remove those samples, or quote a label that looks like a gap.")
 GROUPS = Part("--groups", "", "Give every sample a group.")
+STRATA = Part("--strata", "", "Give every sample a stratum.")
+OFFSETS = Part("offset", "Offsets are numbers.", "Every sample needs an offset; 0 adds nothing.")
+EXPOSURES = Part("exposure", "Exposures are numbers.", "Every sample needs an exposure; 1 changes nothing.")
 WEIGHTS = Part("weight", "Weights are numbers.", "Every sample needs a weight; 0 leaves it out.")
 # Its square is about the largest double.
 _LARGEST = np.sqrt(np.finfo(np.float64).max)
@@ -301,6 +304,26 @@ class Sheet:
             what = f"{counted(len(missing), 'missing value')} (row {listed(missing)})"
             raise TableError(f"{self.source}: {part.name} {self.names[j]!r} has {what}. {part.fill}")
         return [cells[i] for i in rows]
+
+    def strata(self, j: int) -> Any:
+        """The stratum of each sample, as text."""
+        return np.array([str(cell) for cell in self._full_labels(j, STRATA, range(self.n_rows))])
+
+    def offsets(self, j: int) -> FloatArray:
+        """What is added to the predictor of each sample."""
+        offsets: FloatArray = self.numbers([j], OFFSETS, is_small=True)[:, 0]
+        return offsets
+
+    def log_exposures(self, j: int) -> FloatArray:
+        """The logarithm of the exposure of each sample, which must be positive."""
+        exposures: FloatArray = self.numbers([j], EXPOSURES, is_small=True)[:, 0]
+        i = int(np.argmin(exposures))
+        if not exposures[i] > 0.0:
+            where = f"--exposure: {self.source}: {self.place(i, j)}"
+            raise TableError(
+                f"{where} has the exposure {exposures[i]:g}, which has no logarithm. Leave the sample out."
+            )
+        return np.log(exposures)
 
     def weights(self, j: int) -> FloatArray:
         """The weight of each sample: a number, not negative, and not zero for all."""

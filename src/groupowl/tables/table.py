@@ -43,8 +43,16 @@ class Roles:
         Columns to leave out.
     unpenalized : tuple of str
         Features without penalty.
-    groups, sample_weight : str or None
-        Columns with the group and the weight of each sample.
+    feature_groups : tuple of str
+        Groups of features, as ``name=columns``.
+    penalty_factor : tuple of str
+        Factors of the penalty, as ``columns=number``.
+    groups, sample_weight, strata : str or None
+        Columns with the group, the weight and the stratum of each sample.
+    offset, exposure : str or None
+        Columns with numbers that are added to the predictor of each sample, or whose logarithms are.
+    positive : tuple of str
+        Features whose coefficients must not be negative.
     id_column : str or None
         Column with the names of samples; ``left=right`` where it has another name in the file of targets.
     task : {"auto", "regression", "classification"}
@@ -53,10 +61,31 @@ class Roles:
     targets: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     unpenalized: tuple[str, ...] = ()
+    feature_groups: tuple[str, ...] = ()
+    penalty_factor: tuple[str, ...] = ()
     groups: str | None = None
     sample_weight: str | None = None
+    strata: str | None = None
+    offset: str | None = None
+    exposure: str | None = None
+    positive: tuple[str, ...] = ()
     id_column: str | None = None
     task: str = "auto"
+
+    @property
+    def of_samples(self) -> dict[str, str | None]:
+        """Columns that say something about each sample, by their options."""
+        return {
+            "--groups": self.groups,
+            "--sample-weight": self.sample_weight,
+            "--strata": self.strata,
+            **self.added,
+        }
+
+    @property
+    def added(self) -> dict[str, str | None]:
+        """Those of them that predictions need, too."""
+        return {"--offset": self.offset, "--exposure": self.exposure}
 
     @property
     def id_columns(self) -> tuple[str | None, str | None]:
@@ -132,8 +161,18 @@ class Table:
     groups : ndarray or None
         Group of each sample.
     sample_weight : ndarray or None
+    strata : ndarray or None
+        Stratum of each sample, where targets are times.
+    offset : ndarray or None
+        What is added to the predictor of each sample.
     unpenalized : tuple of str
         Names of features without penalty.
+    feature_groups : dict
+        Names of the features of each group.
+    penalty_factor : dict
+        Factors of the penalty by names of features.
+    positive : tuple of str
+        Names of features whose coefficients must not be negative.
     ignored : tuple of str
         Columns that are not used.
     match : Match or None
@@ -155,7 +194,12 @@ class Table:
     ids: tuple[str, ...] | None = None
     groups: Any = None
     sample_weight: FloatArray | None = None
+    strata: Any = None
+    offset: FloatArray | None = None
     unpenalized: tuple[str, ...] = ()
+    feature_groups: dict[str, list[str]] = field(default_factory=dict)
+    penalty_factor: dict[str, float] = field(default_factory=dict)
+    positive: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     match: Match | None = None
     notes: tuple[str, ...] = ()
@@ -188,10 +232,28 @@ class Table:
         if self.is_classification:
             return self.y
         if self.has_times:
-            return np.stack([self.y > 0.0, np.abs(self.y)], axis=2).reshape(self.n_samples, -1)
+            return self._survival_array()
         import pandas
 
         return pandas.DataFrame(self.y, columns=list(self.target_names), copy=False)
+
+    def _survival_array(self) -> Any:
+        """Events and times, with strata where there are, as the estimators take them."""
+        fields: list[Any] = [("event", bool), ("time", float)]
+        if self.strata is not None:
+            fields.append(("stratum", self.strata.dtype))
+        pairs = np.empty(self.y.shape, dtype=fields)
+        pairs["event"], pairs["time"] = self.y > 0.0, np.abs(self.y)
+        if self.strata is not None:
+            pairs["stratum"] = self.strata[:, None]
+        return pairs[:, 0] if pairs.shape[1] == 1 else pairs
+
+    @property
+    def numbers(self) -> FloatArray:
+        """Targets as losses take them, (n_samples, n_targets); not for classes."""
+        if self.has_times:
+            return survival_targets(self.y > 0.0, np.abs(self.y), self.strata)
+        return np.asarray(self.y, dtype=np.float64).reshape(self.n_samples, -1)
 
     def with_times(self) -> Table:
         """The same with targets that are pairs of events and times as times, under the names of these."""
@@ -210,8 +272,11 @@ class Table:
         """Some of the samples."""
         X = self.X.rows(chosen) if isinstance(self.X, Design) else self.X[chosen]
         ids = None if self.ids is None else tuple(self.ids[i] for i in chosen)
-        groups, weight = (None if part is None else part[chosen] for part in (self.groups, self.sample_weight))
-        return replace(self, X=X, y=self.y[chosen], ids=ids, groups=groups, sample_weight=weight)
+        parts: dict[str, Any] = {}
+        for name in ("groups", "sample_weight", "strata", "offset"):
+            given = getattr(self, name)
+            parts[name] = None if given is None else given[chosen]
+        return replace(self, X=X, y=self.y[chosen], ids=ids, **parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,6 +293,8 @@ class Features:
         Name of the column with the ids; None where the rows themselves have names, or none.
     absent : sequence of str
         Features that are not needed and not in the file; zeros stand in for them.
+    offset : ndarray or None
+        What is added to the predictor of each sample.
     """
 
     X: Any
@@ -235,6 +302,7 @@ class Features:
     extra: Sequence[str]
     id_name: str | None = None
     absent: Sequence[str] = ()
+    offset: FloatArray | None = None
 
 
 # Names of columns ---------------------------------------------------------------------------------------

@@ -170,8 +170,16 @@ class DaskDesign(Design):
 
     select = rows
 
-    def adopt(self, Y: Any, sample_weight: Any, check: Any, total_weight: float | None = None) -> tuple[Any, Any, Any]:
-        """Targets and weights on the workers, checked block by block."""
+    def adopt(
+        self,
+        Y: Any,
+        sample_weight: Any,
+        check: Any,
+        total_weight: float | None = None,
+        whole: str = "",
+        targets: Any = np.asarray,
+    ) -> tuple[Any, Any, Any]:
+        """Targets and weights on the workers, checked block by block; all targets must be there."""
         Y = self.map(partial(checked_targets, check=check), self._row_blocks("Y", Y, (1, 2)), self._numbered)
         if sample_weight is None:
             w = self.map(partial(constant_rows, row=np.ones(1)), self._numbered)
@@ -399,7 +407,8 @@ def part_statistics(block: Any, Y: Any, w: Any, place: Place, labels: Any = None
 def checked_targets(block: Any, place: Place, check: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """Targets that pass the checks of the loss; messages name the block."""
     where = f" in block {place.number}"
-    Y = checks.check_targets(block, place.size, where)
+    remedy = "Remove the samples without a target; targets may be missing only where data are in memory or on disk."
+    Y = checks.check_targets(block, place.size, where, remedy=remedy)
     try:
         return np.asfortranarray(check(Y))  # by tasks: sums over tasks are then sums of long vectors
     except ValueError as error:

@@ -134,9 +134,10 @@ class Minimization:
         self.lipschitz = self.lipschitz or oracle.curvature(self.point, self.point.descent) or 1.0
         self.recent = deque([self.point.objective], maxlen=_MEMORY)  # past objectives
 
-        lam, rows_are_units = oracle.penalty.lam, oracle.penalty.sizes is None
+        lam, rows_are_units = oracle.penalty.lam, oracle.penalty.rows_are_units
         has_clusters = len(lam) > 0 and lam[0] != lam[-1]
-        self.gram = oracle if self.second_order and rows_are_units and isinstance(oracle, GramOracle) else None
+        is_free = rows_are_units and oracle.penalty.signs is None  # patterns know of nothing else
+        self.gram = oracle if self.second_order and is_free and isinstance(oracle, GramOracle) else None
         self.has_pattern = self.gram is not None and len(self.gram.G) > 0
         self.pattern = _Turn(_PATTERN_PATIENCE, _PATTERN_RISE)
         self.newton = _Turn(_CLUSTER_NEWTON_PATIENCE if has_clusters else _PATIENCE, _RISE)

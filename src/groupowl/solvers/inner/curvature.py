@@ -104,7 +104,7 @@ class CurvatureNewton:
         """Rows of the model, unpenalized ones last, and the penalty of the others."""
         penalty, k = self.oracle.penalty, self.oracle.n_penalized
         candidates = penalty.norms(point.B[:k]) > 0.0
-        candidates[penalty.candidates(penalty.norms(point.descent[:k]))] = True
+        candidates[penalty.candidates(penalty.correlations(point.descent[:k]))] = True
         units = np.flatnonzero(candidates)
         return np.concatenate([penalty.rows(units), np.arange(k, len(point.B))]), penalty.restrict(units)
 
@@ -113,6 +113,7 @@ class CurvatureNewton:
         M = self.oracle.metric(point, rows)
         if M is None:
             return None
+        M[np.diag_indices(len(M))] += self.oracle.ridge * (rows < self.oracle.n_penalized)
         diagonal = np.diagonal(M)
         if not 0.0 < (size := float(diagonal.mean())) < np.inf:
             return None

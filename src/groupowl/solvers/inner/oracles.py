@@ -1,8 +1,8 @@
 """The problem on a working set as inner solvers see it: arrays in, arrays and numbers out.
 
-An oracle has the penalty and one of four ways to evaluate the loss: the Gram matrix of the working set, its columns for
-squared loss, its columns for other losses, or the problem itself where samples are elsewhere. Penalized rows of the
-coefficients come first.
+An oracle has the penalty and one of five ways to evaluate the loss: the Gram matrix of the working set, or one for each
+task where weights differ between tasks; its columns for squared loss; its columns for other losses; or the problem
+itself where samples are elsewhere. Penalized rows of the coefficients come first.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from typing import Any
 import numpy as np
 
 from ..._typing import FloatArray, Handle, IndexArray
+from ...designs.base import products
 from ...designs.sparse import Columns
 from ...losses import SquaredLoss
 from ...norm import GroupOWL
-from ...problem import Problem
+from ...problem import Problem, Residual
 
 #: Floating-point operations that take as long as the fixed cost of a gradient step.
 STEP_OVERHEAD = 5e5
 # The same for the loss of one entry of the predictor.
 _LOSS_COST = 100.0
+# Ridge relative to the largest curvature of the unpenalized block: directions that are flat in a task do not move.
+_FLAT_RTOL = 1e-12
 # Samples behind a metric: at least so many, and so many times the number of columns.
 _LEAST_SAMPLES = 2000
 _SAMPLES_PER_COLUMN = 8
@@ -71,6 +74,8 @@ class Oracle(ABC):
     penalty : GroupOWL
     n_penalized : int
         Rows of the coefficients that are penalized.
+    ridge : float
+        That of the penalty; the loss has it here, as if ``sqrt(ridge) I`` were below the columns.
     step_cost : float
         Floating-point operations of a gradient step.
     base : Point
@@ -83,7 +88,8 @@ class Oracle(ABC):
     has_metric = False
 
     def __init__(self, penalty: GroupOWL, step_cost: float) -> None:
-        self.penalty = penalty
+        self.penalty = penalty.without_ridge()  # which is a part of the loss here
+        self.ridge = penalty.ridge
         self.n_penalized = penalty.n_rows
         self.step_cost = step_cost
 
@@ -114,6 +120,23 @@ class Oracle(ABC):
         """Floating-point operations of a metric of so many rows; there is none by default."""
         return np.inf
 
+    def completed(self, B: FloatArray) -> FloatArray:
+        """Coefficients with the rows that the oracle does not have."""
+        return B
+
+    def ridge_value(self, B: FloatArray) -> float:
+        """``ridge/2 ||B||_F^2`` of the penalized rows."""
+        if self.ridge == 0.0:
+            return 0.0
+        rows = B[: self.n_penalized]
+        return 0.5 * self.ridge * float(np.vdot(rows, rows))
+
+    def less_ridge(self, descent: FloatArray, B: FloatArray) -> FloatArray:
+        """Minus the gradient of the loss with the ridge, from that without, in its memory."""
+        if self.ridge > 0.0:
+            descent[: self.n_penalized] -= self.ridge * B[: self.n_penalized]
+        return descent
+
     def moved(self, point: Point, B: FloatArray) -> Point:
         """The point at ``B``, from another one."""
         loss, samples = self.trial(B, B - point.B, point.loss, point.descent)
@@ -121,27 +144,8 @@ class Oracle(ABC):
         return Point(B, loss, self.penalty.value(B[: self.n_penalized]), descent, samples)
 
 
-class GramOracle(Oracle):
-    """Squared loss through ``G = X_W^T diag(w) X_W``, as a quadratic about coefficients whose residual is known.
-
-    Errors of G are in proportion to the distance from those coefficients, so that they vanish as the outer loop
-    converges.
-
-    Parameters
-    ----------
-    G : ndarray of shape (n_rows, n_rows)
-    penalty : GroupOWL
-    B, descent, loss : the known coefficients, minus the gradient there, and the loss
-    """
-
-    def __init__(self, G: FloatArray, penalty: GroupOWL, B: FloatArray, descent: FloatArray, loss: float) -> None:
-        super().__init__(penalty, 2.0 * B.size * len(B) + STEP_OVERHEAD)
-        self.G = G
-        self.base = Point(B, loss, penalty.value(B), descent)
-
-    def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
-        image = self.G @ move
-        return loss + 0.5 * float(np.vdot(move, image)) - float(np.vdot(descent, move)), image
+class QuadraticOracle(Oracle):
+    """Squared loss as a quadratic about coefficients whose residual is known: trials tell the image of a move."""
 
     def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
         return samples
@@ -152,12 +156,108 @@ class GramOracle(Oracle):
         square = 2.0 * point.loss
         product = square + float(np.vdot(point.descent, point.B))  # of the residual and Y
         scale = SquaredLoss().ray_scale(np.array([product, square]), 1.0 / gauge if gauge > 0 else np.inf)
+        if self.penalty.signs is not None:  # dual points may not be turned round
+            scale = max(scale, 0.0)
         return point.objective - scale * (product - 0.5 * scale * square)
 
     def curvature(self, point: Point, move: FloatArray) -> float:
         square = float(np.vdot(move, move))
         along, _ = self.trial(move, move, 0.0, np.zeros_like(move))  # half of <move, G move>
         return 2.0 * along / square if square > 0 else 0.0
+
+
+class TaskGramOracle(QuadraticOracle):
+    """Squared loss with weights that differ between tasks, through a Gram matrix for each task.
+
+    The unpenalized block is where it is best for the other rows: what it explains is taken off the matrices.
+
+    Parameters
+    ----------
+    problem : Problem
+    rows : ndarray of int
+        Rows of the working set.
+    penalty : GroupOWL
+    B : ndarray of shape (len(rows) + n_block, n_tasks)
+        Coefficients whose residual is known, those of the block last.
+    residual : Residual
+    """
+
+    has_metric = True
+
+    def __init__(
+        self, problem: Problem, rows: IndexArray, penalty: GroupOWL, B: FloatArray, residual: Residual
+    ) -> None:
+        size, q = len(rows), B.shape[1]
+        super().__init__(penalty, 2.0 * size * size * q + STEP_OVERHEAD)
+        self.G = problem.gram(rows)
+        self.block, self.response = B[size:], np.zeros((q, len(B) - size, size))
+        if problem.unpenalized.n_rows:
+            self._eliminate(problem, rows, residual)
+        if self.ridge > 0.0:
+            self.G = self.G + self.ridge * np.eye(size)
+        penalized = np.ascontiguousarray(B[:size])
+        # Products and norm are those of the balanced residual, which the best coefficients of the block leave.
+        loss = 0.5 * residual.norm**2 + self.ridge_value(penalized)
+        descent = self.less_ridge(residual.products[rows], penalized)
+        self.base = Point(penalized, loss, self.penalty.value(penalized), descent)
+
+    def _eliminate(self, problem: Problem, rows: IndexArray, residual: Residual) -> None:
+        """Take the block to its optimum, and learn how that responds to the other rows."""
+        block = problem.unpenalized
+        cross, corner = problem.block_products(rows)
+        ridge = _FLAT_RTOL * np.einsum("krr->kr", corner).max(axis=1)
+        corner = corner + ridge[:, None, None] * np.eye(corner.shape[1])
+        gradient = block.scale * problem.design.reduce(products, block.E, residual.raw)
+        right = np.concatenate([cross.transpose(0, 2, 1), gradient.T[:, :, None]], axis=2)
+        solved = np.linalg.solve(corner, right)
+        self.response, move = solved[:, :, :-1], solved[:, :, -1]
+        self.G = self.G - cross @ self.response
+        self.block = self.block + move.T
+
+    def completed(self, B: FloatArray) -> FloatArray:
+        moved = np.einsum("krj,jk->rk", self.response, B - self.base.B)
+        return np.concatenate([B, self.block - moved])
+
+    def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
+        image = (self.G @ move.T[:, :, None])[:, :, 0].T
+        return loss + 0.5 * float(np.sum(move * image)) - float(np.vdot(descent, move)), image
+
+    def metric(self, point: Point, rows: IndexArray) -> FloatArray:
+        """The mean of the matrices of all tasks, without the ridge."""
+        M = np.asarray(self.G[:, rows[:, None], rows].mean(axis=0))
+        M[np.diag_indices(len(M))] -= self.ridge
+        return M
+
+    def metric_cost(self, size: int) -> float:
+        return float(len(self.G) * size**2)
+
+
+class GramOracle(QuadraticOracle):
+    """Squared loss through ``G = X_W^T diag(w) X_W``, as a quadratic about coefficients whose residual is known.
+
+    Errors of G are in proportion to the distance from those coefficients, so that they vanish as the outer loop
+    converges.
+
+    Parameters
+    ----------
+    G : ndarray of shape (n_rows, n_rows)
+    penalty : GroupOWL
+    B, descent, loss : the known coefficients, minus the gradient there, and the loss, all without the ridge
+    """
+
+    def __init__(self, G: FloatArray, penalty: GroupOWL, B: FloatArray, descent: FloatArray, loss: float) -> None:
+        super().__init__(penalty, 2.0 * B.size * len(B) + STEP_OVERHEAD)
+        self.G = G
+        if self.ridge > 0.0:
+            loss, descent = loss + penalty.ridge_value(B), descent - self.ridge * B
+            if len(G):
+                self.G = G.copy()
+                self.G[np.diag_indices(len(G))] += self.ridge
+        self.base = Point(B, loss, self.penalty.value(B), descent)
+
+    def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
+        image = self.G @ move
+        return loss + 0.5 * float(np.vdot(move, image)) - float(np.vdot(descent, move)), image
 
     def image(self, move: FloatArray) -> FloatArray:
         """``G move``."""
@@ -199,20 +299,28 @@ class FactoredGramOracle(GramOracle):
         """One product; another one for :meth:`change`."""
         shift = self.columns.predict(move)
         weighted = self.w * shift
-        return loss + 0.5 * float(np.sum(shift * weighted)) - float(np.vdot(descent, move)), weighted
+        along = float(np.sum(shift * weighted))
+        if self.ridge > 0.0:
+            along += self.ridge * float(np.vdot(move, move))
+        return loss + 0.5 * along - float(np.vdot(descent, move)), (weighted, move)
 
     def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
-        return self.columns.correlate(samples)
+        weighted, move = samples
+        change = self.columns.correlate(weighted)
+        return change + self.ridge * move if self.ridge > 0.0 else change
 
     def submatrix(self, rows: IndexArray) -> FloatArray:
         A = self.columns.dense(rows) * np.sqrt(self.w[:, 0])
-        return A @ A.T
+        M: FloatArray = A @ A.T
+        M[np.diag_indices(len(M))] += self.ridge
+        return M
 
     def inverse(self, rows: IndexArray, diagonal: FloatArray) -> FloatArray:
         """Through a matrix of the samples where those are fewer (Woodbury)."""
         if len(rows) <= len(self.w):
             return super().inverse(rows, diagonal)
         A = self.columns.dense(rows) * np.sqrt(self.w[:, 0])
+        diagonal = diagonal + self.ridge
         root = np.sqrt(diagonal)
         A /= root[:, None]
         M = A.T @ A  # a product with its own transpose takes half the time
@@ -227,7 +335,9 @@ class FactoredGramOracle(GramOracle):
 
     def cluster_gram(self, rows: IndexArray, signs: FloatArray, starts: IndexArray) -> FloatArray:
         sums = np.add.reduceat(self.columns.dense(rows) * signs, starts, axis=0) * np.sqrt(self.w[:, 0])
-        return sums @ sums.T
+        K: FloatArray = sums @ sums.T
+        K[np.diag_indices(len(K))] += self.ridge * np.add.reduceat(signs[:, 0] ** 2, starts)
+        return K
 
 
 class ColumnsOracle(Oracle):
@@ -251,31 +361,36 @@ class ColumnsOracle(Oracle):
 
     def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
         """One product for the predictor; value and dual point share their exponentials."""
-        return self.loss.value_and_dual_point(self.columns.predict(B), self.Y, self.w)
+        value, theta = self.loss.value_and_dual_point(self.columns.predict(B), self.Y, self.w)
+        return value + self.ridge_value(B), (theta, B)
 
     def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
-        return descent - self.columns.correlate(samples)
+        theta, B = samples
+        return descent - self.less_ridge(self.columns.correlate(theta), B)
 
     def gap(self, point: Point) -> float:
         """From the dual point, balanced where there is an intercept and scaled into the dual ball."""
-        theta, Y, w, C = point.samples, self.Y, self.w, point.descent
+        (theta, B), Y, w, C = point.samples, self.Y, self.w, point.descent
         is_needed = self.unpenalized.rank > 0 or not self.loss.is_additive
         Z = self.columns.predict(point.B) if is_needed else None
         if self.unpenalized.n_rows:
             theta = self.unpenalized.nearly_balanced(theta, Z)
-            C = self.columns.correlate(theta)
+            C = self.less_ridge(self.columns.correlate(theta), B)
         gauge = self.penalty.dual_norm(C[: self.n_penalized])
         totals = self.loss.ray_totals(theta, Y, w, Z)
         scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
-        return point.objective - self.loss.ray_value(scale * theta, Y, w, scale, totals)
+        if self.penalty.signs is not None:  # dual points may not be turned round
+            scale = max(scale, 0.0)
+        dual = self.loss.ray_value(scale * theta, Y, w, scale, totals) - scale * scale * self.ridge_value(B)
+        return point.objective - dual
 
     def curvature(self, point: Point, move: FloatArray) -> float:
         """``ell ||sqrt(w) X move||^2 / ||move||^2``, or an estimate at the point where there is no such bound."""
         square, image = float(np.vdot(move, move)), self.columns.predict(move)
         weights = self.loss.curvature * self.w
         if not np.isfinite(self.loss.curvature):
-            weights = self.Y.shape[1] * self.loss.curvatures(point.samples, self.Y, self.w)
-        return float(np.sum(weights * image * image)) / square if square > 0 else 0.0
+            weights = move.shape[1] * self.loss.curvatures(point.samples[0], self.Y, self.w)
+        return float(np.sum(weights * image * image)) / square + self.ridge if square > 0 else 0.0
 
     def metric(self, point: Point, rows: IndexArray) -> FloatArray | None:
         """From a sample of the samples, by curvature, where there are many; drawn anew when the rows have doubled.
@@ -283,7 +398,7 @@ class ColumnsOracle(Oracle):
         The diagonal is at least what all of them would give, or nearly: no column is taken for flat because its entries
         were not drawn.
         """
-        h = self.loss.curvatures(point.samples, self.Y, self.w)
+        h = self.loss.curvatures(point.samples[0], self.Y, self.w)
         total = float(h.sum())
         if not 0.0 < total < np.inf:
             return None
@@ -332,7 +447,7 @@ class ProblemOracle(Oracle):
         problem, Z = self.problem, self.problem.predictor(B)
         value = (problem.loss.value, Z, *problem.samples.handles)
         direction, (found,) = problem.evaluate(problem.dual_point(Z), value)
-        return float(found), (Z, direction)
+        return float(found) + self.ridge_value(B), (Z, self.less_ridge(direction, B))
 
     def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
         return descent - samples[1]
@@ -343,7 +458,7 @@ class ProblemOracle(Oracle):
     def curvature(self, point: Point, move: FloatArray) -> float:
         Z = point.samples[0]
         moved = self.problem.design.map(np.add, Z, self.problem.predictor(move))
-        return self.problem.move_curvature(Z, moved, move)
+        return self.problem.move_curvature(Z, moved, move) + self.ridge
 
     def metric(self, point: Point, rows: IndexArray) -> FloatArray | None:
         return self.problem.curvature_gram(point.samples[0], rows)

@@ -1,0 +1,317 @@
+"""Samples of which not every target was observed: products take the entries that there are, pattern by pattern.
+
+A pattern is a set of tasks whose targets some samples have, and others not. Where patterns are few, the samples of one
+are multiplied together: own samples for each task, stacked, cost as much as if they were apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from .._typing import BoolArray, FloatArray, Handle, IndexArray
+from ..norm.kernels import EPS
+from .base import ColumnMoments, Design, rounding_rtol
+from .dense import DenseColumns, GramCache
+from .sparse import Columns
+from .wrapped import WrappedDesign, with_deviations
+
+# More patterns than this, or than one for so many samples, are no use: products with few rows each are slow.
+_MOST_PATTERNS = 64
+_LEAST_SAMPLES = 8
+# Copying the samples of each pattern pays where no more than this share of the targets was observed.
+_SMALL_SHARE = 0.5
+# Squares about a mean of which less than this is left are computed again, for so many columns at a time.
+_SUSPECT = 1e-5
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Samples of which the same targets were observed.
+
+    Attributes
+    ----------
+    rows : slice or ndarray of int
+        The samples; a slice where they follow each other.
+    tasks : ndarray of int
+        Whose targets were observed.
+    is_even : bool
+        Whether each of the samples has one weight for all of these.
+    """
+
+    rows: Any
+    tasks: IndexArray
+    is_even: bool
+
+    @property
+    def entries(self) -> tuple[Any, IndexArray]:
+        """Index of the entries of a sample-space array that were observed."""
+        return (self.rows if isinstance(self.rows, slice) else self.rows[:, None]), self.tasks
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Which targets of which samples were observed.
+
+    Attributes
+    ----------
+    missing : ndarray of bool of shape (n_samples, n_tasks)
+    groups : tuple of Pattern
+        All patterns, where they are few, and more than one; else none.
+    """
+
+    missing: BoolArray
+    groups: tuple[Pattern, ...] = ()
+
+    @cached_property
+    def are_apart(self) -> bool:
+        """Whether products with the samples of each pattern cost less than products with all of them.
+
+        Where samples of a pattern do not follow each other they are copied.
+        """
+        follow = all(isinstance(group.rows, slice) for group in self.groups)
+        share = 1.0 - float(self.missing.mean())
+        return len(self.groups) > 0 and (follow or share <= _SMALL_SHARE)
+
+    @property
+    def share(self) -> float:
+        """Share of the products of samples and tasks that are computed."""
+        return 1.0 - float(self.missing.mean()) if self.are_apart else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class TaskMoments:
+    """Sums and squares of the columns of X in each task, with its own weights.
+
+    Attributes
+    ----------
+    totals : ndarray of shape (n_tasks,)
+        Sums of the weights.
+    center : ndarray of shape (n_features,)
+        About what sums and squares are.
+    sums, squares : ndarray of shape (n_features, n_tasks)
+        ``sum_i w_ik (x_ij - center_j)`` and the same of squares.
+    about_means : ndarray of shape (n_features, n_tasks)
+        Squares about the mean of the task.
+    """
+
+    totals: FloatArray
+    center: FloatArray
+    sums: FloatArray
+    squares: FloatArray
+    about_means: FloatArray
+
+    def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> TaskMoments:
+        """Those of the columns less a mean, times a factor, about zero."""
+        shift, factor = (self.center - mean)[:, None], inverse_scale[:, None]
+        sums = self.sums + shift * self.totals
+        squares = self.squares + 2.0 * shift * self.sums + shift * shift * self.totals
+        zero = np.zeros_like(self.center)
+        return TaskMoments(self.totals, zero, factor * sums, factor**2 * squares, factor**2 * self.about_means)
+
+    def norms(self, n_samples: int, *, center: bool) -> tuple[FloatArray, FloatArray]:
+        """Largest weighted norm of each column in a task, about the mean of the task or not, and about the center.
+
+        With room for rounding: how far correlations can move must not be less.
+        """
+        whole = self.squares.max(axis=1)
+        own = self.about_means.max(axis=1) if center else whole
+        return np.sqrt(own + 8 * EPS * np.sqrt(n_samples) * whole), np.sqrt(whole)
+
+
+def moments_of_tasks(design: Design, w: Handle, center: FloatArray | None = None) -> TaskMoments:
+    """Moments about a center, or zero, from one pass; where most of the squares cancels, again about the means."""
+    sums, squares = design.task_sums(w, center)
+    center = np.zeros(design.n_features) if center is None else center
+    totals = design.reduce(np.add.reduce, w)
+    about_means = squares - sums * sums / totals
+    lost = np.flatnonzero(about_means.max(axis=1) < _SUSPECT * squares.max(axis=1))
+    for some in np.array_split(lost, -(-len(lost) // _AT_ONCE)) if len(lost) else ():
+        columns = design.restrict(some).matmul(np.eye(len(some)), -center[some])
+        about_means[some] = design.reduce(partial(_squares_about, means=sums[some] / totals), columns, w)
+    return TaskMoments(totals, center, sums, squares, np.maximum(about_means, 0.0))
+
+
+def _squares_about(columns: FloatArray, w: FloatArray, means: FloatArray) -> FloatArray:
+    """``sum_i w_ik (x_ij - mean_jk)^2``, shape (n_columns, n_tasks)."""
+    return np.stack([v @ (columns - mean) ** 2 for mean, v in zip(means.T, w.T, strict=True)], axis=1)
+
+
+def pooled_weights(w: FloatArray) -> FloatArray:
+    """Weights of samples, as a column, that are the sums of those of their targets."""
+    return w.sum(axis=1, keepdims=True)
+
+
+def standardize_tasks(
+    design: Design,
+    w: Handle,
+    *,
+    center: bool,
+    scale: bool,
+    unscaled: IndexArray | None = None,
+    rescaled: Callable[[FloatArray, FloatArray], FloatArray] | None = None,
+) -> Design:
+    """Wrap ``design`` as :func:`~groupowl.designs.standardize` does, with one mean and one deviation for all tasks.
+
+    Deviations are about the means of the tasks: what differs between tasks alone is explained by their intercepts.
+    """
+    if not (center or scale or rescaled):
+        return design
+    moments = design.compute_task_moments(w)
+    total = float(moments.totals.sum())
+    within, whole = moments.about_means.sum(axis=1), moments.squares.sum(axis=1)
+    within[within <= rounding_rtol(design.n_samples) ** 2 * whole] = 0.0
+    deviation = np.sqrt(within / total)
+    how: dict[str, Any] = {"center": center, "scale": scale, "unscaled": unscaled, "rescaled": rescaled}
+    wrapped = with_deviations(design, moments.center, deviation, **how)
+    wrapped.task_moments = moments.standardized(wrapped.mean, wrapped.inverse_scale)
+    return wrapped
+
+
+def find_patterns(w: FloatArray) -> Patterns:
+    """Patterns of weights (n_samples, n_tasks) that are zero where a target is missing."""
+    missing = w == 0.0
+    keys = np.packbits(missing, axis=1)
+    kinds, of_sample = np.unique(keys, axis=0, return_inverse=True)
+    if not 1 < len(kinds) <= min(_MOST_PATTERNS, len(w) // _LEAST_SAMPLES):
+        return Patterns(missing)
+    groups = []
+    for kind in range(len(kinds)):
+        rows = np.flatnonzero(of_sample.ravel() == kind)
+        tasks = np.flatnonzero(~missing[rows[0]])
+        weights = w[rows[:, None], tasks]
+        follow = rows[-1] - rows[0] + 1 == len(rows)
+        where = slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
+        groups.append(Pattern(where, tasks, bool(np.all(weights == weights[:, :1]))))
+    return Patterns(missing, tuple(groups))
+
+
+class ObservedDesign(WrappedDesign):
+    """X of samples whose weights differ between tasks.
+
+    Parameters
+    ----------
+    base : Design
+        X.
+    patterns : Patterns
+        Of the weights of its samples.
+    """
+
+    patterns: Patterns
+
+    def __init__(self, base: Design, patterns: Patterns) -> None:
+        super().__init__(base)
+        self.patterns = patterns
+        self.density = base.density * patterns.share
+
+    @cached_property
+    def parts(self) -> list[tuple[Pattern, Design]]:
+        """The samples of each pattern: views where they follow each other, else copies, made once."""
+        parts = []
+        for pattern in self.patterns.groups if self.patterns.are_apart and not self.base.is_on_disk else ():
+            rows = pattern.rows
+            parts.append((pattern, self.base.span(rows) if isinstance(rows, slice) else self.base.rows(rows)))
+        return parts
+
+    def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        return self.base.matmul(B, offset)
+
+    def predictor(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
+        """Zero where no target was observed, if there are few patterns."""
+        if not self.parts:
+            return self.base.matmul(B, offset)
+        Z = np.zeros((self.n_samples, B.shape[1]))
+        for pattern, part in self.parts:
+            own = None if offset is None else offset[pattern.tasks]
+            Z[pattern.entries] = part.matmul(np.ascontiguousarray(B[:, pattern.tasks]), own)
+        return Z
+
+    def rmatmul(self, T: Handle) -> FloatArray:
+        """From the entries that were observed, where all others are zero."""
+        missing = self.patterns.missing
+        if not self.parts or T.shape != missing.shape or T[missing].any():
+            return self.base.rmatmul(T)
+        C = np.zeros((T.shape[1], self.n_features))
+        for pattern, part in self.parts:
+            C[pattern.tasks] += part.rmatmul(np.ascontiguousarray(T[pattern.entries])).T
+        return np.ascontiguousarray(C.T)
+
+    def compute_moments(self, w: Handle) -> ColumnMoments:
+        return self.base.moments(w)
+
+    def compute_task_moments(self, w: Handle) -> TaskMoments:
+        """Moments of the columns in each task about those of all tasks together."""
+        if not self.parts or not all(pattern.is_even for pattern, _ in self.parts):
+            pooled = pooled_weights(w)
+            return moments_of_tasks(self.base, w, self.base.rmatmul(pooled)[:, 0] / pooled.sum())
+        found = [part.compute_moments(w[pattern.entries][:, :1]) for pattern, part in self.parts]
+        tasks = [pattern.tasks for pattern, _ in self.parts]
+        center = reduce(add, [own.weighted(len(of)) for own, of in zip(found, tasks, strict=True)]).mean
+        merged = []
+        for k in range(w.shape[1]):
+            merged.append(reduce(add, [own for own, of in zip(found, tasks, strict=True) if k in of]))
+        totals = np.array([own.total_weight for own in merged])
+        distance = np.column_stack([(own.mean - center) + own.rest for own in merged])
+        about_means = np.column_stack([own.squares for own in merged])
+        return TaskMoments(totals, center, totals * distance, about_means + totals * distance * distance, about_means)
+
+    def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
+        return self.base.squared_products(H, center)
+
+    def ranges(self) -> tuple[FloatArray, FloatArray]:
+        return self.base.ranges()
+
+    def on(self, base: Design, columns: IndexArray) -> ObservedDesign:
+        return ObservedDesign(base, self.patterns)
+
+    def rows(self, rows: IndexArray) -> ObservedDesign:
+        """Copy rows; those of one pattern are few, and no longer multiplied together."""
+        return ObservedDesign(self.base.rows(rows), Patterns(self.patterns.missing[rows]))
+
+    def columns(self, columns: IndexArray) -> Columns | None:
+        return self.base.columns(columns)
+
+    def gram_by_base(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
+        return self.base.gram(left, right, w)
+
+    def gram_and_sums(self, left: IndexArray, right: IndexArray, w: Handle) -> tuple[Any, ...]:
+        return self.base.gram_and_sums(left, right, w)
+
+
+class TaskGramCache(GramCache):
+    """Gram matrices of the tasks, each with its own weights: blocks are (n_tasks, n_columns, n_columns).
+
+    Samples of one pattern and with one weight each add to the matrices of all their tasks at once.
+    """
+
+    def products(self, left: IndexArray, right: IndexArray) -> FloatArray:
+        chosen = self.design.columns(left)
+        other = None if right is left else self.design.columns(right)
+        if not isinstance(chosen, DenseColumns) or not (other is None or isinstance(other, DenseColumns)):
+            return np.stack([self.design.gram(left, right, self.w[:, [k]]) for k in range(self.w.shape[1])])
+        found = np.zeros((self.w.shape[1], len(left), len(right)))
+        for rows, tasks, weights in self._pieces():
+            own = chosen.sampled(rows)
+            found[tasks] += own.gram(weights, None if other is None else other.sampled(rows))
+        return found
+
+    def _pieces(self) -> Any:
+        """Samples with one weight each for some tasks, the tasks, and the weights."""
+        patterns = self.design.patterns
+        for pattern in patterns.groups if patterns is not None else ():
+            w = self.w[pattern.entries]
+            if pattern.is_even:
+                yield pattern.rows, pattern.tasks, w[:, :1]
+                continue
+            for k, task in enumerate(pattern.tasks):
+                yield pattern.rows, [task], w[:, [k]]
+        if patterns is None or not patterns.groups:
+            for task in range(self.w.shape[1]):
+                rows = np.flatnonzero(self.w[:, task])
+                yield rows, [task], self.w[rows, task : task + 1]
