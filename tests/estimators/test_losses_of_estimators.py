@@ -284,18 +284,21 @@ def test_delta_is_fixed_by_a_first_fit():
     np.testing.assert_allclose(own.coef_, model.coef_, atol=1e-8)
 
 
-@pytest.mark.parametrize(("n", "d"), [(400, 30), (400, 800)], ids=["all features", "selected by halves"])
+@pytest.mark.parametrize(("n", "d"), [(1000, 30), (1000, 800)], ids=["all features", "selected by halves"])
 @pytest.mark.parametrize("size", [0.2, 2.0])
 def test_delta_is_that_of_normal_errors(n, d, size):
-    """1.345 standard deviations to 15 %, by a strong or a weak signal: residuals are neither shrunken nor chosen."""
+    """1.345 standard deviations to 12 %, three times the error of such a median, by a strong or a weak signal.
+
+    Residuals are neither shrunken nor chosen.
+    """
     rng = np.random.default_rng(7)
     X, noise = rng.standard_normal((n, d)), rng.standard_normal((n, 3))
     Y = size * X[:, :6] @ rng.standard_normal((6, 3)) + 0.3 * noise
     delta = GroupOWLRegressor(loss="huber").fit(X, Y).delta_
-    np.testing.assert_allclose(delta, 1.345 * 0.3, rtol=0.15)
+    np.testing.assert_allclose(delta, 1.345 * 0.3, rtol=0.12)
     weight = rng.uniform(0.5, 2.0, n) * (rng.random(n) < 0.9)
     weighted = GroupOWLRegressor(loss="huber", fit_intercept=False).fit(X, Y, sample_weight=weight).delta_
-    np.testing.assert_allclose(weighted, 1.345 * 0.3, rtol=0.2)
+    np.testing.assert_allclose(weighted, 1.345 * 0.3, rtol=0.15)
 
 
 def test_deltas_of_few_samples():
