@@ -60,6 +60,7 @@ test-long: $(TEST_READY) $(KERNEL)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/edges.py --out results/edges.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/large_file.py
+	$(BIN)/pytest -n 0 -rs tests/test_array_api.py # with PyTorch, where it is installed
 	$(MAKE) docs
 	$(BIN)/python tests/long/site_layout.py docs/_build/html
 	$(MAKE) test-install wheels

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .arrays import owl_dual_norm, owl_norm, owl_prox
 from .options import GROUP_SCALES, PLAIN, PenaltyOptions
-from .penalty import GroupOWL, owl_dual_norm, owl_norm, owl_prox
+from .penalty import GroupOWL
 
 __all__ = [
     "GROUP_SCALES",
