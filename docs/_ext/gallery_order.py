@@ -13,6 +13,7 @@ ORDER = (
     "dask",
     "screening_rules",
     "any_solver",
+    "network",
     "certificate",
     "paper_in_small",
 )
