@@ -298,8 +298,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     eps : float, default=1e-3
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        Folds: None is 5, or without a warning one for each sample of positive weight where there are fewer than 5; a
-        number is so many, and an error where there are fewer samples. Both are consecutive. A splitter with a method
+        Folds. None means 5, or one per sample where fewer than 5 samples have a positive weight. A number of folds
+        must not exceed the number of samples. In both cases folds are consecutive samples. A splitter with a method
         ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight are left out.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         "min" takes the best mean score, "1se" the largest alpha whose mean score is within one standard error of it.
@@ -489,9 +489,9 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     eps : float, default=1e-3
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        Folds: None is 5, or without a warning as many as the rarest class has samples of positive weight where
-        those are fewer; a number is so many, and an error where a class has fewer. Both are stratified by class, or
-        consecutive for label indicators. A splitter with a method ``split`` gets ``groups`` from ``fit``. Splits
+        Folds. None means 5, or as many as the rarest class has samples of positive weight if those are fewer. A
+        number of folds must not exceed the number of samples of any class. In both cases folds are stratified by
+        class, or consecutive samples for label indicators. A splitter with a method ``split`` gets ``groups`` from ``fit``. Splits
         without test samples of positive weight are left out.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         "min" takes the best mean score, "1se" the largest alpha whose mean score is within one standard error of it.

@@ -538,8 +538,8 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     eps : float, default=1e-3
         Smallest alpha relative to the largest, strictly between 0 and 1; not used when alphas are given.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        Folds: None is 5, or without a warning one for each sample of positive weight where there are fewer than 5; a
-        number is so many, and an error where there are fewer samples. Both are consecutive. A splitter with a method
+        Folds. None means 5, or one per sample where fewer than 5 samples have a positive weight. A number of folds
+        must not exceed the number of samples. In both cases folds are consecutive samples. A splitter with a method
         ``split`` gets ``groups`` from ``fit``. Splits without test samples of positive weight are left out. Data that
         are sorted by time need ``cv=KFold(5, shuffle=True)``.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
