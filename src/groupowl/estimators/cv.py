@@ -491,8 +491,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     cv : int, splitter, iterable of (train, test) or None, default=None
         Folds. None means 5, or as many as the rarest class has samples of positive weight if those are fewer. A
         number of folds must not exceed the number of samples of any class. In both cases folds are stratified by
-        class, or consecutive samples for label indicators. A splitter with a method ``split`` gets ``groups`` from ``fit``. Splits
-        without test samples of positive weight are left out.
+        class, or consecutive samples for label indicators. A splitter with a method ``split`` gets ``groups`` from
+        ``fit``. Splits without test samples of positive weight are left out.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
         "min" takes the best mean score, "1se" the largest alpha whose mean score is within one standard error of it.
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
