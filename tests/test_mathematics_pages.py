@@ -35,7 +35,7 @@ def test_a_name_that_does_not_exist_would_be_seen():
 
 
 def test_every_page_names_its_code():
-    for page in ("model", "duality", "screening", "errata", "solver", "rounding"):
+    for page in ("model", "duality", "screening", "extensions", "errata", "solver", "rounding"):
         assert len(names_on(TEXTS[page])) >= 5, page
 
 
@@ -364,3 +364,111 @@ def test_formula_of_the_computed_gap(case):
     slack = 8 * eps * np.sqrt(len(case.Y)) * certificate.theta_norm * problem.rounding_norms
     bounds = certificate.correlations + problem.norms * np.sqrt(2 * problem.loss.curvature * certificate.gap) + slack
     np.testing.assert_allclose(problem.upper_bounds(certificate, two_sided=False), bounds, rtol=1e-14)
+
+
+# Groups, gaps, offset, ridge, signs --------------------------------------------------------------------------
+
+
+def test_weights_of_units_inside_the_norm_are_no_isotonic_regression():
+    """The example of the page: the unit that is larger by the order of the norm is the one that becomes zero."""
+    for text in ("\\omega\n= (0.3, 3)", "\\lambda = (1, 1)", "V = (10, 1.1)", "(9.7, 0)", "3.3 against 3"):
+        assert " ".join(text.split()) in " ".join(TEXTS["extensions"].split()), text
+    omega, V = np.array([0.3, 3.0]), np.array([10.0, 1.1])
+    grid = np.stack(np.meshgrid(np.linspace(0, 12, 1201), np.linspace(0, 2, 201), indexing="ij"), axis=-1)
+    values = 0.5 * np.sum((grid - V) ** 2, axis=-1) + np.sum(omega * grid, axis=-1)  # equal weights: any order
+    np.testing.assert_allclose(grid[np.unravel_index(values.argmin(), values.shape)], [9.7, 0.0], atol=1e-9)
+    assert list(np.argsort(omega * V)) == [0, 1]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_spectral_norms_bound_units_and_are_attained(seed):
+    rng = np.random.default_rng(seed)
+    X, w, units = rng.standard_normal((12, 5)), rng.uniform(0.2, 2.0, 12), np.array([0, 1, 0, 1, 1])
+    asked = {"group_scale": "none", "penalty_factor": None, "ridge": 0.0, "positive": False}
+    design, options = go.problem.options_of(X, feature_groups=units, **asked)
+    Y = rng.standard_normal((12, 3))
+    problem = go.problem.build_problem(design, Y, np.ones(2), sample_weight=w, options=options)
+    for g in range(2):
+        A = np.sqrt(w)[:, None] * X[:, units == g]
+        norm = np.linalg.norm(A, 2)
+        assert problem.unit_norms[g] == pytest.approx(norm, rel=1e-12)
+        assert norm <= problem.unit_norms[g] <= np.linalg.norm(A)
+        for left in (rng.standard_normal((12, 3)), np.outer(np.linalg.svd(A)[0][:, 0], rng.standard_normal(3))):
+            moved = np.linalg.norm(X[:, units == g].T @ (np.sqrt(w)[:, None] * left))
+            assert moved <= norm * np.linalg.norm(left) * (1 + 1e-12)
+        assert moved == pytest.approx(norm * np.linalg.norm(left))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_bounds_with_weights_of_entries(seed):
+    """Of the ellipsoid, of the ball that the code takes, and the norms that it has."""
+    rng = np.random.default_rng(seed)
+    W = rng.uniform(0.1, 3.0, (15, 4)) * (rng.random((15, 4)) < 0.7) + 1e-3 * np.eye(15, 4)
+    x, M, rho = rng.standard_normal(15), rng.standard_normal((15, 4)), rng.uniform(0.1, 3.0)
+    means = (W * x[:, None]).sum(axis=0) / W.sum(axis=0)
+    a = np.sqrt(np.sum(W * (x[:, None] - means) ** 2, axis=0))
+    Y = np.where(W > 0, rng.standard_normal((15, 4)), np.nan)
+    problem = go.problem.build_problem(x[:, None], Y, [1.0], fit_intercept=True, sample_weight=W)
+    assert problem.norms[0] == pytest.approx(a.max(), rel=1e-10)
+    C = np.sum((x[:, None] - means) * M, axis=0)
+    ellipsoid = np.linalg.norm(C) ** 2 + 2 * rho * np.linalg.norm(a * C) + rho**2 * a.max() ** 2
+    assert ellipsoid <= (np.linalg.norm(C) + rho * a.max()) ** 2 * (1 + 1e-12)
+    directions = [W * (x[:, None] - means) * (C / np.maximum(a, 1e-9)), W * (x[:, None] - means) * np.sign(C)]
+    for step in [*rng.standard_normal((20, 15, 4)) * np.sqrt(W), *directions]:
+        norm = np.sqrt(np.sum(step**2 / np.where(W > 0, W, 1.0)))
+        moved = C + np.sum((x[:, None] - means) * step, axis=0) * rho / norm
+        assert moved @ moved <= ellipsoid * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+def test_dual_with_offset_ridge_and_signs(loss):
+    """No scaling, no gap at the optimum, and coefficients that are a proximal map of the dual optimum."""
+    case, rng = make_case(3, loss=loss), np.random.default_rng(3)
+    offset, mu = rng.standard_normal(case.Y.shape), 0.7
+    signs = rng.choice([-1.0, 0.0, 1.0], size=case.X.shape[1])
+    result = go.solve(**case.arguments(), offset=offset, ridge=mu, positive=signs, tol=1e-13)
+    B, w = result.B, np.ones((len(case.Y), 1))
+    base, penalty = LOSSES[loss], go.GroupOWL(case.lam, signs=signs)
+    theta = base.dual_point(case.X @ B + offset, case.Y, w)
+    C = case.X.T @ theta
+    near = go.owl_prox(np.where(signs[:, None] * C < 0, 0.0, C), case.lam)
+    dual = base.dual_value(theta, case.Y, w) - np.sum(theta * offset) - np.sum(near**2) / (2 * mu)
+    primal = base.value(case.X @ B + offset, case.Y, w) + penalty.value(B) + 0.5 * mu * np.sum(B**2)
+    assert result.primal == pytest.approx(primal, rel=1e-12)
+    assert primal - dual == pytest.approx(0.0, abs=1e-9 * abs(primal))
+    np.testing.assert_allclose(near / mu, B, atol=1e-6 * np.abs(B).max())
+    assert np.any(near)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_shortest_completion_of_augmented_data(seed):
+    """From ``C`` to the dual ball, as far as the proximal map says; what residuals of the ridge give is longer."""
+    rng = np.random.default_rng(seed)
+    lam, mu = np.sort(rng.uniform(0.1, 2.0, 6))[::-1], 0.4
+    C, B = 2.0 * rng.standard_normal((2, 6, 3))
+    shortest = -go.owl_prox(C, lam) / np.sqrt(mu)
+    assert go.owl_dual_norm(C + np.sqrt(mu) * shortest, lam) <= 1 + 1e-12
+    assert go.GroupOWL(lam, ridge=mu).conjugate(C)[0] == pytest.approx(0.5 * np.sum(shortest**2))
+    scale = 1.0 / go.owl_dual_norm(C - mu * B, lam)
+    value = go.GroupOWL(lam, ridge=mu).conjugate(scale * C)[0]
+    assert value <= 0.5 * mu * scale**2 * np.sum(B**2) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_projections_onto_the_cones(seed):
+    rng = np.random.default_rng(seed)
+    signs, lam = rng.choice([-1.0, 0.0, 1.0], size=5), np.sort(rng.uniform(0.1, 2.0, 5))[::-1]
+    penalty = go.GroupOWL(lam, signs=signs)
+    V, other = 3.0 * rng.standard_normal((2, 5, 2))
+    P = penalty.projected(V)
+    for B in map(penalty.projected, rng.standard_normal((10, 5, 2))):
+        assert np.sum((V - P) * B) <= 1e-12
+        assert np.sum(V * B) <= penalty.dual_norm(V) * penalty.value(B) * (1 + 1e-12)
+    assert np.sum((V - P) * P) == pytest.approx(0.0, abs=1e-12)
+    assert np.all(penalty.correlations(V + other) <= penalty.correlations(V) + penalty.correlations(other) + 1e-12)
+    at = penalty.prox(V)
+    np.testing.assert_array_equal(at, go.owl_prox(P, lam))
+    value = 0.5 * np.sum((at - V) ** 2) + penalty.value(at)
+    for size in (1e-3, 1e-1, 1.0):
+        B = penalty.projected(at + size * rng.standard_normal((5, 2)))
+        assert 0.5 * np.sum((B - V) ** 2) + penalty.value(B) >= value - 1e-12

@@ -16,9 +16,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import sortedl1
-from sklearn.linear_model import Lasso, LassoCV, MultiTaskLasso, MultiTaskLassoCV
+from sklearn.linear_model import Lasso, LassoCV, MultiTaskElasticNet, MultiTaskLasso, MultiTaskLassoCV
 
 import groupowl as go
+from r_support import run_r
 from support import lasso_logistic_regression
 
 FOLDER = Path(__file__).parents[1] / "docs" / "migration"
@@ -168,6 +169,23 @@ def test_lasso_for_one_target():
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
 
 
+@pytest.mark.parametrize("l1_ratio", [0.2, 0.9])
+def test_elastic_net(l1_ratio):
+    X, Y = make_data()
+    theirs = MultiTaskElasticNet(0.4, l1_ratio=l1_ratio, tol=TIGHT, max_iter=100_000).fit(X, Y)
+    ours = sklearn_.multi_task_elastic_net(0.4, l1_ratio=l1_ratio, tol=TIGHT).fit(X, Y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
+
+
+def test_positive_lasso():
+    X, Y = make_data()
+    theirs = Lasso(0.1, positive=True, tol=TIGHT).fit(X, Y[:, 0])
+    ours = sklearn_.multi_task_lasso(0.1, positive=True, tol=TIGHT).fit(X, Y[:, 0])
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
+    assert ours.coef_.any()
+
+
 def test_tolerances_mean_the_same():
     """scikit-learn stops at a gap of tol ||Y||^2 / n, groupowl at 2 tol times half of that; Y is centered."""
     X, Y = make_data()
@@ -202,13 +220,14 @@ def test_logistic_regression_of_two_classes():
 # glmnet -------------------------------------------------------------------------------------------------
 
 
-def glmnet_penalty(B, X, w, standardize, penalty_factor):
-    """``sum_j v_j ||B_j||`` with the factors rescaled to sum p, of coefficients on the scale that glmnet penalizes."""
+def glmnet_penalty(B, X, w, standardize=True, penalty_factor=None, alpha=1.0, **_):
+    """``sum_j v_j (a ||B_j|| + (1 - a)/2 ||B_j||^2)``, factors rescaled to sum p, on the scale of the penalty."""
     p = X.shape[1]
     v = np.ones(p) if penalty_factor is None else np.array(penalty_factor, dtype=float)
     v *= p / v.sum()
     deviation = np.sqrt(w @ (X - w @ X) ** 2) if standardize else np.ones(p)
-    return (v * deviation) @ cp.norm(B, 2, axis=1)
+    squares = cp.sum(cp.multiply((v * deviation**2)[:, None], cp.square(B)))
+    return alpha * (v * deviation) @ cp.norm(B, 2, axis=1) + 0.5 * (1.0 - alpha) * squares
 
 
 GLMNET = [
@@ -217,6 +236,9 @@ GLMNET = [
     {"intercept": False},
     {"penalty_factor": [0.0, 0.0, *[1.0] * 10]},
     {"penalty_factor": [0.0, *[2.0] * 11], "standardize": False},
+    {"penalty_factor": np.linspace(0.0, 2.0, 12).tolist()},
+    {"alpha": 0.3, "standardize": False},
+    {"alpha": 0.6, "penalty_factor": [0.0, *[1.0] * 11]},
 ]
 
 
@@ -231,7 +253,7 @@ def test_glmnet_mgaussian(options, weighted):
     B, b0 = cp.Variable((p, 3)), cp.Variable((1, 3))
     Z = X @ B + (np.ones((n, 1)) @ b0 if options.get("intercept", True) else 0.0)
     loss = cp.sum(cp.multiply(w, cp.sum(cp.square(Y - Z), axis=1))) / 2
-    penalty = glmnet_penalty(B, X, w, options.get("standardize", True), options.get("penalty_factor"))
+    penalty = glmnet_penalty(B, X, w, **options)
     assert ours.solve_result_.primal == pytest.approx(minimize(loss + 0.3 * penalty), abs=1e-6)
     np.testing.assert_allclose(ours.coef_.T, B.value, atol=1e-4)
 
@@ -246,7 +268,7 @@ def test_glmnet_standardized_response():
     # In the units of Y: residuals, and the norms of rows, are divided by the deviations.
     B, b0 = cp.Variable((p, 3)), cp.Variable((1, 3))
     residual = (Y - X @ B - np.ones((n, 1)) @ b0) @ np.diag(1 / deviation)
-    penalty = glmnet_penalty(B @ np.diag(1 / deviation), X, np.full(n, 1 / n), True, None)
+    penalty = glmnet_penalty(B @ np.diag(1 / deviation), X, np.full(n, 1 / n))
     minimum = minimize(cp.sum_squares(residual) / (2 * n) + 0.2 * penalty)
     assert ours.solve_result_.primal == pytest.approx(minimum, abs=1e-6)
     np.testing.assert_allclose(ours.coef_.T * deviation, B.value, atol=1e-3)
@@ -262,13 +284,41 @@ def test_glmnet_grouped_multinomial(options, n_classes):
     B, b0 = cp.Variable((p, n_classes)), cp.Variable((1, n_classes))
     Z = X @ B + (np.ones((n, 1)) @ b0 if options.get("intercept", True) else 0.0)
     log_likelihood = cp.sum(cp.multiply(np.eye(n_classes)[labels], Z)) - cp.sum(cp.log_sum_exp(Z, axis=1))
-    penalty = glmnet_penalty(B, X, np.full(n, 1 / n), options.get("standardize", True), options.get("penalty_factor"))
+    penalty = glmnet_penalty(B, X, np.full(n, 1 / n), **options)
     assert ours.solve_result_.primal == pytest.approx(minimize(-log_likelihood / n + 0.03 * penalty), abs=1e-6)
     penalized = np.flatnonzero(np.asarray(options.get("penalty_factor", np.ones(p))) > 0)
     expected = B.value.T if n_classes > 2 else np.diff(B.value.T, axis=0)
     np.testing.assert_allclose(ours.coef_[:, penalized], expected[:, penalized], atol=1e-3)
 
 
-def test_other_penalty_factors_are_refused():
-    with pytest.raises(ValueError, match="penalty_factor: only one positive number"):
-        glmnet.mgaussian(0.1, penalty_factor=[1.0, 2.0])
+def test_unequal_factors_with_a_ridge_are_refused():
+    with pytest.raises(ValueError, match="penalty_factor: with alpha < 1 only one positive number"):
+        glmnet.mgaussian(0.1, alpha=0.5, penalty_factor=[1.0, 2.0])
+
+
+#: Arguments of R, options of ours, and whether there is an offset.
+BY_R = {
+    "ridge": ("lambda=0.3, alpha=0.5", {"alpha": 0.5}, False),
+    "factors": ("lambda=0.3, penalty.factor=c(0, 1, Inf, 2, 3, 1)", {"penalty_factor": [0, 1, np.inf, 2, 3, 1]}, False),
+    "offset": ("lambda=0.3, offset=O", {}, True),
+    "limits": ("lambda=0.3, lower.limits=0", {"positive": True}, False),
+}
+
+
+@pytest.mark.parametrize("name", BY_R)
+def test_what_r_glmnet_says(name, tmp_path):
+    asked, options, has_offset = BY_R[name]
+    X, Y = make_data(7, d=6)
+    offset = np.random.default_rng(8).standard_normal(Y.shape)
+    for letter, values in (("X", X), ("Y", Y), ("O", offset)):
+        np.savetxt(tmp_path / f"{letter}.txt", values)
+    script = f"""
+    suppressMessages(library(glmnet))
+    X <- as.matrix(read.table("X.txt")); Y <- as.matrix(read.table("Y.txt")); O <- as.matrix(read.table("O.txt"))
+    fit <- glmnet(X, Y, family="mgaussian", thresh=1e-14, {asked})
+    for (column in coef(fit)) cat(format(as.numeric(column), digits=15), "\\n")
+    """
+    theirs = np.reshape(run_r(script, tmp_path, "glmnet"), (3, 7))
+    ours = glmnet.mgaussian(0.3, tol=TIGHT, **options).fit(X, Y, offset=offset if has_offset else None)
+    np.testing.assert_allclose(ours.coef_, theirs[:, 1:], atol=1e-4)
+    np.testing.assert_allclose(ours.intercept_, theirs[:, 0], atol=1e-4)

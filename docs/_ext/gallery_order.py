@@ -9,6 +9,7 @@ ORDER = (
     "sample_weights",
     "unpenalized_covariates",
     "relaxed_fit",
+    "shared_selection",
     "memory_map",
     "dask",
     "screening_rules",

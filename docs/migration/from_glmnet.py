@@ -5,30 +5,32 @@ import numpy as np
 import groupowl as go
 
 
-def converted_alpha(lambda_, penalty_factor=None):
-    """``alpha`` and the unpenalized columns, from ``lambda`` and a ``penalty.factor`` of zeros and equal numbers."""
+def converted(lambda_, alpha=1.0, penalty_factor=None):
+    """``alpha``, ``ridge`` and ``penalty_factor`` of groupowl from the ``lambda``, ``alpha`` and factors of glmnet."""
+    kept = {"alpha": lambda_ * alpha, "ridge": lambda_ * (1.0 - alpha), "penalty_factor": None}
     if penalty_factor is None:
-        return lambda_, None
-    factors = np.asarray(penalty_factor, dtype=float)
-    positive = factors[factors > 0]
-    if len(positive) == 0 or np.ptp(positive) > 0:
-        raise ValueError("penalty_factor: only one positive number, and zeros, have a counterpart in groupowl.")
-    # glmnet divides the factors by their mean: those that are left are larger than 1.
-    return lambda_ * len(factors) / len(positive), np.flatnonzero(factors == 0).tolist()
+        return kept
+    factors = np.array(penalty_factor, dtype=float)
+    excluded = np.isinf(factors)
+    factors[excluded] = 1.0  # glmnet leaves these columns out, and counts them all the same
+    factors /= factors.mean()
+    size = factors[factors > 0].max()
+    if alpha < 1.0 and np.ptp(factors[factors > 0]) > 0:
+        raise ValueError("penalty_factor: with alpha < 1 only one positive number, and zeros, have a counterpart.")
+    factors[excluded] = np.inf
+    return {"alpha": size * kept["alpha"], "ridge": size * kept["ridge"], "penalty_factor": factors / size}
 
 
-def mgaussian(lambda_, *, intercept=True, standardize=True, penalty_factor=None, **options):
-    """Estimator with the objective of ``glmnet(x, y, family="mgaussian", lambda=lambda_)``."""
-    alpha, unpenalized = converted_alpha(lambda_, penalty_factor)
-    kept = {"fit_intercept": intercept, "standardize": standardize, "unpenalized": unpenalized, **options}
-    return go.GroupOWLRegressor(alpha=alpha, weights="constant", **kept)
+def mgaussian(lambda_, *, alpha=1.0, intercept=True, standardize=True, penalty_factor=None, **options):
+    """Estimator with the objective of ``glmnet(x, y, family="mgaussian", lambda=lambda_, alpha=alpha)``."""
+    kept = converted(lambda_, alpha, penalty_factor) | {"fit_intercept": intercept, "standardize": standardize}
+    return go.GroupOWLRegressor(weights="constant", **kept, **options)
 
 
-def grouped_multinomial(lambda_, *, intercept=True, standardize=True, penalty_factor=None, **options):
+def grouped_multinomial(lambda_, *, alpha=1.0, intercept=True, standardize=True, penalty_factor=None, **options):
     """Estimator with the objective of ``glmnet(..., family="multinomial", type.multinomial="grouped")``."""
-    alpha, unpenalized = converted_alpha(lambda_, penalty_factor)
-    kept = {"fit_intercept": intercept, "standardize": standardize, "unpenalized": unpenalized, **options}
-    return go.GroupOWLClassifier(alpha=alpha, weights="constant", **kept)
+    kept = converted(lambda_, alpha, penalty_factor) | {"fit_intercept": intercept, "standardize": standardize}
+    return go.GroupOWLClassifier(weights="constant", **kept, **options)
 
 
 def standardized_response(Y, sample_weight=None):

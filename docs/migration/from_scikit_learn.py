@@ -11,6 +11,11 @@ def multi_task_lasso(alpha=1.0, *, fit_intercept=True, tol=1e-4, max_iter=10_000
     return go.GroupOWLRegressor(alpha=alpha, weights="constant", tol=2.0 * tol, **kept)
 
 
+def multi_task_elastic_net(alpha=1.0, *, l1_ratio=0.5, **options):
+    """Estimator with the objective and the accuracy of ``MultiTaskElasticNet``, or of ``ElasticNet`` where y is 1-D."""
+    return multi_task_lasso(alpha * l1_ratio, ridge=alpha * (1.0 - l1_ratio), **options)
+
+
 def multi_task_lasso_cv(*, eps=1e-3, alphas=100, cv=None, fit_intercept=True, tol=1e-4, n_jobs=None, **options):
     """Estimator that chooses among the models of ``MultiTaskLassoCV``."""
     kept = {"fit_intercept": fit_intercept, "n_jobs": n_jobs, **options}

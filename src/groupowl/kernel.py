@@ -115,6 +115,8 @@ class KernelInfo:
         The library, "" if there is none.
     losses : tuple of str
         Losses that a compiled kernel solves; all others are solved in NumPy.
+    left_to_numpy : tuple of str
+        What models may have that no compiled kernel knows: they are solved in NumPy, with the same certificates.
 
     Examples
     --------
@@ -128,13 +130,20 @@ class KernelInfo:
     reason: str = ""
     path: str = ""
     losses: tuple[str, ...] = ("squared",)
+    left_to_numpy: tuple[str, ...] = (
+        "missing targets",
+        "weights per target",
+        "ridge",
+        "signs",
+        "unpenalized features (but on sufficient statistics)",
+        "feature groups that are orthonormal or whose columns are apart",
+    )
 
     def __str__(self) -> str:
-        return (
-            f"compiled kernel ({self.compiler}) for {', '.join(self.losses)} loss"
-            if self.name == "compiled"
-            else f"NumPy kernel: {self.reason}"
-        )
+        if self.name != "compiled":
+            return f"NumPy kernel: {self.reason}"
+        models = f"{', '.join(self.losses)} loss without {', '.join(self.left_to_numpy)}"
+        return f"compiled kernel ({self.compiler}) for {models}; NumPy for all else"
 
 
 def source_stamp(folder: Path) -> str:

@@ -223,8 +223,8 @@ class SafeScreener:
         Loss, summed over samples.
     fit_intercept : bool, default=False
         Whether the model has an unpenalized intercept.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative weights of the samples.
+    sample_weight : array-like of shape (n_samples,) or (n_samples, n_tasks), default=None
+        Non-negative weights of the samples, or of each of their targets.
     rule : {"safe", "paper"}, default="safe"
         The extended rule with the smaller bounds, or the paper's rule with the paper's.
     feature_groups, group_scale, penalty_factor : optional

@@ -94,6 +94,21 @@ def test_scores_count_what_was_observed():
     assert np.isfinite(cross_val_score(model, X, Y, cv=3)).all()
 
 
+def test_samples_without_any_label_are_not_scored():
+    """They are neither right nor wrong, with weights or without."""
+    X, Y = make_data("labels")
+    Y[:10] = np.nan
+    model, weight = go.GroupOWLClassifier(0.1).fit(X, Y), np.linspace(1.0, 2.0, N)
+    rows = ~np.isnan(Y).all(axis=1)
+    assert not rows.all()
+    assert model.score(X, Y) == pytest.approx(model.score(X[rows], Y[rows]))
+    assert model.score(X, Y) < 1.0
+    expected = model.score(X[rows], Y[rows], sample_weight=weight[rows])
+    assert model.score(X, Y, sample_weight=weight) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="y has no observed label"):
+        model.score(X[:10], Y[:10])
+
+
 def test_fold_scores_are_means_over_observed_entries():
     X, Y = make_data()
     cv = KFold(4)

@@ -105,3 +105,65 @@ def test_a_start_that_is_optimal_takes_one_step():
     again = go.solve(case.X, case.Y, lam, B_init=apart, tol=1e-4)
     assert again.converged
     np.testing.assert_array_equal(again.clusters, first.clusters)
+
+
+# What it is asked for ----------------------------------------------------------------------------------------
+
+GAPS = np.where(np.random.default_rng(0).random((40, 3)) < 0.2, np.nan, 0.0)
+NEIGHBORS, APART = np.arange(30) // 2, np.arange(30) % 15
+#: What ``kernel_info`` says no compiled kernel knows, with arguments that ask for it; and what it does know.
+LEFT_TO_NUMPY = {
+    "missing targets": [{"Y": GAPS}],
+    "weights per target": [{"sample_weight": 1.0 + np.arange(120).reshape(40, 3)}],
+    "ridge": [{"ridge": 0.1}],
+    "signs": [{"positive": True}, {"positive": np.eye(30)[3]}],
+    "unpenalized features (but on sufficient statistics)": [
+        {"penalty_factor": {0: 0.0}, "solver": go.WorkingSet(compress=False)}
+    ],
+    "feature groups that are orthonormal or whose columns are apart": [
+        {"feature_groups": NEIGHBORS, "group_scale": "orthonormal"},
+        {"feature_groups": APART},
+    ],
+}
+COMPILED = [
+    {},
+    {"sample_weight": np.arange(1.0, 41.0)},
+    {"offset": np.linspace(-1.0, 1.0, 40)},
+    {"feature_groups": NEIGHBORS},
+    {"feature_groups": NEIGHBORS, "group_scale": "frobenius"},
+    {"penalty_factor": {0: 2.0, 1: np.inf}},
+    {"penalty_factor": {0: 0.0}, "solver": go.WorkingSet(compress=True)},
+]
+
+
+def is_compiled(asked, monkeypatch):
+    """Whether the compiled kernel has proposed anything for a solve with these arguments."""
+    proposals = []
+    for name in ("solve", "fit_squared"):
+        own = getattr(kernel, name)
+        monkeypatch.setattr(kernel, name, lambda *args, own=own, **given: _kept(proposals, own(*args, **given)))
+    case = make_case(3, n=40, d=30, q=3)
+    arguments = {"X": case.X, "fit_intercept": True} | asked | {"Y": case.Y + asked.get("Y", 0.0)}
+    settings = {"solver": arguments.pop("solver", "auto")}
+    n_units = 15 if "feature_groups" in asked else 29 if "solver" in asked else 30
+    weights = go.weights.oscar(n_units)
+    lam = 0.3 * go.lam_max(**arguments, weights=weights) * weights
+    assert go.solve(**arguments, **settings, lam=lam).converged
+    return any(found is not None for found in proposals)
+
+
+def _kept(proposals, found):
+    proposals.append(found)
+    return found
+
+
+@pytest.mark.parametrize("name", go.kernel_info().left_to_numpy)
+def test_what_is_left_to_numpy_is_not_compiled(name, monkeypatch):
+    assert name in str(go.kernel_info())
+    for asked in LEFT_TO_NUMPY[name]:
+        assert not is_compiled(asked, monkeypatch)
+
+
+@pytest.mark.parametrize("asked", COMPILED, ids=lambda asked: "+".join(asked) or "plain")
+def test_everything_else_is_compiled(asked, monkeypatch):
+    assert is_compiled(asked, monkeypatch)

@@ -388,7 +388,7 @@ class GroupOWLBase(ReportMethods):
             targets, other names or classes are an error.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets or labels of the fit.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Sample weights of the fit.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Offset of the fit.

@@ -199,7 +199,12 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
         weight = None if sample_weight is None else check_sample_weight(sample_weight, len(predicted))
         if self._is_multilabel:
             labels = label_indicators(labels)
-            labels = np.where(np.isnan(labels), predicted, labels) if labels.shape == predicted.shape else labels
+            if labels.shape == predicted.shape and (missing := np.isnan(labels)).any():
+                present = ~missing.all(axis=1)  # samples without any label say nothing
+                if not present.any():
+                    raise ValueError("y has no observed label: there is nothing to score.")
+                labels, predicted = np.where(missing, predicted, labels)[present], predicted[present]
+                weight = None if weight is None else weight[present]
         else:
             labels = check_labels(labels)
         try:

@@ -60,10 +60,11 @@ class CrossValidatedFit(GroupOWLBase):
             (regression without ``scoring``, or an information criterion). A list of SufficientStatistics, one for
             each fold, needs no more: not ``y``, nor ``cv``.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets, or one label per sample for classification.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights, in fits and in scores; 2 is the same as the sample twice (in the same fold), 0 as no
-            sample.
+            Targets, or one label per sample for classification. NaN among several targets, or among label indicators,
+            means that a target was not observed.
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Non-negative weights, of samples or of each of their targets, in fits and in scores; 2 is the same as the
+            sample twice (in the same fold), 0 as no sample.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Numbers that are added to the linear predictors, with a coefficient of one, such as the logarithms of
             exposures of ``loss="poisson"``; a column for each class where there are three or more. Predictions then
@@ -137,7 +138,7 @@ class CrossValidatedFit(GroupOWLBase):
             The data of the fit; a list of statistics where the fit had one.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets or labels of the fit.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Sample weights of the fit.
         scores : bool, default=True
             Whether to fit the folds again. Without, and where ``cv`` makes other folds each time, scores are only

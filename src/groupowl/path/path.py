@@ -65,7 +65,8 @@ def group_owl_path(
         matrix on disk (see :class:`groupowl.MemmapDesign`), a Dask array or data frame; or the statistics of samples,
         which stand for ``y`` and ``sample_weight`` too.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        Targets. For ``loss="multinomial"``: labels of any kind, one-hot rows or class probabilities.
+        Targets; NaN is one that was not observed, with losses that are sums over targets. For ``loss="multinomial"``:
+        labels of any kind, one-hot rows or class probabilities.
     loss : {"squared", "multinomial", "logistic", "poisson", "huber", "cox"} or Loss, default="squared"
         ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
     weights : str, array-like or callable, default="oscar"
@@ -82,8 +83,9 @@ def group_owl_path(
         Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False
         Whether to divide columns by their weighted standard deviation, implicitly; coefficients are on the scale of X.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative weights w; 2 is the same as the sample twice, 0 as no sample.
+    sample_weight : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+        Non-negative weights w, of samples or of each of their targets; 2 is the same as the sample twice, 0 as no
+        sample.
     unpenalized : list of str or int, or mask, default=None
         Columns that are not penalized, by name, by index or as a mask.
     tol : float, default=1e-6

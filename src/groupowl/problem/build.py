@@ -364,15 +364,16 @@ def lam_max(
     X : array-like, sparse matrix, data frame, design or SufficientStatistics
         Data, as :func:`groupowl.solve` takes them, or what is known of them.
     Y : array-like of shape (n_samples,) or (n_samples, n_tasks), or None
-        Targets; one-hot rows or class probabilities for ``loss="multinomial"``. None for statistics, which know them.
+        Targets, NaN where they were not observed; one-hot rows or class probabilities for ``loss="multinomial"``. None
+        for statistics, which know them.
     weights : array-like of shape (n_features,), str or callable
         Weight sequence, or the name of one.
     loss : {"squared", "multinomial", "logistic", "poisson", "huber", "cox"} or Loss, default="squared"
         Loss, summed over samples.
     fit_intercept : bool, default=False
         Whether the model has an unpenalized intercept.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative weights of the samples.
+    sample_weight : array-like of shape (n_samples,) or (n_samples, n_tasks), default=None
+        Non-negative weights of the samples, or of each of their targets.
     feature_groups, group_scale, penalty_factor : optional
         Groups and scales of columns as for :func:`groupowl.solve`; ``weights`` then has one weight per group.
     offset : array-like of shape (n_samples,) or (n_samples, n_tasks), default=None

@@ -84,7 +84,8 @@ def solve(
         matrix on disk (see :class:`groupowl.MemmapDesign`), a Dask array or data frame; or the statistics of samples,
         with None for ``Y``.
     Y : array-like of shape (n_samples,) or (n_samples, n_tasks)
-        Targets; one-hot rows or class probabilities for ``loss="multinomial"``.
+        Targets; one-hot rows or class probabilities for ``loss="multinomial"``. With losses that are sums over tasks,
+        NaN is a target that was not observed.
     lam : array-like of shape (n_features,)
         Non-increasing, non-negative weights, not all zero; the row of ``B`` with the largest norm pays ``lam[0]``. The
         largest may be 1e150 times the smallest that is positive: beside a larger one it would vanish.
@@ -94,9 +95,9 @@ def solve(
         (``groupowl.losses.HuberLoss(delta)`` for others).
     fit_intercept : bool, default=False
         Whether to fit an unpenalized intercept.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative weights w; 2 is the same as the sample twice, 0 as no sample. Positive ones differ by a factor of
-        1e150 at most.
+    sample_weight : array-like of shape (n_samples,) or (n_samples, n_tasks), default=None
+        Non-negative weights w, of samples or of each of their targets; 2 is the same as the sample twice, 0 as no
+        sample. Positive ones differ by a factor of 1e150 at most.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
         "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
     screening : {"safe", "paper", "none"}, default="safe"

@@ -134,7 +134,7 @@ class DaskDesign(Design):
             return values
         return self.map(_in_double_precision, self._row_blocks("the array of samples", values))
 
-    def _row_blocks(self, name: str, values: Any, ndim: tuple[int, ...] = (2,)) -> Blocks:
+    def _row_blocks(self, name: str, values: Any, ndim: tuple[int, ...] = (2,), remedy: str = "") -> Blocks:
         """An array as users give it, in the blocks of X."""
         convert: Any = checks.numeric_array
         array = row_chunks(name, values, convert)[0] if is_dask(values) else convert(name, values)
@@ -142,7 +142,7 @@ class DaskDesign(Design):
             raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}. Convert it first.")
         if array.ndim not in ndim:
             expected = " or ".join(f"{n}-dimensional" for n in ndim)
-            raise ValueError(f"{name} must be {expected}, got an array of shape {array.shape}.")
+            raise ValueError(f"{name} must be {expected}, got an array of shape {array.shape}.{remedy}")
         checks.check_length(name, array.shape, self.n_samples)
         sizes = [place.size for place in self.places]
         if is_dask(values):
@@ -184,7 +184,9 @@ class DaskDesign(Design):
         if sample_weight is None:
             w = self.map(partial(constant_rows, row=np.ones(1)), self._numbered)
         else:
-            w = self.map(checked_weights, self._row_blocks("sample_weight", sample_weight, (1,)), self._numbered)
+            remedy = " One weight for each target is possible only where data are in memory or on disk."
+            given = self._row_blocks("sample_weight", sample_weight, (1,), remedy)
+            w = self.map(checked_weights, given, self._numbered)
         total, counts, _ = summed((np.sum, w), (count_present, w), (len, Y))
         if not total > 0.0:
             raise ValueError(f"sample_weight {checks.NO_WEIGHT}")
