@@ -141,9 +141,9 @@ static void single_products(const go_data *data, const go_blas *blas, const doub
                 to[i] = line[i];
         }
         if (data->by_rows)
-            go_multiply(blas, q, d, count, T + (size_t)first * q, converted, d, 1, first ? 1.0 : 0.0, C);
+            go_multiply(blas, q, d, count, T + (size_t)first * q, converted, d, 1, first > 0, C);
         else
-            go_multiply(blas, q, count, n, T, converted, n, 0, 0.0, C + (size_t)first * q);
+            go_multiply(blas, q, count, n, T, converted, n, 0, 0, C + (size_t)first * q);
     }
 }
 
@@ -157,7 +157,7 @@ void go_correlate_all(const go_data *data, const go_blas *blas, const double *th
     else if (data->kind == GO_DENSE_F32)
         single_products(data, blas, theta, converted, C);
     else
-        go_multiply(blas, q, d, n, theta, data->X, (int)data->stride, data->by_rows, 0.0, C);
+        go_multiply(blas, q, d, n, theta, data->X, (int)data->stride, data->by_rows, 0, C);
     if (data->mean) {
         memset(sums, 0, (size_t)q * sizeof *sums);
         for (int i = 0; i < n; i++)

@@ -201,7 +201,7 @@ void go_correlate_all(const go_data *data, const go_blas *blas, const double *th
 #endif
 
 void go_multiply(const go_blas *blas, int q, int columns, int depth, const double *T, const double *X, int ld,
-                 int by_lines, double add, double *out);
+                 int by_lines, int add, double *out);
 double go_dot(size_t n, const double *a, const double *b);
 
 /* ---- Losses (losses.c) ------------------------------------------------------------------------------------------- */

@@ -32,19 +32,19 @@
 /* Z = A B */
 void go_predict(const go_inner *p, const double *B, double *Z)
 {
-    go_multiply(p->blas, p->q, p->n, p->rows, B, p->A, p->n, 1, 0.0, Z);
+    go_multiply(p->blas, p->q, p->n, p->rows, B, p->A, p->n, 1, 0, Z);
 }
 
 /* C = A^T theta */
 void go_correlate(const go_inner *p, const double *theta, double *C)
 {
-    go_multiply(p->blas, p->q, p->rows, p->n, theta, p->A, p->n, 0, 0.0, C);
+    go_multiply(p->blas, p->q, p->rows, p->n, theta, p->A, p->n, 0, 0, C);
 }
 
 /* image = G move; G is symmetric, and by lines those of rows that do not move are left out */
 static void apply_gram(const go_inner *p, const double *move, double *image)
 {
-    go_multiply(p->blas, p->q, p->rows, p->rows, move, p->G, p->ldg, 1, 0.0, image);
+    go_multiply(p->blas, p->q, p->rows, p->rows, move, p->G, p->ldg, 1, 0, image);
 }
 
 double go_evaluate(go_inner *p, const double *B, double *theta)
