@@ -53,7 +53,7 @@ static void set_residual(const go_data *data, go_certificate *c, const go_blas *
         int count = c->n_rows - first < GATHERED ? c->n_rows - first : GATHERED;
         for (int r = 0; r < count; r++)
             go_gather(data, c->row[first + r], NULL, gathered + (size_t)r * n);
-        go_multiply(blas, q, n, count, c->B + (size_t)first * q, gathered, n, 1, 1.0, c->theta);
+        go_multiply(blas, q, n, count, c->B + (size_t)first * q, gathered, n, 1, 1, c->theta);
     }
     c->loss = c->product = c->square = 0.0;
     for (int i = 0; i < n; i++) {

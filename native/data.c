@@ -5,9 +5,6 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Products of fewer multiplications are small for BLAS; pieces narrower than this would be too many. */
-#define SMALL_PRODUCT 9.5e5
-#define LEAST_PIECE 10
 /* Numbers of single precision that become double at a time: they should stay in cache. */
 #define CONVERTED 131072
 
@@ -123,57 +120,6 @@ void go_gather(const go_data *data, int j, const double *row_scale, double *colu
 
 /* ---- Products ---------------------------------------------------------------------------------------------------- */
 
-double go_dot(size_t n, const double *a, const double *b)
-{
-    double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0; /* four sums at a time, in the same order on every machine */
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        s0 += a[i] * b[i];
-        s1 += a[i + 1] * b[i + 1];
-        s2 += a[i + 2] * b[i + 2];
-        s3 += a[i + 3] * b[i + 3];
-    }
-    for (; i < n; i++)
-        s0 += a[i] * b[i];
-    return (s0 + s1) + (s2 + s3);
-}
-
-/* out (columns, q) = add * out + sum_i of T_i (depth, q) times line i of X. X has `depth` numbers per column, columns
- * `ld` apart; if `by_lines` it is given the other way round, lines `ld` apart. In pieces that BLAS takes for small:
- * these have kernels that are twice as fast where q is small. */
-void go_multiply(const go_blas *blas, int q, int columns, int depth, const double *T, const double *X, int ld,
-                 int by_lines, double add, double *out)
-{
-    int one = 1;
-    double unit = 1.0;
-    if (depth == 0 && add == 0.0) /* BLAS wants leading dimensions of 1 at least */
-        memset(out, 0, (size_t)columns * q * sizeof *out);
-    if (columns == 0 || depth == 0)
-        return;
-    if (q == 1 && by_lines) {
-        blas->dgemv("N", &columns, &depth, &unit, (double *)X, &ld, (double *)T, &one, &add, out, &one);
-        return;
-    }
-    if (q == 1) {
-        blas->dgemv("T", &depth, &columns, &unit, (double *)X, &ld, (double *)T, &one, &add, out, &one);
-        return;
-    }
-    int along = by_lines ? columns : depth, most = (int)(SMALL_PRODUCT / q / LEAST_PIECE) + 1;
-    int length = along < most ? along : most;          /* of a piece, along what is contiguous */
-    int width = (int)(SMALL_PRODUCT / q / length) + 1; /* and across */
-    int wide = by_lines ? length : width, deep = by_lines ? width : length;
-    for (int first = 0; first < columns; first += wide) {
-        int count = columns - first < wide ? columns - first : wide;
-        for (int top = 0; top < depth; top += deep) {
-            int rows = depth - top < deep ? depth - top : deep;
-            const double *part = X + (by_lines ? first + (size_t)top * ld : top + (size_t)first * ld);
-            double more = top ? 1.0 : add;
-            blas->dgemm("N", by_lines ? "T" : "N", &q, &count, &rows, &unit, (double *)T + (size_t)top * q, &q,
-                        (double *)part, &ld, &more, out + (size_t)first * q, &q);
-        }
-    }
-}
-
 /* Numbers of X that are converted to double at a time: several rows or columns, or one if it is that long. */
 size_t go_converted(const go_data *data)
 {
@@ -195,9 +141,9 @@ static void single_products(const go_data *data, const go_blas *blas, const doub
                 to[i] = line[i];
         }
         if (data->by_rows)
-            go_multiply(blas, q, d, count, T + (size_t)first * q, converted, d, 1, first ? 1.0 : 0.0, C);
+            go_multiply(blas, q, d, count, T + (size_t)first * q, converted, d, 1, first > 0, C);
         else
-            go_multiply(blas, q, count, n, T, converted, n, 0, 0.0, C + (size_t)first * q);
+            go_multiply(blas, q, count, n, T, converted, n, 0, 0, C + (size_t)first * q);
     }
 }
 
@@ -211,7 +157,7 @@ void go_correlate_all(const go_data *data, const go_blas *blas, const double *th
     else if (data->kind == GO_DENSE_F32)
         single_products(data, blas, theta, converted, C);
     else
-        go_multiply(blas, q, d, n, theta, data->X, (int)data->stride, data->by_rows, 0.0, C);
+        go_multiply(blas, q, d, n, theta, data->X, (int)data->stride, data->by_rows, 0, C);
     if (data->mean) {
         memset(sums, 0, (size_t)q * sizeof *sums);
         for (int i = 0; i < n; i++)

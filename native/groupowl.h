@@ -15,6 +15,7 @@
 #define GROUPOWL_H
 
 #include <stddef.h>
+#include <stdlib.h> /* __GLIBC__ below */
 
 #if defined(_WIN32)
 #define GO_EXPORT __declspec(dllexport)
@@ -188,8 +189,19 @@ size_t go_converted(const go_data *data);
 /* sums: q, converted: go_converted(data) */
 void go_correlate_all(const go_data *data, const go_blas *blas, const double *theta, double *sums, double *converted,
                       double *C);
+
+/* ---- Products (products.c) --------------------------------------------------------------------------------------- */
+
+/* Loops that gain from wider registers are compiled for them as well, where the loader of programs can choose. Without
+ * fused multiplication: results are the same on every machine. */
+#if defined(__GNUC__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(GO_PLAIN)
+#define FOR_EACH_MACHINE __attribute__((target_clones("avx2", "default")))
+#else
+#define FOR_EACH_MACHINE
+#endif
+
 void go_multiply(const go_blas *blas, int q, int columns, int depth, const double *T, const double *X, int ld,
-                 int by_lines, double add, double *out);
+                 int by_lines, int add, double *out);
 double go_dot(size_t n, const double *a, const double *b);
 
 /* ---- Losses (losses.c) ------------------------------------------------------------------------------------------- */

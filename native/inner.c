@@ -27,68 +27,24 @@
 #define NEAR_STEPS 3
 #define MORE_STEPS 20
 
-/* A move with fewer non-zero rows than this is multiplied column by column. */
-#define SPARSE_MOVE 0.6
-
 /* ---- Products -------------------------------------------------------------------------------------------------- */
-
-static int is_mostly_zero(int m, const double *b)
-{
-    int count = 0;
-    for (int j = 0; j < m; j++)
-        count += b[j] != 0.0;
-    return count < SPARSE_MOVE * m;
-}
-
-/* z = sum of the columns of A with b_j != 0, times b_j; four at a time. One task. */
-FOR_EACH_MACHINE
-static void add_columns(int n, int m, const double *A, size_t ld, const double *b, double *z)
-{
-    const double *column[4];
-    double factor[4];
-    int count = 0;
-    memset(z, 0, (size_t)n * sizeof *z);
-    for (int j = 0; j < m; j++) {
-        if (b[j] != 0.0) {
-            column[count] = A + (size_t)j * ld;
-            factor[count++] = b[j];
-        }
-        if (count == 4 || (count > 0 && j == m - 1)) {
-            for (; count < 4; count++) {
-                column[count] = column[0];
-                factor[count] = 0.0;
-            }
-            const double *a0 = column[0], *a1 = column[1], *a2 = column[2], *a3 = column[3];
-            double b0 = factor[0], b1 = factor[1], b2 = factor[2], b3 = factor[3];
-            for (int i = 0; i < n; i++)
-                z[i] += (a0[i] * b0 + a1[i] * b1) + (a2[i] * b2 + a3[i] * b3);
-            count = 0;
-        }
-    }
-}
 
 /* Z = A B */
 void go_predict(const go_inner *p, const double *B, double *Z)
 {
-    if (p->q == 1 && is_mostly_zero(p->rows, B))
-        add_columns(p->n, p->rows, p->A, (size_t)p->n, B, Z);
-    else
-        go_multiply(p->blas, p->q, p->n, p->rows, B, p->A, p->n, 1, 0.0, Z);
+    go_multiply(p->blas, p->q, p->n, p->rows, B, p->A, p->n, 1, 0, Z);
 }
 
 /* C = A^T theta */
 void go_correlate(const go_inner *p, const double *theta, double *C)
 {
-    go_multiply(p->blas, p->q, p->rows, p->n, theta, p->A, p->n, 0, 0.0, C);
+    go_multiply(p->blas, p->q, p->rows, p->n, theta, p->A, p->n, 0, 0, C);
 }
 
-/* image = G move */
+/* image = G move; G is symmetric, and by lines those of rows that do not move are left out */
 static void apply_gram(const go_inner *p, const double *move, double *image)
 {
-    if (p->q == 1 && is_mostly_zero(p->rows, move))
-        add_columns(p->rows, p->rows, p->G, (size_t)p->ldg, move, image);
-    else
-        go_multiply(p->blas, p->q, p->rows, p->rows, move, p->G, p->ldg, 0, 0.0, image);
+    go_multiply(p->blas, p->q, p->rows, p->rows, move, p->G, p->ldg, 1, 0, image);
 }
 
 double go_evaluate(go_inner *p, const double *B, double *theta)

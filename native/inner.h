@@ -4,18 +4,10 @@
 
 #include "groupowl.h"
 
-#include <string.h> /* __GLIBC__ below as well */
+#include <string.h>
 
 #define GO_MEMORY 3
 #define GO_ANDERSON 5
-
-/* Loops that gain from wider registers are compiled for them as well, where the loader of programs can choose. Without
- * fused multiplication: results are the same on every machine. */
-#if defined(__GNUC__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(GO_PLAIN)
-#define FOR_EACH_MACHINE __attribute__((target_clones("avx2", "default")))
-#else
-#define FOR_EACH_MACHINE
-#endif
 
 /* How a method ended. */
 enum { GO_ON, GO_DONE, GO_SLOW, GO_PAUSED };

@@ -393,14 +393,16 @@ def check_targets(
         matrix = as_float_array(f"{argument}{where}", Y, ndim=(1, 2))
         matrix = matrix if matrix.ndim == 2 else matrix[:, None]
         remedy = "Remove or correct them; NaN stands for a target that was not observed."
-        check_finite(f"{argument}{where}", np.where(np.isnan(matrix), 0.0, matrix), remedy=remedy, names=names)
+        missing = np.isnan(matrix)
+        known = np.where(missing, 0.0, matrix) if missing.any() else matrix
+        check_finite(f"{argument}{where}", known, remedy=remedy, names=names)
     else:
         matrix = finite_matrix(f"{argument}{where}", Y, remedy=remedy, names=names)
     check_length(argument, np.shape(Y), n_samples, where)
     if matrix.shape[1] == 0:
         raise ValueError(f"{argument}{where} is empty: its shape is {matrix.shape}; at least one column is needed.")
     if may_miss:
-        check_tasks(~np.isnan(matrix), argument=argument, names=names)
+        check_tasks(~missing, argument=argument, names=names)
     return matrix
 
 

@@ -49,6 +49,20 @@ def test_agrees_with_the_definition(seed, weighted, fit_intercept, kind):
         compare(problem, data, lam, B)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(("n", "d"), [(3, 5), (255, 258), (257, 6), (515, 3)])
+@pytest.mark.parametrize("q", range(1, 10))
+def test_products_of_any_shape(q, n, d, order):
+    """Few tasks are multiplied in pieces of lines and columns, which may end anywhere; rows of zeros are left out."""
+    rng = np.random.default_rng(q)
+    X, Y = np.asarray(rng.standard_normal((n, d)), order=order), rng.standard_normal((n, q))
+    problem, data = build_problem(X, Y, np.ones(d)), kernel.KernelData(X, Y)
+    for share in (0.1, 0.5, 1.0):
+        B = rng.standard_normal((d, q))
+        B[rng.random((d, q)) > share] = 0.0
+        compare(problem, data, np.ones(d), B)
+
+
 def test_units_of_several_rows():
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((30, 12)), rng.standard_normal((30, 2))

@@ -60,11 +60,15 @@ __getattr__, __dir__ = _lazy.attributes(
 class _Losses(Mapping[str, Loss]):
     """Every loss by name; its file is imported when the loss is first used."""
 
+    def __init__(self) -> None:
+        self._imported: dict[str, Loss] = {}  # to import again takes more time than a small fit can spare
+
     def __getitem__(self, name: str) -> Loss:
-        if name not in _FILES:
-            raise KeyError(name)
-        loss: Loss = import_module(f".{name}", __name__).LOSS
-        return loss
+        if name not in self._imported:
+            if name not in _FILES:
+                raise KeyError(name)
+            self._imported[name] = import_module(f".{name}", __name__).LOSS
+        return self._imported[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(_FILES)

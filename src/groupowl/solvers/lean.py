@@ -7,7 +7,7 @@ All else, and whatever the kernel does not prove, goes the long way, which knows
 from __future__ import annotations
 
 import time
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
@@ -59,7 +59,7 @@ def _is_plain(values: Any, *ndim: int) -> bool:
 def _result(fit: kernel.Fit, lam: FloatArray, settings: SolverSettings, weight: float, seconds: float) -> SolveResult:
     """What users get of a fit; the parts that few read are made when they are read."""
     values = weight * fit.primal, weight * fit.dual, weight * fit.gap
-    screened_at = partial(_screened_at, fit, lam, settings, weight)
+    screened_at = cache(partial(_screened_at, fit, lam, settings, weight))
 
     def history() -> History:
         n_nonzero = int(np.count_nonzero(fit.B.any(axis=1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property, partial
 from operator import attrgetter
@@ -106,7 +106,7 @@ class History:
     @classmethod
     def from_rows(cls, rows: list[HistoryRow]) -> History:
         """Columns from rows."""
-        return cls(*map(np.array, zip(*map(astuple, rows), strict=True)))
+        return cls(*map(np.array, zip(*(vars(row).values() for row in rows), strict=True)))
 
     def __len__(self) -> int:
         return len(self.iteration)
