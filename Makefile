@@ -57,6 +57,7 @@ unit: $(TEST_READY) $(KERNEL)
 test-long: $(TEST_READY) $(KERNEL)
 	$(BIN)/python tests/kernel/fuzz.py --tests
 	$(BIN)/python tests/kernel/fuzz.py --minutes 10
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/conic_agreement.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/campaign.py --out results/safety.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/edges.py --out results/edges.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/large_file.py

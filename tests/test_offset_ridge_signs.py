@@ -328,6 +328,21 @@ def test_a_large_offset_leaves_its_rounding_in_the_gap():
     assert case.at_optimum(result.B, case.X @ result.B + result.intercept) - result.gap <= exact.primal
 
 
+def test_no_correlation_of_the_right_sign_selects_nothing_at_any_alpha():
+    """Rounding is no reason to select: lam_max is zero, and so paths and "auto" stay away from the last digits."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 4)) + 1.0
+    y = 5.0 - X @ np.ones(4)
+    X += 0.5 * np.abs(X).mean()
+    assert go.lam_max(X, y, "oscar", fit_intercept=True, positive=True) == 0.0
+    fit = go.GroupOWLRegressor(positive=True).fit(X, y)
+    assert not fit.coef_.any()
+    assert fit.dual_gap_ == 0.0
+    path = go.group_owl_path(X, y, positive=True)
+    assert not path.coefs.any()
+    assert np.all(path.dual_gaps == 0.0)
+
+
 def test_starts_outside_of_the_cones_are_no_harm():
     case = make(0, loss="squared", positive=True, unpenalized=())
     start = go.solve(**case.arguments(), B_init=-np.ones((12, case.Y.shape[1])), tol=1e-9)

@@ -237,7 +237,8 @@ class SafeScreener:
     Attributes
     ----------
     active : ndarray of int
-        Rows still alive, as indices of the original columns, ascending; unpenalized ones always are.
+        Rows still alive, as indices of the original columns, ascending; unpenalized ones always are, those of columns
+        that are constant (with an intercept) or left out never.
     lam : ndarray of shape (len(active),)
         The weights that they share: the largest ones, one for each row or group that is alive and penalized.
 
@@ -292,12 +293,14 @@ class SafeScreener:
         )
         self._screened = ScreenedProblem(self._problem, resolved)
         self._screened.drop_zero_columns()
+        # Columns of a group that are constant, or left out: their coefficients would not count in what is proved.
+        self._zero = self._problem.design.zero_columns(self._problem.norms)
         self._given = Y, sample_weight
 
     @property
     def active(self) -> IndexArray:
         """Rows still alive, ascending."""
-        rows, basis = self._problem.penalty.rows(self._screened.active), self._problem.unpenalized.basis
+        rows, basis = self._rows_of(self._screened.active), self._problem.unpenalized.basis
         return rows if basis is None else np.union1d(rows, basis.columns)
 
     @property
@@ -324,10 +327,10 @@ class SafeScreener:
         -------
         ScreenReport
         """
-        rows, foreign = self._rows(B)
+        given, foreign = self._rows(B)
         offset = self._intercept(intercept)
         with np.errstate(all="ignore"):
-            coefficients = self._problem.from_input(rows, offset)
+            coefficients = self._problem.from_input(given, offset)
             predictor, cancelled = None, 0.0
             known = None if Z is None else self._checked_predictor(Z)
             if self._problem.design.patterns is not None:
@@ -343,14 +346,19 @@ class SafeScreener:
             certificate = self._screened.certify(alive, predictor, cancelled=cancelled)
             proved = self._screened.test()
             self._screened.shrink()
-            excess, rounding = intercept_excess(self._problem, coefficients, offset)
+            excess, rounding = intercept_excess(self._problem, coefficients, given, offset)
         return ScreenReport(
             primal=certificate.primal + excess,
             dual=certificate.dual,
             gap=certificate.gap + excess + rounding,
             active=self.active,
-            newly_screened=self._problem.penalty.rows(proved),
+            newly_screened=self._rows_of(proved),
         )
+
+    def _rows_of(self, units: IndexArray) -> IndexArray:
+        """Rows of units, but for those that are zero in any case."""
+        rows = self._problem.penalty.rows(units)
+        return rows[~self._zero[rows]]
 
     def _with_best_block(self, coefficients: FloatArray, offset: FloatArray | None) -> FloatArray:
         """Coefficients with the optimal intercept where none was given, and one product tells it."""

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from .._checks import check_sample_weight, check_targets, check_tasks, entry_weights
-from .._typing import FloatArray, Handle, IndexArray
+from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, divide_rows, merged_means, nonzero_rows
 from .factors import CompressedData, compress_blocks
 from .statistics import SufficientStatistics, statistics_of_parts
@@ -354,6 +354,10 @@ class Design(ABC):
     def own_coefficients(self, B: FloatArray) -> FloatArray:
         """Coefficients of this design's columns, from those for X as it was given; zero for columns that are zero."""
         return B if self.inverse_scale is None else divide_rows(B, self.inverse_scale)
+
+    def zero_columns(self, norms: FloatArray) -> BoolArray:
+        """Columns of X as it was given that are zero here, by the norms of this design's columns."""
+        return norms == 0.0
 
     def basis_coefficients(self, B: FloatArray) -> tuple[FloatArray, float]:
         """What ``X B``, for X as it was given, has in the span of the basis that is projected out, as coefficients.

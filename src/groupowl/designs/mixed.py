@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._typing import FloatArray, Handle, IndexArray
+from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from .base import Design, Sum
 from .dense import DenseColumns
 from .sparse import Columns
@@ -100,6 +100,9 @@ class MixedDesign(WrappedDesign):
 
     def own_coefficients(self, B: FloatArray) -> FloatArray:
         return np.asarray(self.unmixing @ self.base.own_coefficients(B))
+
+    def zero_columns(self, norms: FloatArray) -> BoolArray:
+        return self.base.zero_columns(self.base_norms)
 
     def basis_coefficients(self, B: FloatArray) -> tuple[FloatArray, float]:
         return self.base.basis_coefficients(B)

@@ -126,15 +126,19 @@ class TaskMoments:
 
 
 def moments_of_tasks(design: Design, w: Handle, center: FloatArray | None = None) -> TaskMoments:
-    """Moments about a center, or zero, from one pass; where most of the squares cancels, again about the means."""
+    """Moments about a center, or zero, from one pass; where most of the squares cancels, again from the columns."""
     sums, squares = design.task_sums(w, center)
     center = np.zeros(design.n_features) if center is None else center
     totals = design.reduce(np.add.reduce, w)
     about_means = squares - sums * sums / totals
-    lost = np.flatnonzero(about_means.max(axis=1) < _SUSPECT * squares.max(axis=1))
+    largest = squares.max(axis=1)
+    is_lost = about_means.max(axis=1) < _SUSPECT * largest
+    is_lost |= largest < _SUSPECT * center * center * totals.max()  # squares of sparse columns are those and a little
+    lost = np.flatnonzero(is_lost)
     for some in np.array_split(lost, -(-len(lost) // _AT_ONCE)) if len(lost) else ():
         columns = design.restrict(some).matmul(np.eye(len(some)), -center[some])
         about_means[some] = design.reduce(partial(_squares_about, means=sums[some] / totals), columns, w)
+        squares[some] = design.reduce(partial(_squares_about, means=np.zeros((len(some), len(totals)))), columns, w)
     return TaskMoments(totals, center, sums, squares, np.maximum(about_means, 0.0))
 
 
@@ -168,7 +172,8 @@ def standardize_tasks(
     within, whole = moments.about_means.sum(axis=1), moments.squares.sum(axis=1)
     within[within <= rounding_rtol(design.n_samples) ** 2 * whole] = 0.0
     deviation = np.sqrt(within / total)
-    how: dict[str, Any] = {"center": center, "scale": scale, "unscaled": unscaled, "rescaled": rescaled}
+    size = np.hypot(moments.center, np.sqrt(whole / total))  # the mean may be zero where those of tasks are not
+    how: dict[str, Any] = {"center": center, "scale": scale, "unscaled": unscaled, "rescaled": rescaled, "size": size}
     wrapped = with_deviations(design, moments.center, deviation, **how)
     wrapped.task_moments = moments.standardized(wrapped.mean, wrapped.inverse_scale)
     return wrapped

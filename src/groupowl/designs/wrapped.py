@@ -191,17 +191,19 @@ def with_deviations(
     scale: bool,
     unscaled: IndexArray | None = None,
     rescaled: Callable[[FloatArray, FloatArray], FloatArray] | None = None,
+    size: FloatArray | None = None,
 ) -> StandardizedDesign:
-    """The same for known means and deviations."""
-    suspects = np.flatnonzero((deviation < SMALLEST_NORM) & (np.abs(mean) < SMALLEST_NORM / EPS))
+    """The same for known means and deviations; ``size`` is that of the entries, where the means do not tell."""
+    size = np.abs(mean) if size is None else size
+    suspects = np.flatnonzero((deviation < SMALLEST_NORM) & (size < SMALLEST_NORM / EPS))
     check_underflow(design, suspects, constant_is_zero=True)
-    varies = exceeds_rounding(deviation, mean)
+    varies = exceeds_rounding(deviation, size)
     inverse_scale = np.where(varies | (not (center or scale)), 1.0, 0.0)
     if scale:
         inverse_scale[varies] = 1.0 / deviation[varies]
     is_constant = inverse_scale == 0.0
     if rescaled is not None:
-        inverse_scale = rescaled(inverse_scale, deviation)
+        inverse_scale = rescaled(inverse_scale, np.where(varies, deviation, 0.0))
     if unscaled is not None:
         inverse_scale[unscaled] = varies[unscaled] if center else 1.0
         is_constant[unscaled] = inverse_scale[unscaled] == 0.0

@@ -178,7 +178,7 @@ class SolutionCheck:
         self.coefficients = problem.from_input(B, intercept)
         self.certificate = problem.certify(self.coefficients)
         self.lower = self.certificate.primal - self.certificate.gap  # of the minimum, whatever the coefficients
-        excess, self._excess_rounding = intercept_excess(problem, self.coefficients, intercept)
+        excess, self._excess_rounding = intercept_excess(problem, self.coefficients, B, intercept)
         value = self.certificate.primal + excess
         self.objective = value if np.isfinite(value) else np.inf
         self.loss = self.objective - problem.penalty_value(self.coefficients)

@@ -566,6 +566,8 @@ class Problem:
     def lam_max(self, weights: FloatArray, residual: Residual | None = None) -> float:
         """Smallest factor of ``weights`` at which no feature is selected; ``residual`` is that of the null model."""
         residual = self.residual(self.null_coefficients()) if residual is None else residual
+        if not residual.correlations.any():  # no column has a correlation of its sign: rounding is no reason to select
+            return 0.0
         correlations = residual.correlations + self._cancellation(residual.norm)
         factor = owl_gauge(correlations, weights)
         # Rounding, of lam = factor * weights and of the products, must not leave the gauge above 1.

@@ -115,12 +115,18 @@ def _all_intercepts(
     return intercepts, counts * excess, counts * rounding
 
 
-def intercept_excess(problem: Problem, coefficients: FloatArray, intercept: FloatArray | None) -> tuple[float, float]:
-    """What a given intercept adds to the objective where the problem takes the optimal one, and its rounding."""
+def intercept_excess(
+    problem: Problem, coefficients: FloatArray, B: FloatArray, intercept: FloatArray | None
+) -> tuple[float, float]:
+    """What a given intercept adds to the objective where the problem takes the optimal one, and its rounding.
+
+    ``B`` are the coefficients as they were given: groups of collinear columns may have others that predict the same.
+    """
     if intercept is None or problem.unpenalized.n_rows or not problem.fit_intercept:
         return 0.0, 0.0
     total, curvature = problem.samples.total_weight, problem.loss.curvature
-    distance = float(np.linalg.norm(intercept - problem.to_input(coefficients)[1]))
+    terms = np.stack([intercept, -problem.samples.center])
+    distance = float(np.linalg.norm(problem.plus_centers(terms, B, 1.0)[0]))
     reach = problem.reach(coefficients) / np.sqrt(total)
     size = float(np.linalg.norm(intercept) + np.linalg.norm(problem.samples.center)) + reach
     excess = 0.5 * curvature * total * distance**2
