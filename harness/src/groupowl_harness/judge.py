@@ -3,7 +3,8 @@
 The problem is ``F(XB) + sum_i lam_i ||B_[i],:||_2`` with ``F`` a sum over samples: half the squared distance to
 ``Y``, the multinomial log-loss of one-hot ``Y``, the logistic loss of 0 and 1, the Poisson loss of counts, or Cox's
 partial likelihood of times without ties, which are negative where the event was not seen. The dual point is the
-residual, scaled into the dual ball. Gaps are relative to the loss at ``B = 0``, above its lower bound.
+residual, scaled into the dual ball. Gaps are relative to the loss at ``B = 0``, above its lower bound. Targets that are
+NaN were not observed, and have no part in squared, logistic and Poisson loss.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import numpy.typing as npt
 from scipy.special import entr, expit, logsumexp, softmax, xlogy
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
+# Losses that are sums over samples and tasks.
+_OF_ENTRIES = ("squared", "logistic", "poisson")
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def gauge(correlations: FloatArray, lam: FloatArray) -> float:
 
 def null_loss(Y: FloatArray, loss: str) -> float:
     """Loss at ``B = 0``, less the lower bound that no predictor goes below: zero but for counts."""
-    floor = float(np.sum(Y - xlogy(Y, Y))) if loss == "poisson" else 0.0
+    floor = float(np.nansum(Y - xlogy(Y, Y))) if loss == "poisson" else 0.0
     return _loss(np.zeros(Y.shape), Y, loss) - floor
 
 
@@ -118,6 +121,8 @@ class _RiskSets:
 def _loss(Z: FloatArray, Y: FloatArray, loss: str) -> float:
     if loss == "cox":
         return _RiskSets(Z, Y).loss()
+    if loss in _OF_ENTRIES:
+        Z, Y = Z[~np.isnan(Y)], Y[~np.isnan(Y)]
     if loss == "squared":
         return 0.5 * float(np.sum((Y - Z) ** 2))
     if loss == "logistic":
@@ -132,14 +137,15 @@ def _residual(Z: FloatArray, Y: FloatArray, loss: str) -> FloatArray:
         return _RiskSets(Z, Y).residual()
     if loss == "multinomial":
         return Y - softmax(Z, axis=1)
-    if loss == "logistic":
-        return Y - expit(Z)
-    return Y - (np.exp(Z) if loss == "poisson" else Z)
+    means = {"logistic": expit, "poisson": np.exp}.get(loss, np.asarray)(Z)
+    return np.where(np.isnan(Y), 0.0, Y - means)
 
 
 def _dual(residual: FloatArray, Y: FloatArray, loss: str, size: float) -> float:
     """Dual value at the best (squared) or nearest (other losses) feasible multiple of the residual."""
     largest = np.inf if size == 0 else 1.0 / size
+    if loss in _OF_ENTRIES:
+        residual, Y = residual[~np.isnan(Y)], Y[~np.isnan(Y)]
     if loss != "squared":
         means = np.maximum(Y - min(1.0, largest) * residual, 0.0)
         dual = float(np.sum(entr(means)))

@@ -55,11 +55,12 @@ if not TYPE_CHECKING:
 _SMALL_SHARE = 8
 
 
-def as_design(X: Any) -> Design:
+def as_design(X: Any, *, needs_squares: bool = True) -> Design:
     """The design of any supported matrix, checked.
 
     X is a design itself, a sparse matrix, an array, or a matrix on disk: a path, a memory map, an HDF5 dataset or a
-    Zarr array. The last are read into memory, or looked at through their map, if they are small.
+    Zarr array. The last are read into memory, or looked at through their map, if they are small. Whoever does not need
+    the squares of the columns over all samples saves half of the check.
     """
     design = far_design(X)
     if design is not None:
@@ -73,7 +74,7 @@ def as_design(X: Any) -> Design:
     check_data_shape(array.shape)
     design = DenseDesign(array)
     with np.errstate(all="ignore"):
-        is_finite = np.isfinite(design.squares.sum())
+        is_finite = np.isfinite(design.squares.sum() if needs_squares else design.total_square())
     if not is_finite:  # or squares overflow
         check_finite("X", array, remedy=IMPUTE, names=getattr(X, "columns", None))
     return design

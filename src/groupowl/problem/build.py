@@ -13,7 +13,7 @@ from ..designs import Design, SufficientStatistics, as_design, project_out, stan
 from ..designs.base import check_overflow, check_underflow
 from ..designs.dense import CompressedDesign, GramCache
 from ..designs.mixed import orthonormalized
-from ..designs.observed import TaskGramCache, moments_of_tasks, pooled_weights, standardize_tasks
+from ..designs.observed import TaskGramCache, norms_of_tasks, pooled_weights, standardize_tasks
 from ..inputs import feature_names, penalty_options
 from ..losses import Loss, check_offset, resolve_loss, with_offset
 from ..norm import PLAIN, GroupOWL, PenaltyOptions
@@ -60,7 +60,7 @@ def build_problem(
     """
     resolved = resolve_loss(loss)
     fit_intercept = truth_value("fit_intercept", fit_intercept)
-    design = as_design(X)
+    design = as_design(X, needs_squares=not _weighs_entries(Y, sample_weight))
     _check_blocks(resolved, design, fit_intercept)
     n_given = 0 if unpenalized is None else len(unpenalized)
     unpenalized = options.with_unpenalized(unpenalized)
@@ -86,6 +86,12 @@ def build_problem(
     return problem_of_samples(
         design, resolved, Y, w, penalty, fit_intercept, standardized, unpenalized, options, offset_size
     )
+
+
+def _weighs_entries(Y: Any, sample_weight: Any) -> bool:
+    """Whether weights are known to differ between tasks: by themselves, or because targets are missing."""
+    is_plain = isinstance(Y, np.ndarray) and Y.dtype == np.float64
+    return np.ndim(sample_weight) == 2 or (is_plain and bool(np.isnan(Y).any()))
 
 
 def _all_weights(lam: Any, n_units: int, n_free: int, *, per: str) -> FloatArray:
@@ -145,8 +151,7 @@ def problem_of_samples(
     samples = adopt_samples(design, loss, Y, w, center=center, offset_size=offset_size)
     block = fit_unpenalized(design, loss, samples, fit_intercept, basis)
     if has_entry_weights:
-        moments = design.task_moments or moments_of_tasks(design, w)
-        norms, whole_norms = moments.norms(design.n_samples, center=fit_intercept)
+        norms, whole_norms = norms_of_tasks(design, w, center=fit_intercept)
         gram_cache: GramCache = TaskGramCache(design, w)
     else:
         norms = whole_norms = design.column_norms(w)
