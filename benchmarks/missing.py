@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from groupowl_harness.judge import judge, null_loss
 from threadpoolctl import threadpool_limits
 
 import groupowl as go
+from groupowl_harness.judge import judge, null_loss
 
 LOSSES = ("squared", "logistic", "poisson")
 FRACTION, TOL, MISSING, N_PATTERNS = 0.2, 1e-6, 0.4, 10
@@ -77,7 +77,7 @@ def parse_arguments() -> argparse.Namespace:
 def targets(Y: np.ndarray, loss: str, rng: np.random.Generator) -> np.ndarray:
     """Responses, labels or counts."""
     if loss == "logistic":
-        return (Y > np.median(Y, axis=0)).astype(float)
+        return (np.median(Y, axis=0) < Y).astype(float)
     if loss == "poisson":
         return rng.poisson(np.exp(Y / Y.std(axis=0))).astype(float)
     return Y

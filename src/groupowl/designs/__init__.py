@@ -13,7 +13,7 @@ from .dense import DenseColumns, DenseDesign
 from .factors import is_sparse
 from .sparse import SparseDesign
 from .statistics import SufficientStatistics
-from .wrapped import ProjectedDesign, StandardizedDesign, WrappedDesign, project_out, standardize
+from .wrapped import ProjectedDesign, StandardizedDesign, WrappedDesign, project_out, scale_columns, standardize
 
 if TYPE_CHECKING:
     from .dask.blocks import row_chunks
@@ -41,6 +41,7 @@ __all__ = [
     "project_out",
     "row_chunks",
     "row_wise",
+    "scale_columns",
     "standardize",
 ]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._checks import check_targets, truth_value
 from .._typing import FloatArray, Handle, IndexArray
-from ..designs import Design, SufficientStatistics, as_design, project_out, standardize
+from ..designs import Design, SufficientStatistics, as_design, project_out, scale_columns, standardize
 from ..designs.base import check_overflow, check_underflow
 from ..designs.dense import CompressedDesign, GramCache
 from ..designs.mixed import orthonormalized
@@ -19,7 +19,7 @@ from ..losses import Loss, check_offset, resolve_loss, with_offset
 from ..norm import PLAIN, GroupOWL, PenaltyOptions
 from ..norm.kernels import LARGEST_PRODUCT, SMALLEST_NORM
 from ..weights import check_sequence, resolve_weights
-from .bounds import unit_norms
+from .bounds import UnitNorms
 from .problem import Problem
 from .samples import Samples, adopt_samples, center_errors
 from .unpenalized import Unpenalized, fit_unpenalized
@@ -134,7 +134,13 @@ def problem_of_samples(
     has_entry_weights = design.patterns is not None
     loss = loss.per_entry() if has_entry_weights else loss
     standardizing = standardize_tasks if has_entry_weights else standardize
-    design = standardizing(design, w, center=center, scale=standardized, unscaled=unpenalized, rescaled=rescaled)
+    if rescaled and not (center or standardized or options.needs_deviations):
+        factors = rescaled(np.ones(design.n_features), np.ones(design.n_features))
+        if unpenalized is not None:
+            factors[unpenalized] = 1.0
+        design = scale_columns(design, factors)
+    else:
+        design = standardizing(design, w, center=center, scale=standardized, unscaled=unpenalized, rescaled=rescaled)
     basis = None
     if unpenalized is not None and len(unpenalized):
         design = project_out(design, unpenalized, design.map(pooled_weights, w) if has_entry_weights else w)
@@ -170,8 +176,12 @@ def problem_of_samples(
         norms,
         rounding_norms=rounding_norms,
         gram_cache=gram_cache,
-        unit_norms=unit_norms(design, w, penalty, norms, rounding_norms),
+        unit_bounds=_unit_bounds(design, w, penalty, norms, rounding_norms),
     )
+
+
+def _unit_bounds(design: Design, w: Handle, penalty: GroupOWL, *norms: Any) -> UnitNorms | None:
+    return None if penalty.rows_are_units else UnitNorms(design, w, penalty, *norms)
 
 
 @np.errstate(all="ignore")
@@ -342,7 +352,9 @@ def problem_of_statistics(
         gram_cache=GramCache(design, w),
         product_error=data.error,
         scale_error=scale_error,
-        unit_norms=unit_norms(design, w, penalty, norms, rounding_norms, data.error),
+        unit_bounds=None
+        if penalty.rows_are_units
+        else UnitNorms(design, w, penalty, norms, rounding_norms, data.error),
     )
 
 
