@@ -87,7 +87,7 @@ docs: $(DOCS_READY)
 	@echo "docs/_build/html/index.html"
 
 # groupowl against its peers, in an environment of its own; make bench BENCH_ARGS="--quick" for ten minutes,
-# "--small" for small fits and paths, "--losses" for labels, counts and times, "--against FOLDER" for this source tree beside that of another clone.
+# "--small" for small fits and paths, "--losses" for labels, counts and times, "--groups" for groups of columns, "--against FOLDER" for this source tree beside that of another clone.
 bench: $(BENCH_READY) $(BENCH_KERNEL)
 	$(BENCH_BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 

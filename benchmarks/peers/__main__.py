@@ -17,8 +17,8 @@ from .extras import measure, measure_small
 from .report import print_report, write_page
 from .run import REPEATS_IN_ROUNDS, Runner, Settings, Store, now, versions
 from .screen import Screen
-from .small import write_losses_page, write_small_page, write_tree_page
-from .targets import SLOWER, all_targets, loss_targets, small_targets, tree_ratios, tree_targets
+from .small import write_groups_page, write_losses_page, write_small_page, write_tree_page
+from .targets import SLOWER, all_targets, group_targets, loss_targets, small_targets, tree_ratios, tree_targets
 
 ALL_GROUPS = ",".join(cases.GROUPS)
 NO_R = "there is no R with the package glmnet here (Debian: apt-get install r-base-core r-cran-glmnet)"
@@ -30,6 +30,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="few cells, all competitors, at most ten minutes")
     parser.add_argument("--small", action="store_true", help="small fits and paths, in at most 15 minutes")
     parser.add_argument("--losses", action="store_true", help="labels, counts and times, in at most 15 minutes")
+    parser.add_argument("--groups", action="store_true", help="groups of columns, in at most 15 minutes")
     parser.add_argument(
         "--against", type=source_tree, metavar="FOLDER", help="compare with groupowl in another clone, FOLDER/src"
     )
@@ -80,8 +81,8 @@ def default_competitors(arguments: argparse.Namespace) -> list[str]:
     """Who takes part if nobody is named."""
     if arguments.against is not None:
         return ["groupowl", "before"]
-    if arguments.small or arguments.losses:
-        groups = cases.LOSSES if arguments.losses else cases.SMALL
+    if arguments.small or arguments.losses or arguments.groups:
+        groups = cases.LOSSES if arguments.losses else cases.COLUMN_GROUPS if arguments.groups else cases.SMALL
         return list(dict.fromkeys(name for group in groups for name in RIVALS[group]))
     return [name for name, adapter in ADAPTERS.items() if adapter.default]
 
@@ -103,6 +104,7 @@ def chosen_problems(parser: argparse.ArgumentParser, arguments: argparse.Namespa
         thorough=arguments.thorough,
         small=arguments.small,
         losses=arguments.losses,
+        groups=arguments.groups,
         against=arguments.against is not None,
     )
     offered = [one for one in everything if one.group in arguments.only]
@@ -122,7 +124,7 @@ def chosen_problems(parser: argparse.ArgumentParser, arguments: argparse.Namespa
 
 def wants_extras(arguments: argparse.Namespace) -> bool:
     """Whether to measure what does not belong to a problem."""
-    return "x" in arguments.only and not (arguments.cases or arguments.losses)
+    return "x" in arguments.only and not (arguments.cases or arguments.losses or arguments.groups)
 
 
 def known_versions(parser: argparse.ArgumentParser, competitors: list[str]) -> dict[str, str]:
@@ -189,7 +191,7 @@ def make_settings(arguments: argparse.Namespace) -> Settings:
     most = {"limit": np.inf, "minutes": 90.0}
     if arguments.quick:
         most = {"limit": 30.0, "minutes": 10.0}
-    elif arguments.losses:
+    elif arguments.losses or arguments.groups:
         most = {"limit": LOSSES_LIMIT, "minutes": SMALL_MINUTES}
     elif arguments.small:
         most = {"limit": SMALL_LIMIT, "minutes": SMALL_MINUTES}
@@ -203,7 +205,7 @@ def make_settings(arguments: argparse.Namespace) -> Settings:
         thorough=arguments.thorough,
         data=arguments.data,
         minutes=arguments.minutes or most["minutes"],
-        small=arguments.small or arguments.losses,
+        small=arguments.small or arguments.losses or arguments.groups,
         against=arguments.against,
         repeats=arguments.repeats,
     )
@@ -224,6 +226,8 @@ def main(argv: list[str] | None = None) -> None:
         name, targets, write = "against", tree_targets, write_tree_page
     elif arguments.losses:
         name, targets, write = "losses", loss_targets, write_losses_page
+    elif arguments.groups:
+        name, targets, write = "groups", group_targets, write_groups_page
     elif arguments.small:
         name, targets, write = "small", small_targets, write_small_page
     found = {} if arguments.report else known_versions(parser, arguments.competitors)

@@ -27,6 +27,7 @@ RIVALS = {
     "v": ("groupowl",),
     "l": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm", "glmnet"),
     "m": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm", "glmnet"),
+    "h": ("groupowl", "celer", "skglm", "adelie"),
 }
 
 
@@ -40,6 +41,12 @@ class Task:
     weights: np.ndarray
     strongest: float
     threads: int
+    group_size: int = 1  # columns that form a group, one after the other
+
+    @property
+    def groups(self) -> np.ndarray:
+        """The group of each column."""
+        return np.arange(self.X.shape[1]) // self.group_size
 
     @property
     def n(self) -> int:
@@ -62,6 +69,7 @@ class Kind:
     sparse: bool
     path: bool
     call: str = "solve"
+    grouped: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,7 @@ class Adapter:
     own_environment: str | None = None
     own_process: bool = False  # it cannot share one with others
     default: bool = True  # it takes part where nobody asks for it
+    knows_groups: bool = False  # of columns
     others: Mapping[str, Callable[[Task, np.ndarray, float], Answers]] = field(default_factory=dict)
 
     @property
@@ -99,6 +108,8 @@ class Adapter:
 
     def declines(self, kind: Kind) -> str | None:
         """The reason why it does not take part, or None."""
+        if kind.grouped and not self.knows_groups:
+            return "no groups of columns"
         return self.refuse(kind) if kind.call in self.calls else f"no {kind.call} here"
 
     @property
@@ -115,6 +126,8 @@ def _groupowl(**options):
         import groupowl as go
 
         common = {"loss": task.loss, "tol": tol, **options}
+        if task.group_size > 1:
+            common |= {"feature_groups": task.groups, "group_scale": "none"}
         if len(strengths) == 1:
             lam = strengths[0] * task.weights
             return [go.solve(task.X, task.Y, lam, max_iter=10**7, **common).B]
@@ -281,6 +294,10 @@ def _celer(task: Task, strengths: np.ndarray, tol: float) -> Answers:
 
     alphas = strengths / task.n
     limits = {"tol": tol, "max_iter": 1000, "max_epochs": 10**6}
+    if task.group_size > 1:
+        path = {"groups": task.group_size, "alphas": alphas, "prune": True}
+        coefs = celer_path(task.X, task.Y[:, 0], "grouplasso", **path, **limits)[1]
+        return [coefs[:, [t]] for t in range(len(alphas))]
     if task.loss == "logistic":
         coefs = celer_path(task.X, _signs(task), "logreg", alphas=strengths, **limits)[1]
         return [coefs[:, [t]] for t in range(len(strengths))]
@@ -301,6 +318,8 @@ def _skglm(task: Task, strengths: np.ndarray, tol: float) -> Answers:
     alphas = strengths / task.n
     if task.loss != "squared":
         return _skglm_other(task, alphas, tol)
+    if task.group_size > 1:
+        return _skglm_groups(task, alphas, tol)
     y = task.Y[:, 0] if task.Y.shape[1] == 1 else task.Y
     estimator = Lasso if y.ndim == 1 else MultiTaskLasso
     # Its tolerance is the largest violation of the optimality conditions, whose size is that of alpha.
@@ -332,6 +351,14 @@ def _skglm_other(task: Task, alphas: np.ndarray, tol: float) -> Answers:
     ]
 
 
+def _skglm_groups(task: Task, alphas: np.ndarray, tol: float) -> Answers:
+    from skglm import GroupLasso
+
+    limits = {"fit_intercept": False, "max_iter": 1000, "max_epochs": 10**6}
+    models = (GroupLasso(groups=task.group_size, alpha=alpha, tol=tol * alpha, **limits) for alpha in alphas)
+    return [model.fit(task.X, task.Y[:, 0]).coef_.reshape(-1, 1) for model in models]
+
+
 def _skglm_refuses(kind: Kind) -> str | None:
     if kind.sorted_weights and kind.one_task:
         return "its SLOPE penalty (FISTA only, no paths) is not run"
@@ -352,7 +379,10 @@ def _adelie(task: Task, strengths: np.ndarray, tol: float) -> Answers:
     options = {"tol": tol, "irls_tol": tol, "n_threads": threads, "intercept": False, "early_exit": False}
     path = _halving(task.strongest, strengths[0]) if len(strengths) == 1 else strengths
     path = path / (task.n * q)
-    state = ad.grpnet(X, glm, penalty=np.ones(d), lmda_path=path, progress_bar=False, max_iters=10**8, **options)
+    if task.group_size > 1:
+        options["groups"] = np.arange(0, d, task.group_size)
+    penalty = np.ones(d // task.group_size)
+    state = ad.grpnet(X, glm, penalty=penalty, lmda_path=path, progress_bar=False, max_iters=10**8, **options)
     if len(state.lmdas) != len(path):
         raise RuntimeError(f"solved {len(state.lmdas)} of {len(path)} strengths")
     return [state.betas[t].toarray().reshape(d, q) for t in range(len(path) - len(strengths), len(path))]
@@ -415,7 +445,14 @@ def _never(kind: Kind) -> None:
     return None
 
 
-_OWN = {"package": "groupowl", "module": "groupowl", "tol": 0.99e-6, "order": "C", "exact": True}
+_OWN = {
+    "package": "groupowl",
+    "module": "groupowl",
+    "tol": 0.99e-6,
+    "order": "C",
+    "exact": True,
+    "knows_groups": True,
+}
 _OWN_CALLS = {"estimator": _groupowl_estimator, "search": _groupowl_search}
 _SLOW = {"baseline": True, "order": "C"}
 
@@ -442,10 +479,27 @@ _LIST = (
         tol=4.5e-7,
         others={"estimator": _sklearn_estimator},
     ),
-    Adapter("celer", "celer", "celer", _celer, _celer_refuses, tol=4.5e-7, others={"estimator": _celer_estimator}),
-    Adapter("skglm", "skglm", "skglm", _skglm, _skglm_refuses, tol=3e-5),
     Adapter(
-        "adelie", "adelie", "adelie", _adelie, _constant, tol=3e-13, floor=1e-20, own_environment=".venv-bench-adelie"
+        "celer",
+        "celer",
+        "celer",
+        _celer,
+        _celer_refuses,
+        tol=4.5e-7,
+        others={"estimator": _celer_estimator},
+        knows_groups=True,
+    ),
+    Adapter("skglm", "skglm", "skglm", _skglm, _skglm_refuses, tol=3e-5, knows_groups=True),
+    Adapter(
+        "adelie",
+        "adelie",
+        "adelie",
+        _adelie,
+        _constant,
+        tol=3e-13,
+        floor=1e-20,
+        own_environment=".venv-bench-adelie",
+        knows_groups=True,
     ),
     Adapter(
         "glmnet", "glmnet", "numpy", _glmnet, _glmnet_refuses, tol=1e-14, floor=1e-22, own_process=True, default=False

@@ -35,9 +35,11 @@ GROUPS = {
     "j": "small fits by estimators, with intercept",
     "k": "paths of 100 alphas down to 0.05 lam_max",
     "v": "cross-validation, 100 alphas and 5 folds",
+    "h": "one task, groups of neighboring columns",
 }
 SMALL = "ijkv"  # groups of --small
 LOSSES = "lm"  # groups of --losses
+COLUMN_GROUPS = "h"  # that of --groups
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Source:
     q: int = 0
     correlation: float = 0.5
     density: float | None = None
+    group_size: int = 1
 
     @property
     def key(self) -> str:
@@ -60,7 +63,8 @@ class Source:
         size = f"{self.n}x{self.d}x{self.q}"
         kind = "" if self.loss == "squared" else f"{self.loss} "
         detail = f"corr {self.correlation}" if self.density is None else "sparse"
-        return f"{kind}{size} {'spectra' if self.name == 'spectra' else detail}"
+        groups = f" groups of {self.group_size}" if self.group_size > 1 else ""
+        return f"{kind}{size} {'spectra' if self.name == 'spectra' else detail}{groups}"
 
 
 @dataclass(frozen=True)
@@ -120,11 +124,13 @@ def weight_sequence(name: str, d: int) -> np.ndarray:
 
 
 def problems(
-    *, data: Path | None, quick: bool, thorough: bool, small: bool, losses: bool, against: bool
+    *, data: Path | None, quick: bool, thorough: bool, small: bool, losses: bool, groups: bool, against: bool
 ) -> list[Problem]:
     """Every problem of a run, singles before paths; a comparison with another source tree takes small ones as well."""
     if losses:
         return list(_other_losses(quick)) + list(_small_losses())
+    if groups:
+        return list(_column_groups(quick))
     if small:
         return list(_small(against))
     more = list(_small(against)) if against else []
@@ -190,6 +196,14 @@ def _other_losses(quick: bool) -> Iterator[Problem]:
 def _small_losses() -> Iterator[Problem]:
     for (n, d), fraction in product([(100, 50), (100, 1000)], (0.5, 0.2)):
         yield from _of_each_loss("m", n, d, fraction)
+
+
+def _column_groups(quick: bool) -> Iterator[Problem]:
+    """Groups of equal size, so that a weight for each is the same in all packages."""
+    sizes = [(500, 10_000)] if quick else [(200, 20_000), (500, 10_000), (2000, 500), (2000, 5000)]
+    for (n, d), size, correlation in product(sizes, (5, 20), (0.5,) if quick else CORRELATIONS):
+        source = _ar(n, d, 1, correlation, group_size=size)
+        yield from (Problem("h", source, "constant", fraction) for fraction in FRACTIONS)
 
 
 def _of_each_loss(group: str, n: int, d: int, fraction: float) -> Iterator[Problem]:

@@ -190,6 +190,8 @@ class Folder:
         self.path.mkdir(exist_ok=True)
         self.X, self.Y = cases.load(source, data)
         self.size = (*self.X.shape, self.Y.shape[1])
+        self.n_groups = self.size[1] // source.group_size
+        self.groups = None if source.group_size == 1 else np.arange(self.size[1]) // source.group_size
         self.strongest: dict[str, float] = {}  # lam_max for each weight sequence
         np.save(self.path / "Y.npy", self.Y)
         if sp.issparse(self.X):
@@ -200,9 +202,10 @@ class Folder:
 
     def prepare(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
         """Weights, also on disk, and the strengths to solve for."""
-        weights = cases.weight_sequence(problem.weights, self.size[1])
+        weights = cases.weight_sequence(problem.weights, self.n_groups)
         np.save(self.path / f"weights_{problem.weights}.npy", weights)
-        self.strongest[problem.weights] = strongest = judge.lam_max(self.X, self.Y, weights, self.source.loss)
+        strongest = judge.lam_max(self.X, self.Y, weights, self.source.loss, self.groups)
+        self.strongest[problem.weights] = strongest
         if problem.fraction is not None:
             return weights, np.array([problem.fraction * strongest])
         return weights, strongest * np.geomspace(1.0, problem.end, cases.PATH_LENGTH)
@@ -211,7 +214,7 @@ class Folder:
         """What a worker is asked to load."""
         strongest = self.strongest[problem.weights]
         names = {"folder": str(self.path), "loss": self.source.loss, "weights": problem.weights}
-        return {"do": "load", **names, "strongest": strongest}
+        return {"do": "load", **names, "strongest": strongest, "group_size": self.source.group_size}
 
     def remove(self) -> None:
         """Free the disk."""
@@ -384,6 +387,7 @@ class Attempt:
             problem.sparse,
             problem.fraction is None,
             problem.call,
+            problem.source.group_size > 1,
         )
 
     # Finding the tolerance ----------------------------------------------------------------------------
@@ -484,7 +488,8 @@ class Attempt:
         for t, strength in enumerate(strengths):
             mine = which == t
             lam = strength * self.weights
-            verdict = judge.judge(folder.X, folder.Y, lam, folder.source.loss, rows[mine], values[mine])
+            found = rows[mine], values[mine]
+            verdict = judge.judge(folder.X, folder.Y, lam, folder.source.loss, *found, folder.groups)
             yield verdict, int(np.count_nonzero(mine))
 
     def _call(self, tol: float, out: str | None = None, burst: int = 1) -> list[float]:
@@ -522,10 +527,11 @@ class Attempt:
 
     def _tiny_folder(self) -> Folder:
         kind, tiny = self.kind, self.runner.tiny
-        key = (kind.loss, kind.one_task, kind.sparse)
+        key = (kind.loss, kind.one_task, kind.sparse, kind.grouped)
         if key not in tiny:
             q, density = (1 if kind.one_task else 3), (0.3 if kind.sparse else None)
-            source = Source("ar", loss=kind.loss, n=60, d=40, q=q, density=density)
+            group_size = 4 if kind.grouped else 1
+            source = Source("ar", loss=kind.loss, n=60, d=40, q=q, density=density, group_size=group_size)
             tiny[key] = Folder(self.runner.root, source, None)
         return tiny[key]
 

@@ -16,6 +16,7 @@ from .targets import (
     Target,
     by_problem,
     duels,
+    group_targets,
     loss_targets,
     ratios,
     small_targets,
@@ -25,6 +26,7 @@ from .targets import (
 
 SMALL_TITLE = "# Small problems\n"
 LOSSES_TITLE = "# Labels, counts, times until events\n"
+GROUPS_TITLE = "# Groups of columns\n"
 TREE_TITLE = "# groupowl against another source tree of it\n"
 COMMON = """
 Written by `{command}`; do not edit. The duality gap of every solution is computed from its coefficients alone, by the
@@ -44,6 +46,14 @@ LOSSES_NOTE = """
   without ties. Data and memory order are those of the large benchmark, at correlation 0.5.
 - All that get along live in one process. R's glmnet has a process of its own and measures its own CPU time, several
   calls together where one is short; it gets a short path that ends at the alpha asked for, which is its fastest way.
+- Each competitor runs at the loosest tolerance found that passes. `> 20 s`: stopped, which gives a lower bound.
+"""
+GROUPS_NOTE = """
+- The group lasso: one task, squared loss, no intercept; groups are neighboring columns, as many in each, and the norm
+  of a group is not scaled. Data and memory order are those of the large benchmark.
+- celer and skglm live in one process with groupowl. adelie needs an older NumPy and has a process of its own; it gets
+  a short path that ends at the alpha asked for, which is its fastest way. skglm is its estimator, celer its function
+  for paths.
 - Each competitor runs at the loosest tolerance found that passes. `> 20 s`: stopped, which gives a lower bound.
 """
 TREE_NOTE = f"""
@@ -68,6 +78,15 @@ def write_losses_page(data: dict[str, Any], folder: Path) -> Path:
     for letter, records in groups_of(data).items():
         parts += [f"## {GROUPS[letter].capitalize()}\n", _times(records)]
     return _written([*parts, reasons(data)], folder / "losses.md")
+
+
+def write_groups_page(data: dict[str, Any], folder: Path) -> Path:
+    """``groups.md``: targets, ratios by peer, and all times."""
+    parts = [GROUPS_TITLE, _common(data, "--groups"), GROUPS_NOTE, run_text(data), _targets(group_targets(data))]
+    parts += [_by_loss(data)]
+    for letter, records in groups_of(data).items():
+        parts += [f"## {GROUPS[letter].capitalize()}\n", _times(records)]
+    return _written([*parts, reasons(data)], folder / "groups.md")
 
 
 def _by_loss(data: dict[str, Any]) -> str:

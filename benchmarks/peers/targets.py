@@ -115,6 +115,15 @@ def loss_targets(data: dict[str, Any]) -> list[Target]:
     ]
 
 
+def group_targets(data: dict[str, Any]) -> list[Target]:
+    """Groups of columns: faster than each peer where problems are large, and by how much."""
+    found = duels([one for one in data["cells"].values() if one["group"] == "h"])
+    text = "groups of columns with n d >= 1e6: at least as fast as the best peer (median; reported only)"
+    values = [duel.ratio for duel in found if duel.large]
+    span = f"{np.median(values):.2f}x, {min(values):.2f}x to {max(values):.2f}x" if values else "not measured"
+    return [_faster("groups of columns with n d >= 1e6: faster than every peer", found), Target(text, span, None)]
+
+
 def _baselines(records: list[Record]) -> list[Target]:
     found = []
     for competitor, factor in (("apgd", 50), ("apgd+paper", 10), ("growl-reg", 50)):

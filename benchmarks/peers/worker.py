@@ -61,7 +61,7 @@ class Worker:
         info = getattr(groupowl, "kernel_info", lambda: "no compiled kernel in this version")
         return {"folder": str(Path(groupowl.__file__).parents[1]), "kernel": str(info())}
 
-    def load(self, folder: str, loss: str, weights: str, strongest: float) -> dict[str, Any]:
+    def load(self, folder: str, loss: str, weights: str, strongest: float, group_size: int = 1) -> dict[str, Any]:
         """Make data and weights ready."""
         if folder != self.folder:
             self.data = {}
@@ -69,7 +69,8 @@ class Worker:
                 self.data[order] = read_data(Path(folder), order)
             self.folder = folder
         sequence = np.load(Path(folder) / f"weights_{weights}.npy")
-        self.tasks = {order: Task(X, Y, loss, sequence, strongest, self.threads) for order, (X, Y) in self.data.items()}
+        common = loss, sequence, strongest, self.threads, group_size
+        self.tasks = {order: Task(X, Y, *common) for order, (X, Y) in self.data.items()}
         return {}
 
     def _timed(self, competitor: str, call: str, grid: np.ndarray, tol: float, cpu: bool) -> tuple[float, Any]:

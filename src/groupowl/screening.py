@@ -75,8 +75,7 @@ def safe_rows(
     allows local bounds, which take a product with X: where they promise to prove enough.
     """
     lam = problem.lam[: len(candidates)]
-    upper = problem.upper_bounds(certificate, two_sided=rule.two_sided)[candidates]
-    kept = rule.kept(upper, lam)
+    kept, upper = problem.kept(certificate, lambda upper: rule.kept(upper, lam), candidates, two_sided=rule.two_sided)
     if local and rule.two_sided and problem.loss.bend is not None and math.isfinite(problem.loss.curvature):
         promised = np.minimum(upper, problem.local_bounds(certificate, estimated=True)[candidates])
         if len(kept) - len(rule.kept(promised, lam)) >= _WORTHWHILE * problem.penalty.n_units:

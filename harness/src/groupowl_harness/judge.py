@@ -1,9 +1,11 @@
 """The judge: objective and duality gap of any answer, with one scaling, in plain NumPy and without groupowl.
 
-The problem is ``F(XB) + sum_i lam_i ||B_[i],:||_2`` with ``F`` a sum over samples: half the squared distance to
+The problem is ``F(XB) + sum_i lam_i ||B_[i],:||_2``, or the same with groups of rows in the place of rows, with ``F`` a
+sum over samples: half the squared distance to
 ``Y``, the multinomial log-loss of one-hot ``Y``, the logistic loss of 0 and 1, the Poisson loss of counts, or Cox's
 partial likelihood of times without ties, which are negative where the event was not seen. The dual point is the
-residual, scaled into the dual ball. Gaps are relative to the loss at ``B = 0``, above its lower bound.
+residual, scaled into the dual ball. Gaps are relative to the loss at ``B = 0``, above its lower bound. Targets that are
+NaN were not observed, and have no part in squared, logistic and Poisson loss.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import numpy.typing as npt
 from scipy.special import entr, expit, logsumexp, softmax, xlogy
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
+# Losses that are sums over samples and tasks.
+_OF_ENTRIES = ("squared", "logistic", "poisson")
 
 
 @dataclass(frozen=True)
@@ -38,19 +42,21 @@ class Verdict:
         return all(map(isfinite, (self.objective, self.dual, self.null_loss))) and self.null_loss > 0
 
 
-def judge(X: Any, Y: FloatArray, lam: FloatArray, loss: str, rows: Any, values: Any) -> Verdict:
+def judge(X: Any, Y: FloatArray, lam: FloatArray, loss: str, rows: Any, values: Any, groups: Any = None) -> Verdict:
     """Objective and dual value of the full problem, from the non-zero rows of an answer.
 
     Parameters
     ----------
     X : ndarray or sparse array of shape (n_samples, n_features)
     Y : ndarray of shape (n_samples, n_tasks)
-    lam : ndarray of shape (n_features,)
+    lam : ndarray of shape (n_features,), or (n_groups,)
     loss : {"squared", "multinomial", "logistic", "poisson", "cox"}
     rows : array-like of int
         Non-zero rows.
     values : array-like of shape (len(rows), n_tasks)
         Their coefficients.
+    groups : ndarray of int of shape (n_features,), default=None
+        The group of each feature, from 0: the norm of a group is that of all its rows together.
 
     Returns
     -------
@@ -61,10 +67,10 @@ def judge(X: Any, Y: FloatArray, lam: FloatArray, loss: str, rows: Any, values: 
     values = np.reshape(np.asarray(values, dtype=np.float64), (len(rows), Y.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
         Z = X[:, rows] @ values if len(rows) else np.zeros(Y.shape)
-        norms = np.sort(np.linalg.norm(values, axis=1))[::-1]
+        norms = np.sort(_norms(values, None if groups is None else np.asarray(groups)[rows]))[::-1]
         objective = _loss(Z, Y, loss) + float(norms @ lam[: len(norms)])
         residual = _residual(Z, Y, loss)
-        size = gauge(np.linalg.norm(X.T @ residual, axis=1), lam)
+        size = gauge(_norms(X.T @ residual, groups), lam)
         dual = _RiskSets(Z, Y).dual(size) if loss == "cox" else _dual(residual, Y, loss, size)
     return Verdict(objective, dual, null_loss(Y, loss))
 
@@ -76,13 +82,19 @@ def gauge(correlations: FloatArray, lam: FloatArray) -> float:
 
 def null_loss(Y: FloatArray, loss: str) -> float:
     """Loss at ``B = 0``, less the lower bound that no predictor goes below: zero but for counts."""
-    floor = float(np.sum(Y - xlogy(Y, Y))) if loss == "poisson" else 0.0
+    floor = float(np.nansum(Y - xlogy(Y, Y))) if loss == "poisson" else 0.0
     return _loss(np.zeros(Y.shape), Y, loss) - floor
 
 
-def lam_max(X: Any, Y: FloatArray, weights: FloatArray, loss: str) -> float:
+def lam_max(X: Any, Y: FloatArray, weights: FloatArray, loss: str, groups: Any = None) -> float:
     """Smallest strength at which ``B = 0`` is optimal."""
-    return gauge(np.linalg.norm(X.T @ _residual(np.zeros(Y.shape), Y, loss), axis=1), weights)
+    return gauge(_norms(X.T @ _residual(np.zeros(Y.shape), Y, loss), groups), weights)
+
+
+def _norms(rows: FloatArray, groups: Any) -> FloatArray:
+    """Norms of rows, or of the rows of each group together."""
+    norms = np.linalg.norm(rows, axis=1)
+    return norms if groups is None or len(norms) == 0 else np.sqrt(np.bincount(groups, norms * norms))
 
 
 class _RiskSets:
@@ -118,6 +130,8 @@ class _RiskSets:
 def _loss(Z: FloatArray, Y: FloatArray, loss: str) -> float:
     if loss == "cox":
         return _RiskSets(Z, Y).loss()
+    if loss in _OF_ENTRIES:
+        Z, Y = Z[~np.isnan(Y)], Y[~np.isnan(Y)]
     if loss == "squared":
         return 0.5 * float(np.sum((Y - Z) ** 2))
     if loss == "logistic":
@@ -132,14 +146,15 @@ def _residual(Z: FloatArray, Y: FloatArray, loss: str) -> FloatArray:
         return _RiskSets(Z, Y).residual()
     if loss == "multinomial":
         return Y - softmax(Z, axis=1)
-    if loss == "logistic":
-        return Y - expit(Z)
-    return Y - (np.exp(Z) if loss == "poisson" else Z)
+    means = {"logistic": expit, "poisson": np.exp}.get(loss, np.asarray)(Z)
+    return np.where(np.isnan(Y), 0.0, Y - means)
 
 
 def _dual(residual: FloatArray, Y: FloatArray, loss: str, size: float) -> float:
     """Dual value at the best (squared) or nearest (other losses) feasible multiple of the residual."""
     largest = np.inf if size == 0 else 1.0 / size
+    if loss in _OF_ENTRIES:
+        residual, Y = residual[~np.isnan(Y)], Y[~np.isnan(Y)]
     if loss != "squared":
         means = np.maximum(Y - min(1.0, largest) * residual, 0.0)
         dual = float(np.sum(entr(means)))

@@ -75,6 +75,14 @@ class DenseDesign(LocalDesign):
             squares[columns] += np.einsum("ij,ij->j", block, block)
         return squares
 
+    def total_square(self) -> float:
+        """Their sum, in less time where nobody needs them one by one."""
+        is_flat = self.X.dtype == np.float64 and (self.X.flags.c_contiguous or self.X.flags.f_contiguous)
+        if not is_flat or "squares" in vars(self):
+            return float(self.squares.sum())
+        entries = self.X.ravel(order="K")
+        return float(np.dot(entries, entries))
+
     def column_norms(self, w: Handle) -> FloatArray:
         """From the squares alone, which takes less than moments do."""
         if w.min() == w.max():

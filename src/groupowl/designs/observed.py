@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS
+from ..norm.kernels import EPS, nonzero_rows
 from .base import ColumnMoments, Design, rounding_rtol
 from .dense import DenseColumns, GramCache
 from .sparse import Columns
@@ -26,6 +26,8 @@ _MOST_PATTERNS = 64
 _LEAST_SAMPLES = 8
 # Copying the samples of each pattern pays where no more than this share of the targets was observed.
 _SMALL_SHARE = 0.5
+# Multiplications that take as long as the fixed cost of a product.
+_PRODUCT_OVERHEAD = 2e5
 # Squares about a mean of which less than this is left are computed again, for so many columns at a time.
 _SUSPECT = 1e-5
 _AT_ONCE = 256
@@ -125,6 +127,16 @@ class TaskMoments:
         return np.sqrt(own + 8 * EPS * np.sqrt(n_samples) * whole), np.sqrt(whole)
 
 
+def norms_of_tasks(design: Design, w: Handle, *, center: bool) -> tuple[FloatArray, FloatArray]:
+    """Norms as :meth:`TaskMoments.norms` has them; without centers, squares alone serve."""
+    moments = design.task_moments
+    if moments is None and not center:
+        squares = design.squared_products(w).max(axis=1)
+        return np.sqrt((1.0 + 8 * EPS * np.sqrt(design.n_samples)) * squares), np.sqrt(squares)
+    moments = moments or moments_of_tasks(design, w)
+    return moments.norms(design.n_samples, center=center)
+
+
 def moments_of_tasks(design: Design, w: Handle, center: FloatArray | None = None) -> TaskMoments:
     """Moments about a center, or zero, from one pass; where most of the squares cancels, again from the columns."""
     sums, squares = design.task_sums(w, center)
@@ -140,6 +152,11 @@ def moments_of_tasks(design: Design, w: Handle, center: FloatArray | None = None
         about_means[some] = design.reduce(partial(_squares_about, means=sums[some] / totals), columns, w)
         squares[some] = design.reduce(partial(_squares_about, means=np.zeros((len(some), len(totals)))), columns, w)
     return TaskMoments(totals, center, sums, squares, np.maximum(about_means, 0.0))
+
+
+def _distinct(values: FloatArray) -> FloatArray:
+    """One column where all are the same, else all of them."""
+    return np.ascontiguousarray(values[:, :1] if np.all(values == values[:, :1]) else values)
 
 
 def _squares_about(columns: FloatArray, w: FloatArray, means: FloatArray) -> FloatArray:
@@ -179,16 +196,28 @@ def standardize_tasks(
     return wrapped
 
 
+def _kinds_of_rows(flags: BoolArray) -> tuple[int, IndexArray]:
+    """How many different rows there are, and the number of each row among them."""
+    packed = np.packbits(flags, axis=1)
+    words = np.zeros((len(packed), -(-packed.shape[1] // 8) * 8), dtype=np.uint8)
+    words[:, : packed.shape[1]] = packed
+    kinds, of_row = 1, np.zeros(len(flags), dtype=np.intp)
+    for word in words.view(np.uint64).T:  # numbers are sorted much faster than rows
+        values, number = np.unique(word, return_inverse=True)
+        both, of_row = np.unique(of_row * len(values) + number, return_inverse=True)
+        kinds = len(both)
+    return kinds, of_row
+
+
 def find_patterns(w: FloatArray) -> Patterns:
     """Patterns of weights (n_samples, n_tasks) that are zero where a target is missing."""
     missing = w == 0.0
-    keys = np.packbits(missing, axis=1)
-    kinds, of_sample = np.unique(keys, axis=0, return_inverse=True)
-    if not 1 < len(kinds) <= min(_MOST_PATTERNS, len(w) // _LEAST_SAMPLES):
+    kinds, of_sample = _kinds_of_rows(missing)
+    if not 1 < kinds <= min(_MOST_PATTERNS, len(w) // _LEAST_SAMPLES):
         return Patterns(missing)
     groups = []
-    for kind in range(len(kinds)):
-        rows = np.flatnonzero(of_sample.ravel() == kind)
+    for kind in range(kinds):
+        rows = np.flatnonzero(of_sample == kind)
         tasks = np.flatnonzero(~missing[rows[0]])
         weights = w[rows[:, None], tasks]
         follow = rows[-1] - rows[0] + 1 == len(rows)
@@ -228,8 +257,9 @@ class ObservedDesign(WrappedDesign):
         return self.base.matmul(B, offset)
 
     def predictor(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
-        """Zero where no target was observed, if there are few patterns."""
-        if not self.parts:
+        """Pattern by pattern, but where coefficients are so few that all tasks of all samples take no longer."""
+        work = self.n_samples * np.count_nonzero(nonzero_rows(B)) * B.shape[1] if self.parts else 0
+        if work <= _PRODUCT_OVERHEAD * len(self.parts):
             return self.base.matmul(B, offset)
         Z = np.zeros((self.n_samples, B.shape[1]))
         for pattern, part in self.parts:
@@ -267,7 +297,28 @@ class ObservedDesign(WrappedDesign):
         return TaskMoments(totals, center, totals * distance, about_means + totals * distance * distance, about_means)
 
     def squared_products(self, H: Handle, center: FloatArray | None = None) -> FloatArray:
-        return self.base.squared_products(H, center)
+        """Once for all tasks of a pattern where its samples have the same number in each of them."""
+        groups, missing = self.patterns.groups, self.patterns.missing
+        if not groups or H.shape != missing.shape or H[missing].any():
+            return self.base.squared_products(H, center)
+        own = [_distinct(H[pattern.entries]) for pattern in groups]
+        if not self.parts and sum(values.shape[1] for values in own) >= H.shape[1]:
+            return self.base.squared_products(H, center)
+        squares = np.zeros((H.shape[1], self.n_features))
+        if self.parts:
+            for (pattern, part), values in zip(self.parts, own, strict=True):
+                squares[pattern.tasks] += part.squared_products(values, center).T
+            return squares.T
+        together = np.zeros((len(H), sum(values.shape[1] for values in own)))
+        first = 0
+        for pattern, values in zip(groups, own, strict=True):
+            together[pattern.rows, first : first + values.shape[1]] = values
+            first += values.shape[1]
+        first, found = 0, self.base.squared_products(together, center).T
+        for pattern, values in zip(groups, own, strict=True):
+            squares[pattern.tasks] += found[first : first + values.shape[1]]
+            first += values.shape[1]
+        return squares.T
 
     def ranges(self) -> tuple[FloatArray, FloatArray]:
         return self.base.ranges()

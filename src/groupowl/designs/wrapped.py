@@ -110,6 +110,10 @@ class StandardizedDesign(WrappedDesign):
         C, (columns, *others) = self.base.evaluate(T, (np.add.reduce, T), *sums)
         return self.inverse_scale[:, None] * (C - np.outer(self.mean, columns)), others
 
+    def column_norms(self, w: Handle) -> FloatArray:
+        """Those of the base where nothing was taken off, which takes less than moments do."""
+        return super().column_norms(w) if self.mean.any() else self.inverse_scale * self.base.column_norms(w)
+
     def compute_moments(self, w: Handle) -> ColumnMoments:
         base, factors = self.base.moments(w), self.inverse_scale
         mean = factors * ((base.mean - self.mean) + base.rest)
@@ -157,6 +161,11 @@ class StandardizedDesign(WrappedDesign):
     def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
         """Norms before the means are taken off: products cancel that much."""
         return np.sqrt(norms**2 + total_weight * (self.inverse_scale * self.mean) ** 2)
+
+
+def scale_columns(design: Design, factors: FloatArray) -> Design:
+    """The columns times a factor each; the design itself where all are 1."""
+    return design if np.all(factors == 1.0) else StandardizedDesign(design, np.zeros_like(factors), factors)
 
 
 def standardize(

@@ -13,8 +13,18 @@ from .base import Loss, tasks_apart
 
 # Rounding leaves means this far outside their range, relative to the targets and to 1.
 _RANGE_RTOL = 64 * EPS
+# Entries that were observed are taken out of the others where they are no more than this share.
+_FEW = 0.5
 # Means are lost that predict less than this fraction of the targets.
 _VANISHING = 1e-100
+
+
+def observed_entries(values: FloatArray, Y: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Entries of positive weight alone, for sums over them, where they are few of all."""
+    if w.shape[-1] == 1 or np.count_nonzero(w) > _FEW * w.size:
+        return values, Y, w
+    chosen = w > 0.0
+    return values[chosen], Y[chosen], w[chosen]
 
 
 class SeparableLoss(Loss):
@@ -57,12 +67,14 @@ class SeparableLoss(Loss):
         return 0.5 * (self.variance(P) + self.variance(P_raw)) + 0.25 * np.abs(P - P_raw)
 
     def value(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        Z, Y, w = observed_entries(Z, Y, w)
         return float(np.add.reduce(w * self.cost(Z, Y), axis=None))
 
     def dual_point(self, Z: FloatArray, Y: FloatArray, w: FloatArray) -> FloatArray:
         return w * (Y - self.mean(Z))
 
     def dual_value(self, theta: FloatArray, Y: FloatArray, w: FloatArray) -> float:
+        theta, Y, w = observed_entries(theta, Y, w)
         raw, P = Y - over_weights(theta, w), self.means(theta, Y, w)
         if not np.all(np.abs(raw - P) <= _RANGE_RTOL * (1.0 + np.abs(Y))):
             return -np.inf

@@ -58,6 +58,12 @@ class PenaltyOptions:
         return self.feature_groups is not None or self.penalty_factor is not None
 
     @property
+    def needs_deviations(self) -> bool:
+        """Whether how columns are scaled depends on their deviations."""
+        how = (self.group_scale,) if isinstance(self.group_scale, str) else self.group_scale
+        return self.feature_groups is not None and "frobenius" in how
+
+    @property
     def is_plain(self) -> bool:
         """Whether nothing was asked for."""
         return not self.scales_columns and self.ridge == 0.0 and self.signs is None

@@ -62,7 +62,7 @@ class GroupOWL:
         object.__setattr__(self, "lam", check_sequence("lam", self.lam, int(np.size(self.lam))))
         if self.units is not None:
             units = np.asarray(self.units, dtype=np.intp)
-            if units.ndim != 1 or not np.array_equal(np.unique(units), np.arange(len(self.lam))):
+            if units.ndim != 1 or not _are_numbers(units, len(self.lam)):
                 raise ValueError(
                     f"units must have the numbers 0 to {len(self.lam) - 1}, one per weight, each at least once."
                 )
@@ -242,6 +242,12 @@ class GroupOWL:
         """Label of each row: units of equal norm share one, 1 for the largest norm, 0 for rows that are zero."""
         labels = cluster_labels(self.norms(B))
         return labels if self.units is None else np.where(nonzero_rows(B), labels[self.units], 0)
+
+
+def _are_numbers(units: IndexArray, count: int) -> bool:
+    """Whether these are the numbers below a count, each at least once."""
+    in_range = len(units) > 0 and units.min() >= 0 and units.max() < count
+    return bool(in_range and np.bincount(units, minlength=count).all())
 
 
 def _mask(indices: IndexArray, size: int) -> BoolArray:

@@ -7,13 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._typing import FloatArray, Handle
+from .._typing import FloatArray, Handle, IndexArray
 from ..designs.base import Design
+from ..designs.dense import DenseColumns
 from ..norm import GroupOWL
 from ..norm.kernels import EPS, inverse_weighted_square
 
 # Operations for the Gram matrices of all units, beyond which nothing is made of them.
 _MOST_WORK = 2e10
+# Entries of the columns whose Gram matrices are made at a time.
+_AT_ONCE = 1 << 17
 
 
 class Balls(NamedTuple):
@@ -102,33 +105,74 @@ class Correlations(NamedTuple):
     rounding: FloatArray
 
 
-def unit_norms(
-    design: Design,
-    w: Handle,
-    penalty: GroupOWL,
-    norms: FloatArray,
-    rounding_norms: FloatArray,
-    product_error: float = 0.0,
-) -> FloatArray | None:
-    """Bounds on the spectral norms of the columns of each unit, ``||diag(w)^(1/2) X_g||_2``; None where rows are units.
+class UnitNorms:
+    """Bounds on the spectral norms of the columns of each unit, ``||diag(w)^(1/2) X_g||_2``, made when they are needed.
 
     They are the roots of the largest eigenvalues of Gram matrices, with room for rounding: never an estimate from
-    below. Where Gram matrices would cost too much, or each task has its own, Frobenius norms stand for them, which are
-    larger.
+    below. Until these are asked for, and where they would cost too much, or each task has its own, Frobenius norms
+    stand for them, which are larger.
+
+    Parameters
+    ----------
+    design, w, penalty : Design, handle, GroupOWL
+        Columns, weights of samples, and the units of the columns.
+    norms, rounding_norms : ndarray of shape (n_rows,)
+        Norms of the columns, and of what products really add up.
+    product_error : float, default=0.0
+        Relative error of products, where they are not computed from the data.
     """
-    if penalty.units is None:
-        return None
-    bounds, sizes = penalty.lengths(norms), np.bincount(penalty.units)
-    is_near = design.is_one_block and not design.keeps_columns
-    if design.patterns is not None or not is_near or design.n_samples * float(np.sum(sizes**2)) > _MOST_WORK:
-        return bounds
-    rounding = penalty.lengths(rounding_norms) ** 2
-    for k in np.flatnonzero((sizes > 1) & (bounds > 0.0)):
-        rows = penalty.rows(np.array([k]))
-        largest = float(np.linalg.eigvalsh(design.gram(rows, rows, w))[-1])
-        error = 4 * EPS * sizes[k] * largest + (8 * EPS * np.sqrt(design.n_samples) + product_error) * rounding[k]
-        bounds[k] = min(bounds[k], math.sqrt(largest + error))
-    return bounds
+
+    def __init__(
+        self,
+        design: Design,
+        w: Handle,
+        penalty: GroupOWL,
+        norms: FloatArray,
+        rounding_norms: FloatArray,
+        product_error: float = 0.0,
+    ) -> None:
+        assert penalty.units is not None
+        self.design, self.w = design, w
+        self.sizes = np.bincount(penalty.units)
+        self.members = np.argsort(penalty.units, kind="stable")  # rows, unit after unit
+        self.frobenius = penalty.lengths(norms)
+        self.rounding = (8 * EPS * np.sqrt(design.n_samples) + product_error) * penalty.lengths(rounding_norms) ** 2
+        #: What is known so far.
+        self.bounds = self.frobenius.copy()
+        is_near = design.is_one_block and not design.keeps_columns and design.patterns is None
+        is_cheap = design.n_samples * float(np.sum(self.sizes**2)) <= _MOST_WORK
+        self.is_open = (self.sizes > 1) & (self.frobenius > 0.0) & is_near & is_cheap
+
+    @property
+    def least(self) -> FloatArray:
+        """How small the norms can be, at least."""
+        return np.where(self.is_open, self.frobenius / np.sqrt(self.sizes), self.bounds)
+
+    def refine(self, units: IndexArray) -> None:
+        """Find the spectral norms of these units."""
+        ends, todo = np.cumsum(self.sizes), units[self.is_open[units]]
+        for size in np.unique(self.sizes[todo]):
+            same = todo[self.sizes[todo] == size]
+            at_once = max(1, _AT_ONCE // int(size * self.design.n_samples))
+            for some in np.array_split(same, -(-len(same) // at_once)):
+                rows = self.members[(ends[some] - size)[:, None] + np.arange(size)]
+                largest = np.maximum(np.linalg.eigvalsh(self._grams(rows))[:, -1], 0.0)
+                found = np.sqrt(largest * (1.0 + 4 * EPS * size) + self.rounding[some])
+                self.bounds[some] = np.minimum(self.bounds[some], found)
+        self.is_open[todo] = False
+
+    def _grams(self, rows: IndexArray) -> FloatArray:
+        """Gram matrices of units of one size, whose columns are the rows of an array."""
+        columns = self.design.columns(rows.ravel()) if rows.shape[0] > 1 else None
+        if not isinstance(columns, DenseColumns):
+            return np.stack([self.design.gram(own, own, self.w) for own in rows])
+        A = columns.At.reshape(*rows.shape, -1)
+        return np.asarray((A * self.w[:, 0]) @ A.transpose(0, 2, 1))
+
+    def exact(self, units: IndexArray) -> FloatArray:
+        """The bounds of these units, spectral norms where they can be had."""
+        self.refine(units)
+        return self.bounds[units]
 
 
 def product_slack(theta_norm: float, n_samples: int) -> float:

@@ -9,17 +9,17 @@ import numpy as np
 
 from .._checks import check_targets, truth_value
 from .._typing import FloatArray, Handle, IndexArray
-from ..designs import Design, SufficientStatistics, as_design, project_out, standardize
+from ..designs import Design, SufficientStatistics, as_design, project_out, scale_columns, standardize
 from ..designs.base import check_overflow, check_underflow
 from ..designs.dense import CompressedDesign, GramCache
 from ..designs.mixed import orthonormalized
-from ..designs.observed import TaskGramCache, moments_of_tasks, pooled_weights, standardize_tasks
+from ..designs.observed import TaskGramCache, norms_of_tasks, pooled_weights, standardize_tasks
 from ..inputs import feature_names, penalty_options
 from ..losses import Loss, check_offset, resolve_loss, with_offset
 from ..norm import PLAIN, GroupOWL, PenaltyOptions
 from ..norm.kernels import LARGEST_PRODUCT, SMALLEST_NORM
 from ..weights import check_sequence, resolve_weights
-from .bounds import unit_norms
+from .bounds import UnitNorms
 from .problem import Problem
 from .samples import Samples, adopt_samples, center_errors
 from .unpenalized import Unpenalized, fit_unpenalized
@@ -60,7 +60,7 @@ def build_problem(
     """
     resolved = resolve_loss(loss)
     fit_intercept = truth_value("fit_intercept", fit_intercept)
-    design = as_design(X)
+    design = as_design(X, needs_squares=not _weighs_entries(Y, sample_weight))
     _check_blocks(resolved, design, fit_intercept)
     n_given = 0 if unpenalized is None else len(unpenalized)
     unpenalized = options.with_unpenalized(unpenalized)
@@ -86,6 +86,12 @@ def build_problem(
     return problem_of_samples(
         design, resolved, Y, w, penalty, fit_intercept, standardized, unpenalized, options, offset_size
     )
+
+
+def _weighs_entries(Y: Any, sample_weight: Any) -> bool:
+    """Whether weights are known to differ between tasks: by themselves, or because targets are missing."""
+    is_plain = isinstance(Y, np.ndarray) and Y.dtype == np.float64
+    return np.ndim(sample_weight) == 2 or (is_plain and bool(np.isnan(Y).any()))
 
 
 def _all_weights(lam: Any, n_units: int, n_free: int, *, per: str) -> FloatArray:
@@ -128,7 +134,13 @@ def problem_of_samples(
     has_entry_weights = design.patterns is not None
     loss = loss.per_entry() if has_entry_weights else loss
     standardizing = standardize_tasks if has_entry_weights else standardize
-    design = standardizing(design, w, center=center, scale=standardized, unscaled=unpenalized, rescaled=rescaled)
+    if rescaled and not (center or standardized or options.needs_deviations):
+        factors = rescaled(np.ones(design.n_features), np.ones(design.n_features))
+        if unpenalized is not None:
+            factors[unpenalized] = 1.0
+        design = scale_columns(design, factors)
+    else:
+        design = standardizing(design, w, center=center, scale=standardized, unscaled=unpenalized, rescaled=rescaled)
     basis = None
     if unpenalized is not None and len(unpenalized):
         design = project_out(design, unpenalized, design.map(pooled_weights, w) if has_entry_weights else w)
@@ -145,8 +157,7 @@ def problem_of_samples(
     samples = adopt_samples(design, loss, Y, w, center=center, offset_size=offset_size)
     block = fit_unpenalized(design, loss, samples, fit_intercept, basis)
     if has_entry_weights:
-        moments = design.task_moments or moments_of_tasks(design, w)
-        norms, whole_norms = moments.norms(design.n_samples, center=fit_intercept)
+        norms, whole_norms = norms_of_tasks(design, w, center=fit_intercept)
         gram_cache: GramCache = TaskGramCache(design, w)
     else:
         norms = whole_norms = design.column_norms(w)
@@ -165,8 +176,12 @@ def problem_of_samples(
         norms,
         rounding_norms=rounding_norms,
         gram_cache=gram_cache,
-        unit_norms=unit_norms(design, w, penalty, norms, rounding_norms),
+        unit_bounds=_unit_bounds(design, w, penalty, norms, rounding_norms),
     )
+
+
+def _unit_bounds(design: Design, w: Handle, penalty: GroupOWL, *norms: Any) -> UnitNorms | None:
+    return None if penalty.rows_are_units else UnitNorms(design, w, penalty, *norms)
 
 
 @np.errstate(all="ignore")
@@ -337,7 +352,9 @@ def problem_of_statistics(
         gram_cache=GramCache(design, w),
         product_error=data.error,
         scale_error=scale_error,
-        unit_norms=unit_norms(design, w, penalty, norms, rounding_norms, data.error),
+        unit_bounds=None
+        if penalty.rows_are_units
+        else UnitNorms(design, w, penalty, norms, rounding_norms, data.error),
     )
 
 

@@ -19,7 +19,7 @@ from ..designs.sparse import Columns
 from ..losses import Loss
 from ..norm import GroupOWL
 from ..norm.kernels import EPS, inverse_weighted_square, over_weights, owl_gauge, row_norms, sum_with_products
-from .bounds import Balls, Correlations, product_slack, squared_distance
+from .bounds import Balls, Correlations, UnitNorms, product_slack, squared_distance
 from .certificate import Certificate, Residual
 from .samples import Samples, weighted_squares, weighted_sums
 from .spectrum import lanczos_estimate, power_estimate
@@ -61,9 +61,11 @@ class Problem:
     scale_error : float
         Relative error of the scales of standardized columns, where statistics stand for the data. It changes the
         penalty of a row by as much: the objective, the minimum, and each correlation, by no more than this part.
-    unit_norms : ndarray of shape (n_units,) or None
-        ``||diag(w)^(1/2) X_g||_2`` of the columns of each unit: how far the correlation of a unit can move. None where
-        rows are units, which have their ``norms``.
+    unit_bounds : UnitNorms or None
+        ``||diag(w)^(1/2) X_g||_2`` of the columns of each unit, or more: how far the correlation of a unit can move.
+        None where rows are units, which have their ``norms``.
+    units_of_origin : ndarray of int or None
+        Units of these bounds that this problem has, where it has only some.
     """
 
     design: Design
@@ -77,7 +79,8 @@ class Problem:
     rows_of_origin: IndexArray | None = None
     product_error: float = 0.0
     scale_error: float = 0.0
-    unit_norms: FloatArray | None = None
+    unit_bounds: UnitNorms | None = None
+    units_of_origin: IndexArray | None = None
 
     #: Whether the unpenalized block has a constant.
     fit_intercept: bool = field(init=False)
@@ -142,7 +145,7 @@ class Problem:
             norms=self.norms[rows],
             rounding_norms=self.rounding_norms[rows],
             rows_of_origin=rows if self.rows_of_origin is None else self.rows_of_origin[rows],
-            unit_norms=None if self.unit_norms is None else self.unit_norms[units],
+            units_of_origin=units if self.units_of_origin is None else self.units_of_origin[units],
         )
 
     def _carried(self, design: Design, carry: Callable[[Handle], Handle]) -> Self:
@@ -486,14 +489,26 @@ class Problem:
 
     # Bounds -----------------------------------------------------------------------------------------
 
-    def upper_bounds(self, certificate: Certificate, *, two_sided: bool = True) -> FloatArray:
+    @property
+    def unit_norms(self) -> FloatArray | None:
+        """Spectral norms of the columns of each unit, or None where rows are units."""
+        return None if self.unit_bounds is None else self.unit_bounds.exact(self._origin)
+
+    @property
+    def _origin(self) -> IndexArray:
+        return np.arange(self.penalty.n_units) if self.units_of_origin is None else self.units_of_origin
+
+    def upper_bounds(
+        self, certificate: Certificate, *, two_sided: bool = True, columns: FloatArray | None = None
+    ) -> FloatArray:
         """``u_j >= ||x_j^T theta*||`` for every unit: the norm at the center of a ball, and how far it can still move.
 
         The dual optimum lies within ``sqrt(2 ell gap)`` of the certificate's point (ell: the curvature of the loss),
         so a correlation moves by at most that times the norm of its column, or of its columns together. The optimum
         also lies within ``sqrt(ell gap - e^2 / 4)`` of the midpoint between this point and the residual of the
         coefficients, e apart: that ball is inside the other. ``two_sided=False`` takes the first alone, as the paper
-        does. A loss without such a curvature has local bounds alone.
+        does. A loss without such a curvature has local bounds alone. ``columns`` are norms of the units' columns that
+        stand for theirs.
         """
         if not math.isfinite(self.loss.curvature):
             return self.local_bounds(certificate)
@@ -501,7 +516,39 @@ class Problem:
             return np.full(self.penalty.n_units, np.inf)
         two_sided = two_sided and certificate.residual is not None
         balls = self._balls(certificate, two_sided)
-        return balls.upper_bounds(self._correlations(certificate), self.design.n_samples, two_sided=two_sided)
+        norms = self._correlations(certificate, columns)
+        return balls.upper_bounds(norms, self.design.n_samples, two_sided=two_sided)
+
+    def kept(
+        self,
+        certificate: Certificate,
+        rule: Callable[[FloatArray], IndexArray],
+        candidates: IndexArray,
+        *,
+        two_sided: bool,
+    ) -> tuple[IndexArray, FloatArray]:
+        """What a rule keeps of the upper bounds of some units, and the bounds; norms of units are found if they decide.
+
+        The larger the bounds, the more a rule keeps. Units that it keeps with the least norms that all can have stay
+        whatever theirs are; those that it drops with the largest go.
+        """
+        bounds = self.unit_bounds
+        if bounds is None or not math.isfinite(self.loss.curvature):
+            upper = self.upper_bounds(certificate, two_sided=two_sided)[candidates]
+            return rule(upper), upper
+        origin = self._origin
+
+        def bounded(columns: FloatArray) -> FloatArray:
+            return self.upper_bounds(certificate, two_sided=two_sided, columns=columns[origin])[candidates]
+
+        upper = bounded(bounds.bounds)
+        kept = rule(upper)
+        undecided = np.setdiff1d(kept, rule(bounded(bounds.least)), assume_unique=True)
+        if bounds.is_open[origin[candidates[undecided]]].any():
+            bounds.refine(origin[candidates[undecided]])
+            upper = bounded(bounds.bounds)
+            kept = rule(upper)
+        return kept, upper
 
     def local_bounds(self, certificate: Certificate, *, estimated: bool = False) -> FloatArray:
         """The same from the curvature between dual point and residual, for a product with squares of X.
@@ -528,7 +575,8 @@ class Problem:
         # Of a unit: the largest norm that its part of a sample can have, and the sum of the squares of its columns.
         linear = 0.25 * bend * balls.two_sided_gap * lengths(largest)
         moves = linear + np.sqrt(linear * linear + balls.two_sided_gap * self.penalty.sums(squares).max(axis=1))
-        center, slack = balls.center(self._correlations(certificate), n_samples)
+        known = None if self.unit_bounds is None else self.unit_bounds.bounds[self._origin]
+        center, slack = balls.center(self._correlations(certificate, known), n_samples)
         return center + moves + slack
 
     def lower_bounds(self, certificate: Certificate) -> FloatArray:
@@ -550,12 +598,12 @@ class Problem:
         distances = math.sqrt(square), residual.balancing, residual.reach, error
         return Balls(gap, ell, certificate.theta_norm, residual.norm, *distances)
 
-    def _correlations(self, certificate: Certificate) -> Correlations:
-        """Correlations of a certificate and of its residual, with the norms of the columns."""
+    def _correlations(self, certificate: Certificate, columns: FloatArray | None = None) -> Correlations:
+        """Correlations of a certificate and of its residual, with the norms of the columns, or what stands for them."""
         own, residual, lengths = certificate.correlations, certificate.residual, self.penalty.lengths
         others = own if residual is None else residual.correlations
-        norms = lengths(self.norms) if self.unit_norms is None else self.unit_norms
-        return Correlations(own, others, norms, lengths(self.rounding_norms))
+        norms = self.unit_norms if columns is None else columns
+        return Correlations(own, others, self.norms if norms is None else norms, lengths(self.rounding_norms))
 
     def pulls(self, B: FloatArray, residual: Residual) -> FloatArray:
         """Correlations as the optimality conditions of the norm alone have them, where ``B`` is near the optimum."""

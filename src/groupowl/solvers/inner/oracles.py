@@ -29,6 +29,8 @@ _FLAT_RTOL = 1e-12
 # Samples behind a metric: at least so many, and so many times the number of columns.
 _LEAST_SAMPLES = 2000
 _SAMPLES_PER_COLUMN = 8
+# Entries of the targets that were observed are taken out of the others where they are no more than this share.
+_FEW = 0.5
 # Its diagonal is at least this part of what all samples gave when some were drawn.
 _LEAST_SHARE = 0.5
 
@@ -357,12 +359,30 @@ class ColumnsOracle(Oracle):
         self.loss = problem.loss
         self.unpenalized = problem.unpenalized
         self.drawn_for = 0  # columns for which samples of the metric were drawn
+        self._choose_entries()
         self.base = self.moved(Point(B, 0.0, 0.0, np.zeros_like(B)), B)
 
     def trial(self, B: FloatArray, move: FloatArray, loss: float, descent: FloatArray) -> tuple[float, Handle]:
         """One product for the predictor; value and dual point share their exponentials."""
-        value, theta = self.loss.value_and_dual_point(self.columns.predict(B), self.Y, self.w)
-        return value + self.ridge_value(B), (theta, B)
+        Z = self.columns.predict(B)
+        if self.entries is None:
+            value, theta = self.loss.value_and_dual_point(Z, self.Y, self.w)
+            return value + self.ridge_value(B), (theta, B)
+        value, observed = self.loss.value_and_dual_point(self._observed(Z), *self.observed_samples)
+        theta = np.zeros(Z.T.shape)
+        theta.ravel()[self.entries] = observed[:, 0]
+        return value + self.ridge_value(B), (theta.T, B)
+
+    def _choose_entries(self) -> None:
+        """Where few targets were observed, only these are looked at: positions among all, task after task."""
+        self.entries: Any = None
+        if self.w.shape[1] > 1 and self.w.shape == self.Y.shape and np.count_nonzero(self.w) <= _FEW * self.w.size:
+            self.entries = np.flatnonzero(self.w.T)
+            self.observed_samples = self._observed(self.Y), self._observed(self.w)
+
+    def _observed(self, values: FloatArray) -> FloatArray:
+        """A sample-space array at the entries that were observed, as a column."""
+        return np.ravel(values.T)[self.entries, None]
 
     def change(self, samples: Handle, descent: FloatArray) -> FloatArray:
         theta, B = samples
@@ -376,6 +396,8 @@ class ColumnsOracle(Oracle):
         if self.unpenalized.n_rows:
             theta = self.unpenalized.nearly_balanced(theta, Z)
             C = self.less_ridge(self.columns.correlate(theta), B)
+        if self.entries is not None:
+            theta, (Y, w), Z = self._observed(theta), self.observed_samples, None if Z is None else self._observed(Z)
         gauge = self.penalty.dual_norm(C[: self.n_penalized])
         totals = self.loss.ray_totals(theta, Y, w, Z)
         scale = self.loss.ray_scale(totals, 1.0 / gauge if gauge > 0 else np.inf)
