@@ -170,7 +170,7 @@ def test_statistics_stand_for_their_samples():
     X = rng.standard_normal((500, 8))
     Y = X[:, :3] @ rng.standard_normal((3, 2)) + rng.standard_normal((500, 2))
     statistics = go.SufficientStatistics.from_arrays(X, Y)
-    from_data = solve_path(X, Y, "gaussian", strengths=[50.0, 10.0])
-    from_statistics = solve_path(statistics, None, "gaussian", strengths=[50.0, 10.0])
+    from_data = solve_path(X, Y, "chi_gauss", strengths=[50.0, 10.0])
+    from_statistics = solve_path(statistics, None, "chi_gauss", strengths=[50.0, 10.0])
     for one, other in zip(from_data, from_statistics, strict=True):
         assert other.primal == pytest.approx(one.primal, rel=1e-6)

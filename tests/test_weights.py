@@ -11,7 +11,7 @@ from scipy import stats
 
 import groupowl as go
 from groupowl import weights
-from groupowl.weights import check_sequence, resolve_weights
+from groupowl.weights import check_sequence, resolve_weights, sequence_names, sequences_of
 
 SIZES = [1, 2, 3, 10, 257, 5000]
 
@@ -24,6 +24,10 @@ SEQUENCES = {
     **{f"bh {fdr}": lambda d, fdr=fdr: weights.bh(d, fdr=fdr) for fdr in (1e-12, 0.1, 0.999)},
     **{f"gaussian n={n}": lambda d, n=n: weights.gaussian(d, n) for n in (1, 2, 3, 40, 10_000)},
     **{f"gaussian n=50 fdr={fdr}": lambda d, fdr=fdr: weights.gaussian(d, 50, fdr=fdr) for fdr in (1e-6, 0.9)},
+    **{f"chi_gauss q=3 n={n}": lambda d, n=n: weights.chi_gauss(d, 3, n) for n in (1, 2, 40, 10_000)},
+    "chi_gauss of groups": lambda d: weights.chi_gauss(d, 2, 500, group_sizes=1 + np.arange(d) % 3),
+    "two levels": lambda d: weights.levels(d, 1, 0.5),
+    "three levels": lambda d: weights.levels(d, [(d + 2) // 3, d // 3], [0.5, 0.0]),
     **{f"chi q={q}": lambda d, q=q: weights.chi(d, q) for q in (1, 2, 10, 300)},
     **{f"chi q=5 fdr={fdr}": lambda d, fdr=fdr: weights.chi(d, 5, fdr=fdr) for fdr in (1e-12, 0.999)},
 }
@@ -124,6 +128,58 @@ def test_gaussian_is_flat_after_its_minimum_and_not_before():
     assert np.all(sequence[lowest:] == sequence[lowest])
 
 
+def slope_chi_gauss(d, q, n, fdr):
+    """The formula of the docstring, literally, then flat after the overall minimum."""
+    corrected = [float(stats.chi.isf(fdr / d, q))]
+    for i in range(2, min(d, n - 1) + 1):
+        noise = math.fsum(g * g for g in corrected) / (q * (n - i))
+        corrected.append(float(stats.chi.isf(i * fdr / d, q)) * math.sqrt(1 + noise))
+    lowest = int(np.argmin(corrected))
+    return np.array(corrected[: lowest + 1] + [corrected[lowest]] * (d - lowest - 1))
+
+
+@pytest.mark.parametrize("fdr", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize(
+    ("d", "q", "n"), [(1, 3, 5), (10, 2, 1), (10, 5, 3), (50, 4, 20), (200, 10, 100), (300, 2, 300)]
+)
+def test_chi_gauss_is_the_correction_for_several_tasks(d, q, n, fdr):
+    expected = slope_chi_gauss(d, q, n, fdr)
+    np.testing.assert_allclose(weights.chi_gauss(d, q, n, fdr=fdr), expected / expected[0], rtol=1e-11)
+
+
+@pytest.mark.parametrize("d", SIZES)
+@pytest.mark.parametrize("n", [1, 2, 50, 3000])
+def test_chi_gauss_of_one_task_is_gaussian(d, n):
+    np.testing.assert_allclose(weights.chi_gauss(d, 1, n, fdr=0.2), weights.gaussian(d, n, fdr=0.2), rtol=1e-11)
+
+
+def test_chi_gauss_tends_to_chi_for_many_samples():
+    np.testing.assert_allclose(weights.chi_gauss(50, 4, 10**9), weights.chi(50, 4), rtol=1e-6)
+    sizes = [1] * 25 + [4] * 25
+    np.testing.assert_allclose(
+        weights.chi_gauss(50, 4, 10**9, group_sizes=sizes), weights.chi(50, 4, group_sizes=sizes), rtol=1e-6
+    )
+
+
+def test_chi_gauss_of_groups_of_one_column_is_that_of_columns():
+    """Whatever factor all of them have: it takes nothing from the noise of selected ones."""
+    np.testing.assert_allclose(
+        weights.chi_gauss(60, 3, 90, group_sizes=np.ones(60)), weights.chi_gauss(60, 3, 90), rtol=1e-12
+    )
+
+
+def test_chi_gauss_of_groups_of_two_uses_up_two_samples_each():
+    """Tasks and columns of a group are degrees of freedom alike; the noise per entry is that of the tasks."""
+    d, q, n, fdr = 20, 3, 200, 0.1
+    corrected = [float(stats.chi.isf(fdr / d, 2 * q))]
+    for i in range(2, d + 1):
+        noise = math.fsum(g * g for g in corrected) / (q * (n - 2 * (i - 1) - 1))
+        corrected.append(float(stats.chi.isf(i * fdr / d, 2 * q)) * math.sqrt(1 + noise))
+    expected = np.minimum.accumulate(corrected)
+    found = weights.chi_gauss(d, q, n, fdr=fdr, group_sizes=np.full(d, 2))
+    np.testing.assert_allclose(found, expected / expected[0], rtol=1e-10)
+
+
 def test_gaussian_tends_to_bh_for_many_samples():
     np.testing.assert_allclose(weights.gaussian(50, 10**9), weights.bh(50), rtol=1e-6)
 
@@ -140,8 +196,8 @@ SHAPE = {"n_features": 12, "n_tasks": 3, "n_samples": 40}
         ("linear", weights.linear(12)),
         ("constant", weights.constant(12)),
         ("bh", weights.bh(12)),
-        ("gaussian", weights.gaussian(12, 40)),
         ("chi", weights.chi(12, 3)),
+        ("chi_gauss", weights.chi_gauss(12, 3, 40)),
     ],
 )
 def test_names_mean_the_functions(name, expected):
@@ -149,8 +205,52 @@ def test_names_mean_the_functions(name, expected):
 
 
 def test_every_public_sequence_has_its_name():
-    for name in weights.__all__:
-        assert resolve_weights(name, **SHAPE).shape == (12,)
+    for name in {*weights.__all__} - {"levels"}:  # which stands for several
+        assert resolve_weights(name, **SHAPE | {"n_tasks": 1}).shape == (12,)
+
+
+def test_gaussian_is_for_one_task_only():
+    np.testing.assert_array_equal(resolve_weights("gaussian", **SHAPE | {"n_tasks": 1}), weights.gaussian(12, 40))
+    with pytest.raises(ValueError, match=r"'gaussian' is for one task, and there are 3.*Use weights='chi_gauss'"):
+        resolve_weights("gaussian", **SHAPE)
+    resolve_weights("gaussian", **SHAPE, n_directions=1)  # two classes
+
+
+def test_levels_is_a_list_to_choose_from():
+    with pytest.raises(ValueError, match=r"weights='levels' stands for 9 sequences .*GroupOWLRegressorCV"):
+        resolve_weights("levels", **SHAPE)
+    assert len(sequences_of("levels")) == 9
+    assert sequences_of(["bh", "levels"])[0] == "bh"
+    for d in (1, 2, 7, 500):
+        found = [resolve_weights(item, **SHAPE | {"n_features": d}) for item in sequences_of("levels")]
+        assert all(1 <= len(np.unique(sequence)) <= 3 for sequence in found)
+    assert len({tuple(sequence) for sequence in found}) == 9
+
+
+def test_sequences_have_names_to_tell_them_apart():
+    names = sequence_names(["bh", np.ones(4), go.weights.linear, "levels"])
+    assert names[:4] == ["bh", "array 2", "function 3", "levels (2%; 0.9)"]
+    assert len(set(names)) == 12
+    assert sequence_names(np.ones(4)) == ["array 1"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "ratios", "error", "message"),
+    [
+        (0, 0.5, ValueError, r"^counts must be positive and add up to at most n_features = 5, got 0\.$"),
+        (6, 0.5, ValueError, r"^counts must be positive and add up to at most n_features = 5, got 6\.$"),
+        ([2, 2], 0.5, ValueError, r"^counts and ratios must have one entry for each level but one"),
+        ([], [], ValueError, r"^counts and ratios must have one entry for each level but one"),
+        (2, 1.5, ValueError, r"^ratios must .*got 1\.5\.$"),
+        ([1, 2], [0.3, 0.5], ValueError, r"^ratios must not rise, got \[0\.3, 0\.5\]\.$"),
+        (1.5, 0.5, TypeError, r"^counts must be an integer, got 1\.5"),
+        (2, "half", TypeError, r"^ratios must be a number, got 'half'"),
+        (-1, 0.5, ValueError, r"^counts must be at least 0, got -1\.$"),
+    ],
+)
+def test_bad_levels(counts, ratios, error, message):
+    with pytest.raises(error, match=message):
+        weights.levels(5, counts, ratios)
 
 
 def test_an_array_is_used_as_it_is():
@@ -175,7 +275,7 @@ def test_a_callable_gets_the_shape_and_is_checked():
 def test_an_unknown_name_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=r"weights must be one of .*; got 'oskar'") as error:
         resolve_weights("oskar", **SHAPE)
-    assert all(repr(name) in str(error.value) for name in weights.__all__)
+    assert all(repr(name) in str(error.value) for name in {*weights.__all__} - {"levels"})
 
 
 # Errors -------------------------------------------------------------------------------------------------
@@ -185,6 +285,7 @@ BY_FDR = {
     "bh": lambda d, fdr: weights.bh(d, fdr=fdr),
     "chi": lambda d, fdr: weights.chi(d, 3, fdr=fdr),
     "gaussian": lambda d, fdr: weights.gaussian(d, 9, fdr=fdr),
+    "chi_gauss": lambda d, fdr: weights.chi_gauss(d, 3, 9, fdr=fdr),
 }
 
 
@@ -208,6 +309,8 @@ BY_SIZE = {
     "bh": weights.bh,
     "gaussian": lambda d: weights.gaussian(d, 10),
     "chi": lambda d: weights.chi(d, 2),
+    "chi_gauss": lambda d: weights.chi_gauss(d, 2, 9),
+    "levels": lambda d: weights.levels(d, 1, 0.5),
     "oscar_lam": lambda d: go.oscar_lam(d, 1.0, 1.0),
 }
 

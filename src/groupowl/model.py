@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import pinvh
 from scipy.sparse.linalg import LinearOperator, cg
+from scipy.special import stdtrit
 from sklearn.exceptions import ConvergenceWarning
 
 from ._checks import finite_matrix, finite_number, finite_vector
@@ -22,7 +23,7 @@ from .norm import PLAIN, PenaltyOptions
 from .norm.kernels import EPS
 from .problem import LATER, Problem, Residual, build_problem, damped_newton
 from .solvers import Continuation, SolverSettings
-from .weights import check_strengths, resolve_weights
+from .weights import PROMISING, check_strengths, resolve_weights, sequences_of
 
 # "auto" is this fraction of the smallest alpha that selects nothing.
 _AUTO_FRACTION = 0.1
@@ -43,6 +44,16 @@ _LARGEST_SYSTEM = 2000
 _MOST_WORK = 4e9
 # Squared Newton decrement, relative to the loss, at which the minimum is reached.
 _DECREMENT_RTOL = 1e-15
+# Weights by name that know nothing of groups, and how to give them for groups.
+_OF_SINGLE_FEATURES = {
+    "chi": "chi(n_groups, n_tasks, group_sizes=...)",
+    "chi_gauss": "chi_gauss(n_groups, n_tasks, n_samples, group_sizes=...)",
+}
+# Correlations that no promise suffers from, probability that chance alone makes one larger than it should, and products
+# that may be spent on a look at them: some 50 ms.
+_HARMLESS = 0.2
+_CHANCE = 0.01
+_CORRELATION_WORK = 5e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,16 +93,18 @@ class Model:
 
     def with_weights(self, weights: Any) -> Model:
         """The same data with another weight sequence: a name, an array or a function."""
-        if isinstance(weights, str) and weights == "chi" and not self.problem.penalty.rows_are_units:
+        samples = self.problem.samples
+        if isinstance(weights, str) and weights in _OF_SINGLE_FEATURES and not self.problem.penalty.rows_are_units:
             raise ValueError(
-                "weights='chi' is for single features: groups have more degrees of freedom. Give "
-                "go.weights.chi(n_groups, n_tasks, group_sizes=...), and go.weights.chi_factors as penalty_factor."
+                f"weights={weights!r} is for single features: groups have more degrees of freedom. Give "
+                f"go.weights.{_OF_SINGLE_FEATURES[weights]}, and go.weights.chi_factors as penalty_factor."
             )
         sequence = resolve_weights(
             weights,
             n_features=self.problem.penalty.n_units - len(self.unpenalized),
-            n_tasks=self.problem.samples.n_tasks + self.two_classes,
-            n_samples=self.problem.samples.count,
+            n_tasks=samples.n_tasks + self.two_classes,
+            n_samples=samples.count,
+            n_directions=self.problem.loss.parameters_per_feature(samples.n_tasks),
         )
         return Model(self.problem, sequence, self.unpenalized, two_classes=self.two_classes, options=self.options)
 
@@ -170,6 +183,61 @@ def warn_unless_bounded(model: Model) -> None:
         ConvergenceWarning,
         stacklevel=3,
     )
+
+
+def warn_if_correlated(model: Model, weights: Any) -> None:
+    """Warn the caller's caller that weights given by a name that promises control of false discoveries do not keep it.
+
+    They do so for nearly orthogonal columns only. A correlation counts if it is at least 0.2 and no chance: of
+    independent columns, one pair in all has as large a one in a hundred data sets. Where all correlations would take
+    longer than the fit, those of some columns, drawn with a fixed seed, and of their neighbors are looked at.
+    """
+    promising = [name for name in sequences_of(weights) if isinstance(name, str) and name in PROMISING]
+    if not promising:
+        return
+    size, (left, right) = largest_correlation(model)
+    if size < _correlation_limit(model):
+        return
+    warnings.warn(
+        f"weights={promising[0]!r} controls the false discovery rate only where columns of X are nearly uncorrelated: "
+        f"columns {left} and {right} have a correlation of {size:.2f}, and features without an effect will be selected "
+        "beside correlated ones that have one. For control use knockoffs (groupowl.inference.KnockoffSelector); if the "
+        f"shape is all you want, give it as an array, go.weights.{promising[0]}(...).",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def largest_correlation(model: Model) -> tuple[float, tuple[int, int]]:
+    """Largest absolute correlation of penalized columns of different units that were looked at, and which two."""
+    problem = model.problem
+    columns = np.setdiff1d(np.arange(problem.n_rows), model.unpenalized)
+    most = int(np.sqrt(_CORRELATION_WORK / max(problem.samples.count, 1)))
+    if len(columns) > max(most, 2):
+        drawn = np.random.default_rng(0).choice(len(columns) - 1, max(most // 2, 1), replace=False)
+        columns = columns[np.union1d(drawn, drawn + 1)]
+    # Not by the problem, which would keep them: a fit is the same with and without this look.
+    gram = problem.design.gram(columns, columns, problem.design.map(_mean_of_tasks, problem.samples.w))
+    norms = np.sqrt(np.diagonal(gram))
+    norms[norms == 0.0] = np.inf
+    correlations = np.abs(gram / norms / norms[:, None])
+    units = columns if problem.penalty.units is None else problem.penalty.units[columns]
+    correlations[units == units[:, None]] = 0.0
+    i, j = sorted(divmod(int(np.argmax(correlations)), len(columns)))
+    return float(correlations[i, j]), (int(columns[i]), int(columns[j]))
+
+
+def _mean_of_tasks(w: FloatArray) -> FloatArray:
+    return w.mean(axis=1, keepdims=True)
+
+
+def _correlation_limit(model: Model) -> float:
+    """Correlation that is too large to be harmless, and to be chance."""
+    freedom, n_pairs = model.problem.samples.count - 2.0, 0.5 * model.problem.n_rows * (model.problem.n_rows - 1.0)
+    if freedom < 1.0:
+        return np.inf
+    t = float(stdtrit(freedom, 1.0 - 0.5 * _CHANCE / max(n_pairs, 1.0)))
+    return max(_HARMLESS, t / np.sqrt(freedom + t * t))
 
 
 def build_model(

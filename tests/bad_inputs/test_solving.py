@@ -64,6 +64,8 @@ CALLS = {
     "weights.bh": _with(go.weights.bh, n_features=4),
     "weights.gaussian": _with(go.weights.gaussian, n_features=4, n_samples=10),
     "weights.chi": _with(go.weights.chi, n_features=4, n_tasks=2),
+    "weights.chi_gauss": _with(go.weights.chi_gauss, n_features=4, n_tasks=2, n_samples=10),
+    "weights.levels": _with(go.weights.levels, n_features=4, counts=2, ratios=0.5),
     "APGD": go.APGD,
     "SPGD": go.SPGD,
     "WorkingSet": go.WorkingSet,
@@ -232,6 +234,12 @@ TABLE = {
     "weights.bh": {"n_features": COUNTS, "fdr": LEVELS},
     "weights.gaussian": {"n_features": COUNTS, "n_samples": COUNTS, "fdr": LEVELS},
     "weights.chi": {"n_features": COUNTS, "n_tasks": COUNTS, "fdr": LEVELS},
+    "weights.chi_gauss": {"n_features": COUNTS, "n_tasks": COUNTS, "n_samples": COUNTS, "fdr": LEVELS},
+    "weights.levels": {
+        "n_features": COUNTS,
+        "counts": COUNTS | {"too many": 5, "two for one ratio": [1, 2]},
+        "ratios": {"above 1": 1.5, "negative": -0.5, "nan": np.nan, "text": "half", "None": None},
+    },
     "APGD": {
         "step": POSITIVE,
         "restart": {"unknown": "never ever", "None": None, "a number": 1},

@@ -291,7 +291,7 @@ def test_progress_says_which_weights(selection, capsys):
     weights = ["oscar", np.ones(5), "bh"]
     GroupOWLRegressorCV(alphas=3, cv=2, verbose=1, weights=weights, selection=selection).fit(X, Y)
     parts = [line.partition(": ")[0].split(", ", 1)[1] for line in capsys.readouterr().err.splitlines()]
-    names = ["weights 1/3 (oscar)", "weights 2/3", "weights 3/3 (bh)"]
+    names = ["weights 1/3 (oscar)", "weights 2/3 (array 2)", "weights 3/3 (bh)"]
     expected = [f"{name}, all data" for name in names]
     if selection == "min":
         expected += [f"{name}, fold {f}/2" for name in names for f in (1, 2)]

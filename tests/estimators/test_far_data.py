@@ -236,16 +236,18 @@ def test_paths_and_solves_from_statistics():
     lam = 0.3 * go.lam_max(X, Y, "oscar", sample_weight=weight) * go.weights.oscar(D)
     one, other = go.solve(X, Y, lam, sample_weight=weight), go.solve(known, None, lam)
     assert abs(one.primal - other.primal) <= one.gap + other.gap
-    gaussian = go.group_owl_path(known, weights="gaussian", alphas=2)  # which depends on the number of samples
-    np.testing.assert_allclose(gaussian.weights, go.weights.gaussian(D, n_samples=int(np.count_nonzero(weight))))
+    with pytest.warns(UserWarning, match="columns 17 and 18 have a correlation of"):
+        counting = go.group_owl_path(known, weights="chi_gauss", alphas=2)  # which depends on the number of samples
+    n_samples = int(np.count_nonzero(weight))
+    np.testing.assert_allclose(counting.weights, go.weights.chi_gauss(D, Y.shape[1], n_samples))
 
 
-@pytest.mark.parametrize("weights", ["oscar", "gaussian"])  # which counts samples
+@pytest.mark.parametrize("weights", ["oscar", "chi_gauss"])  # which counts samples
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_the_largest_strength_from_statistics(fit_intercept, weights):
     X, Y, _, weight = make_data()
     statistics = go.SufficientStatistics.from_arrays(X, Y, weight)
-    known = {"oscar": go.weights.oscar(D), "gaussian": go.weights.gaussian(D, np.count_nonzero(weight))}
+    known = {"oscar": go.weights.oscar(D), "chi_gauss": go.weights.chi_gauss(D, Y.shape[1], np.count_nonzero(weight))}
     expected = go.lam_max(X, Y, known[weights], fit_intercept=fit_intercept, sample_weight=weight)
     assert go.lam_max(statistics, None, weights, fit_intercept=fit_intercept) == pytest.approx(expected, rel=1e-12)
     with pytest.raises(ValueError, match="leave the targets, y or Y, out"):

@@ -178,7 +178,7 @@ def test_another_weight_sequence_was_better():
         {"alphas": [0.3, 0.1, 0.2], "tol": 1e-3},
         {"solver": "spgd", "alphas": [0.4, 0.3], "random_state": 0, "tol": 1e-2},
         {"selection": "aic", "relaxed": True},
-        {"selection": "ebic", "weights": ["bh", "chi"]},
+        {"selection": "ebic", "weights": ["bh", "linear"]},
     ],
     ids=str,
 )

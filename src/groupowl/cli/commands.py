@@ -20,7 +20,7 @@ import typer
 from .._checks import number_in
 from ..path.follower import MOST_ALPHAS
 from ..tables import MissingTargetsError, TableError
-from ..weights import resolve_weights
+from ..weights import resolve_weights, sequences_of
 from .messages import Failure, tell, tell_traceback
 
 #: Commands with an example of each.
@@ -129,15 +129,16 @@ def _alphas(name: str, text: str) -> int | list[float]:
 def _sequences(name: str, text: str) -> str | list[str]:
     """One weight sequence, or several; each is tried."""
     names = [part.strip() for part in text.split(",")]
-    for sequence in names:
+    for sequence in sequences_of(names):
         resolve_weights(sequence, n_features=2, n_tasks=1, n_samples=2)
     return names if len(names) > 1 else names[0]
 
 
-def _one_sequence(name: str, text: str) -> str | list[str]:
+def _one_sequence(name: str, text: str) -> str:
     if "," in text:
         raise ValueError(f"{name} must be one sequence here, got {text!r}; cv takes several.")
-    return _sequences(name, text)
+    resolve_weights(text.strip(), n_features=2, n_tasks=1, n_samples=2)
+    return text.strip()
 
 
 def _times(name: str, text: str | None) -> list[float] | None:
@@ -167,7 +168,7 @@ FORMATS = "csv, tsv, parquet, npz, libsvm, arff, or large for matrices on disk"
 _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated by commas"
 #: Of NumPy's legacy generator, which makes folds.
 LARGEST_SEED = 2**32 - 1
-_SEQUENCES = "Weight sequence: oscar, linear, constant, bh, gaussian or chi; cv also takes a list."
+_SEQUENCES = "Weight sequence: oscar, linear, constant, bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
 _weights = partial(_model, "oscar", "NAME", _SEQUENCES, "--weights", "-w")
 
 

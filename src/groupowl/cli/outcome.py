@@ -28,10 +28,12 @@ from ..designs import Design, StandardizedDesign, as_design, standardize
 from ..estimators.fit_summary import coefficient_norms, edge_of_grid_text, strongest_first
 from ..losses import Loss
 from ..model_selection import check_folds
+from ..model_selection.search import best_sequence, value_path
 from ..path import PathResult
 from ..plotting import SurvivalDisplay
 from ..problem import LATER, best_constant, build_problem
 from ..tables import Reading, Table
+from ..weights import sequence_names
 from .messages import Failure
 
 Scores = dict[str, tuple[float, float]]
@@ -123,12 +125,21 @@ class Outcome:
     @property
     def weights_name(self) -> str:
         """The weight sequence; of several, the one that was chosen."""
-        given = self.estimator.weights
-        if isinstance(given, str):
-            return given
-        results = self.estimator.search_results_
-        chosen = next(k for k, item in enumerate(results) if item["weights"] is self.estimator.weights_)
-        return f"{given[chosen]} (chosen from {', '.join(given)})"
+        names = sequence_names(self.estimator.weights)
+        if len(names) == 1:
+            return names[0]
+        return f"{names[best_sequence(self.estimator.search_results_)]} (chosen from {', '.join(names)})"
+
+    @property
+    def weights_scores(self) -> str:
+        """How good the best alpha of each weight sequence is, where there are several."""
+        names = sequence_names(self.estimator.weights)
+        if len(names) == 1:
+            return ""
+        parts = []
+        for name, report in zip(names, self.estimator.search_results_, strict=True):
+            parts.append(f"{name} {value_path(report)[report['best_index']]:.4g}")
+        return ", ".join(parts)
 
     @property
     def facts(self) -> dict[str, str]:
@@ -170,6 +181,7 @@ class Outcome:
             "Targets": goal,
             **{name: value for name, value in options.items() if value},
             "Weights": self.weights_name,
+            **({"Scores of weights": self.weights_scores} if self.weights_scores else {}),
             "Alpha": f"{estimator.alpha_:.6g} ({choice})",
             "Standardized": "yes" if estimator.standardize else "no",
             "Selected features": f"{len(self.selected)} in {clusters}" if self.selected else "none",

@@ -25,13 +25,13 @@ from .._typing import FloatArray
 from ..designs import Design, far_design, row_chunks
 from ..inputs import exclusive_classes, feature_names, penalty_options, resolve_columns
 from ..losses import check_offset, resolve_loss, with_offset
-from ..model import Model, adaptive_factor, relaxed_coefficients, warn_unless_bounded
+from ..model import Model, adaptive_factor, relaxed_coefficients, warn_if_correlated, warn_unless_bounded
 from ..model_selection import Fitting
 from ..norm import PenaltyOptions
 from ..path import PathResult, path_through_fit
 from ..path.follower import Watch
 from ..solvers import Callback, SolveResult, SolverSettings, check_settings, lean_solve, warn_unless_converged
-from ..weights import is_list_of_sequences, resolve_weights
+from ..weights import PROMISING, resolve_weights, sequences_of
 from .fit_summary import ReportMethods
 from .verification import FitCheck, Verification
 
@@ -252,8 +252,8 @@ class GroupOWLBase(ReportMethods):
             return data
         factor = getattr(self, "penalty_factor_", None) if data.is_like_fit else None
         if factor is None:
-            weights = self.weights[0] if is_list_of_sequences(self.weights) else self.weights
-            model = data.fitting.model(data.X, data.Y, weights, data.sample_weight)
+            first_weights = sequences_of(self.weights)[0]
+            model = data.fitting.model(data.X, data.Y, first_weights, data.sample_weight)
             first = self._solve(model, model.resolve_alpha("auto"), data.fitting.settings, what="first fit")
             factor = adaptive_factor(model, first.B)
         options = replace(data.fitting.options, penalty_factor=factor)
@@ -427,7 +427,8 @@ class SingleFit(GroupOWLBase):
             NaN among several targets, or among label indicators, means that a target was not observed.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Non-negative weights, of samples or of each of their targets; 2 is the same as the sample twice, 0 as no
-            sample. Weight sequences that depend on the number of samples ("gaussian", functions) count rows.
+            sample. Weight sequences that depend on the number of samples ("gaussian", "chi_gauss", functions) count
+            rows.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Numbers that are added to the linear predictors, with a coefficient of one, such as the logarithms of
             exposures of ``loss="poisson"``; a column for each class where there are three or more. Predictions then
@@ -443,6 +444,9 @@ class SingleFit(GroupOWLBase):
         ConvergenceWarning
             When the duality gap stays above ``tol`` times the loss of the null model, or coefficients of unpenalized
             columns have no finite optimum because these tell classes apart.
+        UserWarning
+            When weights by the name "chi", "chi_gauss" or "gaussian" are to control false discoveries, and columns of X
+            are correlated.
         """
         with blas_threads(X):
             data = self._validate_fit(X, y, sample_weight, offset=offset)
@@ -454,6 +458,7 @@ class SingleFit(GroupOWLBase):
             if small is not None:
                 return self._store(data, *small, model)
             warn_unless_bounded(model)
+            warn_if_correlated(model, self.weights)
             alpha, start = model.resolve_alpha(self.alpha), None
             last: Any = getattr(self, "solve_result_", None)
             is_like_last = last is not None and last.B.shape == (data.n_features, data.n_targets)
@@ -472,7 +477,8 @@ class SingleFit(GroupOWLBase):
         asks_more = is_warm or self.standardize or self.verbose or self._keeps_solves
         if not is_ordinary or asks_more or data.sample_weight is not None or len(fitting.unpenalized):
             return None
-        if not fitting.options.is_plain or fitting.offset_size > 0.0:
+        promises = isinstance(self.weights, str) and self.weights in PROMISING  # a model can see whether it holds
+        if not fitting.options.is_plain or fitting.offset_size > 0.0 or promises:
             return None
         sizes = {"n_features": data.n_features, "n_tasks": data.n_targets, "n_samples": data.n_samples}
         weights = resolve_weights(self.weights, **sizes)

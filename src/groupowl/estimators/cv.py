@@ -18,15 +18,16 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import check_sample_weight, column_names, entry_weights, lookup, refuse_mask
 from .._threads import blas_threads, check_jobs
 from ..designs import is_summary
+from ..inputs import import_pandas
 from ..losses import resolve_loss
-from ..model import Model, warn_unless_bounded
+from ..model import Model, warn_if_correlated, warn_unless_bounded
 from ..model_selection import CRITERIA, FOLD_RULES, Search
 from ..model_selection.folds import resolve_scorer, scorer_scores, takes_sample_weight
-from ..model_selection.search import merit
+from ..model_selection.search import best_sequence
 from ..path import resolve_alphas
 from ..solvers import SolveResult, SolverSettings, warn_unless_converged
 from ..solvers.solve_result import short_of_tolerance
-from ..weights import is_list_of_sequences
+from ..weights import sequence_names, sequences_of
 from .base import FitData, GroupOWLBase
 from .classifier import ClassifierMethods, GroupOWLClassifier
 from .regressor import GroupOWLRegressor, RegressorMethods
@@ -36,6 +37,8 @@ from .verification import FitCheck, Verification
 # The last fit is one of hundreds: some more digits cost next to nothing, and leave less to chance than the gap allows.
 _FINER = 1e-6
 _FINER_STEPS = 1000
+# Columns of the frame of a search, by what reports call them.
+_FRAME_COLUMNS = {"mean_score_path": "mean_score", "std_error_path": "std_error", "criterion_path": "criterion"}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -83,13 +86,17 @@ class CrossValidatedFit(GroupOWLBase):
         ConvergenceWarning
             When fits on all data, or fits of folds, fall short of their tolerance, or the coefficients of unpenalized
             columns have no finite optimum because these tell classes apart.
+        UserWarning
+            When weights by the name "chi", "chi_gauss" or "gaussian" are to control false discoveries, and columns of X
+            are correlated; an alpha that is chosen by its score controls nothing in any case.
         """
         with blas_threads(X, are_taken=self.n_jobs not in (None, 1)):
             search = self._search(X, y, sample_weight, params, offset=offset)
             warn_unless_bounded(search.models[0])
+            warn_if_correlated(search.models[0], self.weights)
             choices = search.run()
             reports = list(map(attrgetter("report"), choices))
-            model, path, report = choices[int(np.argmax(list(map(merit, reports))))]
+            model, path, report = choices[best_sequence(reports)]
             settings, data, alpha = search.fitting.settings, search.data, path.points[report["best_index"]].alpha
             result = self._final_fit(model, alpha, settings)
         short, prefix = short_of_tolerance(path.points, len(path.points), "alphas")
@@ -163,6 +170,28 @@ class CrossValidatedFit(GroupOWLBase):
             found = check.findings(scores, chosen_holds=bool(chosen))
         return replace(chosen, findings=(*chosen.findings, *found))
 
+    def search_frame(self) -> Any:
+        """All scores of the search as a pandas data frame, one row for each weight sequence and alpha.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``weights`` (the name of the sequence), ``alpha``, ``mean_score`` and ``std_error``, or ``criterion``, and
+            ``chosen``, which is true in one row.
+        """
+        check_is_fitted(self)
+        pandas = import_pandas("search_frame()")
+        parts, best = [], best_sequence(self.search_results_)
+        for k, (name, report) in enumerate(zip(sequence_names(self.weights), self.search_results_, strict=True)):
+            columns = {"weights": name, "alpha": report["alphas"]}
+            for key, column in _FRAME_COLUMNS.items():
+                if key in report:
+                    columns[column] = report[key]
+            chosen = np.zeros(len(report["alphas"]), dtype=bool)
+            chosen[report["best_index"]] = k == best
+            parts.append(pandas.DataFrame(columns | {"chosen": chosen}))
+        return pandas.concat(parts, ignore_index=True)
+
     # What a fit needs -------------------------------------------------------------------------------
 
     def _search(
@@ -198,7 +227,7 @@ class CrossValidatedFit(GroupOWLBase):
             given_X, wanted = data.X if column_names(X) is None else X, self._single().get_params()
             single = self._single(**{name: value for name, value in self.get_params().items() if name in wanted})
             score = partial(scorer_scores, scorer, single, data, given_X, targets, scorer_params)
-        sequences = self.weights if is_list_of_sequences(self.weights) else [self.weights]
+        sequences = sequences_of(self.weights)
         if len(sequences) == 0:
             raise ValueError("weights is an empty list: give one weight sequence, or a list of at least one.")
         model = data.fitting.model(data.X, data.Y, sequences[0], data.sample_weight)
@@ -288,11 +317,12 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
-        as it is (one weight per penalized feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
-        "gaussian" and functions, are rows of X with a positive weight, however large that is; folds use the sequence of
-        all data. Of a list of sequences, each with an alpha grid of its own, the one with the best score (or criterion)
-        is taken.
+        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
+        task), an array that is used as it is (one weight per penalized feature), or
+        ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
+        a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
+        with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list
+        of sequences of two and three levels, see :func:`groupowl.weights.levels`.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing on all data; this
         grid ends early where 99.9 % of the deviance is explained. Or positive numbers, which are all fitted.
@@ -479,11 +509,12 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
-        as it is (one weight per penalized feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
-        "gaussian" and functions, are rows of X with a positive weight, however large that is; folds use the sequence of
-        all data. Of a list of sequences, each with an alpha grid of its own, the one with the best score (or criterion)
-        is taken.
+        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
+        task), an array that is used as it is (one weight per penalized feature), or
+        ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
+        a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
+        with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list
+        of sequences of two and three levels, see :func:`groupowl.weights.levels`.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing on all data; this
         grid ends early where 99.9 % of the deviance is explained. Or positive numbers, which are all fitted.

@@ -16,8 +16,10 @@ from .._checks import position_in, truth_value
 from .._text import counted, printable
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..inputs import coefficient_columns, exclusive_classes, import_pandas, task_names
+from ..model_selection.search import best_sequence, value_path
 from ..norm.kernels import nonzero_rows
 from ..solvers import solve_result as results
+from ..weights import sequence_names
 
 SELECTED = "selected"
 PROVED_ZERO = "proved zero"
@@ -290,7 +292,7 @@ def summary_text(estimator: Any) -> str:
         *(["relaxed"] if estimator.relaxed else []),
     ]
     weights = f"from {estimator.weights_[0]:.4g} down to {estimator.weights_[-1]:.4g}"
-    if isinstance(estimator.weights, str):
+    if isinstance(estimator.weights, str) and estimator.weights != "levels":
         weights = repr(estimator.weights)
     lines = [
         type(estimator).__name__,
@@ -301,6 +303,7 @@ def summary_text(estimator: Any) -> str:
         f"  features   {certificate.counts_text()}",
         f"  clusters   {estimator.clusters_.max(initial=0)}",
         "",
+        *sequence_lines(estimator),
     ]
     n_selected, norms = len(estimator.get_support(indices=True)), coefficient_norms(coef)
     shown = strongest_first(estimator)[: min(n_selected, _SHOWN_IN_SUMMARY)].tolist()
@@ -316,6 +319,24 @@ def summary_text(estimator: Any) -> str:
         lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
     notes = [f"  {text}" for text in (unequal_norms_text(estimator), edge_of_grid_text(estimator)) if text]
     return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def sequence_lines(estimator: Any) -> list[str]:
+    """A table of the weight sequences that there were to choose from; nothing where there was one."""
+    reports = getattr(estimator, "search_results_", [])
+    if len(reports) < 2:
+        return []
+    by_criterion, best = "criterion_path" in reports[0], best_sequence(reports)
+    table = [("weights", estimator.selection if by_criterion else "score", "std. error", "alpha")]
+    for name, report in zip(sequence_names(estimator.weights), reports, strict=True):
+        at = report["best_index"]
+        error = "-" if by_criterion else f"{report['std_error_path'][at]:.2g}"
+        value = f"{value_path(report)[at]:.4g}"
+        table.append((printable(name)[:_LONGEST_NAME], value, error, f"{report['alphas'][at]:.4g}"))
+    width = max(len(row[0]) for row in table)
+    lines = [f"  {name:<{width}}  {value:>10}  {error:>10}  {alpha:>10}" for name, value, error, alpha in table]
+    lines[best + 1] += "  chosen"
+    return [*lines, ""]
 
 
 def unequal_norms_text(estimator: Any) -> str:

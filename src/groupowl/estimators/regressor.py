@@ -15,7 +15,7 @@ from .._typing import FloatArray, IndexArray
 from ..designs import as_design, row_wise
 from ..inputs import feature_names
 from ..losses import Loss, resolve_loss
-from ..weights import is_list_of_sequences
+from ..weights import sequences_of
 from .base import FitData, SingleFit, Targets, target_array
 
 # Accuracy of the fit whose residuals say how large errors are, relative to the null model.
@@ -101,7 +101,7 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
 
     def _selecting_fit(self, data: FitData, weight: FloatArray, scale: FloatArray) -> Any:
         """At a tenth of the smallest alpha that selects nothing."""
-        first = self.weights[0] if is_list_of_sequences(self.weights) else self.weights
+        first = sequences_of(self.weights)[0]
         fitting = self._first_fitting(data, scale)
         model = fitting.model(data.X, data.Y, first, _of_samples(weight))
         return model.continuation(fitting.settings).solve(model.sequence_weights, model.resolve_alpha("auto"))
@@ -301,9 +301,10 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
         Strength of the penalty. "auto" is a tenth of the smallest alpha that selects nothing on these data (1 where
         that is 0); the value used is ``alpha_``.
     weights : str, array-like of shape (n_features,) or callable, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "gaussian", "chi", an array that is used
-        as it is (one weight per penalized feature), or ``f(n_features, n_tasks=, n_samples=)``. Samples, for
-        "gaussian" and functions, are rows of X with a positive weight, however large that is.
+        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
+        task), an array that is used as it is (one weight per penalized feature), or
+        ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
+        a positive weight, however large that is.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..model_selection import CRITERIA, Choice, Search
-from ..model_selection.search import FOLD_TOL, mean_scores, merit, score_report
+from ..model_selection.search import FOLD_TOL, best_sequence, mean_scores, score_report
 from ..path import PathPoint, PathResult
 from ..path.follower import MAX_DEVIANCE
 from .verification import GOAL_RTOL, RTOL, Claim, Finding, SolutionCheck, alpha_allowance, findings, real_number
@@ -201,7 +201,7 @@ class SearchCheck:
         alpha = alphas[report["best_index"]] if report["best_index"] in range(len(alphas)) else np.nan
         return [
             *claims,
-            Claim("the chosen weight sequence", self.chosen, int(np.argmax(list(map(merit, reports))))),
+            Claim("the chosen weight sequence", self.chosen, best_sequence(reports)),
             *(Claim(f"{name}_", getattr(fit, f"{name}_", None), report[name]) for name in expected),
             Claim("alpha_", fit.alpha_, alpha),
         ]

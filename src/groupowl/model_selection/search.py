@@ -29,7 +29,7 @@ from ..path import PathResult, Solution, fit_path
 from ..path.follower import MAX_DEVIANCE, Follower
 from ..solvers import SolverSettings
 from ..solvers.continuation import compiled_data, may_ask_kernel
-from ..weights import is_list_of_sequences
+from ..weights import sequence_names
 from .folds import (
     Fold,
     LossScore,
@@ -325,6 +325,17 @@ def merit(report: dict[str, Any]) -> float:
     return float(np.nanmax(report["mean_score_path"]))
 
 
+def value_path(report: dict[str, Any]) -> FloatArray:
+    """The criterion at each alpha where it decides, else the mean score."""
+    values: FloatArray = report["criterion_path" if "criterion_path" in report else "mean_score_path"]
+    return values
+
+
+def best_sequence(reports: list[dict[str, Any]]) -> int:
+    """Position of the weight sequence that is taken."""
+    return int(np.argmax(list(map(merit, reports))))
+
+
 @dataclass(frozen=True, eq=False)
 class Search:
     """All that a search for alpha works with, whatever decides.
@@ -480,8 +491,7 @@ class Search:
 
     def _what(self, sequence: int, part: str) -> str:
         """The beginning of a line of progress: estimator, weight sequence if there are several, part of the work."""
-        name, weights = type(self.estimator).__name__, self.estimator.weights
-        if not is_list_of_sequences(weights) or len(weights) == 1:
+        name, names = type(self.estimator).__name__, sequence_names(self.estimator.weights)
+        if len(names) == 1:
             return f"{name}, {part}"
-        known = f" ({weights[sequence]})" if isinstance(weights[sequence], str) else ""
-        return f"{name}, weights {sequence + 1}/{len(weights)}{known}, {part}"
+        return f"{name}, weights {sequence + 1}/{len(names)} ({names[sequence]}), {part}"

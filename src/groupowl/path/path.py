@@ -13,7 +13,7 @@ from .._threads import blas_threads
 from ..designs import Design, as_design, encode_labels_of_blocks, row_chunks
 from ..inputs import encode_labels, feature_names, penalty_options, resolve_columns
 from ..losses import resolve_loss
-from ..model import build_model, warn_unless_bounded
+from ..model import build_model, warn_if_correlated, warn_unless_bounded
 from ..problem import LATER, build_problem
 from ..solvers import Callback, Continuation, SolveResult, check_settings, warn_unless_converged
 from ..solvers.solve_result import short_of_tolerance
@@ -70,9 +70,9 @@ def group_owl_path(
     loss : {"squared", "multinomial", "logistic", "poisson", "huber", "cox"} or Loss, default="squared"
         ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
     weights : str, array-like or callable, default="oscar"
-        Weight sequence: a name ("oscar", "linear", "constant", "bh", "gaussian", "chi"), one weight for each penalized
-        feature, or a function ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian" and functions, are rows
-        of X with a positive weight, however large that is.
+        Weight sequence: a name ("oscar", "linear", "constant", "bh", "chi", "chi_gauss", and "gaussian" for one task),
+        one weight for each penalized feature, or a function ``f(n_features, n_tasks=, n_samples=)``. Samples, for
+        "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, however large that is.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing; or positive
         numbers, which are sorted downwards and all fitted, each once: a path has one solution per alpha. At most a
@@ -140,6 +140,9 @@ def group_owl_path(
     -----
     ConvergenceWarning
         Once, when solves stop before the gap meets the tolerance; ``statuses`` and ``dual_gaps`` say which.
+    UserWarning
+        When weights by the name "chi", "chi_gauss" or "gaussian" are to control false discoveries, and columns of X are
+        correlated.
 
     Examples
     --------
@@ -180,6 +183,7 @@ def group_owl_path(
             offset=offset,
         )
         warn_unless_bounded(model)
+        warn_if_correlated(model, weights)
         grid = resolve_alphas(alphas, eps, model)
         start = None
         if coef_init is not None:
@@ -233,7 +237,11 @@ def solve_path(
     )
     problem = build_problem(X, Y, LATER, loss=loss, fit_intercept=fit_intercept, sample_weight=sample_weight)
     shape = resolve_weights(
-        weights, n_features=problem.n_rows, n_tasks=problem.samples.n_tasks, n_samples=problem.samples.count
+        weights,
+        n_features=problem.n_rows,
+        n_tasks=problem.samples.n_tasks,
+        n_samples=problem.samples.count,
+        n_directions=problem.loss.parameters_per_feature(problem.samples.n_tasks),
     )
     remedy = "Strengths are positive numbers, largest first, for example lam_max(...) * np.geomspace(1, 0.01, 100)."
     factors = checks.finite_vector("strengths", strengths, np.size(strengths), remedy=remedy)

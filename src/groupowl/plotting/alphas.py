@@ -13,8 +13,10 @@ import numpy as np
 from .._checks import finite_number, positive_integer, truth_value
 from .._text import counted
 from .._typing import BoolArray, FloatArray, IndexArray
+from ..model_selection.search import best_sequence, value_path
 from ..norm.kernels import cluster_starts, falling_order
 from ..path import PathResult
+from ..weights import sequence_names
 from . import style
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ _OFFSET = 4.0  # points between a line and its name
 _DASHES = (0, (5, 2))
 _LEGEND: dict[str, Any] = {"fontsize": style.LARGEST_FONT, "borderaxespad": 0.3}
 _MOST_FOLDS = 20  # more lines hide the mean
+_MOST_SEQUENCES = 3  # that have a color and a name of their own
 _REMEDY = "Use GroupOWLRegressorCV or GroupOWLClassifierCV."
 
 
@@ -277,6 +280,8 @@ class CrossValidationDisplay(style.Display):
         Scores of the folds; None for a criterion.
     n_selected : ndarray of int of shape (n_alphas,) or None
         Number of selected features at each alpha.
+    others : dict of (ndarray, ndarray)
+        Where there were several weight sequences: alphas and values of those that were not chosen, by name.
 
     Attributes
     ----------
@@ -304,6 +309,7 @@ class CrossValidationDisplay(style.Display):
     std_errors: FloatArray | None = None
     scores: FloatArray | None = None
     n_selected: IndexArray | None = None
+    others: dict[str, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
     line_: Any = field(init=False, repr=False)
 
     @classmethod
@@ -342,6 +348,7 @@ class CrossValidationDisplay(style.Display):
         path = estimator.path_
         n_selected = np.asarray(path.n_selected) if len(path.alphas) == len(alphas) else None
         chosen: dict[str, Any] = {"alpha": float(estimator.alpha_), "n_selected": n_selected}
+        chosen["others"] = _other_sequences(estimator)
         criterion = getattr(estimator, "criterion_path_", None)
         if criterion is not None:
             return cls(alphas, np.asarray(criterion), estimator.selection.upper(), **chosen)
@@ -385,6 +392,7 @@ class CrossValidationDisplay(style.Display):
         name = "criterion (lower is better)" if self.std_errors is None else "mean over folds (higher is better)"
         (self.line_,) = ax.plot(self.alphas, self.values, zorder=3, **look)
         marks[name] = self.line_
+        marks |= self._draw_others(ax)
         if self.std_errors is not None and self.one_se_band is not None:
             around = self.values - self.std_errors, self.values + self.std_errors
             look = {"color": style.COLORS[6], "alpha": 0.4, "lw": 0}
@@ -395,7 +403,7 @@ class CrossValidationDisplay(style.Display):
         for count in self._counts_at([self.alpha]):
             choice += f", {counted(count, 'feature')}"
         marks[choice] = ax.axvline(self.alpha, **style.CHOSEN)
-        _alpha_axis(ax, self.alphas, self.alpha)
+        _alpha_axis(ax, np.concatenate([self.alphas, *(alphas for alphas, _ in self.others.values())]), self.alpha)
         ax.set_ylabel(self.label)
         ax.margins(y=0.08)
         if self.n_selected is not None:
@@ -406,11 +414,32 @@ class CrossValidationDisplay(style.Display):
         style.name_in_legend(ax, marks, loc="best", **_LEGEND)
         return self
 
+    def _draw_others(self, ax: Axes) -> dict[str, Any]:
+        """Thin lines of the weight sequences that were not chosen; many of them share a color and a name."""
+        marks: dict[str, Any] = {}
+        for i, (name, (alphas, values)) in enumerate(self.others.items()):
+            are_few = len(self.others) <= _MOST_SEQUENCES
+            color = style.COLORS[2 + i] if are_few else "0.6"
+            (line,) = ax.plot(alphas, values, color=color, linewidth=1.0, linestyle=_DASHES, zorder=2)
+            marks[f"weights: {name}" if are_few else "other weights"] = line
+        return marks
+
     def _counts_at(self, alphas: Iterable[float]) -> list[int]:
         """Numbers of features selected at the alphas of the path that are nearest; none where they are not known."""
         if self.n_selected is None:
             return []
         return [int(self.n_selected[np.argmin(np.abs(np.log(self.alphas / alpha)))]) for alpha in alphas]
+
+
+def _other_sequences(estimator: Any) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Alphas and values of the weight sequences that were not chosen, by name."""
+    reports = estimator.search_results_
+    best, others = best_sequence(reports), {}
+    for k, report in enumerate(reports):
+        if k != best:
+            name = sequence_names(estimator.weights)[k]
+            others[name] = np.asarray(report["alphas"]), np.asarray(value_path(report))
+    return others
 
 
 def _alpha_axis(ax: Axes, alphas: FloatArray, chosen: float | None) -> None:

@@ -433,5 +433,6 @@ def lam_max(
         n_features=problem.penalty.n_units - n_free,
         n_tasks=problem.samples.n_tasks,
         n_samples=problem.samples.count,
+        n_directions=problem.loss.parameters_per_feature(problem.samples.n_tasks),
     )
     return problem.lam_max(np.concatenate([sequence, np.full(n_free, sequence[-1])]))
