@@ -20,7 +20,7 @@ SOURCE = Path(groupowl.__file__).parent
 LAYERS = {
     "foundation": ["_typing", "_lazy", "_files", "_text", "_checks", "_threads", "kernel", "versions"],
     "mathematics": ["weights", "norm", "losses", "datasets"],
-    "data": ["inputs", "designs"],
+    "data": ["inputs", "categories", "designs"],
     "problem": ["problem"],
     "screening": ["screening"],
     "solvers": ["solvers"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -34,6 +35,16 @@ def feature_names(X: Any) -> list[str] | None:
     if names is None or not all(isinstance(name, str) for name in names):
         return None
     return list(names)
+
+
+def names_in_groups(names: Any, groups: Any) -> list[str]:
+    """Names of features, with that of their group where it has several: ``T (stage)``; levels of a category say it."""
+    sizes = Counter(map(str, groups))
+    shown = []
+    for name, group in zip(map(str, names), map(str, groups), strict=True):
+        says_it = sizes[group] == 1 or name.startswith(f"{group}=")
+        shown.append(name if says_it else f"{name} ({group})")
+    return shown
 
 
 def coefficient_columns(n_columns: int, names: Any = None) -> list[str]:
@@ -136,7 +147,9 @@ def one_hot(labels: Any, classes: Any) -> FloatArray:
     return Y
 
 
-def resolve_columns(argument: str, columns: Any, n_features: int, names: Iterable[str] | None) -> IndexArray:
+def resolve_columns(
+    argument: str, columns: Any, n_features: int, names: Iterable[str] | None, *, may_be_all: bool = False
+) -> IndexArray:
     """Sorted indices of columns that were given by name, by index or as a mask; None means none."""
     if columns is None:
         return np.zeros(0, dtype=np.intp)
@@ -148,7 +161,7 @@ def resolve_columns(argument: str, columns: Any, n_features: int, names: Iterabl
         given = list(np.flatnonzero(given))
     known = None if names is None else list(names)
     found = sorted({_column_index(argument, item, n_features, known) for item in given})
-    if n_features and len(found) == n_features:
+    if n_features and len(found) == n_features and not may_be_all:
         raise ValueError(f"{argument} has all {n_features} features: at least one must be penalized.")
     return np.array(found, dtype=np.intp)
 

@@ -161,6 +161,7 @@ Selection = Literal["min", "1se", "aic", "bic", "ebic"]
 FormatName = Literal["csv", "tsv", "parquet", "npz", "libsvm", "arff", "large"]
 Task = Literal["auto", "regression", "classification"]
 GroupScale = Literal["size", "none", "frobenius", "orthonormal"]
+Unseen = Literal["error", "zero"]
 LossName = Literal["squared", "huber", "poisson", "logistic", "cox"]
 
 #: Formats in words, for help.
@@ -168,6 +169,7 @@ FORMATS = "csv, tsv, parquet, npz, libsvm, arff, or large for matrices on disk"
 _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated by commas"
 #: Of NumPy's legacy generator, which makes folds.
 LARGEST_SEED = 2**32 - 1
+_UNSEEN = "What predictions do with levels of --categories that the fit has not seen"
 _SEQUENCES = "Weight sequence: oscar, linear, constant, bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
 _weights = partial(_model, "oscar", "NAME", _SEQUENCES, "--weights", "-w")
 
@@ -216,6 +218,13 @@ class DataOptions(Options):
     feature_groups: list[str] | None = _model(
         None, "NAME=COLUMNS", "Features that are in or out together, columns given like those of --targets; repeat it."
     )
+    categories: list[str] | None = _model(
+        None,
+        "COLUMNS",
+        "Features of which each level becomes a column, in or out together, given like those of --targets; auto for "
+        "all that are text.",
+    )
+    unseen: Unseen = _model("error", "WHAT", f"{_UNSEEN}: error, or zero for none of their effect.")
     group_scale: GroupScale = _model(
         "size",
         "NAME",
@@ -298,6 +307,7 @@ class PredictOptions(TalkOptions, ApplyOptions):
     times: str | None = option(
         None, "LIST", "Of a model of --loss cox: the chance of having no event until each of these times.", check=_times
     )
+    unseen: Unseen | None = option(None, "WHAT", f"{_UNSEEN}: error or zero; as in the fit by default.")
     out: Path | None = option(None, "FILE", "CSV file to write; on screen by default.", "--out", "-o")
     force: bool = option(False, "", "Replace an earlier file.", "--force")
 

@@ -16,6 +16,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from .._checks import IMPUTE
 from .._text import counted, listed
 from .._typing import FloatArray
+from ..categories import fitted_categories
 from ..designs import Design
 from ..estimators import (
     GroupOWLClassifier,
@@ -49,6 +50,7 @@ _FITTED_OPTIONS = (
     "--exposure",
     "--unpenalized",
     "--feature-groups",
+    "--categories",
     "--penalty-factor",
     "--positive",
 )
@@ -124,7 +126,7 @@ def _run(name: str, options: TrainOptions) -> None:
         warned, converged = _fit(estimator, train, X, verbose=not options.quiet)
         path = estimator.path_ if hasattr(estimator, "path_") else _report_path(estimator)
     seconds = time.perf_counter() - started
-    with stages.stage("Scoring"):
+    with stages.stage("Scoring"), _data_of(table):
         scores, note = scores_of(estimator, X, train, test)
         survival = survival_of(estimator, X, train, test)
     outcome = Outcome(
@@ -168,6 +170,7 @@ def _data_of(table: Table) -> Iterator[None]:
         yield
     except ValueError as error:
         problem = str(error).replace(IMPUTE, "Remove those samples, fill them in, or leave columns out with --drop.")
+        problem = problem.replace("unseen='zero'", "--unseen zero")
         raise Failure(f"{table.source}: {problem}") from error
 
 
@@ -189,7 +192,7 @@ def _make_estimator(table: Table, options: TrainOptions) -> Any:
     unpenalized: list[Any] = list(table.unpenalized)
     groups: dict[str, list[Any]] = dict(table.feature_groups)
     factor: dict[Any, float] = dict(table.penalty_factor)
-    if not isinstance(table.X, np.ndarray):  # which has no names
+    if not (isinstance(table.X, np.ndarray) or table.categories):  # which has no names
         position = table.feature_names.index
         unpenalized = list(map(position, unpenalized))
         groups = {name: list(map(position, members)) for name, members in groups.items()}
@@ -198,6 +201,7 @@ def _make_estimator(table: Table, options: TrainOptions) -> Any:
         random_state=options.seed,
         unpenalized=unpenalized or None,
         feature_groups=groups or None,
+        categories=list(table.categories) or None,
         penalty_factor=factor or None,
         positive=_positive(table),
     )
@@ -214,7 +218,7 @@ def _positive(table: Table) -> Any:
     """Signs as estimators take them: for all features, by name, or by number where X has no names."""
     if len(table.positive) + len(table.unpenalized) == table.n_features:
         return True
-    if not table.positive or isinstance(table.X, np.ndarray):
+    if not table.positive or isinstance(table.X, np.ndarray) or table.categories:
         return list(table.positive) or False
     signs = np.zeros(table.n_features)
     signs[[table.feature_names.index(name) for name in table.positive]] = 1.0
@@ -307,18 +311,30 @@ def predict(options: commands.PredictOptions) -> None:
     run, stages = read_run(options.model), Stages(options.quiet)
     estimator, roles = run.estimator, run.reading.roles
     others = [name for name in (*roles.of_samples.values(), *roles.id_columns) if name is not None]
-    needed = tuple(run.features[j] for j in estimator.get_support(indices=True).tolist())
+    if options.unseen is not None:
+        estimator.set_params(unseen=options.unseen)
+    coding, support = fitted_categories(vars(estimator)), estimator.get_support(indices=True)
+    support = support if coding is None else np.unique(coding.source[support])
+    needed = tuple(run.features[j] for j in support.tolist())
     with stages.stage(f"Reading {options.file.name}"):
         reading, known = _adapted(run.reading, options), (*run.targets, *run.ignored, *others)
         needs_ids = options.id_column is not None
-        features = load_features(options.file, reading, run.features, known, needed=needed, needs_ids=needs_ids)
+        levels = {} if coding is None else coding.levels
+        how: Any = {"needed": needed, "needs_ids": needs_ids, "categories": levels}
+        features = load_features(options.file, reading, run.features, known, **how)
     n_samples = features.X.shape[0]
     columns: dict[str, Any] = {"row": range(1, n_samples + 1)}
     if features.ids is not None:
         columns = {features.id_name or roles.id_columns[0] or "id": features.ids}
     with stages.stage("Predicting"):
         X = named_design(features.X, run.features)
-        predicted = np.asarray(estimator.predict(X, offset=features.offset)).reshape(n_samples, -1)
+        try:
+            predicted = np.asarray(estimator.predict(X, offset=features.offset)).reshape(n_samples, -1)
+        except ValueError as error:
+            if coding is None:
+                raise
+            problem = str(error).replace("unseen='zero'", "--unseen zero")
+            raise Failure(f"{options.file}: {problem}") from error
         is_hazard = hasattr(estimator, "baseline_times_")
         names = [f"log hazard({name})" for name in run.targets] if is_hazard else run.targets
         columns |= dict(zip(names, predicted.T.tolist(), strict=True))

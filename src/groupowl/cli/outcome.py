@@ -25,7 +25,7 @@ from .. import __version__
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
-from ..estimators.fit_summary import coefficient_norms, edge_of_grid_text, strongest_first
+from ..estimators.fit_summary import clusters_of_groups, coefficient_norms, edge_of_grid_text, strongest_first
 from ..losses import Loss
 from ..model_selection import check_folds
 from ..model_selection.search import best_sequence, value_path
@@ -111,6 +111,12 @@ class Outcome:
         return f"Group OWL {kind}: {self.table.source}"
 
     @property
+    def names(self) -> Sequence[str]:
+        """Names of the columns of the coefficients: features, and levels of categories."""
+        has_levels = hasattr(self.estimator, "categories_")
+        return self.estimator.coef_names_.tolist() if has_levels else self.table.feature_names
+
+    @property
     def selected(self) -> dict[int, float]:
         """Positions of the features in the model, strongest first, with the norms of their coefficients."""
         n_selected = np.count_nonzero(self.estimator.get_support())
@@ -156,6 +162,10 @@ class Outcome:
             "Not negative": listed(table.positive, shown=_LISTED, quoted=False) if table.positive else "",
             "Loss": "" if table.is_classification or loss.is_quadratic else loss.name,
             "Unpenalized": ", ".join(table.unpenalized),
+            "Categories": ", ".join(
+                f"{name} ({counted(len(levels), 'level')})"
+                for name, levels in getattr(estimator, "categories_", {}).items()
+            ),
             "Feature groups": "; ".join(f"{name}: {listed(part)}" for name, part in table.feature_groups.items()),
             "Penalty factors": ", ".join(f"{name} {value:g}" for name, value in table.penalty_factor.items()),
             "Targets from": self.reading.targets_from,
@@ -195,8 +205,12 @@ class Outcome:
     def described(self) -> dict[str, Any]:
         """The outcome as plain values, for programs."""
         table, estimator, result = self.table, self.estimator, self.estimator.solve_result_
-        names, clusters = table.feature_names, estimator.clusters_
-        selected = [{"feature": names[j], "cluster": clusters[j], "norm": norm} for j, norm in self.selected.items()]
+        names, clusters = self.names, clusters_of_groups(estimator)
+        groups = getattr(estimator, "feature_groups_", None)
+        selected = []
+        for j, norm in self.selected.items():
+            of_group = {} if groups is None else {"group": str(groups[j])}
+            selected.append({"feature": names[j], **of_group, "cluster": clusters[j], "norm": norm})
         return {
             "command": self.command,
             "file": table.source,
@@ -216,8 +230,13 @@ class Outcome:
         }
 
 
-def named_design(X: Any, names: Sequence[str]) -> Design:
-    """The design of a matrix, with the names of its columns beside it; sparse data and those on disk keep their own."""
+def named_design(X: Any, names: Sequence[str]) -> Any:
+    """The design of a matrix, with the names of its columns beside it; sparse data and those on disk keep their own.
+
+    Data frames, of files with categories, are themselves.
+    """
+    if hasattr(X, "columns") and not isinstance(X, Design):  # a data frame
+        return X
     design = as_design(X)
     if isinstance(X, np.ndarray):
         design.feature_names = list(names)
@@ -391,6 +410,11 @@ def data_notes(table: Table, X: Design, *, standardized: bool) -> list[str]:
     """Notes on the features ``X`` of a table, with the option that helps; data on disk are not read for them."""
     if isinstance(table.X, Design):
         return []
+    if table.categories:
+        table = table.without_categories()
+        if table.n_features == 0:
+            return []
+        X = as_design(table.X)
     notes = []
     counters = _counters(table)
     if counters:

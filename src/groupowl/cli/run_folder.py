@@ -136,7 +136,7 @@ def write_report_file(path: Path, outcome: Outcome) -> None:
     same = {
         name: getattr(outcome, name) for name in ("title", "facts", "estimator", "path", "scores", "notes", "survival")
     }
-    names, targets = outcome.table.feature_names, outcome.table.target_names
+    names, targets = outcome.names, outcome.table.target_names
     contents = ReportContents(command=outcome.typed, feature_names=names, target_names=targets, **same)
     write_report(path, contents)
 

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .._text import printable
-from ..estimators.fit_summary import unequal_norms_text
+from ..estimators.fit_summary import clusters_of_groups, unequal_norms_text
 from .commands import TalkOptions
 from .messages import print_paths, say
 from .outcome import Outcome
@@ -167,13 +167,16 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
     for name, (model, null) in outcome.scores.items():
         scores.add_row(Text(name), f"{model:.4g}", f"{null:.4g}")
     console.print(scores)
-    features = plain_table(["selected feature"], ["cluster", "norm"])
+    groups, clusters = getattr(estimator, "feature_groups_", None), clusters_of_groups(estimator)
+    of_group = [] if groups is None else ["group"]
+    features = plain_table(["selected feature", *of_group], ["cluster", "norm"])
     for j, norm in list(outcome.selected.items())[:_SHOWN]:
-        cluster = "-" if j in estimator.unpenalized_ else str(estimator.clusters_[j])
-        shown = Text(printable(outcome.table.feature_names[j]), overflow="ellipsis", no_wrap=True)
-        features.add_row(shown, cluster, f"{norm:.4g}")
+        cluster = "-" if j in estimator.unpenalized_ else str(clusters[j])
+        words = [outcome.names[j]] if groups is None else [outcome.names[j], groups[j]]
+        shown = [Text(printable(word), overflow="ellipsis", no_wrap=True) for word in words]
+        features.add_row(*shown, cluster, f"{norm:.4g}")
     if len(outcome.selected) > _SHOWN:
-        features.add_row(f"... {len(outcome.selected) - _SHOWN} more", "", "")
+        features.add_row(f"... {len(outcome.selected) - _SHOWN} more", *("" for _ in of_group), "", "")
     rest = "None explains the targets, at any alpha." if outcome.is_hopeless else "A smaller alpha selects some."
     console.print(features if outcome.selected else Text(f"No feature is selected. {rest}\n"))
     for note in filter(None, [unequal_norms_text(estimator), *outcome.notes]):

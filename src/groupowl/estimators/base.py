@@ -22,6 +22,7 @@ from .. import _checks as checks
 from .._text import printable
 from .._threads import blas_threads
 from .._typing import FloatArray
+from ..categories import Categories, check_unseen, find_categories, fitted_categories
 from ..designs import Design, far_design, row_chunks
 from ..inputs import exclusive_classes, feature_names, penalty_options, resolve_columns
 from ..losses import check_offset, resolve_loss, with_offset
@@ -141,6 +142,8 @@ class GroupOWLBase(ReportMethods):
     penalty_factor: Any = None
     ridge: float = 0.0
     positive: Any = False
+    categories: Any = None
+    unseen: str = "error"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -154,6 +157,7 @@ class GroupOWLBase(ReportMethods):
         """How to fit, after a check of the parameters; the data decide which columns are not penalized."""
         for name in ("fit_intercept", "standardize", "relaxed", "warm_start"):
             checks.truth_value(name, getattr(self, name, False))
+        check_unseen(self.unseen)
         settings = check_settings(self.solver, self.screening, self.tol, self.max_iter, None, self.random_state)
         flags = (bool(self.fit_intercept), bool(self.standardize))
         return Fitting(self._loss, *flags, np.zeros(0, dtype=np.intp), settings, relaxed=bool(self.relaxed))
@@ -163,13 +167,16 @@ class GroupOWLBase(ReportMethods):
     ) -> FitData:
         """Check parameters and data and change nothing; with ``reset=False`` data must be like those of the fit."""
         fitting, kind = self._fitting(), type(self).__name__
-        checked, names = checked_matrix(self, X, reset=reset)
+        checked, names, coding = self._matrix(X, reset=reset)
         is_distributed = getattr(checked, "is_distributed", False)
         statistics = getattr(checked, "known_statistics", None)
         n_samples, n_features = checked.shape
-        labels: dict[str, Any] = {"n_features_in_": n_features}
+        n_given = n_features if coding is None else len(coding.names)
+        labels: dict[str, Any] = {"n_features_in_": n_given}
         if names is not None:
             labels["feature_names_in_"] = names
+        if coding is not None:
+            labels["categories_"] = dict(coding.levels)
         targets = Targets(None, None, False, {}, {})
         if statistics is not None:
             if is_classifier(self):
@@ -197,8 +204,11 @@ class GroupOWLBase(ReportMethods):
             self._check_like_fit(labels, n_targets)
         known = names if reset else getattr(self, "feature_names_in_", None)
         if self.unpenalized is not None:
-            fitting = replace(fitting, unpenalized=resolve_columns("unpenalized", self.unpenalized, n_features, known))
-        options = self._options(n_features, known)
+            free = resolve_columns("unpenalized", self.unpenalized, n_given, known)
+            fitting = replace(fitting, unpenalized=free if coding is None else coding.columns_of(free))
+        options = self._options(n_given, known)
+        if coding is not None:
+            options = coding.widened(options, self.group_scale)
         if not options.is_plain:
             fitting = replace(fitting, unpenalized=options.with_unpenalized(fitting.unpenalized), options=options)
         if options.signs is not None and self.relaxed:
@@ -227,8 +237,21 @@ class GroupOWLBase(ReportMethods):
         )
         return self._adapted(self._completed(data))
 
+    def _matrix(self, X: Any, *, reset: bool, unseen: str = "error") -> tuple[Any, Any, Categories | None]:
+        """X as floats, names of its columns, and the categories among them, which are columns of 0 and 1 now."""
+        coding = find_categories(X, self.categories) if reset else fitted_categories(vars(self))
+        if coding is None:
+            return *checked_matrix(self, X, reset=reset), None
+        if not reset:
+            _check_like_frame(self, X)
+
+        def numbers(frame: Any) -> Any:
+            return checked_matrix(self, frame, reset=True)[0]
+
+        return coding.encoded(X, numbers, unseen=unseen), np.array(coding.names, dtype=object), coding
+
     def _options(self, n_features: int, names: Any) -> PenaltyOptions:
-        """What the parameters ask of the penalty beside its weights."""
+        """What the parameters ask of the penalty beside its weights, by columns of X."""
         return penalty_options(
             n_features,
             names,
@@ -353,7 +376,7 @@ class GroupOWLBase(ReportMethods):
         check_is_fitted(self)
         if offset is None and getattr(self, "has_offset_", False):
             self._check_has_offset(False)
-        checked = checked_matrix(self, X, reset=False)[0]
+        checked = self._matrix(X, reset=False, unseen=self.unseen)[0]
         if not isinstance(checked, Design):
             return self._with_offset(checked @ self.coef_.T + self.intercept_, offset)
         coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
@@ -542,6 +565,17 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Any]:
         names = getattr(scratch, "feature_names_in_", None)
     checks.check_finite("X", checked, remedy=checks.IMPUTE, names=names)
     return checked, names
+
+
+def _check_like_frame(estimator: Any, X: Any) -> None:
+    """Refuse what is no frame, or has other columns than that of the fit."""
+    if checks.column_names(X) is None or not hasattr(X, "__len__"):
+        kind = type(estimator).__name__
+        raise TypeError(f"X must be a data frame, as {kind} was fitted with categories, got {type(X).__name__}.")
+    try:
+        validate_data(copy(estimator), X, reset=False, skip_check_array=True)
+    except ValueError as error:
+        raise ValueError(f"X: {printable(error, keep=chr(10))}") from None
 
 
 def check_same_features(estimator: Any, n_features: int, names: Any) -> None:

@@ -319,6 +319,15 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
         a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any.
         Not for three classes or more, whose coefficients count by their differences.
+    categories : list of str or int, or "auto", default=None
+        Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a
+        categorical type. Each becomes a feature group of columns of 0 and 1, one for each level that occurs, called
+        ``column=level``, which are in or out of the model together; "frobenius" is its scale, unless ``group_scale`` is
+        "none" or "orthonormal". Other parameters name the columns of X, and mean all levels of a category. A
+        ``feature`` of ``coef_``, ``clusters_`` and all else that is fitted is then a column after that.
+    unseen : {"error", "zero"}, default="error"
+        What predictions do with levels of categories that the fit has not seen, and with missing ones: refuse them, or
+        predict as if the column had no effect there.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
         same total weight. Not for label indicators.
@@ -347,7 +356,11 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     unpenalized_ : ndarray of int
         Columns that are not penalized.
     feature_groups_ : ndarray of str of shape (n_features,)
-        Name of the group of each feature; only with ``feature_groups``.
+        Name of the group of each feature; only with ``feature_groups`` or ``categories``.
+    categories_ : dict of str to list of str
+        Levels of each category, as text; only with ``categories``.
+    coef_names_ : ndarray of str of shape (n_features,)
+        Names of the columns of ``coef_``, where X had names: those of X, and of the levels of categories.
     penalty_factor_ : ndarray of shape (n_features,)
         Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float

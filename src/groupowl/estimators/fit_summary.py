@@ -13,8 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import position_in, truth_value
-from .._text import counted, printable
+from .._text import counted, listed, printable
 from .._typing import BoolArray, FloatArray, IndexArray
+from ..categories import coefficient_names
 from ..inputs import coefficient_columns, exclusive_classes, import_pandas, task_names
 from ..model_selection.search import best_sequence, value_path
 from ..norm.kernels import nonzero_rows
@@ -40,6 +41,9 @@ _IN_WORDS = {NOT_PROVED: "zero but not proved"}
 _SHOWN = 20
 _SHOWN_IN_SUMMARY = 25
 _LONGEST_NAME = 40
+# Columns of a group in a line of the certificate, and groups in the summary.
+_SHOWN_MEMBERS = 4
+_SHOWN_GROUPS = 10
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class FeatureStatus:
         columns leave of it. In these two cases the problem was solved, and everything else proved, without it.
     gap : float or None
         Duality gap of the certificate that proved it zero; None for other states.
+    group : str or None
+        Name of its group, where there are feature groups.
 
     Examples
     --------
@@ -70,6 +76,7 @@ class FeatureStatus:
     feature: Any
     state: str
     gap: float | None
+    group: str | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,6 +101,9 @@ class FitCertificate:
         Names or indices, and what is proved.
     gaps : ndarray of shape (n_features,)
         Gap of the certificate that proved a feature zero; NaN for other states.
+    groups : ndarray of str of shape (n_features,) or None
+        Name of the group of each feature, where there are feature groups: these are selected, or proved zero, as a
+        whole.
 
     Examples
     --------
@@ -114,6 +124,7 @@ class FitCertificate:
     features: Any
     states: Any
     gaps: FloatArray
+    groups: Any = None
 
     def __len__(self) -> int:
         return len(self.states)
@@ -122,7 +133,8 @@ class FitCertificate:
         j = position_in("the certificate", index, len(self), "features")
         feature, gap = self.features[j], float(self.gaps[j])
         plain = feature.item() if isinstance(feature, np.generic) else feature
-        return FeatureStatus(plain, self.states[j], None if np.isnan(gap) else gap)
+        group = None if self.groups is None else str(self.groups[j])
+        return FeatureStatus(plain, self.states[j], None if np.isnan(gap) else gap, group)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -131,28 +143,47 @@ class FitCertificate:
         return {state: found[state] for state in STATES if found[state] or state not in LEFT_OUT}
 
     def to_frame(self) -> Any:
-        """A pandas data frame with the columns feature, state and gap."""
+        """A pandas data frame with the columns feature, group (where there are feature groups), state and gap."""
         pandas = import_pandas("FitCertificate.to_frame()")
-        return pandas.DataFrame({"feature": self.features, "state": self.states, "gap": self.gaps})
+        of_group = {} if self.groups is None else {"group": self.groups}
+        return pandas.DataFrame({"feature": self.features, **of_group, "state": self.states, "gap": self.gaps})
 
     def counts_text(self) -> str:
         """Numbers of features by state, in words; states that do not occur are left out, but for the first two."""
         shown = {state: count for state, count in self.counts.items() if count or state in (SELECTED, PROVED_ZERO)}
         return ", ".join(f"{count} {_IN_WORDS.get(state, state)}" for state, count in shown.items())
 
+    def _units(self) -> dict[str, int]:
+        """What is selected or proved zero as one, in words, and the feature that says which: groups with members."""
+        if self.groups is None:
+            return {printable(feature): j for j, feature in enumerate(self.features)}
+        members: dict[str, list[int]] = {}
+        for j, group in enumerate(self.groups.tolist()):
+            members.setdefault(group, []).append(j)
+        units = {}
+        for group, columns in members.items():
+            inside = listed([printable(self.features[j]) for j in columns], shown=_SHOWN_MEMBERS, quoted=False)
+            name = printable(group) if len(columns) == 1 else f"{printable(group)}: {inside}"
+            units[name] = min(columns, key=lambda j: STATES.index(self.states[j]))
+        return units
+
     def __repr__(self) -> str:
         doubt = "" if self.converged else " (not converged)"
+        units = self._units()
+        names, first = list(units), list(units.values())
+        in_groups = "" if self.groups is None else f" in {counted(len(units), 'group')}"
         lines = [
-            f"{self.estimator} at alpha {self.alpha:.6g}: {len(self)} features",
+            f"{self.estimator} at alpha {self.alpha:.6g}: {len(self)} features{in_groups}",
             f"  objective {self.objective:.10g}, proved within {self.gap:.3g} of the minimum{doubt}",
             f"  {self.counts_text()}",
         ]
-        shown = np.argsort([STATES.index(state) for state in self.states], kind="stable")[:_SHOWN]
-        width = max((len(printable(self.features[j])) for j in shown), default=0)
-        for j in shown:
+        shown = np.argsort([STATES.index(self.states[j]) for j in first], kind="stable")[:_SHOWN].tolist()
+        width = max((len(names[k]) for k in shown), default=0)
+        for k in shown:
+            j = first[k]
             proof = "" if np.isnan(self.gaps[j]) else f" (gap {self.gaps[j]:.2g})"
-            lines.append(f"    {printable(self.features[j]):<{width}}  {self.states[j]}{proof}")
-        if (more := len(self) - len(shown)) > 0:
+            lines.append(f"    {names[k]:<{width}}  {self.states[j]}{proof}")
+        if (more := len(units) - len(shown)) > 0:
             lines.append(f"    ... {more} more: iterate over it, or to_frame()")
         return "\n".join(lines)
 
@@ -166,9 +197,18 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
             return self.penalized_coef_, self.penalized_intercept_
         return self.coef_, self.intercept_
 
+    @property
+    def coef_names_(self) -> Any:
+        """Names of the columns of ``coef_``, where X had names: its columns, and ``column=level`` for categories."""
+        check_is_fitted(self)
+        names = coefficient_names(vars(self))
+        if names is None:
+            raise AttributeError(f"X had no names of columns when this {type(self).__name__} was fitted.")
+        return names
+
     def _feature_labels(self) -> Any:
-        """Names of the features, or their indices."""
-        return getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        """Names of the columns of ``coef_``, or their indices."""
+        return getattr(self, "coef_names_", np.arange(np.atleast_2d(self.coef_).shape[1]))
 
     @property
     def sparse_coef_(self) -> Any:
@@ -183,7 +223,7 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return self._feature_labels()[self.get_support(indices=True)]
 
     def get_support(self, indices: bool = False) -> BoolArray | IndexArray:
-        """Features with a coefficient that is not zero, unpenalized ones included.
+        """Features with a coefficient that is not zero, unpenalized ones included; of feature groups all columns.
 
         ``sklearn.feature_selection.SelectFromModel(estimator, threshold=1e-12)`` keeps the same features; its default
         threshold, the mean of the coefficients' norms, drops small ones.
@@ -199,8 +239,13 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
             Mask of shape (n_features,), or ascending indices.
         """
         check_is_fitted(self)
-        mask = nonzero_rows(np.atleast_2d(self.coef_).T)
+        mask = self._whole_groups(nonzero_rows(np.atleast_2d(self.coef_).T))
         return np.flatnonzero(mask) if truth_value("indices", indices) else mask
+
+    def _whole_groups(self, mask: BoolArray) -> BoolArray:
+        """A mask of features with all columns of groups that it has one of: they are in the model together."""
+        groups = getattr(self, "feature_groups_", None)
+        return mask if groups is None else np.isin(groups, groups[mask])
 
     def coef_frame(self, *, sort: bool = False) -> Any:
         """Coefficients as a pandas data frame, one row per feature.
@@ -226,7 +271,7 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         columns = {
             "feature": self._feature_labels(),
             **({"group": self.feature_groups_} if hasattr(self, "feature_groups_") else {}),
-            "cluster": self.clusters_,
+            "cluster": clusters_of_groups(self),
             "norm": coefficient_norms(coef),
             "state": self.certificate().states,
         }
@@ -244,9 +289,9 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         """
         check_is_fitted(self)
         result = self.solve_result_
-        states = np.full(self.n_features_in_, NOT_PROVED, dtype=object)
+        states = np.full(len(self.clusters_), NOT_PROVED, dtype=object)
         states[result.screened_at >= 0] = PROVED_ZERO
-        states[nonzero_rows(np.atleast_2d(self._penalized_coefficients()[0]).T)] = SELECTED
+        states[self._whole_groups(nonzero_rows(np.atleast_2d(self._penalized_coefficients()[0]).T))] = SELECTED
         states[self.unpenalized_] = UNPENALIZED
         states[result.screened_at == results.AS_CONSTANT] = AS_CONSTANT
         states[result.screened_at == results.AS_EXPLAINED] = AS_EXPLAINED
@@ -254,7 +299,8 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         proved = np.flatnonzero(states == PROVED_ZERO)
         gaps[proved] = result.history.gap[result.screened_at[proved]]
         known = (self.alpha_, result.primal, result.gap, result.converged)
-        return FitCertificate(type(self).__name__, *known, self._feature_labels(), states, gaps)
+        groups = getattr(self, "feature_groups_", None)
+        return FitCertificate(type(self).__name__, *known, self._feature_labels(), states, gaps, groups)
 
     def summary(self) -> None:
         """Print one page about the fit: objective, proof, selected features and their clusters."""
@@ -267,16 +313,31 @@ def coefficient_norms(coef: Any) -> FloatArray:
     return np.sqrt(np.sum(np.square(coef, dtype=np.float64), axis=0))
 
 
+def clusters_of_groups(estimator: Any) -> IndexArray:
+    """The cluster of each feature, or of its group: ``clusters_`` is 0 for columns that are zero in one that is not."""
+    clusters, groups = estimator.clusters_, getattr(estimator, "feature_groups_", None)
+    if groups is None:
+        return np.asarray(clusters)
+    numbers = np.unique(groups, return_inverse=True)[1]
+    largest = np.zeros(len(clusters), dtype=clusters.dtype)
+    np.maximum.at(largest, numbers, clusters)
+    return largest[numbers]
+
+
 def strongest_first(estimator: Any) -> IndexArray:
     """All features as the penalty ranks them: by cluster, then unpenalized ones in the model, then those that are zero.
 
-    Equals keep the order of the columns. Norms of ``coef_`` would not do: the penalty may have seen another scale.
+    Features of a group follow each other; equals keep the order of the columns. Norms of ``coef_`` would not do: the
+    penalty may have seen another scale.
     """
-    clusters = estimator.clusters_
+    clusters, groups = clusters_of_groups(estimator), getattr(estimator, "feature_groups_", None)
     after_all_clusters = clusters.max(initial=0) + 1
     rank = np.where(clusters > 0, clusters, after_all_clusters)
     rank[~estimator.get_support()] = after_all_clusters + 1
-    return np.argsort(rank, kind="stable")
+    if groups is None:
+        return np.argsort(rank, kind="stable")
+    _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
+    return np.lexsort((np.arange(len(rank)), first[numbers], rank))
 
 
 def summary_text(estimator: Any) -> str:
@@ -284,8 +345,9 @@ def summary_text(estimator: Any) -> str:
     result, certificate = estimator.solve_result_, estimator.certificate()
     coef, classes = np.atleast_2d(estimator.coef_), exclusive_classes(vars(estimator))
     goal = counted(len(coef), "label" if hasattr(estimator, "classes_") else "target")
+    groups = certificate.groups
     data = [
-        f"{estimator.n_features_in_} features",
+        f"{len(certificate)} features" + ("" if groups is None else f" in {len(np.unique(groups))} groups"),
         goal if classes is None else f"{len(classes)} classes",
         "with intercept" if estimator.fit_intercept else "without intercept",
         *(["standardized"] if estimator.standardize else []),
@@ -305,16 +367,23 @@ def summary_text(estimator: Any) -> str:
         "",
         *sequence_lines(estimator),
     ]
+    if groups is not None:
+        there = dict.fromkeys(groups[strongest_first(estimator)][: np.count_nonzero(estimator.get_support())].tolist())
+        lines.insert(-2, f"  groups     {printable(listed(list(there), shown=_SHOWN_GROUPS, quoted=False)) or 'none'}")
     n_selected, norms = len(estimator.get_support(indices=True)), coefficient_norms(coef)
+    clusters = clusters_of_groups(estimator)
     shown = strongest_first(estimator)[: min(n_selected, _SHOWN_IN_SUMMARY)].tolist()
     if not shown:
         lines.append("  No feature is selected. A smaller alpha selects some.")
-    table = [("feature", "cluster", "norm")] if shown else []
+    table = [("feature", "" if groups is None else "group", "cluster", "norm")] if shown else []
     for j in shown:
-        cluster = "-" if certificate.states[j] == UNPENALIZED else str(estimator.clusters_[j])
-        table.append((printable(certificate.features[j])[:_LONGEST_NAME], cluster, f"{norms[j]:.4g}"))
-    width = max((len(row[0]) for row in table), default=0)
-    lines += [f"  {name:<{width}}  {cluster:>7}  {norm:>10}" for name, cluster, norm in table]
+        cluster = str(clusters[j]) if clusters[j] else "-"
+        group = "" if groups is None else printable(groups[j])[:_LONGEST_NAME]
+        table.append((printable(certificate.features[j])[:_LONGEST_NAME], group, cluster, f"{norms[j]:.4g}"))
+    widths = [max((len(row[k]) for row in table), default=0) for k in (0, 1)]
+    for name, group, cluster, norm in table:
+        of_group = "" if groups is None else f"  {group:<{widths[1]}}"
+        lines.append(f"  {name:<{widths[0]}}{of_group}  {cluster:>7}  {norm:>10}")
     if (more := n_selected - len(shown)) > 0:
         lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
     notes = [f"  {text}" for text in (unequal_norms_text(estimator), edge_of_grid_text(estimator)) if text]
@@ -341,8 +410,13 @@ def sequence_lines(estimator: Any) -> list[str]:
 
 def unequal_norms_text(estimator: Any) -> str:
     """Why norms in the table neither fall nor are equal in a cluster, where the penalty has seen others."""
-    if not estimator.clusters_.any() or not (estimator.standardize or estimator.relaxed):
+    has_groups = hasattr(estimator, "feature_groups_")
+    if not estimator.clusters_.any() or not (estimator.standardize or estimator.relaxed or has_groups):
         return ""
+    if has_groups:
+        shown = "of single features" + (" in the relaxed fit" if estimator.relaxed else "")
+        ranked = "norms of whole groups in the scale of the penalty"
+        return f"Norms are {shown}; the order is that of clusters, by {ranked}, equal in each."
     shown, ranked = ("of the relaxed fit", "penalized norm") if estimator.relaxed else ("per unit of a feature", "norm")
     scale = " per standard deviation" if estimator.standardize else ""
     return f"Norms are {shown}; the order is that of clusters, by {ranked}{scale}, equal in each."

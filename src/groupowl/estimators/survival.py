@@ -432,6 +432,15 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
     positive : bool, names of features, or signs, default=False
         True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
         a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any.
+    categories : list of str or int, or "auto", default=None
+        Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a
+        categorical type. Each becomes a feature group of columns of 0 and 1, one for each level that occurs, called
+        ``column=level``, which are in or out of the model together; "frobenius" is its scale, unless ``group_scale`` is
+        "none" or "orthonormal". Other parameters name the columns of X, and mean all levels of a category. A
+        ``feature`` of ``coef_``, ``clusters_`` and all else that is fitted is then a column after that.
+    unseen : {"error", "zero"}, default="error"
+        What predictions do with levels of categories that the fit has not seen, and with missing ones: refuse them, or
+        predict as if the column had no effect there.
 
     Attributes
     ----------
@@ -462,7 +471,11 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
     unpenalized_ : ndarray of int
         Columns that are not penalized.
     feature_groups_ : ndarray of str of shape (n_features,)
-        Name of the group of each feature; only with ``feature_groups``.
+        Name of the group of each feature; only with ``feature_groups`` or ``categories``.
+    categories_ : dict of str to list of str
+        Levels of each category, as text; only with ``categories``.
+    coef_names_ : ndarray of str of shape (n_features,)
+        Names of the columns of ``coef_``, where X had names: those of X, and of the levels of categories.
     penalty_factor_ : ndarray of shape (n_features,)
         Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float
@@ -594,6 +607,15 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     positive : bool, names of features, or signs, default=False
         True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
         a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any.
+    categories : list of str or int, or "auto", default=None
+        Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a
+        categorical type. Each becomes a feature group of columns of 0 and 1, one for each level that occurs, called
+        ``column=level``, which are in or out of the model together; "frobenius" is its scale, unless ``group_scale`` is
+        "none" or "orthonormal". Other parameters name the columns of X, and mean all levels of a category. A
+        ``feature`` of ``coef_``, ``clusters_`` and all else that is fitted is then a column after that.
+    unseen : {"error", "zero"}, default="error"
+        What predictions do with levels of categories that the fit has not seen, and with missing ones: refuse them, or
+        predict as if the column had no effect there.
 
     Attributes
     ----------
@@ -634,7 +656,11 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     unpenalized_ : ndarray of int
         Columns that are not penalized.
     feature_groups_ : ndarray of str of shape (n_features,)
-        Name of the group of each feature; only with ``feature_groups``.
+        Name of the group of each feature; only with ``feature_groups`` or ``categories``.
+    categories_ : dict of str to list of str
+        Levels of each category, as text; only with ``categories``.
+    coef_names_ : ndarray of str of shape (n_features,)
+        Names of the columns of ``coef_``, where X had names: those of X, and of the levels of categories.
     penalty_factor_ : ndarray of shape (n_features,)
         Factors that the first fit gave; only with ``penalty_factor="adaptive"``.
     dual_gap_ : float

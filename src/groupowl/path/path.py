@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _checks as checks
 from .._threads import blas_threads
+from ..categories import encoded_frame
 from ..designs import Design, as_design, encode_labels_of_blocks, row_chunks
 from ..inputs import encode_labels, feature_names, penalty_options, resolve_columns
 from ..losses import resolve_loss
@@ -49,6 +50,7 @@ def group_owl_path(
     offset: Any = None,
     ridge: float = 0.0,
     positive: Any = False,
+    categories: Any = None,
 ) -> PathResult:
     """Solve a Group OWL model for many alphas, from the largest down, each from the solution before it.
 
@@ -130,6 +132,11 @@ def group_owl_path(
         True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
         a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any. Not
         for ``loss="multinomial"``.
+    categories : list of str or int, or "auto", default=None
+        Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a
+        categorical type. Each becomes a feature group of indicators, one for each level, called ``column=level``,
+        scaled by "frobenius" unless ``group_scale`` is "none" or "orthonormal". Other arguments name the columns of X
+        as it was given, and mean all levels of a category.
 
     Returns
     -------
@@ -157,8 +164,22 @@ def group_owl_path(
     settings = check_settings(solver, screening, tol, max_iter, callback, random_state)
     limit = None if max_features is None else checks.positive_integer("max_features", max_features)
     with blas_threads(X):
-        design = as_design(X)
+        matrix, coding = encoded_frame(X, categories)
+        design = as_design(matrix)
         names = feature_names(X) or design.feature_names
+        n_given = design.n_features if coding is None else len(coding.names)
+        free = resolve_columns("unpenalized", unpenalized, n_given, names)
+        options = penalty_options(
+            n_given,
+            names,
+            feature_groups=feature_groups,
+            group_scale=group_scale,
+            penalty_factor=penalty_factor,
+            ridge=ridge,
+            positive=positive,
+        )
+        if coding is not None:
+            free, options, names = coding.columns_of(free), coding.widened(options, group_scale), coding.coded_names
         Y, classes = (y, None)
         if design.known_statistics is None:
             Y, classes = _targets(y, loss, design, sample_weight)
@@ -170,16 +191,8 @@ def group_owl_path(
             fit_intercept=fit_intercept,
             standardize=checks.truth_value("standardize", standardize),
             sample_weight=sample_weight,
-            unpenalized=resolve_columns("unpenalized", unpenalized, design.n_features, names),
-            options=penalty_options(
-                design.n_features,
-                names,
-                feature_groups=feature_groups,
-                group_scale=group_scale,
-                penalty_factor=penalty_factor,
-                ridge=ridge,
-                positive=positive,
-            ),
+            unpenalized=free,
+            options=options,
             offset=offset,
         )
         warn_unless_bounded(model)

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._checks import finite_number, position_in, positive_integer
 from .._typing import FloatArray, IndexArray
+from ..categories import coefficient_names
 from ..inputs import coefficient_columns, exclusive_classes, import_pandas
 from ..model import Model
 from ..norm.kernels import nonzero_rows, row_norms
@@ -220,7 +221,7 @@ class PathResult:
 
     def labeled(self, labels: Mapping[str, Any]) -> PathResult:
         """The same path with names of its features and targets, or classes, where an estimator would have them."""
-        features, targets = labels.get("feature_names_in_"), labels.get("target_names_")
+        features, targets = coefficient_names(labels), labels.get("target_names_")
         return replace(
             self,
             feature_names=None if features is None else np.asarray(features, dtype=str),

@@ -104,8 +104,7 @@ class CoefficientPathDisplay(style.Display):
         """
         remedy = "Use an estimator with cross-validation, or from_result with the path of group_owl_path."
         path = style.fitted_attribute(estimator, "path_", remedy)
-        names = getattr(estimator, "feature_names_in_", None)
-        return cls.from_result(path, alpha=estimator.alpha_, feature_names=names, ax=ax, **settings)
+        return cls.from_result(path, alpha=estimator.alpha_, ax=ax, **settings)
 
     @classmethod
     def from_result(
@@ -158,7 +157,7 @@ class CoefficientPathDisplay(style.Display):
         if not isinstance(path, PathResult):
             raise TypeError(f"path must be a PathResult, got {path!r} of type {type(path).__name__}.")
         chosen = None if alpha is None else finite_number("alpha", alpha, above=0.0)
-        names = feature_names if feature_names is not None else path.feature_names
+        names = style.default_names(feature_names, path.feature_names, path.feature_groups, path.n_features)
         features = np.unique(np.concatenate([np.asarray(point.support, dtype=np.intp) for point in path]))
         norms = np.zeros((len(path), len(features)))
         for i, point in enumerate(path):

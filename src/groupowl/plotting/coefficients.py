@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._checks import positive_integer
-from .._text import counted
+from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..inputs import task_names as fitted_task_names
 from ..norm.kernels import falling_order
@@ -24,6 +24,7 @@ _BETWEEN_CLUSTERS = 0.3  # in units of a bar's pitch
 _OFFSET = 3.0  # points between a bar and its text
 _HEATMAP_COLORS = "RdBu_r"  # red above zero, blue below: told apart with every kind of color vision
 _INCHES_PER_ROW = 0.2
+_SHOWN_GROUPS = 3  # of a cluster, by name
 _INCHES_PER_TASK, _INCHES_BESIDE, _NARROWEST, _WIDEST = 0.3, 3.4, 4.8, 12.0
 
 
@@ -36,6 +37,7 @@ class Selection:
     rows: FloatArray  # (n_selected, n_targets)
     clusters: IndexArray
     tasks: list[str]
+    groups: list[str] | None = None
 
     @property
     def norms(self) -> FloatArray:
@@ -48,14 +50,15 @@ def selection_of_estimator(estimator: Any, feature_names: Any, task_names: Any) 
     clusters = np.asarray(style.fitted_attribute(estimator, "clusters_", "Use an estimator of groupowl."))
     rows = np.atleast_2d(estimator.coef_).T.astype(np.float64)
     features = np.flatnonzero(rows.any(axis=1))
-    names = feature_names if feature_names is not None else getattr(estimator, "feature_names_in_", None)
+    groups = getattr(estimator, "feature_groups_", None)
+    names = style.default_names(feature_names, getattr(estimator, "coef_names_", None), groups, len(rows))
     tasks = fitted_task_names(vars(estimator))
     if task_names is None and tasks is not None:
         task_names = tasks[-rows.shape[1] :]  # two classes share a column, which is that of the second
-    return _sorted_selection(len(rows), features, rows[features], clusters[features], names, task_names)
+    return _sorted_selection(len(rows), features, rows[features], clusters[features], names, task_names, groups)
 
 
-def selection_of_result(result: Any, feature_names: Any, task_names: Any) -> Selection:
+def selection_of_result(result: Any, feature_names: Any, task_names: Any, groups: Any = None) -> Selection:
     """What a solve or one point of a path selected."""
     if isinstance(result, SolveResult):
         features = result.support
@@ -66,19 +69,30 @@ def selection_of_result(result: Any, feature_names: Any, task_names: Any) -> Sel
     else:
         wanted = "a SolveResult or a point of a path (path[i])"
         raise TypeError(f"result must be {wanted}, got {type(result).__name__}. Use from_estimator for estimators.")
-    return _sorted_selection(count, features, rows, clusters, feature_names, task_names)
+    return _sorted_selection(count, features, rows, clusters, feature_names, task_names, groups)
 
 
 def _sorted_selection(
-    n_features: int, features: IndexArray, rows: FloatArray, clusters: IndexArray, feature_names: Any, task_names: Any
+    n_features: int,
+    features: IndexArray,
+    rows: FloatArray,
+    clusters: IndexArray,
+    feature_names: Any,
+    task_names: Any,
+    groups: Any = None,
 ) -> Selection:
     order = falling_order(np.linalg.norm(rows, axis=1))
+    if groups is not None:  # features of a group follow each other, the group with the largest of them first
+        chosen = groups[features]
+        place = {group: k for k, group in reversed(list(enumerate(chosen[order].tolist())))}
+        order = order[np.argsort([place[group] for group in chosen[order].tolist()], kind="stable")]
     order = order[np.argsort(clusters[order], kind="stable")]
     names = style.names_of(features[order], feature_names, n_features)
     if task_names is None:
         task_names = ["y"] if rows.shape[1] == 1 else [f"task {k}" for k in range(rows.shape[1])]
     tasks = style.checked_names("task_names", task_names, rows.shape[1])
-    return Selection(features[order], names, rows[order], clusters[order], [str(name) for name in tasks])
+    in_groups = None if groups is None else list(map(str, groups[features[order]]))
+    return Selection(features[order], names, rows[order], clusters[order], [str(name) for name in tasks], in_groups)
 
 
 @dataclass(eq=False)
@@ -99,6 +113,8 @@ class ClusterDisplay(style.Display):
         Norms of their rows.
     clusters : ndarray of int of shape (n_selected,)
         Their clusters, 1 has the largest norm; 0 for features that are not penalized.
+    groups : list of str, default=None
+        Names of their feature groups, which a cluster consists of; None where features are on their own.
 
     Attributes
     ----------
@@ -124,6 +140,7 @@ class ClusterDisplay(style.Display):
     feature_names: list[str]
     norms: FloatArray
     clusters: IndexArray
+    groups: list[str] | None = None
     bars_: Any = field(init=False, repr=False)
 
     @classmethod
@@ -148,7 +165,7 @@ class ClusterDisplay(style.Display):
         ClusterDisplay
         """
         found = selection_of_estimator(estimator, feature_names, None)
-        return cls(found.features, found.names, found.norms, found.clusters).plot(ax=ax, **settings)
+        return cls(found.features, found.names, found.norms, found.clusters, found.groups).plot(ax=ax, **settings)
 
     @classmethod
     def from_result(cls, result: Any, *, feature_names: Any = None, ax: Axes | None = None, **settings: Any) -> Self:
@@ -213,6 +230,7 @@ class ClusterDisplay(style.Display):
             members, total = np.flatnonzero(clusters == cluster), np.count_nonzero(self.clusters == cluster)
             name = f"cluster {cluster}" if cluster else "not penalized"
             name += f" ({total} features)" if total > len(members) else ""
+            name += self._groups_of(cluster)
             texts.append((name, (float(norms[members].max()), float(positions[members].mean()))))
         if rest:
             hidden = counted(len(np.unique(self.clusters[shown:])), "cluster")
@@ -222,6 +240,14 @@ class ClusterDisplay(style.Display):
         share = style.widest(ax, written) + 3 * _OFFSET / style.size_in_points(ax)[0]
         ax.set_xlim(0.0, ax.get_xlim()[1] / max(1.0 - share, 0.3))
         return self
+
+    def _groups_of(self, cluster: int) -> str:
+        """The groups of a cluster, if any has more than one of its features."""
+        if self.groups is None or not cluster:
+            return ""
+        inside = [self.groups[k] for k in np.flatnonzero(self.clusters == cluster)]
+        names = list(dict.fromkeys(inside))
+        return "" if len(names) == len(inside) else f": {listed(names, shown=_SHOWN_GROUPS, quoted=False)}"
 
     def _positions(self, shown: int) -> FloatArray:
         """Heights of the first bars from 0, a gap between clusters, and below them a line that counts the others."""

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import FloatArray, IndexArray
+from ..inputs import names_in_groups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,6 +120,13 @@ def names_of(features: IndexArray, names: Any, n_features: int) -> list[str]:
         return [f"x{j}" for j in features.tolist()]
     listed = checked_names("feature_names", names, n_features)
     return [str(listed[j]) for j in features.tolist()]
+
+
+def default_names(given: Any, names: Any, groups: Any, n_features: int) -> Any:
+    """Names of all features as they are given, or else those known, with the names of their feature groups."""
+    if given is not None or groups is None:
+        return names if given is None else given
+    return names_in_groups([f"x{j}" for j in range(n_features)] if names is None else names, groups)
 
 
 def checked_names(argument: str, names: Any, count: int) -> Sequence[Any]:

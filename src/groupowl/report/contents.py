@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._text import printable
-from ..inputs import exclusive_classes
+from ..inputs import exclusive_classes, names_in_groups
 from ..path import PathResult
 from ..plotting import CoefficientPathDisplay, CrossValidationDisplay, SurvivalDisplay
 from ..plotting.coefficients import selection_of_estimator, selection_of_result
@@ -69,8 +69,8 @@ class ReportContents:
             check_is_fitted(estimator)
         if path is not None and not isinstance(path, PathResult):
             raise TypeError(f"path must be a PathResult or None, got {type(path).__name__}.")
-        if estimator is not None and estimator.n_features_in_ != self.n_features:
-            found = f"estimator has {estimator.n_features_in_} features and path has {self.n_features}"
+        if estimator is not None and len(estimator.clusters_) != self.n_features:
+            found = f"estimator has {len(estimator.clusters_)} features and path has {self.n_features}"
             raise ValueError(f"{found}: give a path of the same data.")
         goals = {self.n_targets: "targets"} if self.classes is None else {len(self.classes): "classes", 1: "column"}
         for name, expected in {"feature_names": {self.n_features: "features"}, "target_names": goals}.items():
@@ -87,7 +87,7 @@ class ReportContents:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return int(self.estimator.n_features_in_ if self.path is None else self.path.n_features)
+        return len(self.estimator.clusters_) if self.path is None else self.path.n_features
 
     @property
     def n_targets(self) -> int:
@@ -123,7 +123,9 @@ class Subject:
     Attributes
     ----------
     names : sequence of str
-        Names of all features, as they were given.
+        Names of all features, as they were given, with the names of their feature groups.
+    n_groups, n_all_groups : int
+        Feature groups in the model, and all; 0 where there are none.
     alpha : float
         Of the fit.
     selection : Selection
@@ -152,6 +154,10 @@ class Subject:
     def __init__(self, contents: ReportContents) -> None:
         fitted, path, given = contents.estimator, contents.path, contents.feature_names
         self.names = given if isinstance(given, Sequence) else list(given)
+        source: Any = path if fitted is None else fitted
+        groups = getattr(source, "feature_groups" if fitted is None else "feature_groups_", None)
+        if groups is not None:
+            self.names = names_in_groups(self.names, groups)
         columns = [shown_name(name) for name in contents.columns]
         if fitted is not None:
             self.alpha, intercept = float(fitted.alpha_), np.atleast_1d(fitted.intercept_)
@@ -159,10 +165,11 @@ class Subject:
         elif path is not None:
             end, intercept = path[len(path) - 1], path.intercepts[:, -1]
             self.alpha = end.alpha
-            selection = selection_of_result(replace(end, rows=public_rows(path, end)), self.names, columns)
-        source: Any = path if fitted is None else fitted
+            selection = selection_of_result(replace(end, rows=public_rows(path, end)), self.names, columns, groups)
         self.intercept = intercept if source.fit_intercept else None
         self.selection = replace(selection, names=[shown_name(name) for name in selection.names])
+        self.n_groups = len(set(selection.groups or ()))
+        self.n_all_groups = 0 if groups is None else len(np.unique(groups))
         self.n_clusters = int(selection.clusters.max(initial=0))
         self.n_unpenalized = int(np.count_nonzero(selection.clusters == 0))
         self.certificate = None if fitted is None else fitted.certificate()

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from .._files import write_file
-from .._text import printable
+from .._text import listed, printable
 from .._typing import FloatArray
 from ..estimators.fit_summary import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED
 from ..model_selection import CRITERIA
+from ..plotting.coefficients import Selection
 from ..plotting.style import CHOSEN, COLORS, shortened_names
 from ..versions import installed_versions
 from .contents import ReportContents, Subject, shown_name
@@ -188,23 +189,42 @@ def _proof(subject: Subject) -> dict[str, Any] | None:
 
 
 def _clusters(subject: Subject) -> dict[str, Any] | None:
-    """Clusters of more than one feature, with their norms; None without clusters."""
+    """Clusters of more than one feature, with the norms of their features or groups; None without clusters."""
     chosen, norms = subject.selection, subject.selection.norms
     if subject.n_clusters == 0:
         return None
-    groups = np.split(np.arange(len(norms)), 1 + np.flatnonzero(np.diff(chosen.clusters)))
-    groups = [rows for rows in groups if chosen.clusters[rows[0]] > 0]  # without the unpenalized features
-    several = [rows for rows in groups if len(rows) > 1]
+    all_rows = np.split(np.arange(len(norms)), 1 + np.flatnonzero(np.diff(chosen.clusters)))
+    all_rows = [rows for rows in all_rows if chosen.clusters[rows[0]] > 0]  # without the unpenalized features
+    units = [_units(chosen, rows) for rows in all_rows]
+    n_several = sum(len(names) > 1 for names, _ in units)
     shown = [
         {
             "number": int(chosen.clusters[rows[0]]),
-            "names": [chosen.names[k] for k in rows],
-            "norms": (norms[rows].min(), norms[rows].max()),
-            "mean": norms[rows].mean(),
+            "names": names,
+            "norms": (sizes.min(), sizes.max()),
+            "mean": sizes.mean(),
         }
-        for rows in several[:_MOST_CLUSTERS]
+        for rows, (names, sizes) in zip(all_rows, units, strict=True)
+        if len(rows) > 1
     ]
-    return {"n_several": len(several), "n_single": len(groups) - len(several), "shown": shown}
+    counts = {"n_several": n_several, "n_single": len(units) - n_several, "n_shown": len(shown)}
+    return counts | {"shown": shown[:_MOST_CLUSTERS]}
+
+
+def _units(chosen: Selection, rows: Any) -> tuple[list[str], FloatArray]:
+    """Features of a cluster, or its groups with their members, and the norms of each."""
+    norms = chosen.norms
+    if chosen.groups is None:
+        return [chosen.names[k] for k in rows], norms[rows]
+    members: dict[str, list[int]] = {}
+    for k in rows.tolist():
+        members.setdefault(chosen.groups[k], []).append(k)
+    names = []
+    for group, inside in members.items():
+        own = [chosen.names[k].removesuffix(f" ({group})").removeprefix(f"{group}=") for k in inside]
+        name = shown_name(group)
+        names.append(chosen.names[inside[0]] if own[0] == name else f"{name} ({listed(own, quoted=False)})")
+    return names, np.array([np.linalg.norm(norms[inside]) for inside in members.values()])
 
 
 def _survival_curves(contents: ReportContents) -> list[dict[str, Any]]:
@@ -268,7 +288,8 @@ def fixed(value: float, decimals: int) -> str:
 def _feature_columns(subject: Subject) -> list[dict[str, Any]]:
     """The table of the features in the model: all columns but the names."""
     chosen, n_folds, display = subject.selection, subject.n_folds, subject.display
-    equal = "features of one cluster have equal norms; 1 has the largest"
+    what = "features" if chosen.groups is None else "groups"
+    equal = f"{what} of one cluster have equal norms; 1 has the largest"
     columns = [
         _column("Cluster", equal, "cluster", chosen.clusters, 0),
         _column("Norm", "of the feature's coefficients, over all targets", "number", chosen.norms),

@@ -19,11 +19,12 @@ from sklearn import model_selection
 
 from .. import estimators
 from .._text import counted
+from ..categories import coefficient_names
 from ..inputs import exclusive_classes
 from ..path import PathPoint, PathResult
 from ..path.path_result import REASONS
 from ..solvers import APGD, SPGD, History, SolveResult, WorkingSet
-from ..solvers.solve_result import STATUSES
+from ..solvers.solve_result import AS_EXPLAINED, STATUSES
 
 
 def _classes(module: Any, method: str) -> dict[str, Any]:
@@ -280,7 +281,11 @@ _KINDS: dict[str, tuple[str, Any, str]] = {
     "count": ("iu", lambda values, sizes: _are_between(values, 0, 2**63), "counts"),
     "position": ("iu", lambda values, sizes: _are_between(values, 0, sizes["n"]), "the number of an alpha"),
     "index": ("iu", lambda values, sizes: _are_between(values, 0, sizes["d"]), "numbers of features"),
-    "moment": ("iu", lambda values, sizes: _are_between(values, -1, sizes["h"]), "rows of the history, or -1"),
+    "moment": (
+        "iu",
+        lambda values, sizes: _are_between(values, AS_EXPLAINED, sizes["h"]),
+        "rows of the history, or -1",
+    ),
     "text": ("U", lambda values, sizes: True, "text"),
     "truth": ("b", lambda values, sizes: True, "True or False"),
     "status": ("U", lambda values, sizes: str(values) in STATUSES, f"one of {', '.join(STATUSES)}"),
@@ -343,6 +348,8 @@ def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
         numbers = np.ndarray | np.floating | float
         fitted |= {name: np.array([fitted[name]]) for name in flat if isinstance(fitted.get(name), numbers)}
     estimator._fitting()  # which checks the parameters
+    if "categories_" in fitted:
+        fitted |= _checked_categories(fitted, place)
     sizes |= _penalized_groups(fitted.get("feature_groups_"), fitted.get("unpenalized_"))
     _check_fields(_ESTIMATOR, fitted, sizes, place)
     if hasattr(type(estimator), "predict_proba"):
@@ -354,6 +361,20 @@ def _check_estimator(estimator: Any, sizes: dict[str, int], place: str) -> None:
         rows = 1
     if sizes["t"] != rows:
         raise Damage(f"{place}.coef_ has {sizes['t']} rows, but {rows} belong to the {sizes['q']} tasks of the fit")
+
+
+def _checked_categories(fitted: dict[str, Any], place: str) -> dict[str, Any]:
+    """Number and names of the columns that features and their categories become, to be compared with coefficients."""
+    _check_fields({"= given": "n_features_in_", "names given": "feature_names_in_"}, fitted, {}, place)
+    levels: Any = fitted["categories_"]
+    is_good = isinstance(levels, dict) and set(levels) <= set(fitted["feature_names_in_"].tolist())
+    for known in levels.values() if is_good else ():
+        is_good &= isinstance(known, list) and all(isinstance(level, str) for level in known)
+        is_good = is_good and 0 < len(set(known)) == len(known)
+    if not is_good:
+        raise Damage(f"{place}.categories_ must hold the levels of some features, got {_shown(levels)}")
+    names = coefficient_names(fitted)
+    return {"n_features_in_": len(names), "feature_names_in_": names}
 
 
 def in_one_column(estimator: Any) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def load_table(path: str | Path, reading: Reading) -> Table:
     columns = _Columns(sheet, other, reading.roles)
     match = _match(columns)
     _check_copies(columns, match)
-    X = sheet.numbers(columns.features, FEATURES, match.left)
+    X = _feature_values(columns, match.left)
     if X.shape[0] < 2:
         raise TableError(f"{sheet.source} has one sample only. A fit needs at least two.")
     task, y = _target_values(columns, match.right)
@@ -79,11 +80,28 @@ def load_table(path: str | Path, reading: Reading) -> Table:
         feature_groups=columns.feature_groups,
         penalty_factor=columns.penalty_factor,
         positive=tuple(sheet.names[j] for j in columns.positive),
+        categories=tuple(sheet.names[j] for j in columns.categories),
         ignored=tuple(sheet.names[j] for j in (*columns.drop, *columns.beside, *columns.copies)),
         match=match,
         notes=(*(_target_notes(columns, y) if task == REGRESSION else ()), *_notes(columns, match)),
         first_index=sheet.names.first,
     )
+
+
+def _feature_values(columns: _Columns, rows: IndexArray) -> Any:
+    """Features as the file has them, or as a data frame where there are categories."""
+    sheet, categories = columns.sheet, columns.categories
+    if not categories:
+        return sheet.numbers(columns.features, FEATURES, rows)
+    others = np.setdiff1d(columns.features, categories)
+    numbers = sheet.numbers(others, FEATURES, rows) if len(others) else np.zeros((len(rows), 0))
+    if not isinstance(numbers, np.ndarray):
+        raise TableError(
+            f"--categories: {sheet.source} is sparse or on disk, and categories need a table in memory. Use a CSV or "
+            "Parquet file."
+        )
+    cells = {j: sheet.levels(j, rows) for j in categories}
+    return sheet.frame(columns.features.tolist(), numbers, cells)
 
 
 # Columns that are added to predictors, and what they add.
@@ -155,8 +173,17 @@ class _Columns:
         if len(self.features) <= len(self.unpenalized):
             what = "has no column left that is a feature with a penalty"
             raise TableError(f"{sheet.source} {what}. Check --targets, --drop and --unpenalized.")
+        self.categories = self._categories()
         self.feature_groups = self._feature_groups()
         self.penalty_factor = self._penalty_factor()
+
+    def _categories(self) -> list[int]:
+        """Features whose cells are levels."""
+        sheet, given = self.sheet, self.roles.categories
+        if given == ("auto",) and "auto" not in sheet.names:
+            return [j for j in self.features.tolist() if sheet.is_category(j)]
+        names = [name for text in given for name in self._feature_names("--categories", text)]
+        return sorted({sheet.names.index(name) for name in names})
 
     def _feature_groups(self) -> dict[str, list[str]]:
         """Names of the features of each group."""
@@ -339,6 +366,7 @@ def load_features(
     *,
     needed: Collection[str] | None = None,
     needs_ids: bool = False,
+    categories: Mapping[str, list[str]] = MappingProxyType({}),
 ) -> Features:
     """Read the columns that a model needs, by name.
 
@@ -355,6 +383,8 @@ def load_features(
         Features that a file which names its columns must have; all by default.
     needs_ids : bool, default=False
         Whether to refuse a file without the column of ids.
+    categories : mapping of str to list of str
+        Levels of those features that are categories.
     """
     left = reading.roles.id_columns[0]
     sheet = _read(path, reading)
@@ -372,14 +402,29 @@ def load_features(
     is_extra[sheet.auxiliary.start :] = False
     others = {*known, id_name}
     extra = tuple(name for j in np.flatnonzero(is_extra) if (name := sheet.names[j]) not in others)
-    X = sheet.numbers(positions[is_there])
-    if not is_there.all():  # zeros stand in for what the file leaves out
+    X: Any
+    if categories:
+        X = _new_frame(sheet, dict(zip(names, positions.tolist(), strict=True)), categories)
+    else:
+        X = sheet.numbers(positions[is_there])
+    if not categories and not is_there.all():  # zeros stand in for what the file leaves out
         X = X @ sp.eye_array(len(names), dtype=X.dtype, format="csr")[is_there]
     added = []
     for option, name in reading.roles.added.items():
         if name is not None:
             added.append(_ADDED[option](sheet, sheet.find_column(option, name)))
     return Features(X, sheet.ids(column), extra, id_name, missing, _sum(added))
+
+
+def _new_frame(sheet: Sheet, positions: Mapping[str, int], categories: Mapping[str, list[str]]) -> Any:
+    """Columns by name as a data frame; zeros, or any level, stand in for what the file leaves out."""
+    there = {name: j for name, j in positions.items() if j >= 0}
+    inside = [j for name, j in there.items() if name not in categories]
+    numbers = sheet.numbers(inside, is_small=True) if inside else np.zeros((sheet.n_rows, 0))
+    cells = {j: sheet.labels(j) for name, j in there.items() if name in categories}
+    frame = sheet.frame(list(there.values()), numbers, cells)
+    absent = {name: categories[name][0] if name in categories else 0.0 for name in positions if name not in there}
+    return frame.assign(**absent)[list(positions)]
 
 
 def _check_missing(sheet: Sheet, missing: Sequence[str], names: Sequence[str], needed: Collection[str] | None) -> None:

@@ -41,7 +41,7 @@ class Part(NamedTuple):
 
 FEATURES = Part(
     "feature",
-    "Encode it as a number, use --id-column if it names the samples, or leave columns out with --drop.",
+    "Use --categories if its cells are levels, --id-column if it names the samples, or leave columns out with --drop.",
     "Fill them in, remove those samples, or leave columns out with --drop.",
 )
 NEW_FEATURES = Part("feature", "Encode it as a number.", "Fill them in, or remove those samples.")
@@ -51,6 +51,7 @@ TARGETS = Part(
     "Remove the samples without a target.",
 )
 CLASSES = Part("target", "", "Remove those samples, or quote a label that looks like a gap.")
+CATEGORIES = Part("category", "", "Remove those samples, or give what is missing a level of its own.")
 GROUPS = Part("--groups", "", "Give every sample a group.")
 STRATA = Part("--strata", "", "Give every sample a stratum.")
 OFFSETS = Part("offset", "Offsets are numbers.", "Every sample needs an offset; 0 adds nothing.")
@@ -296,6 +297,19 @@ class Sheet:
     def groups(self, j: int) -> Any:
         """The group of each sample, as text."""
         return np.array([str(cell) for cell in self._full_labels(j, GROUPS, range(self.n_rows))])
+
+    def frame(self, columns: Sequence[int], numbers: Any, categories: Mapping[int, list[Any]]) -> Any:
+        """A data frame of columns: of those that are categories the cells, of all others the numbers, in order."""
+        import pandas
+
+        kept = [j for j in columns if j not in categories]
+        frame = pandas.DataFrame(numbers, columns=[self.names[j] for j in kept], copy=False)
+        cells = {self.names[j]: pandas.Series(cells, dtype=object) for j, cells in categories.items()}
+        return pandas.concat([frame, pandas.DataFrame(cells)], axis=1)[[self.names[j] for j in columns]]
+
+    def levels(self, j: int, rows: IndexArray) -> list[Any]:
+        """The level of each sample, none of them missing."""
+        return self._full_labels(j, CATEGORIES, rows.tolist())
 
     def _full_labels(self, j: int, part: Part, rows: Sequence[int]) -> list[Any]:
         """Cells of a column in some rows, none of them empty."""

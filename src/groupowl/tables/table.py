@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import take_rows
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
 from ..losses import survival_targets
@@ -47,6 +48,8 @@ class Roles:
         Groups of features, as ``name=columns``.
     penalty_factor : tuple of str
         Factors of the penalty, as ``columns=number``.
+    categories : tuple of str
+        Features whose cells are levels; "auto" for all that are text.
     groups, sample_weight, strata : str or None
         Columns with the group, the weight and the stratum of each sample.
     offset, exposure : str or None
@@ -63,6 +66,7 @@ class Roles:
     unpenalized: tuple[str, ...] = ()
     feature_groups: tuple[str, ...] = ()
     penalty_factor: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
     groups: str | None = None
     sample_weight: str | None = None
     strata: str | None = None
@@ -151,6 +155,7 @@ class Table:
     source : str
         The file of the features.
     X : ndarray or csr_array of shape (n_samples, n_features)
+        A data frame where there are categories.
     feature_names : sequence of str
     y : ndarray of shape (n_samples, n_targets) or (n_samples,)
         Targets, or one label per sample for classification.
@@ -173,6 +178,8 @@ class Table:
         Factors of the penalty by names of features.
     positive : tuple of str
         Names of features whose coefficients must not be negative.
+    categories : tuple of str
+        Names of features whose cells are levels, as text.
     ignored : tuple of str
         Columns that are not used.
     match : Match or None
@@ -200,6 +207,7 @@ class Table:
     feature_groups: dict[str, list[str]] = field(default_factory=dict)
     penalty_factor: dict[str, float] = field(default_factory=dict)
     positive: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     match: Match | None = None
     notes: tuple[str, ...] = ()
@@ -215,6 +223,14 @@ class Table:
     def n_features(self) -> int:
         """Number of features."""
         return int(self.X.shape[1])
+
+    def without_categories(self) -> Table:
+        """The same with the features that are numbers."""
+        if not self.categories:
+            return self
+        names = [name for name in self.feature_names if name not in self.categories]
+        unpenalized = tuple(name for name in self.unpenalized if name in names)
+        return replace(self, X=self.X[names].to_numpy(), feature_names=names, unpenalized=unpenalized, categories=())
 
     @property
     def is_classification(self) -> bool:
@@ -270,7 +286,7 @@ class Table:
 
     def rows(self, chosen: IndexArray) -> Table:
         """Some of the samples."""
-        X = self.X.rows(chosen) if isinstance(self.X, Design) else self.X[chosen]
+        X = self.X.rows(chosen) if isinstance(self.X, Design) else take_rows(self.X, chosen)
         ids = None if self.ids is None else tuple(self.ids[i] for i in chosen)
         parts: dict[str, Any] = {}
         for name in ("groups", "sample_weight", "strata", "offset"):
@@ -286,6 +302,7 @@ class Features:
     Attributes
     ----------
     X : ndarray or csr_array
+        A data frame where the model has categories.
     ids : tuple of str or None
     extra : sequence of str
         Columns of the file that the model does not know.
