@@ -162,6 +162,12 @@ class GroupOWLBase(ReportMethods):
         self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None, reset: bool = True
     ) -> FitData:
         """Check parameters and data and change nothing; with ``reset=False`` data must be like those of the fit."""
+        return self._adapted(self._completed(self._checked_fit(X, y, sample_weight, offset=offset, reset=reset)))
+
+    def _checked_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None, reset: bool = True
+    ) -> FitData:
+        """The same without what first fits to the data decide."""
         fitting, kind = self._fitting(), type(self).__name__
         checked, names = checked_matrix(self, X, reset=reset)
         is_distributed = getattr(checked, "is_distributed", False)
@@ -222,10 +228,9 @@ class GroupOWLBase(ReportMethods):
         kinds = (statistics is not None, is_distributed)
         what = (Y, targets.sample_weight, *sizes, targets.is_flat)
         classes = exclusive_classes(labels)
-        data = FitData(
+        return FitData(
             fitting, checked, *what, dtype, labels, classes, *kinds, is_like_fit=not reset, targets=targets.Y
         )
-        return self._adapted(self._completed(data))
 
     def _options(self, n_features: int, names: Any) -> PenaltyOptions:
         """What the parameters ask of the penalty beside its weights."""
