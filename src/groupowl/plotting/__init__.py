@@ -11,6 +11,7 @@ from .alphas import CoefficientPathDisplay, CrossValidationDisplay
 from .coefficients import ClusterDisplay, CoefficientHeatmapDisplay
 from .convergence import ConvergenceDisplay, plot_gap, plot_rows_kept
 from .risk_groups import SurvivalDisplay
+from .stability_paths import StabilityDisplay
 from .style import COLORS, LINE_STYLES, MARKERS, label_log_axis
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "CoefficientPathDisplay",
     "ConvergenceDisplay",
     "CrossValidationDisplay",
+    "StabilityDisplay",
     "SurvivalDisplay",
     "label_log_axis",
     "plot_gap",
