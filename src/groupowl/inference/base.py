@@ -154,7 +154,7 @@ def resolve_estimator(estimator: Any, y: Any) -> GroupOWLBase:
         kind: Any = GroupOWLRegressor
         if getattr(getattr(y, "dtype", None), "names", None):  # events and times
             kind = GroupOWLCox
-        elif y is not None and type_of_target(y, input_name="y") in ("binary", "multiclass", "multilabel-indicator"):
+        elif _are_labels(y):
             kind = GroupOWLClassifier
         return kind(weights="constant", standardize=True)
     if not isinstance(estimator, GroupOWLBase) or not hasattr(estimator, "alpha"):
@@ -164,3 +164,14 @@ def resolve_estimator(estimator: Any, y: Any) -> GroupOWLBase:
         )
     prototype: GroupOWLBase = clone(estimator)
     return prototype
+
+
+def _are_labels(y: Any) -> bool:
+    """Whether targets are classes or label indicators, some of which may be missing."""
+    values = np.asarray(y)
+    if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), 0.0, values)
+    try:
+        return type_of_target(values) in ("binary", "multiclass", "multilabel-indicator")
+    except (TypeError, ValueError):  # which an estimator refuses in words of its own
+        return False
