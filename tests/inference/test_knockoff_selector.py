@@ -283,7 +283,9 @@ def test_summary_says_what_is_promised(capsys):
     Y = Z + rng.normal(size=Z.shape)
     KnockoffSelector(0.3, random_state=0).fit(X, Y).summary()
     text = capsys.readouterr().out
-    assert "promise    false discovery rate at most 0.3" in text
+    assert "promise    The false discovery rate" in text
+    assert "is at most 0.3." in text
+    assert "assumes    Samples of the features are independent and follow a normal law with a covariance as" in text
     assert "of 24 selected" in text
     KnockoffSelector(0.3, random_state=0, verbose=1, n_repeats=2).fit(X, Y)
     assert "draw 2 of 2" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._text import printable
 from .._typing import BoolArray
+from ..designs import Design
 from ..estimators import GroupOWLClassifier, GroupOWLCox, GroupOWLRegressor
 from ..estimators.base import FitData, GroupOWLBase
 from ..inputs import import_pandas
@@ -56,7 +57,7 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """
         prototype = resolve_estimator(self.estimator, y)
         data = prototype._checked_fit(X, y, sample_weight)
-        if data.is_summarized or data.is_distributed or not hasattr(data.X, "dtype"):
+        if data.is_summarized or isinstance(data.X, Design):
             raise ValueError(
                 f"X: {type(self).__name__} needs the samples in memory, as an array, a data frame or a sparse matrix."
             )

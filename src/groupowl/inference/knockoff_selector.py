@@ -303,19 +303,28 @@ class KnockoffSelector(FeatureSelector):
             return {"W": self.scores_}
         return {"e_value": self.scores_, "mean_W": self.statistics_.mean(axis=0)}
 
-    @property
-    def _score_name(self) -> str:
-        return "W" if len(self.statistics_) == 1 else "mean e-value"
+    def _promise(self) -> tuple[str, str]:
+        """What is promised, and under which assumption, in a sentence each."""
+        rate = "false discovery rate" if self.offset else "modified false discovery rate"
+        promise = f"The {rate}, the expected share of false features among the selected ones, is at most {self.fdr:g}."
+        sampler = self.sampler if isinstance(self.sampler, str) else "own"
+        is_known = self.covariance is not None and not isinstance(self.covariance, str)
+        law = "the covariance that was given" if is_known else "a covariance as it was estimated"
+        return promise, {
+            "gaussian": f"Samples of the features are independent and follow a normal law with {law}.",
+            "fixed": "Errors of the targets are normal, independent between samples and of equal variance.",
+            "own": "Features and the given knockoffs can be exchanged without a change of their joint law.",
+        }[sampler]
 
     def _summary_lines(self) -> list[str]:
+        promise, assumption = self._promise()
         n_repeats = len(self.statistics_)
-        draws = "one draw" if n_repeats == 1 else f"{n_repeats} draws, mean e-values"
-        sampler = self.sampler if isinstance(self.sampler, str) else "own"
+        what = "W" if n_repeats == 1 else f"mean e-value of {n_repeats} draws"
         return [
-            f"  promise    false discovery rate at most {self.fdr:g}" + ("" if self.offset else " (modified rate)"),
-            f"  knockoffs  {sampler}, {draws}",
-            f"  threshold  {self._score_name} at least {self.threshold_:.4g}",
             *super()._summary_lines(),
+            f"  promise    {promise}",
+            f"  assumes    {assumption}",
+            f"  threshold  {what} at least {self.threshold_:.4g}",
         ]
 
 
