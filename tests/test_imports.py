@@ -25,7 +25,7 @@ LAYERS = {
     "screening": ["screening"],
     "solvers": ["solvers"],
     "paths": ["model", "path"],
-    "models": ["model_selection", "selection", "estimators"],
+    "models": ["model_selection", "selection", "estimators", "inference"],
     "public names": ["storage", "groupowl"],
     "programs": ["tables", "plotting", "report", "cli", "__main__"],
 }

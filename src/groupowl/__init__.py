@@ -94,7 +94,7 @@ _HOMES = (
     "storage",
 )
 # Modules that are attributes of the package themselves, imported or not.
-_MODULES = ("datasets", "losses", "model", "problem", "selection", "solvers")
+_MODULES = ("datasets", "inference", "losses", "model", "problem", "selection", "solvers")
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of the package's
     __getattr__, __dir__ = attributes(__name__, dict.fromkeys(_HOMES, __all__), _MODULES)

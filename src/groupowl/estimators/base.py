@@ -166,6 +166,12 @@ class GroupOWLBase(ReportMethods):
         self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None, reset: bool = True
     ) -> FitData:
         """Check parameters and data and change nothing; with ``reset=False`` data must be like those of the fit."""
+        return self._adapted(self._completed(self._checked_fit(X, y, sample_weight, offset=offset, reset=reset)))
+
+    def _checked_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None, reset: bool = True
+    ) -> FitData:
+        """The same without what first fits to the data decide."""
         fitting, kind = self._fitting(), type(self).__name__
         checked, names, coding = self._matrix(X, reset=reset)
         is_distributed = getattr(checked, "is_distributed", False)
@@ -232,10 +238,9 @@ class GroupOWLBase(ReportMethods):
         kinds = (statistics is not None, is_distributed)
         what = (Y, targets.sample_weight, *sizes, targets.is_flat)
         classes = exclusive_classes(labels)
-        data = FitData(
+        return FitData(
             fitting, checked, *what, dtype, labels, classes, *kinds, is_like_fit=not reset, targets=targets.Y
         )
-        return self._adapted(self._completed(data))
 
     def _matrix(self, X: Any, *, reset: bool, unseen: str = "error") -> tuple[Any, Any, Categories | None]:
         """X as floats, names of its columns, and the categories among them, which are columns of 0 and 1 now."""

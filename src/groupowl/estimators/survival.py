@@ -162,6 +162,10 @@ class SurvivalMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         """
         return super().verify(X, survival_array(y, strata), sample_weight, **params)
 
+    def _checked_fit(self, X: Any, y: Any, sample_weight: Any = None, **how: Any) -> FitData:
+        checked: FitData = super()._checked_fit(X, survival_array(y), sample_weight, **how)
+        return checked
+
     def _encode_targets(self, y: Any, names: Any, weight: Any) -> Targets:
         """Signed ranks, and the times at which there were events, by endpoint and stratum."""
         if not isinstance(y, np.ndarray):

@@ -10,7 +10,9 @@ from typing import Any
 from .alphas import CoefficientPathDisplay, CrossValidationDisplay
 from .coefficients import ClusterDisplay, CoefficientHeatmapDisplay
 from .convergence import ConvergenceDisplay, plot_gap, plot_rows_kept
+from .knockoff_statistics import KnockoffDisplay
 from .risk_groups import SurvivalDisplay
+from .stability_paths import StabilityDisplay
 from .style import COLORS, LINE_STYLES, MARKERS, label_log_axis
 
 __all__ = [
@@ -22,6 +24,8 @@ __all__ = [
     "CoefficientPathDisplay",
     "ConvergenceDisplay",
     "CrossValidationDisplay",
+    "KnockoffDisplay",
+    "StabilityDisplay",
     "SurvivalDisplay",
     "label_log_axis",
     "plot_gap",

@@ -1,0 +1,17 @@
+"""Selection with error control: which of the selected features are real."""
+
+from typing import TYPE_CHECKING
+
+from .._lazy import attributes
+
+if TYPE_CHECKING:
+    from .knockoff_selector import KnockoffSelector, knockoff_threshold
+    from .knockoffs import GaussianKnockoffs, fixed_knockoffs
+    from .stability import StabilitySelector
+
+__all__ = ["GaussianKnockoffs", "KnockoffSelector", "StabilitySelector", "fixed_knockoffs", "knockoff_threshold"]
+
+_HOMES = ("knockoffs", "knockoff_selector", "stability")
+
+if not TYPE_CHECKING:  # a type checker would take any name for one of the package's
+    __getattr__, __dir__ = attributes(__name__, dict.fromkeys(_HOMES, __all__))
