@@ -87,6 +87,12 @@ def test_classification_on_dask(class_weight):
     assert there.verify(far(X), far(labels), far(weight))
 
 
+def test_class_weights_of_labels_need_them_here():
+    X, Y, _, _ = make_data()
+    with pytest.raises(ValueError, match=r"class_weight='balanced' of label indicators needs y in this process"):
+        go.GroupOWLClassifier(class_weight="balanced").fit(far(X), far((Y > 0).astype(float)))
+
+
 def test_two_classes_on_dask():
     X, _, labels, _ = make_data()
     two = labels == "low"

@@ -190,10 +190,68 @@ def test_two_classes_are_what_two_columns_give(weights, settings):
     np.testing.assert_allclose(search.path_.coefs, path.coefs, atol=1e-5)
 
 
-def test_class_weights_are_for_classes():
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("missing", [False, True])
+def test_class_weights_of_labels_are_weights_of_entries(weighted, missing, tmp_path):
+    """A factor counts where a sample has the label, and for that label only."""
     X, Y = make_data("labels")
-    with pytest.raises(ValueError, match=r"class_weight='balanced' is for classes .* Use class_weight=None"):
-        GroupOWLClassifier(class_weight="balanced").fit(X, Y)
+    rng, Y = np.random.default_rng(1), Y.astype(float)
+    if missing:
+        Y[rng.random(Y.shape) < 0.2] = np.nan
+    weight = rng.uniform(0.5, 2.0, len(X)) if weighted else np.ones(len(X))
+    entries = weight[:, None] * np.where(Y == 1.0, [3.0, 1.0, 0.25], 1.0)
+    given = {"sample_weight": weight} if weighted else {}
+    model = GroupOWLClassifier(0.02, class_weight={0: 3.0, 2: 0.25}, tol=1e-9).fit(X, Y, **given)
+    by_hand = GroupOWLClassifier(0.02, tol=1e-9).fit(X, Y, sample_weight=entries)
+    np.testing.assert_allclose(model.coef_, by_hand.coef_, rtol=1e-9, atol=1e-12)
+    assert model.verify(X, Y, **given)
+    go.save(model, tmp_path / "model")
+    assert go.load(tmp_path / "model").verify(X, Y, **given)
+    named = GroupOWLClassifier(0.02, class_weight={"a": 3.0, "c": 0.25}, tol=1e-9)
+    named.fit(X, pd.DataFrame(Y, columns=list("abc")), **given)
+    np.testing.assert_array_equal(named.coef_, model.coef_)
+
+
+def test_balanced_labels_are_as_probable_as_not():
+    """Without features, and whatever the weights are; the total weight of each label stays."""
+    X, Y = make_data("labels")
+    Y[:80, 1] = 0
+    weight = np.random.default_rng(2).uniform(0.5, 2.0, Y.shape)
+    model = GroupOWLClassifier(1e3, class_weight="balanced", tol=1e-12).fit(X, Y, sample_weight=weight)
+    np.testing.assert_allclose(model.predict_proba(X), 0.5, atol=1e-6)
+    factors = [weight[:, k].sum() / (2 * weight[Y[:, k] == v, k].sum()) for v in (0, 1) for k in range(3)]
+    entries = weight * np.where(Y == 1, factors[3:], factors[:3])
+    np.testing.assert_allclose(entries.sum(axis=0), weight.sum(axis=0))
+    balanced = GroupOWLClassifier(0.02, class_weight="balanced", tol=1e-9).fit(X, Y, sample_weight=weight)
+    by_hand = GroupOWLClassifier(0.02, tol=1e-9).fit(X, Y, sample_weight=entries)
+    np.testing.assert_allclose(balanced.coef_, by_hand.coef_, rtol=1e-7, atol=1e-10)
+
+
+def test_class_weights_of_labels_count_in_fits_and_not_in_scores():
+    X, Y = make_data("labels")
+    folds, factors = [(np.arange(60), np.arange(60, 100)), (np.arange(40, 100), np.arange(40))], {0: 20.0}
+    search = GroupOWLClassifierCV(alphas=3, eps=0.1, cv=folds, class_weight=factors, tol=1e-9).fit(X, Y)
+    for f, (train, test) in enumerate(folds):
+        for i, alpha in enumerate(search.alphas_):
+            single = GroupOWLClassifier(alpha, class_weight=factors, tol=1e-9).fit(X[train], Y[train])
+            P = single.predict_proba(X[test])
+            score = np.mean(np.log(np.where(Y[test] == 1, P, 1.0 - P)))
+            assert search.score_path_[i, f] == pytest.approx(score, rel=2e-3)
+    assert search.verify(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [
+        ({3: 2.0}, r"class_weight has the classes \[3\], which y does not have\. Classes of y: \[0, 1, 2\]"),
+        ({0: 0.0}, r"class_weight\[0\] must be a finite number above 0, got 0\.0"),
+        ("even", r"class_weight must be None, 'balanced' or a dict of class: weight, got 'even'"),
+    ],
+)
+def test_bad_class_weights_of_labels(class_weight, message):
+    X, Y = make_data("labels")
+    with pytest.raises(ValueError, match=message):
+        GroupOWLClassifier(class_weight=class_weight).fit(X, Y)
 
 
 def test_verify_refuses_another_kind_of_labels():

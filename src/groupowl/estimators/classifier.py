@@ -67,11 +67,6 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
 
     def _encode_indicators(self, y: Any, names: Any, weight: Any) -> Targets:
         """A column of 0 and 1 for each label; labels do not exclude each other."""
-        if self.class_weight is not None:
-            raise ValueError(
-                f"class_weight={self.class_weight!r} is for classes that exclude each other; y is a matrix of label "
-                "indicators. Use class_weight=None, and sample_weight for weights of samples."
-            )
         fitted: dict[str, Any] = {"classes_": np.arange(y.shape[1]), "multilabel_": True}
         if names is not None:
             fitted["target_names_"] = np.asarray(names, dtype=object)
@@ -83,6 +78,16 @@ class ClassifierMethods(ClassifierMixin):  # type: ignore[misc]  # scikit-learn 
                 resolve_loss("logistic").check_means((w * filled).sum(axis=0) / np.broadcast_to(w, Y.shape).sum(axis=0))
             except ValueError as error:
                 raise ValueError(f"y: {error}") from None
+            if self.class_weight is not None:
+                factors = label_factors(self.class_weight, filled, w, names)
+                with np.errstate(over="ignore"):
+                    weight = w * np.where(filled > 0.0, factors[1], factors[0])
+                check_weight_range("sample_weight times class_weight", weight)
+        elif self.class_weight is not None:
+            raise ValueError(
+                f"class_weight={self.class_weight!r} of label indicators needs y in this process, and y is on a "
+                "cluster. Use class_weight=None, or data in memory."
+            )
         else:
             Y = y.map_blocks(label_indicators, dtype=np.float64)
         return Targets(Y, weight, False, fitted, {"loss": "logistic"})
@@ -236,9 +241,28 @@ def class_factors(class_weight: Any, classes: Any, Y: FloatArray, weight: FloatA
     if isinstance(class_weight, str) and class_weight == "balanced":
         totals = np.asarray(Y.sum(axis=0) if weight is None else weight @ Y)
         return totals.sum() / (len(classes) * totals)
+    return _factors_of(class_weight, classes.tolist())
+
+
+def label_factors(class_weight: Any, Y: FloatArray, w: FloatArray, names: Any) -> FloatArray:
+    """Factors of the weights of entries, of shape (2, n_labels): where a label is absent, and where it is present.
+
+    A dict has factors of samples that have a label, by its index, or by its name where columns have names. "balanced"
+    makes both totals of a label equal and leaves their sum as it is.
+    """
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        present = (w * Y).sum(axis=0)
+        totals = np.stack([np.broadcast_to(w, Y.shape).sum(axis=0) - present, present])
+        return totals.sum(axis=0) / (2.0 * totals)
+    named = names is not None and isinstance(class_weight, Mapping) and any(label in names for label in class_weight)
+    present = _factors_of(class_weight, list(names) if named else list(range(Y.shape[1])))
+    return np.stack([np.ones_like(present), present])
+
+
+def _factors_of(class_weight: Any, known: list[Any]) -> FloatArray:
+    """Factors of all classes or labels from the dict of some of them."""
     if not isinstance(class_weight, Mapping):
         raise ValueError(f"class_weight must be None, 'balanced' or a dict of class: weight, got {class_weight!r}.")
-    known = classes.tolist()
     if unknown := [label for label in class_weight if label not in known]:
         raise ValueError(f"class_weight has the classes {unknown!r}, which y does not have. Classes of y: {known!r}.")
     factors = [finite_number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), above=0.0) for label in known]
@@ -330,7 +354,8 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         predict as if the column had no effect there.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
-        same total weight. Not for label indicators.
+        same total weight. For label indicators, factors of the weights of samples that have a label, by its index or
+        name, in the loss of this label; "balanced" gives samples with and without a label the same total weight.
 
     Attributes
     ----------

@@ -605,7 +605,9 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         predict as if the column had no effect there.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
-        same total weight on all data. They count in fits, not in scores.
+        same total weight on all data. For label indicators, factors of the weights of samples that have a label, by its
+        index or name, in the loss of this label; "balanced" gives samples with and without a label the same total
+        weight. They count in fits, not in scores.
 
     Attributes
     ----------

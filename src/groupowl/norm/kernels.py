@@ -45,7 +45,7 @@ def row_norms(B: FloatArray) -> FloatArray:
 def nonzero_rows(B: FloatArray) -> BoolArray:
     """Which rows of ``B`` are not zero; several times faster than ``B.any(axis=1)`` where few are."""
     mask = np.zeros(len(B), dtype=bool)
-    mask[np.flatnonzero(B != 0.0) // B.shape[1]] = True  # a mask of truth values is searched much faster than B
+    mask[(B != 0.0).ravel().nonzero()[0] // B.shape[1]] = True  # truth values are searched much faster than B
     return mask
 
 

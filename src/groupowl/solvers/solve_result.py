@@ -246,7 +246,7 @@ class SolveResult:
     @property
     def support(self) -> IndexArray:
         """Rows of ``B`` that are not zero."""
-        return np.flatnonzero(nonzero_rows(self.B))
+        return cast(IndexArray, nonzero_rows(self.B).nonzero()[0])
 
     @cached_property
     def theta(self) -> Handle:
