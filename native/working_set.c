@@ -233,7 +233,8 @@ int go_choose(go_solver *s, go_choice *c, double gap)
         c->joining *= 2;
     if (c->violators > 0 && !all)
         release_idle(s, count);
-    if (!c->cut && p->units + left > MOST_UNITS * n_units && s->data->d <= s->task->capacity) {
+    int may_be_all = !c->cut && !s->data->unit_start && s->data->d <= s->task->capacity; /* units may have many rows */
+    if (may_be_all && p->units + left > MOST_UNITS * n_units) {
         count = find_possible(s, 1);
         left = n_units;
     }
