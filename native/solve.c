@@ -287,6 +287,8 @@ static int solve_one(go_solver *s, double goal, double *gap_found, int *steps_fo
     go_inner *p = &s->p;
     int first_size = s->data->n_units / 100;
     first_size = first_size < LEAST_JOINING ? LEAST_JOINING : first_size > MOST_JOINING ? MOST_JOINING : first_size;
+    if (s->data->unit_start) /* units of many rows are fewer at a time, and their rows more */
+        first_size = go_most(1, (int)(first_size / sqrt((double)s->data->d / s->data->n_units)));
     go_choice c = {.joining = go_most(first_size, p->units), .relative = INNER_RTOL};
     c.last_gap = c.inner_gap = c.halved_gap = INFINITY;
     int steps = 0, ended = 0;

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* So few units are a working set as a whole. */
-#define FEW_UNITS 40
+/* So few rows are a working set as a whole. */
+#define FEW_ROWS 40
 /* Units that are neither non-zero nor possible leave a working set if they are more than so many, and a quarter. */
 #define MANY_IDLE 8
 /* The length of the intercept's column is decided again once there are so many others. */
@@ -219,7 +219,7 @@ int go_choose(go_solver *s, go_choice *c, double gap)
     int n_units = s->data->n_units, before = p->units, support = 0, halved = gap <= 0.5 * c->halved_gap;
     c->rounds = halved ? 0 : c->rounds + 1;
     c->halved_gap = halved ? gap : c->halved_gap;
-    int all = n_units <= FEW_UNITS || c->rounds >= HALVING_ROUNDS, count = find_possible(s, all);
+    int all = s->data->d <= FEW_ROWS || c->rounds >= HALVING_ROUNDS, count = find_possible(s, all);
     c->violators = 0;
     for (int i = 0; i < count; i++)
         c->violators += s->place[s->found[i]] < 0;
@@ -233,7 +233,8 @@ int go_choose(go_solver *s, go_choice *c, double gap)
         c->joining *= 2;
     if (c->violators > 0 && !all)
         release_idle(s, count);
-    if (!c->cut && p->units + left > MOST_UNITS * n_units && s->data->d <= s->task->capacity) {
+    int may_be_all = !c->cut && !s->data->unit_start && s->data->d <= s->task->capacity; /* units may have many rows */
+    if (may_be_all && p->units + left > MOST_UNITS * n_units) {
         count = find_possible(s, 1);
         left = n_units;
     }

@@ -201,9 +201,9 @@ def _small_losses() -> Iterator[Problem]:
 def _column_groups(quick: bool) -> Iterator[Problem]:
     """Groups of equal size, so that a weight for each is the same in all packages."""
     sizes = [(500, 10_000)] if quick else [(200, 20_000), (500, 10_000), (2000, 500), (2000, 5000)]
-    for (n, d), size, correlation in product(sizes, (5, 20), (0.5,) if quick else CORRELATIONS):
-        source = _ar(n, d, 1, correlation, group_size=size)
-        yield from (Problem("h", source, "constant", fraction) for fraction in FRACTIONS)
+    kinds = [*product(sizes, CORRELATIONS[:1])] + [((500, 10_000), one) for one in CORRELATIONS[1:] if not quick]
+    for ((n, d), correlation), size, fraction in product(kinds, (5, 20), FRACTIONS):
+        yield Problem("h", _ar(n, d, 1, correlation, group_size=size), "constant", fraction)
 
 
 def _of_each_loss(group: str, n: int, d: int, fraction: float) -> Iterator[Problem]:

@@ -244,8 +244,9 @@ def _resolve_groups(given: Any, n_features: int, known: list[str] | None) -> tup
             f"{type(given).__name__}."
         )
     if isinstance(given, np.ndarray) and given.shape == (n_features,) and given.dtype.kind in "iu":
-        first = np.sort(np.unique(given, return_index=True)[1])
-        return numbered_by_first(given), tuple(map(str, given[first]))  # in a tenth of the time
+        groups = numbered_by_first(given)  # numbers only: in a tenth of the time
+        first = np.flatnonzero(np.diff(np.maximum.accumulate(groups), prepend=-1))
+        return groups, tuple(map(str, given[first].tolist()))
     if isinstance(given, Mapping):
         members = {str(name): _as_list(columns) for name, columns in given.items()}
     else:

@@ -67,15 +67,23 @@ def resolve_rule(screening: object) -> Rule | None:
 
 
 def safe_rows(
-    problem: Problem, certificate: Certificate, candidates: IndexArray, rule: Rule, *, local: bool = True
+    problem: Problem,
+    certificate: Certificate,
+    candidates: IndexArray,
+    rule: Rule,
+    *,
+    local: bool = True,
+    refine: bool = True,
 ) -> IndexArray:
     """Those of the units ``candidates`` that the rule cannot prove to be zero, ascending.
 
     The other units of the problem are known to be zero already, so the candidates share the largest weights. ``local``
-    allows local bounds, which take a product with X: where they promise to prove enough.
+    allows local bounds, which take a product with X: where they promise to prove enough. ``refine`` allows to find the
+    norms of the columns of units.
     """
     lam = problem.lam[: len(candidates)]
-    kept, upper = problem.kept(certificate, lambda upper: rule.kept(upper, lam), candidates, two_sided=rule.two_sided)
+    how = {"two_sided": rule.two_sided, "refine": refine}
+    kept, upper = problem.kept(certificate, lambda upper: rule.kept(upper, lam), candidates, **how)
     if local and rule.two_sided and problem.loss.bend is not None and math.isfinite(problem.loss.curvature):
         promised = np.minimum(upper, problem.local_bounds(certificate, estimated=True)[candidates])
         if len(kept) - len(rule.kept(promised, lam)) >= _WORTHWHILE * problem.penalty.n_units:
@@ -128,15 +136,19 @@ class ScreenedProblem:
         return self._keep(np.flatnonzero(self.current.penalty.lengths(self.current.norms) > 0))
 
     def test(self, *, local: bool = True) -> IndexArray:
-        """Units of the full problem that the latest certificate newly proves to be zero; ``local`` bounds may help."""
+        """Units of the full problem that the latest certificate newly proves to be zero.
+
+        ``local`` bounds may help, and so may norms of the columns of units, which take products with X.
+        """
         certificate = self.certificate
         has_bounds = local or math.isfinite(self.full.loss.curvature)  # else all of them are local
         if self.rule is None or certificate is None or not (has_bounds and certificate.gap < self._tested_gap):
             return np.zeros(0, dtype=np.intp)  # the radius has not become smaller since the last test
-        self._tested_gap = certificate.gap
+        self._tested_gap, refine = certificate.gap, local
         local = local and certificate.gap <= 0.5 * self._local_gap  # a product with X must find something new
         self._local_gap = certificate.gap if local else self._local_gap
-        return self._keep(safe_rows(self.current, certificate, self.candidates, self.rule, local=local))
+        how = {"local": local, "refine": refine}
+        return self._keep(safe_rows(self.current, certificate, self.candidates, self.rule, **how))
 
     def test_full(self, certificate: Certificate) -> IndexArray:
         """Units that a certificate of the full problem newly proves to be zero; ends the use of this object."""

@@ -58,10 +58,10 @@ class PenaltyOptions:
         return self.feature_groups is not None or self.penalty_factor is not None
 
     @property
-    def needs_deviations(self) -> bool:
-        """Whether how columns are scaled depends on their deviations."""
-        how = (self.group_scale,) if isinstance(self.group_scale, str) else self.group_scale
-        return self.feature_groups is not None and "frobenius" in how
+    def depends_on_data(self) -> bool:
+        """Whether how columns are scaled depends on what is in them."""
+        how = {self.group_scale} if isinstance(self.group_scale, str) else set(self.group_scale)
+        return self.feature_groups is not None and not how <= {"size", "none"}
 
     @property
     def is_plain(self) -> bool:
@@ -165,6 +165,8 @@ PLAIN = PenaltyOptions()
 
 def numbered_by_first(labels: IndexArray) -> IndexArray:
     """The same labels numbered from 0 in the order in which they come."""
+    if np.all(labels[1:] >= labels[:-1]):  # which saves the sorting
+        return np.cumsum(np.concatenate([np.zeros(min(1, len(labels)), dtype=np.intp), labels[1:] != labels[:-1]]))
     _, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.intp)
     rank[np.argsort(first)] = np.arange(len(first))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -134,7 +135,7 @@ class UnitNorms:
         assert penalty.units is not None
         self.design, self.w = design, w
         self.sizes = np.bincount(penalty.units)
-        self.members = np.argsort(penalty.units, kind="stable")  # rows, unit after unit
+        self.units = penalty.units
         self.frobenius = penalty.lengths(norms)
         self.rounding = (8 * EPS * np.sqrt(design.n_samples) + product_error) * penalty.lengths(rounding_norms) ** 2
         #: What is known so far.
@@ -142,6 +143,11 @@ class UnitNorms:
         is_near = design.is_one_block and not design.keeps_columns and design.patterns is None
         is_cheap = design.n_samples * float(np.sum(self.sizes**2)) <= _MOST_WORK
         self.is_open = (self.sizes > 1) & (self.frobenius > 0.0) & is_near & is_cheap
+
+    @cached_property
+    def members(self) -> IndexArray:
+        """Rows, unit after unit."""
+        return np.argsort(self.units, kind="stable")
 
     @property
     def least(self) -> FloatArray:

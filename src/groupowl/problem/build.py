@@ -134,7 +134,7 @@ def problem_of_samples(
     has_entry_weights = design.patterns is not None
     loss = loss.per_entry() if has_entry_weights else loss
     standardizing = standardize_tasks if has_entry_weights else standardize
-    if rescaled and not (center or standardized or options.needs_deviations):
+    if rescaled and not (center or standardized or options.depends_on_data):
         factors = rescaled(np.ones(design.n_features), np.ones(design.n_features))
         if unpenalized is not None:
             factors[unpenalized] = 1.0

@@ -526,8 +526,9 @@ class Problem:
         candidates: IndexArray,
         *,
         two_sided: bool,
+        refine: bool,
     ) -> tuple[IndexArray, FloatArray]:
-        """What a rule keeps of the upper bounds of some units, and the bounds; norms of units are found if they decide.
+        """What a rule keeps of the upper bounds of some units, and the bounds; with norms of units where they decide.
 
         The larger the bounds, the more a rule keeps. Units that it keeps with the least norms that all can have stay
         whatever theirs are; those that it drops with the largest go.
@@ -543,6 +544,8 @@ class Problem:
 
         upper = bounded(bounds.bounds)
         kept = rule(upper)
+        if not refine:
+            return kept, upper
         undecided = np.setdiff1d(kept, rule(bounded(bounds.least)), assume_unique=True)
         if bounds.is_open[origin[candidates[undecided]]].any():
             bounds.refine(origin[candidates[undecided]])

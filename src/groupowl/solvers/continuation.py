@@ -203,7 +203,8 @@ class Continuation:
         self._kernel: tuple[Design, kernel.KernelData | None] | None = None
         self._capacity: int | None = None  # of its working sets
         if problem.n_rows > _ALL_ROWS:
-            self._capacity = max(_FEW_ROWS, problem.design.n_samples)
+            most = max(_FEW_ROWS, problem.design.n_samples)  # or so many units, which are larger
+            self._capacity = most * -(-problem.n_rows // problem.penalty.n_units)
         self.passes_before: float | None = problem.design.passes.total  # of the first solve: it pays for what follows
         self.expect(n_solves)
 

@@ -42,7 +42,7 @@ _MOST_CANDIDATES = 0.6
 _HALVING_ROUNDS = 5
 # Accelerated steps where gradient steps on the working set have not halved its gap for long.
 _ACCELERATED_STEPS = 500
-# So few candidates are all members: choosing among them would cost more than it saves.
+# Candidates of so few rows are all members: choosing among them would cost more than it saves.
 _FEW_CANDIDATES = 40
 # Floating-point operations that take as long as the fixed cost of a round.
 _ROUND_OVERHEAD = 2e7
@@ -72,8 +72,9 @@ class WorkingSet:
     Parameters
     ----------
     first_size : int or None, default=None
-        Rows that may join the working set in the first round, or half as many again where that makes all of them;
-        later rounds adapt it. By default one in a hundred, at least 50 and at most 150.
+        Rows, or groups of them, that may join the working set in the first round, or half as many again where that
+        makes all of them; later rounds adapt it. By default one in a hundred, at least 50 and at most 150; of groups,
+        that over the root of the mean number of their rows.
     screen_after : int, default=0
         Steps before the first screening test.
     compress : "auto" or bool, default="auto"
@@ -120,7 +121,11 @@ class WorkingSet:
     def start(self, problem: Problem, B: FloatArray, rng: np.random.Generator) -> _State:
         """State at ``B`` with its non-zero rows as working set."""
         members = problem.penalty.spread(problem.penalty.nonzero(B[: problem.n_rows]))
-        first = min(max(problem.penalty.n_units // 100, 50), 150) if self.first_size is None else self.first_size
+        first = self.first_size
+        if first is None:  # units of many rows are fewer at a time, and their rows more
+            n_units = problem.penalty.n_units
+            mean_size = problem.n_rows / max(n_units, 1)
+            first = max(1, int(min(max(n_units // 100, 50), 150) / np.sqrt(max(mean_size, 1.0))))
         return _State(B, None, members, max(first, int(np.count_nonzero(members))))
 
     def restrict(self, problem: Problem, state: _State, rows: IndexArray) -> _State:
@@ -191,7 +196,7 @@ class WorkingSet:
         """
         penalty, gap = problem.penalty, task.certificate.gap
         candidate, last = _mask(task.candidates, penalty.n_units), penalty.of_units(state.members)
-        if len(task.candidates) <= _FEW_CANDIDATES:
+        if len(task.candidates) * problem.n_rows <= _FEW_CANDIDATES * penalty.n_units:
             joined = int(np.count_nonzero(candidate & ~last))
             relative = max(state.relative / 10.0, _FINEST_RTOL)
             return replace(state, members=penalty.spread(candidate), relative=relative, cut=False), joined
