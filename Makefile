@@ -19,7 +19,10 @@ BENCH_KERNEL := $(BENCH_VENV)/.ready-kernel
 ADELIE_VENV := .venv-bench-adelie
 WHEELS_VENV := .venv-wheels
 WHEELS_READY := $(WHEELS_VENV)/.ready
+STUDY_VENV := .venv-study
+STUDY_READY := $(STUDY_VENV)/.ready
 BENCH_ARGS ?=
+STUDY_ARGS ?=
 DATA ?=
 OUT ?= results
 REPRODUCE_ARGS ?=
@@ -28,7 +31,7 @@ SOLVER_TESTS := tests/solvers tests/safety tests/kernel tests/test_path.py tests
 # The compiled kernel beside the package; without a C compiler the stamp is made all the same, and NumPy does the work.
 KERNEL := $(VENV)/.ready-kernel
 
-.PHONY: demo reproduce test test-long test-install wheels bench docs lint types unit clean
+.PHONY: demo reproduce test test-long test-install wheels bench inference-study docs lint types unit clean
 
 demo: $(DEMO_READY) $(KERNEL)
 	$(BIN)/groupowl demo --out demo
@@ -91,6 +94,20 @@ docs: $(DOCS_READY)
 bench: $(BENCH_READY) $(BENCH_KERNEL)
 	$(BENCH_BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 
+# What procedures promise about false discoveries, and what they keep: six hours at most, and a run that was stopped goes
+# on; make inference-study STUDY_ARGS="--quick" for ten minutes. Other packages take part where they can be installed.
+inference-study: $(STUDY_READY) $(KERNEL)
+	$(STUDY_VENV)/bin/python -m benchmarks.inference_study $(STUDY_ARGS)
+
+$(STUDY_READY): pyproject.toml
+	$(PYTHON) -m venv --clear $(STUDY_VENV)
+	$(STUDY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e .
+	for peer in hidimstat knockpy ipss; do \
+		$(STUDY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check $$peer \
+			|| echo "$$peer cannot be installed and does not take part"; \
+	done
+	@touch $@
+
 $(BENCH_READY): pyproject.toml harness/pyproject.toml
 	$(PYTHON) -m venv --clear $(BENCH_VENV)
 	$(BENCH_BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -e ./harness
@@ -129,5 +146,5 @@ $(DOCS_READY): pyproject.toml | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(ADELIE_VENV) $(WHEELS_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(BENCH_VENV) $(ADELIE_VENV) $(WHEELS_VENV) $(STUDY_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache \
 		docs/_build docs/api/generated docs/auto_gallery

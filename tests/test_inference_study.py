@@ -1,0 +1,150 @@
+"""The study of false discoveries: its cells, its judge, runs that go on, and tables that follow from stored results."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+@pytest.fixture
+def study(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    return lambda name: import_module(f"benchmarks.inference_study.{name}")
+
+
+def test_the_design_has_every_level_and_at_most_thirty_cells(study):
+    cells = study("cells").CELLS
+    assert len(set(cells)) == len(cells) <= 30
+    regression = [cell for cell in cells if cell.loss == "squared"]
+    assert {cell.d for cell in regression} == {200, 1000}
+    assert {cell.q for cell in regression} == {1, 5, 10}
+    assert {cell.design for cell in regression} == {"orthogonal", "rho 0", "rho .5", "rho .8"}
+    assert {cell.d for cell in regression if cell.design == "orthogonal"} == {200}
+    assert {(cell.noise, cell.signal) for cell in regression} == {
+        ("independent", "random"),
+        ("correlated", "random"),
+        ("independent", "rank-one"),
+        ("correlated", "rank-one"),
+    }
+    for loss in ("multinomial", "poisson"):
+        assert sum(cell.loss == loss for cell in cells) == 3
+
+
+def test_draws_are_what_cells_say(study):
+    cells = study("cells")
+    cell = cells.Cell(200, 5, "rho .5", noise="correlated", signal="rank-one")
+    data = cells.draw(cell, 3)
+    again = cells.draw(cell, 3)
+    np.testing.assert_array_equal(data.X, again.X)
+    np.testing.assert_array_equal(data.Y, again.Y)
+    assert data.is_true.sum() == cells.N_TRUE
+    neighbors = np.mean(data.X[:, 1:] * data.X[:, :-1])
+    assert neighbors == pytest.approx(0.5, abs=0.02)
+    B = np.linalg.lstsq(data.X, data.Y, rcond=None)[0]
+    noise = np.corrcoef((data.Y - data.X @ B).T)
+    assert noise[np.triu_indices(5, 1)].mean() == pytest.approx(0.8, abs=0.05)
+    X = cells.draw(cells.Cell(200, 1, "orthogonal"), 0).X
+    np.testing.assert_allclose(X.T @ X, 500 * np.eye(200), atol=1e-9)
+
+
+def outcomes(false, selected=10, promise_cell="c"):
+    return [
+        {
+            "cell": promise_cell,
+            "procedure": "p",
+            "seed": i,
+            "selected": selected,
+            "false": f,
+            "power": 0.5,
+            "seconds": 1,
+        }
+        for i, f in enumerate(false)
+    ]
+
+
+def test_the_judge(study):
+    report, run, cells = study("report"), study("run"), study("cells")
+    procedures = study("procedures")
+    rate = procedures.Procedure("p", None)
+    count = procedures.Procedure("p", None, "count")
+    none = procedures.Procedure("p", None, "")
+    cell = cells.Cell(200, 5, "rho 0")
+    good, bad = run.summarize(outcomes([1, 1, 1, 1])), run.summarize(outcomes([3, 3, 3, 4]))
+    assert good.rate == pytest.approx(0.1)
+    assert report.verdict(rate, cell, good, None) == "kept"
+    assert report.verdict(rate, cell, bad, None) == "to be run again"
+    assert report.verdict(rate, cell, bad, bad) == "missed"
+    assert report.verdict(rate, cell, bad, good) == "kept when run again"
+    assert report.verdict(count, cell, good, None) == "kept"
+    assert report.verdict(count, cell, bad, bad) == "missed"
+    assert report.verdict(none, cell, bad, None) == ""
+    spread = run.summarize(outcomes([0, 2, 0, 2, 1, 3]))  # 0.13 with a standard error of 0.05
+    assert report.verdict(rate, cell, spread, None) == "kept"
+    assert spread.rate_se == pytest.approx(np.std([0, 0.2, 0, 0.2, 0.1, 0.3], ddof=1) / np.sqrt(6))
+    empty = run.summarize(outcomes([0, 0], selected=0))
+    assert empty.rate == 0.0
+    failed = run.summarize([{"cell": "c", "procedure": "p", "seed": 0, "error": "ValueError: no"}])
+    assert failed.n_runs == 0
+    assert failed.n_errors == 1
+    assert report.verdict(rate, cell, failed, None) == ""
+    assert run.summarize([]) is None
+
+
+def test_runs_go_on_and_fresh_seeds_are_fresh(study, tmp_path, monkeypatch):
+    run, cells, procedures = study("run"), study("cells"), study("procedures")
+    cell = cells.Cell(200, 1, "rho 0")
+    liar = procedures.Procedure("liar", lambda data: np.ones(data.cell.d, dtype=bool))
+    heavy = procedures.Procedure("heavy", lambda data: data.is_true, is_heavy=True)
+    broken = procedures.Procedure("broken", lambda data: 1 / 0)
+    absent = procedures.Procedure("absent", None, exists=lambda: False)
+    monkeypatch.setattr(run, "PROCEDURES", [liar, heavy, broken, absent])
+    plan = run.Plan([cell], n_runs=3, n_heavy=1, n_fresh=2, n_fresh_heavy=2)
+    log = run.Log(tmp_path, {"groupowl": "1"})
+    items = list(run.first_items(plan, log))
+    assert [item.names for item in items] == [("liar", "heavy", "broken"), ("liar", "broken"), ("liar", "broken")]
+    log.add(run.run_item(items[0]))
+    with log.path.open("a") as file:
+        file.write('{"cell": "cut o')
+    log = run.Log(tmp_path, {"groupowl": "1"})
+    assert [item.seed for item in run.first_items(plan, log)] == [1, 2]
+    for item in items[1:]:
+        log.add(run.run_item(item))
+    assert run.summarize(log.of(cell, heavy, fresh=False)).power == 1.0
+    assert run.summarize(log.of(cell, liar, fresh=False)).rate == pytest.approx(0.9)
+    assert "ZeroDivisionError" in run.summarize(log.of(cell, broken, fresh=False)).error
+    fresh = list(run.fresh_items(plan, log))
+    assert [(item.names, item.seed - run.FRESH) for item in fresh] == [(("liar",), 0), (("liar",), 1)]
+    with pytest.raises(SystemExit, match="other versions"):
+        run.Log(tmp_path, {"groupowl": "2"})
+
+
+def test_one_draw_with_procedures_of_the_package(study):
+    run, cells, procedures = study("run"), study("cells"), study("procedures")
+    cell = cells.Cell(200, 5, "rho .5")
+    names = ("knockoffs, law known", "knockoffs, fixed X", "chi, noise known")
+    found = run.run_item(run.Item(cell, 0, names))
+    assert [outcome["procedure"] for outcome in found] == list(names)
+    for outcome in found:
+        assert "error" not in outcome, outcome
+        assert outcome["power"] > 0.5
+    known = {procedure.name for procedure in procedures.PROCEDURES}
+    assert len(known) == len(procedures.PROCEDURES)
+
+
+@pytest.mark.parametrize("stem", ["inference", "inference_quick"])
+def test_tables_are_those_of_the_stored_results(study, stem):
+    """No figure of a page is written by hand."""
+    if not (RESULTS / f"{stem}.json").exists():
+        pytest.skip(f"there are no results of {stem} yet")
+    about = json.loads((RESULTS / f"{stem}.json").read_text(encoding="utf-8"))
+    report = study("report")
+    assert (RESULTS / f"{stem}.md").read_text(encoding="utf-8") == report.page(about)
+    assert (RESULTS / f"{stem}_guide.rst").read_text(encoding="utf-8") == report.guide_table(about)
+    assert about["versions"]["groupowl"]
