@@ -113,13 +113,13 @@ FILES = {
         "id,sex,b,y\nW054,f,1,3\nW055,m,2,1\n",
         (
             "feature with 'W054' in row 1 (below the header) of column 'id' (column 1)",
-            "; nor are cells of 'sex'. Encode it as a number, use --id-column if it names the samples, or leave "
-            "columns out with --drop.",
+            "; nor are cells of 'sex'. Encode it as a number, use --categories if it has levels, --id-column if it "
+            "names the samples, or leave columns out with --drop.",
         ),
     ),
     "words that name no samples": Bad(
         "sex,id,y\nf,W054,3\nm,W055,1\nf,W056,2\n",
-        (". Encode it as a number, use --id-column if it names the samples, or leave",),
+        (". Encode it as a number, use --categories if it has levels, --id-column if it names the samples, or leave",),
     ),
     "a decimal comma": Bad(
         "a;b;y\n1,5;2;3\n2,5;3;4\n",

@@ -10,6 +10,7 @@ import numpy as np
 from .._checks import positive_integer
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
+from ..estimators.fit_summary import clusters_of_groups
 from ..inputs import task_names as fitted_task_names
 from ..norm.kernels import falling_order
 from ..solvers import SolveResult
@@ -30,7 +31,10 @@ _INCHES_PER_TASK, _INCHES_BESIDE, _NARROWEST, _WIDEST = 0.3, 3.4, 4.8, 12.0
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The non-zero rows of coefficients: by cluster, the unpenalized ones (cluster 0) first, then by falling norm."""
+    """The non-zero rows of coefficients: by cluster, the unpenalized ones (cluster 0) first, then by falling norm.
+
+    Of feature groups that an estimator has selected all rows, next to each other.
+    """
 
     features: IndexArray
     names: list[str]
@@ -47,10 +51,12 @@ class Selection:
 
 def selection_of_estimator(estimator: Any, feature_names: Any, task_names: Any) -> Selection:
     """What a fitted estimator selected."""
-    clusters = np.asarray(style.fitted_attribute(estimator, "clusters_", "Use an estimator of groupowl."))
-    rows = np.atleast_2d(estimator.coef_).T.astype(np.float64)
+    style.fitted_attribute(estimator, "clusters_", "Use an estimator of groupowl.")
+    rows, clusters = np.atleast_2d(estimator.coef_).T.astype(np.float64), clusters_of_groups(estimator)
     features = np.flatnonzero(rows.any(axis=1))
     groups = getattr(estimator, "feature_groups_", None)
+    if groups is not None:  # whole groups are in the model, also with columns that are zero
+        features = np.flatnonzero(np.isin(groups, groups[features]))
     names = style.default_names(feature_names, getattr(estimator, "coef_names_", None), groups, len(rows))
     tasks = fitted_task_names(vars(estimator))
     if task_names is None and tasks is not None:

@@ -125,7 +125,7 @@ class Subject:
     names : sequence of str
         Names of all features, as they were given, with the names of their feature groups.
     n_groups, n_all_groups : int
-        Feature groups in the model, and all; 0 where there are none.
+        Feature groups in the model, without unpenalized ones, and all; 0 where there are none.
     alpha : float
         Of the fit.
     selection : Selection
@@ -168,7 +168,8 @@ class Subject:
             selection = selection_of_result(replace(end, rows=public_rows(path, end)), self.names, columns, groups)
         self.intercept = intercept if source.fit_intercept else None
         self.selection = replace(selection, names=[shown_name(name) for name in selection.names])
-        self.n_groups = len(set(selection.groups or ()))
+        penalized = np.flatnonzero(selection.clusters).tolist()
+        self.n_groups = 0 if selection.groups is None else len({selection.groups[k] for k in penalized})
         self.n_all_groups = 0 if groups is None else len(np.unique(groups))
         self.n_clusters = int(selection.clusters.max(initial=0))
         self.n_unpenalized = int(np.count_nonzero(selection.clusters == 0))

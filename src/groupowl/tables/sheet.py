@@ -41,7 +41,8 @@ class Part(NamedTuple):
 
 FEATURES = Part(
     "feature",
-    "Use --categories if its cells are levels, --id-column if it names the samples, or leave columns out with --drop.",
+    "Encode it as a number, use --categories if it has levels, --id-column if it names the samples, or leave columns "
+    "out with --drop.",
     "Fill them in, remove those samples, or leave columns out with --drop.",
 )
 NEW_FEATURES = Part("feature", "Encode it as a number.", "Fill them in, or remove those samples.")
