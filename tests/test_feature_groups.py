@@ -17,6 +17,7 @@ from groupowl.inputs import penalty_options
 from groupowl.model import build_model
 from groupowl.model_selection.freedom import degrees_of_freedom
 from groupowl.problem import build_problem
+from groupowl.screening import RULES, safe_rows
 from support import ENTRIES
 
 LOSSES = ["squared", "multinomial", "logistic", "poisson", "huber"]
@@ -290,6 +291,47 @@ def test_spectral_norms_are_those_of_the_scaled_columns():
         for bound, rows in zip(problem.unit_norms, sorted(case.units, key=min), strict=True):
             exact = np.linalg.norm(X[:, rows], 2)
             assert exact * (1 - 1e-14) <= bound <= exact * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["safe", "paper"])
+def test_norms_that_are_found_where_they_decide_decide_the_same(name):
+    """Constant weights and falling ones, few and many units proved zero; Frobenius norms alone keep no fewer."""
+    rule, n_found, n_kept, n_more = RULES[name], 0, 0, 0
+    for seed in range(60):
+        rng = np.random.default_rng([3, seed])
+        X, Y = rng.standard_normal((30, 60)) + rng.standard_normal((30, 1)), rng.standard_normal((30, 2))
+        groups, sequence = rng.permutation(np.repeat(np.arange(20), 3)), np.linspace(2.0, rng.choice([0.5, 2.0]), 20)
+        options = {"feature_groups": groups, "group_scale": "none"}
+        lam = rng.uniform(0.5, 1.0) * go.lam_max(X, Y, sequence, **options) * sequence
+        near = go.solve(X, Y, lam, tol=10 ** rng.uniform(-7, -1), **options)
+        one, other, third = (build_problem(X, Y, lam, options=penalty_options(60, None, **options)) for _ in range(3))
+        candidates = np.sort(rng.permutation(20)[:15])
+        certificate = one.certify(one.from_input(near.B, None))
+        found = safe_rows(one, certificate, candidates, rule)
+        assert other.unit_norms is not None  # all of them
+        exact = rule.kept(other.upper_bounds(certificate, two_sided=rule.two_sided)[candidates], lam[:15])
+        np.testing.assert_array_equal(found, candidates[exact], err_msg=str(seed))
+        more = safe_rows(third, certificate, candidates, rule, refine=False)
+        assert set(found) <= set(more)
+        assert third.unit_bounds.is_open.all()
+        n_found += np.count_nonzero(~one.unit_bounds.is_open)
+        n_kept, n_more = n_kept + len(found), n_more + len(more)
+    assert 0 < n_found < 0.5 * 60 * 20
+    assert 0 < n_kept < n_more
+
+
+def test_numbers_and_other_labels_are_the_same_groups():
+    for labels in ([4, 4, 2, 4, 7], [0, 0, 1, 1, 2], [3, 2, 1, 2, 3], [5] * 5):
+        ways = [np.array(labels), labels, [str(label) for label in labels], np.array(labels, dtype=np.uint8)]
+        one, *others = (penalty_options(5, None, feature_groups=way) for way in ways)
+        assert one.group_names == tuple(dict.fromkeys(map(str, labels)))
+        assert [one.group_names[k] for k in one.feature_groups] == [str(label) for label in labels]
+        for other in others:
+            np.testing.assert_array_equal(other.feature_groups, one.feature_groups)
+            assert other.group_names == one.group_names
+    alone = penalty_options(5, None, feature_groups=["a", None, "b", float("nan"), "a"])
+    assert alone.group_names == ("a", "column 1", "b", "column 3")
+    np.testing.assert_array_equal(alone.feature_groups, [0, 1, 2, 3, 0])
 
 
 # The same as something else ------------------------------------------------------------------------------

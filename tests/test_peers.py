@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -21,7 +22,10 @@ def main(monkeypatch):
     [
         (["--competitors", "groupowl,sklearn"], "--competitors: unknown competitor 'sklearn'; known are groupowl, "),
         (["--only", "b,q"], "--only: unknown group 'q'; known are a: multi-task regression"),
-        (["--quick", "--cases", "7x7"], "--cases: '7x7' is in no name of a problem in a,b,c,d,e,l,m,f,g,s,x,i,j,k,v; "),
+        (
+            ["--quick", "--cases", "7x7"],
+            "--cases: '7x7' is in no name of a problem in a,b,c,d,e,l,m,f,g,s,x,i,j,k,v,h; ",
+        ),
         (["--only", "e"], "--only: there is no problem in e; its data come from --data DIR"),
         (["--only", "x", "--cases", "oscar"], "--only: there is no problem in x"),
         (["--against", "nowhere"], "--against: 'nowhere' has no src/groupowl"),
@@ -178,3 +182,51 @@ def test_other_losses(main, capsys):
     assert {line.split()[1] for line in listed} == {"logistic", "poisson", "cox"}
     assert "l: poisson 500x10000x1 corr 0.5 oscar @ 0.2" in listed
     assert not any("cox" in line and "oscar" in line for line in listed)
+
+
+def test_groups_of_columns(main, capsys):
+    """One task, groups of equal size, constant weights; who knows no groups does not take part."""
+    main(["--groups", "--list"])
+    listed = capsys.readouterr().out.splitlines()
+    assert {line[0] for line in listed} == {"h"}
+    assert "h: 500x10000x1 corr 0.9 groups of 20 constant @ 0.05" in listed
+    adapters = import_module("benchmarks.peers.adapters")
+    kind = adapters.Kind("squared", False, one_task=True, sparse=False, path=False, grouped=True)
+    able = [name for name, one in adapters.ADAPTERS.items() if one.declines(kind) is None]
+    assert set(adapters.RIVALS["h"]) <= set(able)
+    assert adapters.ADAPTERS["scikit-learn"].declines(kind) == "no groups of columns"
+
+
+@pytest.mark.usefixtures("main")
+def test_an_answer_with_groups_is_judged_with_groups(tmp_path):
+    cases, process, run = (import_module(f"benchmarks.peers.{name}") for name in ("cases", "process", "run"))
+    folder = run.Folder(tmp_path, cases.Source("ar", n=40, d=20, q=1, group_size=4), None)
+    weights, strengths = folder.prepare(problem := cases.Problem("h", folder.source, "constant", 0.3))
+    assert len(weights) == 5
+    worker = process.Process("groupowl", threads=1)
+    try:
+        worker.ask(120.0, **folder.request(problem))
+        out = tmp_path / "answer.npz"
+        worker.ask(120.0, do="solve", strengths=strengths.tolist(), tol=1e-8, out=str(out))
+    finally:
+        worker.stop()
+    with np.load(out) as file:
+        found = file["rows"], file["values"]
+    assert len(found[0]) % 4 == 0
+    gaps = [
+        run.judge.judge(folder.X, folder.Y, strengths[0] * sequence, "squared", *found, groups).gap
+        for sequence, groups in ((weights, folder.groups), (np.ones(20), None))
+    ]
+    assert gaps[0] <= 1e-8 < 1e-4 < gaps[1]
+
+
+@pytest.mark.usefixtures("main")
+def test_the_page_of_groups(tmp_path):
+    targets, small = (import_module(f"benchmarks.peers.{name}") for name in ("targets", "small"))
+    key, size = "h: 500x10000x1 corr 0.5 groups of 5 constant @ 0.5", [500, 10_000, 1]
+    times = (("groupowl", 2e-2), ("celer", 6e-2), ("adelie", 1e-2))
+    data = results(*(record(key, name, seconds, size=size, loss="squared") for name, seconds in times))
+    promise, figures = targets.group_targets(data)
+    assert (promise.passed, figures.passed) == (False, None)
+    assert "adelie 2.00x faster" in promise.measured
+    assert "| (h) squared | celer | 3.00 |" in small.write_groups_page(data, tmp_path).read_text()

@@ -120,6 +120,55 @@ def test_a_minimum_is_found_to_be_one(loss):
     assert judge(X, Y, 0.9 * strongest * lam, loss, [], []).gap > 1e-4
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+def test_targets_that_were_not_observed_have_no_part(loss):
+    """The loss is that of the samples of each task, and so is the residual."""
+    X, Y, lam = problem(loss)
+    rng = np.random.default_rng(5)
+    Y = np.where(rng.random(Y.shape) < 0.4, np.nan, Y)
+    values, rows = 0.3 * rng.standard_normal((3, 3)), [2, 5, 11]
+    verdict, alone = judge(X, Y, lam, loss, rows, values), []
+    for k in range(3):
+        there = ~np.isnan(Y[:, k])
+        alone.append(judge(X[there], Y[there][:, [k]], 1e-9 * lam, loss, rows, values[:, [k]]))
+    penalty = np.sort(np.linalg.norm(values, axis=1))[::-1] @ lam[:3]
+    assert verdict.objective - penalty == pytest.approx(sum(one.objective for one in alone), rel=1e-7)
+    assert verdict.null_loss == pytest.approx(sum(one.null_loss for one in alone), rel=1e-12)
+    result = go.solve(X, Y, lam, loss=loss, tol=1e-10)
+    verdict = judge(X, Y, lam, loss, result.support, result.B[result.support])
+    assert -1e-14 <= verdict.gap <= 1e-9
+    strongest = lam_max(X, Y, lam, loss)
+    assert judge(X, Y, strongest * lam, loss, [], []).gap == pytest.approx(0.0, abs=1e-14)
+    assert judge(X, Y, 0.9 * strongest * lam, loss, [], []).gap > 1e-4
+
+
+@every_loss
+def test_groups_of_features(loss):
+    X, Y, _ = problem(loss)
+    groups = np.array([0, 0, 1, 1, 1, 2, 3, 0, 4, 4, 2, 4, 5, 5, 1])
+    lam = (4.0 if loss == "squared" else 1.5) * np.ones(6)
+    result = go.solve(X, Y, lam, loss=loss, feature_groups=groups, group_scale="none", tol=1e-10)
+    rows = np.flatnonzero(result.B.any(axis=1))
+    verdict = judge(X, Y, lam, loss, rows, result.B[rows], groups)
+    assert -1e-14 <= verdict.gap <= 1e-9
+    assert verdict.objective == pytest.approx(result.primal, rel=1e-12)
+    norms = np.sort([np.linalg.norm(result.B[groups == g]) for g in range(6)])[::-1]
+    alone = judge(X, Y, lam, loss, rows, result.B[rows], np.zeros(15, dtype=int))  # one group of all
+    assert verdict.objective - alone.objective == pytest.approx(norms @ lam - lam[0] * np.linalg.norm(result.B))
+    strongest = lam_max(X, Y, lam, loss, groups)
+    assert judge(X, Y, strongest * lam, loss, [], [], groups).gap == pytest.approx(0.0, abs=1e-14)
+    assert judge(X, Y, 0.9 * strongest * lam, loss, [], [], groups).gap > 1e-4
+
+
+@every_loss
+def test_groups_of_one_are_rows(loss):
+    X, Y, lam = problem(loss)
+    rows, values = [2, 5, 11], 0.3 * np.random.default_rng(4).standard_normal((3, Y.shape[1]))
+    one, other = (judge(X, Y, lam, loss, rows, values, groups) for groups in (None, np.arange(15)))
+    assert other.objective == pytest.approx(one.objective, rel=1e-14)
+    assert other.dual == pytest.approx(one.dual, rel=1e-13)
+
+
 @every_loss
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e308])
 def test_an_answer_that_overflows_is_not_finite(loss, value):

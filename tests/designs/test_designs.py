@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from groupowl.designs import Design, MemmapDesign, as_design, standardize
+from groupowl.designs import Design, MemmapDesign, as_design, scale_columns, standardize
 from storage_support import STORAGES
 
 EPS = np.finfo(float).eps
@@ -700,3 +700,28 @@ def test_columns_of_long_arrays(n, order, dtype):
     assert columns.At.dtype == np.float64
     assert columns.At.flags.c_contiguous
     np.testing.assert_array_equal(columns.At.T, X[:, [1, 4, 6]].astype(np.float64))
+
+
+@pytest.mark.parametrize("form", [np.ascontiguousarray, np.asfortranarray, lambda X: X[:, ::2], np.float32])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_found_without_the_squares_as_well(form, value):
+    X = np.random.default_rng(0).standard_normal((20, 8))
+    design = as_design(form(X), needs_squares=False)
+    assert design.total_square() == pytest.approx(float(np.sum(form(X).astype(float) ** 2)), rel=1e-6)
+    X[7, 4] = value
+    with pytest.raises(ValueError, match="column 2" if form(X).shape[1] == 4 else "column 4"):
+        as_design(form(X), needs_squares=False)
+    huge = np.full((3, 2), 1e200)  # whose squares overflow, and which is finite
+    design = as_design(huge, needs_squares=False)
+    with np.errstate(over="ignore"):
+        assert design.total_square() == np.inf
+
+
+def test_columns_that_are_scaled_by_ones_are_the_design():
+    X, w = np.random.default_rng(0).standard_normal((20, 4)), np.linspace(0.5, 1.0, 20)[:, None]
+    design = as_design(X)
+    assert scale_columns(design, np.ones(4)) is design
+    factors = np.array([1.0, 0.5, 0.0, 2.0])
+    scaled = scale_columns(design, factors)
+    np.testing.assert_allclose(scaled.matmul(np.eye(4)), X * factors, rtol=1e-15)
+    np.testing.assert_allclose(scaled.column_norms(w), factors * np.sqrt(w.T @ X**2)[0], rtol=1e-14)

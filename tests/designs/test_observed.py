@@ -7,7 +7,15 @@ import pytest
 import scipy.sparse as sp
 
 from groupowl.designs import as_design
-from groupowl.designs.observed import ObservedDesign, Patterns, TaskGramCache, find_patterns, standardize_tasks
+from groupowl.designs.observed import (
+    ObservedDesign,
+    Patterns,
+    TaskGramCache,
+    find_patterns,
+    moments_of_tasks,
+    norms_of_tasks,
+    standardize_tasks,
+)
 
 N, D, Q = 90, 7, 4
 
@@ -53,6 +61,24 @@ def test_products_are_those_of_the_whole_matrix(kind, form):
     assert np.sum(W * design.predictor(B) * T) == pytest.approx(np.sum(B * design.rmatmul(W * T)), rel=1e-11)
 
 
+@pytest.mark.parametrize("form", [np.array, np.asfortranarray, sp.csr_array])
+@pytest.mark.parametrize("kind", [*KINDS, "uneven", "alike"])
+def test_squares_are_those_of_the_whole_matrix(kind, form):
+    """By parts, once for all tasks of a pattern, task by task, and where targets are not missing."""
+    X, W = make_data("random" if kind == "alike" else kind)
+    if kind == "alike":  # two patterns for more tasks, most of them observed: not worth a copy
+        W = np.array([[1, 1, 1, 1], [1, 1, 1, 0]], dtype=float)[np.random.default_rng(1).integers(0, 2, N)]
+    design = ObservedDesign(as_design(form(X)), find_patterns(W))
+    assert (len(design.parts) > 0) == (kind in ("stacked", "patterns"))
+    complete, center = np.random.default_rng(4).uniform(0.5, 1.0, (N, Q)), np.arange(D) / 3.0
+    for H in (W, W * complete, complete):
+        np.testing.assert_allclose(design.squared_products(H), (X**2).T @ H, rtol=1e-12)
+        np.testing.assert_allclose(design.squared_products(H, center), ((X - center) ** 2).T @ H, rtol=1e-11)
+    found, exact = norms_of_tasks(design, W, center=False), moments_of_tasks(design, W).norms(N, center=False)
+    np.testing.assert_allclose(found, exact, rtol=1e-12)
+    assert np.all(found[0] >= np.sqrt(((X**2).T @ W).max(axis=1)))
+
+
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_moments_are_those_of_each_task(kind, center):
@@ -96,6 +122,20 @@ def test_rows_and_columns_of_observed_designs():
     part = design.rows(rows)
     assert isinstance(part.patterns, Patterns)
     np.testing.assert_allclose(part.rmatmul(T[rows]), X[rows].T @ T[rows], rtol=1e-11)
+
+
+@pytest.mark.parametrize("n_tasks", [1, 7, 64, 65, 200])
+def test_patterns_are_the_different_rows(n_tasks):
+    rng = np.random.default_rng(n_tasks)
+    masks = np.unique(rng.random((5, n_tasks)) < 0.6, axis=0)
+    of_sample = rng.permutation(np.repeat(np.arange(len(masks)), 20))
+    groups = find_patterns(masks[of_sample].astype(float)).groups
+    assert len(groups) == (len(masks) if len(masks) > 1 else 0)
+    for group in groups:
+        rows = np.arange(len(of_sample))[group.rows]
+        assert len(set(of_sample[rows])) == 1
+        assert np.count_nonzero(of_sample == of_sample[rows[0]]) == len(rows)
+        np.testing.assert_array_equal(group.tasks, np.flatnonzero(masks[of_sample[rows[0]]]))
 
 
 def test_too_many_patterns_are_no_use():

@@ -56,6 +56,29 @@ def test_oracles_agree_with_the_problem(kind):
         assert oracle.step_cost > 0
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "huber"])
+def test_few_targets_that_were_observed_are_taken_out_of_the_others(loss, fit_intercept):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((60, 8)), rng.integers(0, 2, (60, 4)).astype(float)
+    Y[rng.random(Y.shape) < 0.7] = np.nan
+    Y[:2] = [[0.0], [1.0]]
+    problem = build_problem(X, Y, go.weights.oscar(8), loss=loss, fit_intercept=fit_intercept)
+    rows = np.array([1, 4, 6])
+    start, B = (0.3 * rng.standard_normal((len(problem.row_index(rows)), 4)) for _ in range(2))
+    restricted, (_, oracle) = oracles_of(problem, rows, start)
+    assert len(oracle.entries) == np.count_nonzero(~np.isnan(Y)) < 0.5 * Y.size
+    point = oracle.moved(oracle.base, B)
+    whole, found = restricted.certify(B), oracle.gap(point)
+    oracle.entries = None  # all of them, most of weight zero
+    same = oracle.moved(oracle.base, B)
+    np.testing.assert_allclose(point.descent, same.descent, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(point.samples[0], same.samples[0], rtol=1e-14)
+    assert point.loss == pytest.approx(same.loss, rel=1e-13)
+    assert found == pytest.approx(oracle.gap(same), rel=1e-11)
+    assert found == pytest.approx(whole.gap, rel=1e-6)
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_columns_are_the_columns_of_the_design(kind):
     case = make_case(61, n=25, d=15, **kind)
