@@ -284,6 +284,22 @@ OPTIONS = {
         "--id-column": ["zz"],
         "--out": ["o"],
     },
+    "select": {
+        "--method": ["lasso"],
+        "--fdr": ["0", "1", "x", "-0.1"],
+        "--sampler": ["deep"],
+        "--draws": ["0", "x"],
+        "--max-false": ["0", "1"],
+        "--pairs": ["0", "20"],
+        "--groups": ["x1"],
+        "--offset": ["x1"],
+        "--exposure": ["x1"],
+        "--test-size": ["0.2"],
+        "--alpha": ["1"],
+        "--weights": ["zz", "bh,oscar"],
+        "--jobs": ["0"],
+        "--out": ["t.csv"],
+    },
     "demo": {"--out": ["t.csv"], "--frobnicate": ["1"], "--targets": ["y"]},
 }
 
@@ -318,7 +334,11 @@ def _option_rows():
         for option, values in options.items():
             for value in values:
                 base = first.get(command, ("{file}",))
-                targets = () if option == "--targets" or command not in ("fit", "path", "cv") else ("--targets", "y")
+                targets = (
+                    ()
+                    if option == "--targets" or command not in ("fit", "path", "cv", "select")
+                    else ("--targets", "y")
+                )
                 arguments = (command, *base, *targets, f"{option}={value}")
                 names = value if value in ("nowhere.csv", "data", "t.csv") else option
                 yield CommandRow(f"{command} {option}={value}", arguments, "t.csv", GOOD, (names,))

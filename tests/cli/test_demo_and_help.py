@@ -311,7 +311,7 @@ def test_the_package_is_a_command_too():
     assert subprocess.check_output(command, text=True) == f"groupowl {groupowl.__version__}\n"
 
 
-@pytest.mark.parametrize("name", ["fit", "path", "cv", "predict", "verify", "demo"])
+@pytest.mark.parametrize("name", ["fit", "path", "cv", "predict", "verify", "select", "demo"])
 def test_help_shows_an_example(run, name):
     """Each example is of the command itself."""
     result = run(name, "--help")

@@ -106,6 +106,7 @@ def option(default: Any, metavar: str | None, help: str, *names: str, check: Any
 
 _data = partial(option, rich_help_panel="Data")
 _model = partial(option, rich_help_panel="Model")
+_select = partial(option, rich_help_panel="Selection")
 _output = partial(option, rich_help_panel="Output")
 
 
@@ -162,6 +163,8 @@ FormatName = Literal["csv", "tsv", "parquet", "npz", "libsvm", "arff", "large"]
 Task = Literal["auto", "regression", "classification"]
 GroupScale = Literal["size", "none", "frobenius", "orthonormal"]
 Unseen = Literal["error", "zero"]
+SelectMethod = Literal["knockoffs", "stability"]
+SamplerName = Literal["gaussian", "fixed"]
 LossName = Literal["squared", "huber", "poisson", "logistic", "cox"]
 
 #: Formats in words, for help.
@@ -239,9 +242,6 @@ class DataOptions(Options):
     positive: list[str] | None = _model(
         None, "COLUMNS", "Features whose coefficients must not be negative, given like those of --targets; '*' for all."
     )
-    test_size: float | None = _model(
-        None, "SHARE", "Hold out this share of the samples, and score on them.", check="(0, 1)"
-    )
     seed: int = _model(0, None, "Of folds, held-out samples and solvers.", check=f"[0, {LARGEST_SEED}]")
     tol: float = _model(1e-6, None, "Largest duality gap, relative to the loss of the null model.", check="(0, inf)")
     max_iter: int = _model(10_000, None, "Most steps of each fit.", check="[1, inf)")
@@ -254,13 +254,21 @@ class TrainOptions(TalkOptions, DataOptions):
     force: bool = _output(False, "", "Replace what an earlier run has written.", "--force")
 
 
-class FitOptions(TrainOptions):
+class ModelOptions(TrainOptions):
+    """A model that predicts."""
+
+    test_size: float | None = _model(
+        None, "SHARE", "Hold out this share of the samples, and score on them.", check="(0, 1)"
+    )
+
+
+class FitOptions(ModelOptions):
     """One alpha."""
 
     alpha: str = _model("auto", "NUMBER", "Strength; auto: a tenth of the largest.", "--alpha", "-a", check=_alpha)
 
 
-class GridOptions(TrainOptions):
+class GridOptions(ModelOptions):
     """Many alphas."""
 
     alphas: str = _model("100", "N|LIST", "How many alphas, or a list of them separated by commas.", check=_alphas)
@@ -287,6 +295,40 @@ class FoldOptions(GridOptions):
     weights: str = _weights(check=_sequences)
     folds: int = _model(5, None, "Folds of cross-validation, at least 2.", check="[2, inf)")
     jobs: int = _model(1, None, "Folds at a time; -1: one per processor.", "--jobs", "-j", check=_jobs)
+
+
+class SelectOptions(TrainOptions):
+    """How features are selected, and what bounds the false ones among them."""
+
+    method: SelectMethod = _select(
+        "knockoffs", "NAME", "knockoffs: bound the share of false features; stability: bound their number."
+    )
+    fdr: float | None = _select(
+        None, "SHARE", "For knockoffs: largest expected share of false features, 0.1 by default.", check="(0, 1)"
+    )
+    sampler: SamplerName | None = _select(
+        None,
+        "NAME",
+        "For knockoffs: gaussian (the default), for features with a normal law; or fixed, for targets with normal "
+        "errors and twice as many samples as features.",
+    )
+    draws: int | None = _select(
+        None,
+        "N",
+        "For knockoffs: draws that are combined, against chance; 1 by default.",
+        check="[1, inf)",
+    )
+    max_false: float | None = _select(
+        None, "NUMBER", "For stability: largest expected number of false features, 1 by default.", check="(0, inf)"
+    )
+    pairs: int | None = _select(
+        None, "N", "For stability: random splits of the samples into halves, 50 by default.", check="[1, inf)"
+    )
+    weights: str = _model("constant", "NAME", _SEQUENCES, "--weights", "-w", check=_one_sequence)
+    standardize: bool = _model(
+        True, "", "Penalize columns as if divided by their deviation.", "--standardize/--no-standardize"
+    )
+    jobs: int = _select(1, None, "Draws or pairs at a time; -1: one per processor.", "--jobs", "-j", check=_jobs)
 
 
 class ApplyOptions(Options):
@@ -340,7 +382,7 @@ def reproduce(options: _AnyOptions) -> None:
 
 def build_app() -> typer.Typer:
     """The application with all its commands."""
-    from . import demo, model_commands
+    from . import demo, model_commands, select_command
 
     app = typer.Typer(name="groupowl", add_completion=False, pretty_exceptions_enable=False)
     app.callback(epilog="Example: groupowl cv train.csv --targets y1,y2 --out model")(_groupowl)
@@ -349,7 +391,8 @@ def build_app() -> typer.Typer:
         with suppress(ImportError):  # a project that is only half installed
             paper = point.load()
     fits = (model_commands.fit, model_commands.path, model_commands.cv)  # from data to a report first
-    for function in (*fits, model_commands.predict, model_commands.verify, demo.demo, paper):
+    others = (model_commands.predict, model_commands.verify, select_command.select, demo.demo, paper)
+    for function in (*fits, *others):
         paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
         app.command(
             help="\n\n".join(" ".join(part.split()) for part in paragraphs),  # to be folded by whoever prints them

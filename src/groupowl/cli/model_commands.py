@@ -32,7 +32,7 @@ from ..model_selection import FOLD_RULES
 from ..path import PathResult
 from ..tables import Reading, Roles, Table, TableError, load_features, load_table
 from . import commands
-from .commands import FitOptions, FoldOptions, TrainOptions, command
+from .commands import FitOptions, FoldOptions, GridOptions, ModelOptions, TrainOptions, command
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
 from .outcome import Outcome, data_notes, edge_note, held_out_rows, named_design, scores_of, survival_of
 from .run_folder import check_out, csv_text, read_run, write_file, write_outcome
@@ -95,33 +95,19 @@ def cv(options: FoldOptions) -> None:
     _run("cv", options)
 
 
-def _run(name: str, options: TrainOptions) -> None:
+def _run(name: str, options: ModelOptions) -> None:
     """Read, fit, score, write, tell."""
     check_out(options.out, force=options.force)
-    has_times = resolve_loss(options.loss).target == "times"
-    if options.strata is not None and not has_times:
-        remedy = "For other losses use --groups, which keeps samples together, or --unpenalized indicators."
-        raise Failure(f"--strata {options.strata} is for --loss cox, whose samples are compared. {remedy}")
-    given: dict[str, Any] = {}
-    for role in fields(Roles):
-        value = getattr(options, role.name)
-        if value is not None:
-            given[role.name] = tuple(value) if isinstance(value, list) else value
-    other = None if options.targets_from is None else str(options.targets_from)
-    reading = Reading(Roles(**given), options.format, options.transpose, other)
     stages, started = Stages(options.quiet), time.perf_counter()
-    with stages.stage(f"Reading {options.file.name}"):
-        table = load_table(options.file, reading)
-    with _data_of(table):
-        if has_times:
-            table = table.with_times()
+    table, reading = read_table(options, stages)
+    with data_of(table):
         X = named_design(table.X, table.feature_names)
     noticed = data_notes(table, X, standardized=options.standardize)
     train, test = table, None
     if options.test_size is not None:
         train, test = map(table.rows, held_out_rows(table, options.test_size, options.seed))
         X = named_design(train.X, train.feature_names)
-    estimator = _make_estimator(train, options)
+    estimator = make_estimator(train, options)
     with stages.stage(f"Fitting {train.n_samples} x {train.n_features}"):
         warned, converged = _fit(estimator, train, X, verbose=not options.quiet)
         path = estimator.path_ if hasattr(estimator, "path_") else _report_path(estimator)
@@ -163,8 +149,27 @@ def _run(name: str, options: TrainOptions) -> None:
 # Parts of a run -----------------------------------------------------------------------------------------
 
 
+def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
+    """The data of a file with what its columns are for, and how it was read."""
+    has_times = resolve_loss(options.loss).target == "times"
+    if options.strata is not None and not has_times:
+        remedy = "For other losses use --groups, which keeps samples together, or --unpenalized indicators."
+        raise Failure(f"--strata {options.strata} is for --loss cox, whose samples are compared. {remedy}")
+    given: dict[str, Any] = {}
+    for role in fields(Roles):
+        value = getattr(options, role.name)
+        if value is not None:
+            given[role.name] = tuple(value) if isinstance(value, list) else value
+    other = None if options.targets_from is None else str(options.targets_from)
+    reading = Reading(Roles(**given), options.format, options.transpose, other)
+    with stages.stage(f"Reading {options.file.name}"):
+        table = load_table(options.file, reading)
+    with data_of(table):
+        return table.with_times() if has_times else table, reading
+
+
 @contextmanager
-def _data_of(table: Table) -> Iterator[None]:
+def data_of(table: Table) -> Iterator[None]:
     """A ValueError is about the data: what is wrong with them, and what can be typed about it."""
     try:
         yield
@@ -174,9 +179,9 @@ def _data_of(table: Table) -> Iterator[None]:
         raise Failure(f"{table.source}: {problem}") from error
 
 
-def _make_estimator(table: Table, options: TrainOptions) -> Any:
+def make_estimator(table: Table, options: TrainOptions) -> Any:
     """An estimator of one alpha, or one that chooses alpha; options go by the names of its parameters."""
-    is_single, are_labels = isinstance(options, FitOptions), resolve_loss(options.loss).target == "labels"
+    is_single, are_labels = not isinstance(options, GridOptions), resolve_loss(options.loss).target == "labels"
     if are_labels and (table.is_classification or len(table.target_names) == 1):
         remedy = "For classes, or one target of 0 and 1, leave --loss out and use --task classification."
         raise Failure(f"--loss {options.loss} is for several targets of 0 and 1. {remedy}")
@@ -205,7 +210,7 @@ def _make_estimator(table: Table, options: TrainOptions) -> Any:
         penalty_factor=factor or None,
         positive=_positive(table),
     )
-    if is_single:
+    if isinstance(options, FitOptions):
         estimator._keeps_solves = table.n_samples * table.n_features <= _PATH_ENTRIES  # for the path of the report
     if isinstance(options, FoldOptions):
         estimator.set_params(n_jobs=options.jobs)
@@ -249,7 +254,7 @@ def _fit(estimator: Any, table: Table, X: Design, *, verbose: bool) -> tuple[lis
     groups = {} if getattr(estimator, "cv", None) is None else {"groups": table.groups}
     is_alone = getattr(estimator, "n_jobs", None) in (None, 1)  # lines of other processes would stand between ours
     estimator.set_params(verbose=int(verbose and is_alone))
-    with _data_of(table), warnings.catch_warnings(record=True) as caught:
+    with data_of(table), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(X, table.target_frame, sample_weight=table.sample_weight, offset=table.offset, **groups)
     estimator.set_params(verbose=0)

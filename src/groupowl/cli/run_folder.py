@@ -26,6 +26,8 @@ from .outcome import Outcome
 #: Names of the files in the folder; the model is a folder of its own.
 MODEL, RUN, COEFFICIENTS, REPORT = "model", "run.json", "coefficients.csv", "report.html"
 ALPHAS, UNMATCHED, BASELINE = "alphas.csv", "unmatched_ids.csv", "baseline_hazard.csv"
+#: Of a selection, which has no model.
+SELECTION, PICTURE = "selection.csv", "selection.svg"
 
 # What makes spreadsheets take the rest of a cell for a formula, also in the width of East Asian letters.
 _FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -63,7 +65,7 @@ def check_out(out: Path | None, *, force: bool, kind: str = "folder") -> None:
 
 def is_run_folder(folder: Path) -> bool:
     """Whether a run has written the folder."""
-    return (folder / RUN).is_file() and (folder / MODEL).is_dir()
+    return (folder / RUN).is_file() and ((folder / MODEL).is_dir() or (folder / SELECTION).is_file())
 
 
 def write_file(path: Path, content: str | bytes) -> None:
@@ -241,6 +243,8 @@ def _read_run(folder: Path) -> SavedRun:
         state = "is a file" if folder.exists() else "does not exist"
         raise Failure(f"{folder} {state}. Give the folder that fit, path or cv has written.")
     is_run = is_run_folder(folder)
+    if (folder / SELECTION).is_file():
+        raise Failure(f"{folder} holds a selection of features, and no model. Fit one to them: groupowl fit or cv.")
     try:
         estimator = load(folder / MODEL if is_run else folder)
     except (OSError, ValueError) as error:

@@ -158,11 +158,7 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
     if talk.json or talk.quiet:
         return
     console, estimator, facts = PlainConsole(), outcome.estimator, outcome.facts
-    console.print(Text(outcome.title, style="bold"))
-    grid = Table.grid(padding=(0, 2))
-    for name in _FACTS:
-        grid.add_row(Text(name), Text(facts[name]))
-    console.print(grid)
+    _print_facts(console, outcome.title, {name: facts[name] for name in _FACTS})
     scores = plain_table(["score"], ["model", "null model"])
     for name, (model, null) in outcome.scores.items():
         scores.add_row(Text(name), f"{model:.4g}", f"{null:.4g}")
@@ -184,6 +180,32 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
     if not written:
         console.print(Text("Nothing was written; --out DIR keeps the model, its tables and its report."))
     print_paths(written)
+
+
+def print_selection(title: str, facts: dict[str, str], frame: Any, notes: Sequence[str], written: list[Path]) -> None:
+    """A page about a selection: ``frame`` has features, whether they are selected, and what by, strongest first."""
+    console, chosen = PlainConsole(), frame[frame["selected"]]
+    _print_facts(console, title, facts)
+    score = next(name for name in frame.columns if name not in ("feature", "selected"))
+    features = plain_table(["selected feature"], [score.replace("_", " ")])
+    for name, value in zip(chosen["feature"][:_SHOWN], chosen[score][:_SHOWN], strict=True):
+        features.add_row(Text(printable(name), overflow="ellipsis", no_wrap=True), f"{value:.4g}")
+    if len(chosen) > _SHOWN:
+        features.add_row(f"... {len(chosen) - _SHOWN} more", "")
+    console.print(features if len(chosen) else Text("No feature is selected.\n"))
+    for note in notes:
+        console.print(Text(f"Note: {note}"))
+    if not written:
+        console.print(Text("Nothing was written; --out DIR keeps the table, a picture and a report."))
+    print_paths(written)
+
+
+def _print_facts(console: Console, title: str, facts: dict[str, str]) -> None:
+    console.print(Text(title, style="bold"))
+    grid = Table.grid(padding=(0, 2))
+    for name, value in facts.items():
+        grid.add_row(Text(name), Text(value))
+    console.print(grid)
 
 
 def plain_table(words: Sequence[str], numbers: Sequence[str], **settings: Any) -> Table:

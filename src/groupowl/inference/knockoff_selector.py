@@ -303,6 +303,10 @@ class KnockoffSelector(FeatureSelector):
             return {"W": self.scores_}
         return {"e_value": self.scores_, "mean_W": self.statistics_.mean(axis=0)}
 
+    def _strongest_first(self) -> Any:
+        scores, W = np.nan_to_num(self.scores_, nan=-np.inf), np.nan_to_num(self.statistics_.mean(axis=0))
+        return np.lexsort((-W, -scores))  # many e-values are equal
+
     def _promise(self) -> tuple[str, str]:
         """What is promised, and under which assumption, in a sentence each."""
         rate = "false discovery rate" if self.offset else "modified false discovery rate"

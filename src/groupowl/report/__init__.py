@@ -7,5 +7,6 @@ Jinja, which the extra ``cli`` brings.
 
 from .contents import ReportContents
 from .page import render_report, write_report
+from .selection_page import SelectionContents, write_selection_report
 
-__all__ = ["ReportContents", "render_report", "write_report"]
+__all__ = ["ReportContents", "SelectionContents", "render_report", "write_report", "write_selection_report"]

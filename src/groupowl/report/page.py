@@ -121,6 +121,37 @@ def render_report(contents: ReportContents) -> str:
     str
         HTML that refers to nothing outside itself.
     """
+    page = template("page.html")
+    subject = Subject(contents)
+    columns, chosen = _feature_columns(subject), subject.selection
+    data: dict[str, Any] = {"path": _path_data(subject), "choice": _choice_data(subject), "table": None}
+    if chosen.names:
+        data["table"] = {"shown": SHOWN_ROWS, "features": chosen.features.tolist(), "names": chosen.names}
+        wanted = ("kind", "decimals", "values")
+        data["table"]["columns"] = [{name: column[name] for name in wanted} for column in columns]
+    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "})();"
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    return page.render(
+        vars(contents) | vars(subject),
+        contents=contents,
+        criteria=CRITERIA,
+        proof=_proof(subject),
+        clusters=_clusters(subject),
+        curves=_survival_curves(contents),
+        columns=columns,
+        shown_rows=SHOWN_ROWS,
+        command=shlex.join(map(str, contents.command)),
+        versions=versions_text(),
+        # What browsers may load for the page: nothing; and run: this script alone, whatever names may smuggle in.
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'",
+        style=style_sheet(),
+        data=json.dumps(data, separators=(",", ":"), allow_nan=False).translate(_UNSAFE),
+        script=script,
+    )
+
+
+def template(name: str) -> Any:
+    """A page to be filled in; every text that goes in is escaped, and its control characters are spelled."""
     try:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
@@ -132,35 +163,20 @@ def render_report(contents: ReportContents) -> str:
 
     page = Environment(autoescape=True, finalize=shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page.filters |= {"number": number, "fixed": fixed}
-    subject = Subject(contents)
-    columns, chosen = _feature_columns(subject), subject.selection
-    data: dict[str, Any] = {"path": _path_data(subject), "choice": _choice_data(subject), "table": None}
-    if chosen.names:
-        data["table"] = {"shown": SHOWN_ROWS, "features": chosen.features.tolist(), "names": chosen.names}
-        wanted = ("kind", "decimals", "values")
-        data["table"]["columns"] = [{name: column[name] for name in wanted} for column in columns]
-    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "})();"
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    return page.from_string(_asset(name))
+
+
+def style_sheet() -> str:
+    """The style of all pages, with the colors of pictures."""
     lines = [color for color in COLORS if color != CHOSEN["color"]]  # that of a choice is for nothing else
     variables = "".join(f"--line{i}:{color};" for i, color in enumerate(lines))
+    return f":root{{{variables}--chosen:{CHOSEN['color']};}}\n" + _asset("style.css")
+
+
+def versions_text() -> str:
+    """What a page was made with."""
     known = {name: found for name, found in installed_versions().items() if found != "not installed"}
-    return page.from_string(_asset("page.html")).render(
-        vars(contents) | vars(subject),
-        contents=contents,
-        criteria=CRITERIA,
-        proof=_proof(subject),
-        clusters=_clusters(subject),
-        curves=_survival_curves(contents),
-        columns=columns,
-        shown_rows=SHOWN_ROWS,
-        command=shlex.join(map(str, contents.command)),
-        versions=", ".join(f"{name} {found}" for name, found in known.items()),
-        # What browsers may load for the page: nothing; and run: this script alone, whatever names may smuggle in.
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'",
-        style=f":root{{{variables}--chosen:{CHOSEN['color']};}}\n" + _asset("style.css"),
-        data=json.dumps(data, separators=(",", ":"), allow_nan=False).translate(_UNSAFE),
-        script=script,
-    )
+    return ", ".join(f"{name} {found}" for name, found in known.items())
 
 
 def _asset(name: str) -> str:
