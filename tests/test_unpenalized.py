@@ -397,3 +397,15 @@ def test_null_models_with_weights_of_all_sizes(seed):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, y, sample_weight=weight)
     assert model.solve_result_.primal - multinomial_minimum(X, y, weight) <= model.dual_gap_ + 1e-13
+
+
+def test_basis_is_orthogonal_to_the_constant():
+    """However far from zero the columns are: what rounding leaves of their means must not be blown up by mixing."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((8, 3)), rng.standard_normal((8, 2))
+    X[:, 1] = 1e3 * X[:, 1] - 1e12
+    w = 10.0 ** rng.uniform(-8, 8, 8)
+    problem = build_model(X, Y, sample_weight=w, unpenalized=np.array([1, 2])).problem
+    Q, w = problem.unpenalized.basis.Q, problem.samples.w[:, 0]
+    np.testing.assert_allclose(w @ Q / np.sqrt(w.sum()), 0.0, atol=1e-9)
+    np.testing.assert_allclose(Q.T @ (w[:, None] * Q), np.eye(2), atol=1e-12)

@@ -27,7 +27,7 @@ def test_known_false_proofs_are_gone(name):
 # columns (4808); a path by a Gram matrix states its objective (936); columns whose squares underflow vary nevertheless
 # (3872); unpenalized columns that are constant leave a block of the intercept alone, whose null model is known in
 # closed form and must not come from a minimization (16859); gaps of searches with statistics (16035, 18842).
-@pytest.mark.parametrize("seed", [936, 3872, 4808, 16859, 16035, 18842])
+@pytest.mark.parametrize("seed", [936, 3872, 4808, 16859, 16035, 18842, 701381, 702638])
 def test_seeds_that_found_something(seed):
     assert examine_range(seed, seed + 1).findings == []
 

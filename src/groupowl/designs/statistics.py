@@ -277,6 +277,7 @@ class SufficientStatistics:
         relative = np.divide(errors, squares, out=np.zeros_like(errors), where=squares > 0.0)
         return np.sqrt(squares / self.total_weight), float(relative.max(initial=0.0))
 
+    @np.errstate(all="ignore")  # what overflows is refused at the end
     def moments(self, center: bool = True) -> SufficientStatistics:
         """The same about the means, or about zero, instead of the means, for a model without intercept.
 
@@ -293,7 +294,7 @@ class SufficientStatistics:
         sizes = {"x_size": np.hypot(self.x_size, x), "y_size": np.hypot(self.y_size, y)}
         zeros: dict[str, Any] = {name: 0.0 * getattr(self, name) for name in ("x_mean", "y_mean", "x_rest", "y_rest")}
         # The errors of the means now count once more, times the means.
-        return replace(self, gram=gram, xy=xy, yy=yy, error=2 * self.error + 4 * EPS, **sizes, **zeros)
+        return replace(self, gram=gram, xy=xy, yy=yy, error=2 * self.error + 4 * EPS, **sizes, **zeros)._clipped()
 
     def compress(self, center: bool = True, columns: Any = None) -> CompressedData:
         """A problem of ``n_features + 1`` samples with the same squared loss, by Cholesky factorization.

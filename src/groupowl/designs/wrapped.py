@@ -404,7 +404,12 @@ def project_out(design: Design, columns: IndexArray, w: Handle) -> ProjectedDesi
     whole = design.column_norms(w)
     check_overflow(whole)
     check_underflow(design, columns[whole[columns] < SMALLEST_NORM])
-    Q, mixing = design.orthonormal(design.restrict(columns).matmul(np.eye(len(columns))), w)
+    U = design.restrict(columns).matmul(np.eye(len(columns)))
+    if design.mean is not None and design.mean[columns].any():
+        # Beside means that are far from zero rounding has left a part of the constant, which mixing would blow up.
+        sums, total = design.reduce(products, w, U), design.reduce(np.sum, w)
+        U = design.map(partial(_shifted, by=-sums / total), U)
+    Q, mixing = design.orthonormal(U, w)
     loadings = design.rmatmul(design.map(np.multiply, Q, w)).T
     vanishing = np.zeros(design.n_features, dtype=bool)
     vanishing[columns] = True
@@ -417,6 +422,10 @@ def project_out(design: Design, columns: IndexArray, w: Handle) -> ProjectedDesi
     # Unpenalized columns that are not part of the basis are explained by the others.
     explained = np.setdiff1d(explained, columns[mixing.any(axis=1)])
     return ProjectedDesign(design, replace(basis, explained=explained), loadings, vanishing)
+
+
+def _shifted(U: FloatArray, by: FloatArray) -> FloatArray:
+    return U + by
 
 
 def _minus_product(Z: FloatArray, Q: FloatArray, coefficients: FloatArray) -> FloatArray:
