@@ -112,7 +112,7 @@ def _run(name: str, options: ModelOptions) -> None:
         warned, converged = _fit(estimator, train, X, verbose=not options.quiet)
         path = estimator.path_ if hasattr(estimator, "path_") else _report_path(estimator)
     seconds = time.perf_counter() - started
-    with stages.stage("Scoring"), _data_of(table):
+    with stages.stage("Scoring"), data_of(table):
         scores, note = scores_of(estimator, X, train, test)
         survival = survival_of(estimator, X, train, test)
     outcome = Outcome(
