@@ -58,6 +58,7 @@ def test_fit_and_verify(command, run, file, frame, tmp_path):
     report = (out / "report.html").read_text(encoding="utf-8")
     assert "sex (2 levels), batch (3 levels)" in report
     assert "7 features in 4 groups" in report
+    assert "4, 7 with the levels of categories" in report
     assert "batch (" in report
     assert run("verify", out, file).code == 0
     if (out / "alphas.csv").exists():

@@ -187,7 +187,8 @@ class Outcome:
         return {
             "File": table.source,
             "Samples": str(table.n_samples) + ("" if self.test_size is None else ", without those held out"),
-            "Features": str(table.n_features),
+            "Features": str(table.n_features)
+            + (f", {len(self.names)} with the levels of categories" if table.categories else ""),
             "Targets": goal,
             **{name: value for name, value in options.items() if value},
             "Weights": self.weights_name,

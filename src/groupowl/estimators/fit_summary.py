@@ -226,7 +226,8 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         """Features with a coefficient that is not zero, unpenalized ones included; of feature groups all columns.
 
         ``sklearn.feature_selection.SelectFromModel(estimator, threshold=1e-12)`` keeps the same features; its default
-        threshold, the mean of the coefficients' norms, drops small ones.
+        threshold, the mean of the coefficients' norms, drops small ones. With ``categories`` there are more columns of
+        coefficients than of X, and it cannot be used.
 
         Parameters
         ----------

@@ -195,8 +195,10 @@ def _proof(subject: Subject) -> dict[str, Any] | None:
     gaps = certificate.gaps[np.isfinite(certificate.gaps)]
     reached = np.unique(gaps)[::-1]
     shown = np.unique(np.linspace(0, len(reached) - 1, min(_MOST_GAPS, len(reached))).round().astype(int))
+    zero_groups = [] if certificate.groups is None else certificate.groups[certificate.states == PROVED_ZERO].tolist()
     return {
         "n_zero": certificate.counts[PROVED_ZERO],
+        "zero_groups": [shown_name(group) for group in dict.fromkeys(zero_groups)],
         "n_selected": certificate.counts[SELECTED],
         "gaps": [(float(gap), int(np.count_nonzero(gaps >= gap))) for gap in reached[shown]],
         "not_proved": names[NOT_PROVED],
