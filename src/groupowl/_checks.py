@@ -453,6 +453,13 @@ def sample_indices(argument: str, values: Any, n_samples: int, remedy: str) -> I
     return np.asarray(indices % n_samples, dtype=np.intp)
 
 
+#: Where weights may be those of entries.
+ENTRIES = (
+    "Weights of each target, shape (n_samples, n_targets), and targets that are missing are for numbers, counts and "
+    "label indicators, with data in memory or on disk, in solve, paths and estimators."
+)
+
+
 def check_sample_weight(
     sample_weight: Any, n_samples: int, where: str = "", *, needs_weight: bool = True, n_tasks: int = 0
 ) -> FloatArray:
@@ -473,6 +480,8 @@ def check_sample_weight(
         flat = as_float_array(f"sample_weight{where}", sample_weight, ndim=(2,)).ravel()
         weights = check_sample_weight(flat, flat.size, where, needs_weight=needs_weight)
         return weights.reshape(shape)
+    if len(shape) == 2:
+        raise ValueError(f"sample_weight{where} must be 1-dimensional here, got shape {shape}. {ENTRIES}")
     weight = nonnegative_weights("sample_weight", sample_weight, n_samples, per="sample", where=where)
     check_weight_range(f"sample_weight{where}", weight)
     if needs_weight and not weight.any():

@@ -8,7 +8,8 @@ with iterates from terrible to optimal. A finding is
   the optimum is unique, a removed row has more than 1e-6 of the largest norm;
 - *bound*: a bound on a correlation at the dual optimum, from a ball or local, that does not hold; dual points are those
   of the same coefficients, or stale;
-- *gap*: a reported gap below the true distance to the minimum, evaluated in extended precision;
+- *gap*: a reported gap below the true distance to the minimum, evaluated in extended precision, or a gap of
+  coefficients that have a wrong sign;
 - *sign*: a primal below the dual by more than the rounding bound.
 
 Run it as a script for the long form; it prints seeds, continues an interrupted run, and ends with the counts.
@@ -34,7 +35,6 @@ from problems import HardProblem, draw
 
 import groupowl as go
 from groupowl.losses import resolve_loss
-from groupowl.problem import build_problem
 from groupowl.solvers import SOLVERS
 
 ACCURACY = 1e-11
@@ -137,7 +137,7 @@ class Examination:
 
     def try_bounds(self) -> None:
         """Bounds of the problem itself, for iterates in any order and dual points from any of them."""
-        problem = build_problem(**self.problem.arguments)
+        problem = self.problem.build()
         iterates = [*self._iterates(), *self._near_ties()]
         best = None
         with np.errstate(all="ignore"):
@@ -168,7 +168,14 @@ class Examination:
     def _bad_iterate(self):
         size = 10 ** (self.rng.uniform(100, 200) if self.rng.random() < 0.02 else self.rng.uniform(-2, 3))
         shape = self.optimum.B.shape
-        return size * self.rng.standard_normal(shape), size * self.rng.standard_normal(shape[1])
+        return self._allowed(size * self.rng.standard_normal(shape)), size * self.rng.standard_normal(shape[1])
+
+    def _allowed(self, B):
+        """Coefficients of the signs asked for, as a rule, and none of columns that are left out."""
+        B = np.where(self.problem.is_out[:, None], 0.0, B)
+        if self.data.shape.signs is None or self.rng.random() < 0.1:
+            return B
+        return self.data.shape.projected(B)
 
     def _iterates(self):
         """From terrible to optimal: worse than zero, zero, dense, one that is nearly optimal in some rows only."""
@@ -177,7 +184,10 @@ class Examination:
         yield np.zeros_like(B), np.zeros_like(intercept)
         for size in 10 ** np.sort(self.rng.uniform(-7, 0.5, size=4))[::-1]:
             noise = self.rng.standard_normal(B.shape) * (self.rng.random((len(B), 1)) < self.rng.choice([0.1, 1.0]))
-            yield B + size * noise * np.abs(B).max(initial=1e-3), intercept + size * self.rng.standard_normal()
+            yield (
+                self._allowed(B + size * noise * np.abs(B).max(initial=1e-3)),
+                intercept + size * self.rng.standard_normal(),
+            )
         yield B * self.rng.uniform(0.5, 1.5), intercept
         yield self._with_row(np.argmin, 1 + 10 ** self.rng.uniform(0.3, 1.3)), intercept
         yield self._with_row(np.argmax, 1 - 10 ** self.rng.uniform(-3, -1.3)), intercept
@@ -201,6 +211,8 @@ class Examination:
         """Removing rows must not raise the minimum; cheap tests first."""
         if not self.optimum.converged or not self.optimum.B[removed].any():
             return  # the reference itself lives on the rows that are left
+        if len(wrong := np.intersect1d(removed, self.data.shape.free)):
+            self._report("row", name, f"rows {wrong[:5]} are not penalized, and removed")
         norms = np.linalg.norm(self.optimum.B, axis=1)
         largest = norms[removed].max()
         if largest > max(1e-6 * norms.max(), self._reference_error()):
@@ -227,8 +239,9 @@ class Examination:
         """Bounds hold at the dual optimum, which is within a radius of the residual of the reference."""
         if not self.optimum.converged or not np.isfinite(certificate.gap):
             return
-        exact, sizes, theta_norm = self._optimal_correlations
-        room = self._reference_moves(problem.norms) + 1e-13 * theta_norm * sizes
+        exact, lengths, sizes, theta_norm = self._optimal_correlations
+        norms = problem.norms if problem.unit_norms is None else problem.unit_norms
+        room = self._reference_moves(lengths) + 1e-13 * theta_norm * sizes
         self.counts.bounds += len(exact)
         for name, bounds in (
             ("ball", problem.upper_bounds(certificate, two_sided=False)),
@@ -237,7 +250,7 @@ class Examination:
             ("lower", -problem.lower_bounds(certificate)),
         ):
             excess = (-exact if name == "lower" else exact) - bounds - room
-            excess[problem.norms == 0.0] = 0.0  # columns that count as constant
+            excess[norms == 0.0] = 0.0  # columns that count as constant, or are free
             if not np.all(excess <= 0.0):
                 j = int(np.argmax(excess))
                 found = f"{bounds[j]:.6e} for {exact[j]:.6e} at row {j}, room {room[j]:.1e}, gap {certificate.gap:.1e}"
@@ -252,26 +265,34 @@ class Examination:
         gap, data = max(self.optimum.gap, 1e-14 * self.scale), self.data
         curvature = self._curvature
         if not np.isfinite(curvature):
-            mu = data.Y - data.residual(self.optimum.B, self.optimum.intercept) / data.w[:, None]
-            share = gap / data.w[:, None]
+            mu = data.Y - reference.over(data.residual(self.optimum.B, self.optimum.intercept), data.w)
+            share = reference.over(gap, data.w)
             curvature = np.max(mu + 2 * share + np.sqrt(2 * mu * share))
         return np.sqrt(2 * curvature * gap) * norms
 
     @cached_property
     def _optimal_correlations(self):
-        """Correlations of the residual of the reference, norms of the numbers in their products, and its norm.
+        """Correlations of the residual of the reference, norms of columns and of what products add up, and its norm.
 
         In extended precision: a residual may be what is left of targets that are 10^12 times as large.
         """
-        data = self.data
+        data, shape = self.data, self.data.shape
         theta = data.residual(self.optimum.B, self.optimum.intercept, reference.Long)
-        mean = data.w @ data.X / data.w.sum() if data.ignores_level else np.zeros(data.X.shape[1])
+        mean = data.pooled_mean
         if data.ignores_level:  # what the accuracy of the intercept leaves; columns are centered, but for rounding
-            theta = theta - data.w[:, None] * (theta.sum(axis=0) / data.w.sum())
+            theta = theta - data.w * (theta.sum(axis=0) / data.totals)
         theta = theta.astype(float)
-        products = (data.X - mean).T @ theta
-        sizes = np.sqrt(data.w @ (np.abs(data.X) + np.abs(mean)) ** 2)
-        return np.linalg.norm(products, axis=1), sizes, np.sqrt(np.sum(theta**2 / data.w[:, None]))
+        inverse = shape.inverse()
+        products = inverse.T @ ((data.X - mean).T @ theta)
+        columns = ((data.X - mean) @ inverse, (np.abs(data.X) + np.abs(mean)) @ abs(inverse))
+        lengths = [np.sqrt(np.max(data.w.T @ part**2, axis=0))[:, None] for part in columns]
+        theta_norm = np.sqrt(np.sum(reference.over(theta**2, data.w)))
+        order = self.problem.unit_order(shape)
+        found = []
+        for values in (shape.projected(products), *lengths):
+            norms = shape.norms(values)
+            found.append(np.array([norms[unit] if unit >= 0 else 0.0 for unit in order]))
+        return *found, theta_norm
 
     def _reference_error(self) -> float:
         """How far the rows of the reference can be from those of the optimum; infinite unless that is unique.
@@ -279,11 +300,12 @@ class Examination:
         Squared loss with well-conditioned columns on the support: strongly convex, so the gap bounds the distance.
         """
         support = np.flatnonzero(self.optimum.B.any(axis=1))
-        if self.data.loss != "squared" or len(support) >= len(self.data.X):
+        is_shared = self.data.w.shape[1] == 1
+        if self.data.loss != "squared" or not is_shared or len(support) >= len(self.data.X):
             return np.inf
         X = self.data.X[:, support]
-        X = X - self.data.w @ X / self.data.w.sum() if self.data.fit_intercept else X
-        singular = np.linalg.svd(np.sqrt(self.data.w)[:, None] * X, compute_uv=False)
+        X = X - self.data.task_mean(X) if self.data.fit_intercept else X
+        singular = np.linalg.svd(np.sqrt(self.data.w) * X, compute_uv=False)
         if singular[-1] < 1e-4 * singular[0]:
             return np.inf
         return float(4 * np.sqrt(2 * max(self.optimum.gap, 1e-14 * self.scale)) / singular[-1])
@@ -293,7 +315,10 @@ class Examination:
         rounding = gap - max(primal - dual, 0.0)
         if primal - dual < -rounding or not gap >= 0.0:
             self._report("sign", name, f"primal - dual = {primal - dual:.3e}, rounding {rounding:.3e}")
+        B, intercept = self._as_certified(B, intercept)
         value = self.data.objective(B, intercept)
+        if np.isfinite(gap) and np.any(self.data.shape.projected(B) != B):
+            self._report("gap", name, f"coefficients of a wrong sign have a gap of {gap:.3e}")
         distance = float(value - self.optimum.primal)
         if not np.isfinite(distance):
             return  # an iterate that overflows is not judged; that nothing is proved from it, judge_rows sees
@@ -301,17 +326,31 @@ class Examination:
         if distance > gap + judged:
             self._report("gap", name, f"distance {distance:.3e} above gap {gap:.3e}, null loss {self.scale:.3e}")
 
+    def _as_certified(self, B, intercept):
+        """With the best coefficients of free columns, and intercept, where the squared loss takes those."""
+        data, free = self.data, self.data.shape.free
+        if len(free) == 0 or data.loss != "squared" or not np.isfinite(B).all():
+            return B, intercept
+        E, B = data.block(data.X), B.copy()
+        B[free] = 0.0
+        Z = data.X @ B
+        found = reference.newton(data, E, np.zeros((E.shape[1], B.shape[1])), Z)
+        B[free] = found[: len(free)]
+        return B, found[-1] if data.fit_intercept else intercept
+
     def _conversion_error(self, B, intercept) -> float:
         """Moving the intercept from centered columns to the input scale rounds it; that is not the gap's."""
         if not self.data.fit_intercept:
             return 0.0
-        w, total = self.data.w, self.data.w.sum()
-        moved = 4 * np.finfo(float).eps * np.max(np.abs(intercept) + np.abs(w @ self.data.X / total) @ np.abs(B))
+        data = self.data
+        total = float(data.totals.max())
+        moved = 4 * np.finfo(float).eps * np.max(np.abs(intercept) + np.abs(data.pooled_mean) @ np.abs(B))
         # The squared loss is flat at its intercept.
-        slope = 0.0 if self.data.loss == "squared" else self.data.slopes(B, intercept).sum()
+        is_flat = data.loss == "squared" and data.w.shape[1] == 1 and len(data.shape.free) == 0
+        slope = 0.0 if is_flat else data.slopes(B, intercept).sum()
         bend = total
-        if self.data.loss == "poisson":
-            bend += slope + self.data.w @ self.data.Y.sum(axis=1)
+        if data.loss == "poisson":
+            bend += slope + (data.w * data.Y).sum()
         return float(slope * moved + bend * moved**2)
 
     def _report(self, kind: str, name: str, what: str) -> None:
@@ -325,13 +364,13 @@ def with_failed_balance(problem, certificate):
     """
     known, w = certificate.residual, problem.samples.w
     zeros = {name: np.zeros_like(getattr(known, name)) for name in ("theta", "products", "correlations")}
-    balancing = float(np.sqrt(np.sum(known.raw**2 / w)))
+    balancing = float(np.sqrt(np.sum(reference.over(known.raw**2, w))))
     return replace(certificate, residual=replace(known, **zeros, norm=0.0, balancing=balancing))
 
 
-def examine(seed: int) -> Counts:
+def examine(seed: int, *, plain: bool = False) -> Counts:
     """Draw and examine one problem."""
-    return Examination(seed, draw(seed)).run()
+    return Examination(seed, draw(seed, plain=plain)).run()
 
 
 def examine_range(start: int, stop: int) -> Counts:

@@ -9,8 +9,10 @@ from unittest import mock
 import numpy as np
 
 import groupowl.screening
-from groupowl.losses import CoxLoss, MultinomialLoss
+from groupowl.designs.observed import TaskMoments
+from groupowl.losses import CoxLoss, MultinomialLoss, SquaredLoss, WithOffset
 from groupowl.losses.cox import RiskSets
+from groupowl.norm import GroupOWL
 from groupowl.norm.kernels import owl_gauge
 from groupowl.problem import Balls, Problem, Unpenalized
 from groupowl.problem.bounds import squared_distance
@@ -204,6 +206,133 @@ def deaths_at_risk_no_more():
     with mock.patch.object(RiskSets, "mixed_entropy", entropy):
         yield
 
+
+# What real tables have -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def spectral_norms_from_below():
+    """The longest column of a group for its spectral norm: what an iteration that has not converged says."""
+
+    def unit_norms(design, w, penalty, norms, *others):
+        if penalty.units is None:
+            return None
+        longest = np.zeros(penalty.n_units)
+        np.maximum.at(longest, penalty.units, norms)
+        return longest
+
+    with mock.patch("groupowl.problem.build.unit_norms", unit_norms):
+        yield
+
+
+@contextmanager
+def largest_column_in_the_local_bound():
+    """The local bound of a group from its largest column, not from the sum of them."""
+
+    def sums(self, values):
+        if self.units is None:
+            return values
+        found = np.zeros((self.n_units, *values.shape[1:]))
+        np.maximum.at(found, self.units, values)
+        return found
+
+    original = Problem.local_bounds
+
+    def local_bounds(self, *arguments, **keywords):
+        with mock.patch.object(GroupOWL, "sums", sums):
+            return original(self, *arguments, **keywords)
+
+    with mock.patch.object(Problem, "local_bounds", local_bounds):
+        yield
+
+
+@contextmanager
+def mean_norm_of_tasks():
+    """The mean of the norms that a column has in the tasks, not the largest."""
+    original = TaskMoments.norms
+
+    def norms(self, n_samples, *, center):
+        own = self.about_means if center else self.squares
+        return np.sqrt(own.mean(axis=1)), original(self, n_samples, center=center)[1]
+
+    with mock.patch.object(TaskMoments, "norms", norms):
+        yield
+
+
+@contextmanager
+def half_the_conjugate_of_a_ridge():
+    """A wrong factor in the dual of a ridge."""
+    original = GroupOWL.conjugate
+
+    def conjugate(self, C):
+        value, at = original(self, C)
+        return 0.5 * value, at
+
+    with mock.patch.object(GroupOWL, "conjugate", conjugate):
+        yield
+
+
+@contextmanager
+def no_ridge_in_the_primal():
+    """The penalty of coefficients without their ridge."""
+    with mock.patch.object(GroupOWL, "ridge_value", return_value=0.0):
+        yield
+
+
+@contextmanager
+def projection_onto_the_wrong_cones():
+    """Correlations that count where the sign is wrong, and not where it is right: dual points are not feasible."""
+    original = GroupOWL.correlations
+
+    def correlations(self, C):
+        return original(self, C) if self.signs is None else original(self, -C)
+
+    with mock.patch.object(GroupOWL, "correlations", correlations):
+        yield
+
+
+@contextmanager
+def any_sign_will_do():
+    """Coefficients of a wrong sign are certified like others."""
+    original = GroupOWL.value
+    with mock.patch.object(GroupOWL, "value", lambda self, B: original(self, self.projected(B))):
+        yield
+
+
+@contextmanager
+def no_offset_in_the_dual():
+    """The dual value without its product with the offset."""
+    with mock.patch.object(WithOffset, "_product", return_value=0.0):
+        yield
+
+
+@contextmanager
+def missing_targets_count():
+    """Weights of one for targets that nobody has seen, which are taken as zero."""
+    original = SquaredLoss.dual_point
+
+    def dual_point(self, Z, Y, w):
+        return original(self, Z, Y, np.where(w == 0.0, 1.0, w) if w.shape[1] > 1 else w)
+
+    with mock.patch.object(SquaredLoss, "dual_point", dual_point):
+        yield
+
+
+#: Errors in what real tables have, with the trait that problems must have to notice.
+TABLE_MUTATIONS = {
+    mutation.__name__: (mutation, trait)
+    for mutation, trait in (
+        (spectral_norms_from_below, "groups"),
+        (largest_column_in_the_local_bound, "groups"),
+        (mean_norm_of_tasks, "missing targets"),
+        (half_the_conjugate_of_a_ridge, "ridge"),
+        (no_ridge_in_the_primal, "ridge"),
+        (projection_onto_the_wrong_cones, "signs"),
+        (any_sign_will_do, "signs"),
+        (no_offset_in_the_dual, "offset"),
+        (missing_targets_count, "missing targets"),
+    )
+}
 
 #: Errors in the Cox loss, which problems of other losses cannot notice.
 COX_MUTATIONS = {

@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import pytest
 from campaign import RULES, examine, examine_range
 from hypothesis import given, settings
-from mutations import COX_MUTATIONS, MUTATIONS
+from mutations import COX_MUTATIONS, MUTATIONS, TABLE_MUTATIONS
 from problems import draw
 
 CHUNKS, SIZE = 10, 90
@@ -35,7 +35,15 @@ def test_campaign_finds_planted_errors(name):
 
 @pytest.mark.parametrize("name", COX_MUTATIONS)
 def test_campaign_finds_planted_errors_in_the_cox_loss(name):
-    """Within the same seeds, those of other losses left out."""
+    """Within the same seeds, plain ones, those of other losses left out."""
     seeds = [seed for seed in range(CHUNKS * SIZE) if "cox" in draw(seed).traits]
     with COX_MUTATIONS[name]():
-        assert any(examine(seed).findings for seed in seeds)
+        assert any(examine(seed, plain=True).findings for seed in seeds)
+
+
+@pytest.mark.parametrize("name", TABLE_MUTATIONS)
+def test_campaign_finds_planted_errors_in_what_tables_have(name):
+    """Missing targets, groups, offsets, ridge and signs, within the same seeds."""
+    mutation, trait = TABLE_MUTATIONS[name]
+    with mutation():
+        assert any(examine(seed).findings for seed in range(CHUNKS * SIZE) if trait in draw(seed).traits)

@@ -32,7 +32,7 @@ def sample_pieces(where: str, block: Sequence[Any], height: Callable[[Any, Float
     X, given, weight = (*block, None)[:3]
     X = sp.csr_array(checks.sparse_array(f"X{where}", X)) if sp.issparse(X) else checks.numeric_array(f"X{where}", X)
     checks.check_data_shape(X.shape, where, needs_samples=False)
-    Y = checks.check_targets(given, X.shape[0], where)
+    Y = checks.check_targets(given, X.shape[0], where, remedy=f"Remove the samples without a target. {checks.ENTRIES}")
     w = checks.check_sample_weight(weight, X.shape[0], where, needs_weight=False)
     n_rows = height(X, Y)
     for start in range(0, len(w), n_rows):

@@ -184,8 +184,7 @@ class DaskDesign(Design):
         if sample_weight is None:
             w = self.map(partial(constant_rows, row=np.ones(1)), self._numbered)
         else:
-            remedy = " One weight for each target is possible only where data are in memory or on disk."
-            given = self._row_blocks("sample_weight", sample_weight, (1,), remedy)
+            given = self._row_blocks("sample_weight", sample_weight, (1,), f" {checks.ENTRIES}")
             w = self.map(checked_weights, given, self._numbered)
         total, counts, _ = summed((np.sum, w), (count_present, w), (len, Y))
         if not total > 0.0:
@@ -409,7 +408,7 @@ def part_statistics(block: Any, Y: Any, w: Any, place: Place, labels: Any = None
 def checked_targets(block: Any, place: Place, check: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """Targets that pass the checks of the loss; messages name the block."""
     where = f" in block {place.number}"
-    remedy = "Remove the samples without a target; targets may be missing only where data are in memory or on disk."
+    remedy = f"Remove the samples without a target. {checks.ENTRIES}"
     Y = checks.check_targets(block, place.size, where, remedy=remedy)
     try:
         return np.asfortranarray(check(Y))  # by tasks: sums over tasks are then sums of long vectors
