@@ -11,7 +11,7 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = sorted((DOCS / "gallery").glob("*.py"))
 # Modules whose __all__ is for users.
-PUBLIC_MODULES = ["groupowl", "groupowl.datasets", "groupowl.plotting", "groupowl.weights"]
+PUBLIC_MODULES = ["groupowl", "groupowl.datasets", "groupowl.inference", "groupowl.plotting", "groupowl.weights"]
 # What an example may import: the standard library's few, and what the extra docs installs.
 PACKAGES = {"dask", "groupowl", "matplotlib", "numpy", "pandas", "pathlib", "scipy", "sklearn", "tempfile"}
 DOWNLOADS = re.compile(r"fetch_|urlopen|urlretrieve|https?://|s3://|Client\(")

@@ -138,13 +138,17 @@ def test_one_draw_with_procedures_of_the_package(study):
     assert len(known) == len(procedures.PROCEDURES)
 
 
-@pytest.mark.parametrize("stem", ["inference", "inference_quick"])
-def test_tables_are_those_of_the_stored_results(study, stem):
+def test_tables_are_those_of_the_stored_results(study):
     """No figure of a page is written by hand."""
-    if not (RESULTS / f"{stem}.json").exists():
-        pytest.skip(f"there are no results of {stem} yet")
-    about = json.loads((RESULTS / f"{stem}.json").read_text(encoding="utf-8"))
     report = study("report")
-    assert (RESULTS / f"{stem}.md").read_text(encoding="utf-8") == report.page(about)
-    assert (RESULTS / f"{stem}_guide.rst").read_text(encoding="utf-8") == report.guide_table(about)
+    about = report.stored_results(RESULTS)
+    assert (RESULTS / report.PAGE).read_text(encoding="utf-8") == report.page(about)
+    assert (RESULTS / report.GUIDE_TABLE).read_text(encoding="utf-8") == report.guide_table(about)
     assert about["versions"]["groupowl"]
+
+
+def test_results_of_the_full_study_come_first(study, tmp_path):
+    report = study("report")
+    for name, is_quick in ((report.QUICK_RESULTS, True), (report.FULL_RESULTS, False)):
+        (tmp_path / name).write_text(json.dumps({"quick": is_quick}), encoding="utf-8")
+        assert report.stored_results(tmp_path) == {"quick": is_quick}

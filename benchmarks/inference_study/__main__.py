@@ -46,9 +46,7 @@ def main() -> None:
     parser.add_argument("--render", action="store_true", help="tables of stored results, without runs")
     given = parser.parse_args()
     if given.render:
-        for stem in ("inference", "inference_quick"):
-            if (given.out / f"{stem}.json").exists():
-                render(given.out, stem)
+        render(given.out)
         return
     plan = TEN_MINUTES if given.quick else FULL
     hours = given.hours if given.hours is not None else (0.15 if given.quick else 6.0)

@@ -41,6 +41,8 @@ class Procedure:
         Whether a cell is one that its promise is made for.
     exists : callable
         Whether the code is there.
+    is_slow : bool
+        Whether one run takes half a minute.
     is_peer : bool
         Whether it is of another package, or what one would do without this one.
     """
@@ -52,6 +54,7 @@ class Procedure:
     applies: Callable[[Cell], bool] = lambda cell: cell.loss == "squared"
     holds: Callable[[Cell], bool] = lambda cell: True
     exists: Callable[[], bool] = lambda: True
+    is_slow: bool = False
     is_peer: bool = False
 
     def judges(self, cell: Cell) -> bool:
@@ -284,10 +287,11 @@ PROCEDURES = [
         is_peer=True,
     ),
     Procedure(
-        "hidimstat, one task",  # which takes minutes
+        "hidimstat, one task",
         hidimstat_knockoffs,
         "",
         is_heavy=True,
+        is_slow=True,
         applies=lambda cell: _is_linear(cell) and _has_law(cell) and cell.d == 200 and cell.q == 1,
         exists=_has_package("hidimstat"),
         is_peer=True,

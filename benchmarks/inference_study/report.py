@@ -11,6 +11,13 @@ from .cells import FDR, N_SAMPLES, N_TRUE, NOISE_CORRELATION, Cell
 from .procedures import MAX_FALSE, N_PAIRS, N_REPEATS, PROCEDURES, Procedure
 from .run import Log, Plan, Summary, summarize
 
+#: Files of results and tables.
+FULL_RESULTS, QUICK_RESULTS, PAGE, GUIDE_TABLE = (
+    "inference.json",
+    "inference_quick.json",
+    "inference.md",
+    "inference_guide.rst",
+)
 _GUIDE = [
     ("orthogonal", Cell(200, 5, "orthogonal")),
     ("rho = 0", Cell(200, 5, "rho 0")),
@@ -62,17 +69,24 @@ def write(out: Path, plan: Plan, log: Log, versions: dict[str, str], *, is_quick
     """The records with versions, the page, and the table of the guide."""
     records = collect(plan, log)
     about = {"quick": is_quick, "complete": is_complete, "versions": versions, "records": records}
-    stem = "inference_quick" if is_quick else "inference"
     out.mkdir(parents=True, exist_ok=True)
-    (out / f"{stem}.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    render(out, stem)
+    stored = out / (QUICK_RESULTS if is_quick else FULL_RESULTS)
+    stored.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    render(out)
 
 
-def render(out: Path, stem: str) -> None:
-    """Tables from stored records."""
-    about = json.loads((out / f"{stem}.json").read_text(encoding="utf-8"))
-    (out / f"{stem}.md").write_text(page(about), encoding="utf-8")
-    (out / f"{stem}_guide.rst").write_text(guide_table(about), encoding="utf-8")
+def render(out: Path) -> None:
+    """Page and table of the guide from stored records: those of the full study where they are there."""
+    about = stored_results(out)
+    (out / PAGE).write_text(page(about), encoding="utf-8")
+    (out / GUIDE_TABLE).write_text(guide_table(about), encoding="utf-8")
+
+
+def stored_results(out: Path) -> dict[str, Any]:
+    """What the page and the guide show."""
+    stored = next(path for path in (out / FULL_RESULTS, out / QUICK_RESULTS) if path.exists())
+    about: dict[str, Any] = json.loads(stored.read_text(encoding="utf-8"))
+    return about
 
 
 # Pages ----------------------------------------------------------------------------------------------------
@@ -109,7 +123,7 @@ def page(about: dict[str, Any]) -> str:
     for title, names in _blocks(records):
         lines += ["", f"## {title}", "", *_table(records, names)]
     lines += ["", "## False selections", "", *_count_lines(records)]
-    lines += ["", "## Seconds per run, median", "", *_time_lines(records)]
+    lines += ["", "## Seconds of processor time per run, median", "", *_time_lines(records)]
     lines += ["", "## Versions", ""]
     lines += [f"- {name} {version}" for name, version in about["versions"].items()]
     return "\n".join(lines) + "\n"
@@ -227,7 +241,7 @@ def _time_lines(records: list[dict[str, Any]]) -> list[str]:
             entries.append(f"{sorted(times)[len(times) // 2]:.2g}" if times else "-")
         if entries != ["-", "-"]:
             lines.append(f"| {procedure.name} | " + " | ".join(entries) + " |")
-    return ["With five tasks, on one core.", "", *lines]
+    return ["With five tasks.", "", *lines]
 
 
 def guide_table(about: dict[str, Any]) -> str:
@@ -250,9 +264,9 @@ def guide_table(about: dict[str, Any]) -> str:
             record = found.get((procedure.name, name))
             is_there = record is not None and record["first"]["n_runs"]
             entries.append(
-                f"{_two(record['first']['rate'])} ({_two(record['first']['power'])})" if record and is_there else "-"
+                f"{_two(record['first']['rate'])} ({_two(record['first']['power'])})" if record and is_there else r"\-"
             )
-        if any(entry != "-" for entry in entries):
+        if any(entry != r"\-" for entry in entries):
             lines += [f"   * - {procedure.name}", *(f"     - {entry}" for entry in entries)]
     return "\n".join(lines) + "\n"
 

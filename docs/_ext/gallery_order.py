@@ -5,6 +5,8 @@ ORDER = (
     "path_with_clusters",
     "one_standard_error",
     "digits",
+    "knockoffs",
+    "stability",
     "sparse_text",
     "sample_weights",
     "unpenalized_covariates",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.patches import Circle, Rectangle
+from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from numpy.typing import NDArray
 
 import groupowl as go
@@ -231,3 +231,67 @@ def cross_validated() -> None:
     _, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     CrossValidationDisplay.from_estimator(model, ax=left)
     CoefficientPathDisplay.from_estimator(model, ax=right)
+
+
+# False discoveries --------------------------------------------------------------------------------------
+
+
+def _box(ax: plt.Axes, place: tuple[float, float], text: str, color: str, size: tuple[float, float]) -> None:
+    """A box with a text in its middle."""
+    (x, y), (width, height) = place, size
+    corner = (x - width / 2, y - height / 2)
+    box = FancyBboxPatch(corner, width, height, boxstyle="round,pad=0.02", facecolor=color, edgecolor="0.3")
+    ax.add_patch(box)
+    ax.text(x, y, text, ha="center", va="center", fontsize=9)
+
+
+def _arrow(ax: plt.Axes, start: tuple[float, float], end: tuple[float, float], text: str) -> None:
+    """An arrow with a word at its side."""
+    ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": "0.3"})
+    x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+    is_level = start[1] == end[1]
+    look = {"ha": "center", "va": "bottom"} if is_level else {"ha": "left", "va": "center"}
+    ax.text(x + (0.0 if is_level else 0.06), y + (0.04 if is_level else 0.0), text, fontsize=8.5, color="0.2", **look)
+
+
+def which_procedure() -> None:
+    """From what is asked, and n, d, the correlations and the tasks, to a procedure."""
+    _, ax = plt.subplots(figsize=(10.0, 6.4), layout="constrained")
+    question, answer = (3.6, 0.62), (4.1, 0.78)
+    left, right = 2.0, 7.3
+    steps = [
+        ("What may be false?", "a number of features", "StabilitySelector(max_false=...)\nany loss, n and d"),
+        (
+            "Fewer than about 1 / fdr true features?",
+            "yes",
+            "StabilitySelector, or tests with p-values\nknockoffs select 1 / fdr features or none",
+        ),
+        (
+            "Are all columns nearly uncorrelated,\nand is the loss the squared one?",
+            "yes",
+            'weights "chi_gauss", noise estimated\nseveral tasks are whitened; one fit',
+        ),
+        (
+            "Squared loss, and n at least 2 d?",
+            "yes",
+            'KnockoffSelector(sampler="fixed")\nno law of X; or Hotelling tests, n > d + q',
+        ),
+        (
+            "Is the law of X known, or are there\nenough samples to estimate it?",
+            "yes",
+            "KnockoffSelector(covariance=...)\nany loss, any number of tasks, d > n",
+        ),
+    ]
+    for k, (ask, word, advice) in enumerate(steps):
+        y = -1.15 * k
+        _box(ax, (left, y), ask, "0.93", question)
+        _box(ax, (right, y), advice, "#D6E8F5", answer)
+        _arrow(ax, (left + question[0] / 2 + 0.03, y), (right - answer[0] / 2 - 0.03, y), word)
+        if k + 1 < len(steps):
+            down = "a share of them" if k == 0 else "no"
+            _arrow(ax, (left, y - question[1] / 2 - 0.03), (left, y - 1.15 + question[1] / 2 + 0.03), down)
+    y = -1.15 * len(steps)
+    _arrow(ax, (left, y + 1.15 - question[1] / 2 - 0.03), (left, y + question[1] / 2 + 0.03), "no")
+    _box(ax, (left, y), "StabilitySelector", "#D6E8F5", question)
+    ax.set(xlim=(0.0, 9.6), ylim=(y - 0.5, 0.55))
+    ax.axis("off")

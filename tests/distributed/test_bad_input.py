@@ -244,7 +244,7 @@ def test_weights(X, Y, change, message, kind):
 
 
 def test_weights_of_two_dimensions(X, Y):
-    with pytest.raises(ValueError, match=r"sample_weight must be 1-dimensional.* only where data are in memory"):
+    with pytest.raises(ValueError, match=r"sample_weight must be 1-dimensional.* with data in memory or on disk"):
         go.solve(in_blocks(X), Y, LAM, sample_weight=np.ones((N, 1)))
 
 

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import groupowl as go
 from groupowl.inference import StabilitySelector
@@ -215,6 +216,13 @@ def test_jobs_change_nothing(n_jobs):
     assert_same(selector().fit(X, Y), selector(n_jobs=n_jobs).fit(X, Y))
 
 
+def test_jobs_in_processes_change_nothing(monkeypatch):
+    """Where the compiled kernel cannot do the work."""
+    X, Y = make_data()
+    monkeypatch.setattr(HalfFits, "asks_kernel", lambda self: False)
+    assert_same(selector(n_pairs=4).fit(X, Y), selector(n_pairs=4, n_jobs=2).fit(X, Y))
+
+
 def test_statistics_are_shared_and_change_nothing(monkeypatch):
     """With more samples than features both halves come from one pass; the selections are those of plain fits."""
     X, Y = make_data(n=400, d=20, size=0.2)
@@ -374,6 +382,20 @@ def test_constant_targets_select_nothing():
     found = selector(estimator=go.GroupOWLRegressor()).fit(X, np.full((80, 2), 3.5))
     assert not found.support_.any()
     assert not found.upper_frequencies_.any()
+
+
+def cannot_hold(estimator):
+    """A sample twice may be in both halves, one of weight 2 cannot."""
+    reason = "halves are halves of the samples, whatever their weights"
+    names = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+    return dict.fromkeys(names, reason)
+
+
+@parametrize_with_checks(
+    [StabilitySelector(5.0, n_pairs=3, alphas=5, random_state=0)], expected_failed_checks=cannot_hold
+)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
 
 
 def test_it_is_a_selector_of_scikit_learn():
