@@ -409,3 +409,14 @@ def test_basis_is_orthogonal_to_the_constant():
     Q, w = problem.unpenalized.basis.Q, problem.samples.w[:, 0]
     np.testing.assert_allclose(w @ Q / np.sqrt(w.sum()), 0.0, atol=1e-9)
     np.testing.assert_allclose(Q.T @ (w[:, None] * Q), np.eye(2), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_folds_in_which_an_unpenalized_column_is_constant(kind):
+    """It explains nothing there: the folds are those without it."""
+    rng = np.random.default_rng(1)
+    X, Y = rng.standard_normal((40, 6)), rng.standard_normal((40, 3))
+    X[:, 2] = 1.0
+    search = go.GroupOWLRegressorCV(alphas=8, eps=0.05, cv=4, unpenalized=[2], weights="constant").fit(kind(X), Y)
+    alone = go.GroupOWLRegressorCV(alphas=search.alphas_, cv=4, weights="constant").fit(np.delete(X, 2, axis=1), Y)
+    np.testing.assert_allclose(search.score_path_, alone.score_path_, rtol=1e-3)

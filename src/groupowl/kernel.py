@@ -345,16 +345,6 @@ class Proposals:
     n_rows: int
     n_run: int  # solves that were run
 
-    def support(self, k: int) -> IntArray:
-        """Non-zero rows of solve ``k``."""
-        return self.row[self.first[k] : self.first[k + 1]]
-
-    def B(self, k: int) -> FloatArray:
-        """Coefficients of solve ``k``."""
-        B = np.zeros((self.n_rows, self.values.shape[1]))
-        B[self.support(k)] = self.values[self.first[k] : self.first[k + 1]]
-        return B
-
     def stack(self) -> FloatArray:
         """Coefficients of all solves that were run, of shape (n_run, n_rows, q)."""
         B = np.zeros((self.n_run, self.n_rows, self.values.shape[1]))

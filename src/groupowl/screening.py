@@ -61,11 +61,6 @@ SAFE = Rule(extended_rule, two_sided=True)
 RULES: dict[str, Rule | None] = {"safe": SAFE, "paper": Rule(paper_rule, two_sided=False), "none": None}
 
 
-def resolve_rule(screening: object) -> Rule | None:
-    """The rule of a public name, or None where nothing is to be screened."""
-    return lookup("screening", screening, RULES)
-
-
 def safe_rows(
     problem: Problem,
     certificate: Certificate,

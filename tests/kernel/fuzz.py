@@ -146,7 +146,7 @@ def checked(rng) -> str:
     max_steps = int(rng.integers(1, 2000))
     proposal = kernel.solve(data, weights, 0.9 * goal, alphas=alphas, B_init=start, max_steps=max_steps)
     for k in range(proposal.n_run):
-        B = proposal.B(k)
+        B = proposal.stack()[k]
         if not np.isfinite(B).all():
             return f"coefficients are not finite, status {proposal.status[k]}"
         if kernel.STATUSES[proposal.status[k]] != "converged":

@@ -84,11 +84,11 @@ def test_a_path_at_once():
     certifier = kernel_support.Certifier(data, problem.norms, problem.rounding_norms, problem.samples.norm)
     found = certifier.certify_path(weights, alphas, proposal)
     for k, alpha in enumerate(alphas):
-        single = certifier.certify(alpha * weights, proposal.B(k))
+        single = certifier.certify(alpha * weights, proposal.stack()[k])
         assert found.gap[k] == pytest.approx(single.gap, rel=1e-9, abs=1e-13 * problem.null_loss)
         assert found.primal[k] == pytest.approx(single.primal, rel=1e-13)
         np.testing.assert_allclose(found.correlations[k], single.correlations, rtol=1e-10, atol=1e-12)
-        certificate = problem.with_lam(alpha * weights).certify(proposal.B(k))
+        certificate = problem.with_lam(alpha * weights).certify(proposal.stack()[k])
         assert found.gap[k] == pytest.approx(certificate.gap, rel=1e-9, abs=1e-13 * problem.null_loss)
 
 

@@ -41,7 +41,7 @@ def weights_for(shape, d):
 
 def judge(problem, proposal, k=0):
     """Certified gap of a proposal relative to its goal."""
-    B = proposal.B(k)
+    B = proposal.stack()[k]
     if problem.unpenalized.n_rows:
         intercept = proposal.intercept[k] - problem.samples.center
         null = problem.null_coefficients()[problem.n_rows :]
@@ -73,8 +73,8 @@ def test_agrees_with_the_solver_in_numpy():
     lam = 0.1 * go.lam_max(X, Y, "oscar") * go.weights.oscar(120)
     expected = go.solve(X, Y, lam, tol=1e-9)
     proposal = kernel.solve(kernel.KernelData(X, Y), lam, 1e-9 * build_problem(X, Y, lam).loss_scale)
-    assert build_problem(X, Y, lam).certify(proposal.B(0)).primal == pytest.approx(expected.primal, rel=1e-8)
-    np.testing.assert_allclose(proposal.B(0), expected.B, atol=1e-4)
+    assert build_problem(X, Y, lam).certify(proposal.stack()[0]).primal == pytest.approx(expected.primal, rel=1e-8)
+    np.testing.assert_allclose(proposal.stack()[0], expected.B, atol=1e-4)
 
 
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
@@ -106,7 +106,7 @@ def test_kinds_of_data(loss, fit_intercept, weighted, kind):
     proposal = propose(problem, data, lam)
     assert proposal.status[0] == 0
     assert judge(problem, proposal) <= 1.0
-    assert len(proposal.support(0)) > 0
+    assert np.count_nonzero(proposal.stack()[0].any(axis=1)) > 0
 
 
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
@@ -151,7 +151,7 @@ def test_units_of_several_rows(loss, shape, sizes):
     proposal = propose(problem, data, lam)
     assert proposal.status[0] == 0
     assert judge(problem, proposal) <= 1.0
-    norms = problem.penalty.norms(proposal.B(0))
+    norms = problem.penalty.norms(proposal.stack()[0])
     assert 0 < np.count_nonzero(norms) < len(sizes)
 
 
@@ -172,9 +172,9 @@ def test_paths(loss, shape, size, fit_intercept):
     for k, alpha in enumerate(alphas):
         assert proposal.status[k] == 0
         assert judge(problem.with_lam(alpha * weights), proposal, k) <= 1.0
-        np.testing.assert_array_equal(proposal.B(k), again.B(k))
-    assert len(proposal.support(0)) == 0
-    assert len(proposal.support(len(alphas) - 1)) > 0
+        np.testing.assert_array_equal(proposal.stack()[k], again.stack()[k])
+    assert np.count_nonzero(proposal.stack()[0].any(axis=1)) == 0
+    assert np.count_nonzero(proposal.stack()[len(alphas) - 1].any(axis=1)) > 0
 
 
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
@@ -184,7 +184,7 @@ def test_a_path_ends_with_the_loss_asked_for(loss):
     problem, data = build_problem(X, Y, weights, loss=loss), kernel.KernelData(X, Y, loss)
     alphas = problem.lam_max(weights) * np.geomspace(1.0, 0.05, 40)
     whole = propose(problem, data, weights, alphas=alphas)
-    losses = [problem.loss_value(problem.predictor(whole.B(k))) for k in range(40)]
+    losses = [problem.loss_value(problem.predictor(whole.stack()[k])) for k in range(40)]
     part = propose(problem, data, weights, alphas=alphas, least_loss=0.5 * (losses[20] + losses[21]))
     assert part.n_run == 22
     np.testing.assert_array_equal(part.stack(), whole.stack()[:22])
@@ -195,7 +195,7 @@ def test_warm_start():
     lam = 0.1 * go.lam_max(X, Y, "oscar") * go.weights.oscar(200)
     problem, data = build_problem(X, Y, lam), kernel.KernelData(X, Y)
     cold = propose(problem, data, lam)
-    warm = propose(problem, data, lam, B_init=cold.B(0))
+    warm = propose(problem, data, lam, B_init=cold.stack()[0])
     assert warm.steps[0] < cold.steps[0] / 3
     assert judge(problem, warm) <= 1.0
 
@@ -211,7 +211,7 @@ def test_warm_start_of_units_and_intercept():
         X, Y, "multinomial", mean=X.mean(axis=0), fit_intercept=True, unit_starts=np.arange(0, 61, 2)
     )
     cold = propose(problem, data, lam)
-    warm = propose(problem, data, lam, B_init=cold.B(0), intercept_init=cold.intercept[0])
+    warm = propose(problem, data, lam, B_init=cold.stack()[0], intercept_init=cold.intercept[0])
     assert warm.steps[0] <= 5 < cold.steps[0]
     assert judge(problem, warm) <= 1.0
 
@@ -278,7 +278,7 @@ def test_hard_problems_are_given_back():
     problem = build_problem(X, Y, lam)
     proposal = kernel.solve(kernel.KernelData(X, Y), lam, 1e-12 * problem.loss_scale, max_steps=10**6)
     assert kernel.STATUSES[proposal.status[0]] == "gave_up"
-    assert problem.certify(proposal.B(0)).primal < problem.null_loss
+    assert problem.certify(proposal.stack()[0]).primal < problem.null_loss
 
 
 @pytest.mark.parametrize("max_steps", [1, 7])
@@ -298,7 +298,7 @@ def test_little_memory(loss, monkeypatch):
     monkeypatch.setattr(kernel, "_MOST_BYTES", 8 * 30 * 5)
     proposal = propose(problem, data, lam)
     assert kernel.STATUSES[proposal.status[0]] == "no_room"
-    assert len(proposal.support(0)) <= 5
+    assert np.count_nonzero(proposal.stack()[0].any(axis=1)) <= 5
     monkeypatch.setattr(kernel, "_MOST_BYTES", 8 * 30 * 90)
     proposal = propose(problem, data, lam)
     assert proposal.status[0] == 0
@@ -404,7 +404,7 @@ def test_scales(scale):
     proposal = kernel.solve(kernel.KernelData(scale * X, Y), scale * lam, 1e-6 * np.sum(Y * Y))
     problem = build_problem(scale * X, Y, scale * lam)
     assert proposal.status[0] == 0
-    assert problem.certify(proposal.B(0)).gap <= 1e-6 * np.sum(Y * Y)
+    assert problem.certify(proposal.stack()[0]).gap <= 1e-6 * np.sum(Y * Y)
 
 
 def test_degenerate_data():
@@ -416,7 +416,7 @@ def test_degenerate_data():
     for lam in (np.ones(40), np.linspace(2.0, 0.0, 40), np.repeat([3.0, 1.0, 0.0, 0.0], 10)):
         problem = build_problem(X, Y, lam)
         proposal = propose(problem, kernel.KernelData(X, Y), lam)
-        assert not proposal.B(0)[3].any()
+        assert not proposal.stack()[0][3].any()
         if proposal.status[0] == 0:
             assert judge(problem, proposal) <= 1.0
 

@@ -343,8 +343,8 @@ class Design(ABC):
     def input_coefficients(self, B: FloatArray, on_basis: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Coefficients for X as it was given, and what to add to the intercept.
 
-        ``on_basis`` are those of the basis of unpenalized columns, for a design that projects it out; others take
-        coefficients of several solutions as well, along a first axis.
+        ``on_basis`` are those of the basis of unpenalized columns, for a design that projects it out. Without it ``B``
+        may be that of several solutions, along a first axis.
         """
         if self.mean is None or self.inverse_scale is None:
             return B, np.zeros(B.shape[-1])

@@ -380,7 +380,7 @@ class ProjectedDesign(WrappedDesign):
         """Coefficients for the base's columns; ``on_basis`` are those of the basis."""
         B = B * self._kept
         own = -(self.loadings @ B) if on_basis is None else on_basis - self.loadings @ B
-        B[self.basis.columns] = self.basis.mixing @ own
+        B[..., self.basis.columns, :] = self.basis.mixing @ own
         return super().input_coefficients(B)
 
     def own_coefficients(self, B: FloatArray) -> FloatArray:

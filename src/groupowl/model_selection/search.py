@@ -104,7 +104,7 @@ class TrainingSet(NamedTuple):
         known = np.zeros(0)  # statistics are of numbers
         if Y is not None:
             loss = resolve_loss(fitting.loss)
-            known = loss.determined(_observed_means(loss.targets(Y)))
+            known = loss.determined(np.nanmean(loss.targets(Y), axis=0))
             Y = loss.of_tasks(Y, np.isnan(known))
             weight = weight[:, np.isnan(known)] if np.ndim(weight) == 2 else weight
             if Y.shape[1] == 0:
@@ -118,12 +118,6 @@ class TrainingSet(NamedTuple):
         if not np.isnan(known).all():
             solutions = [_with_known(solution, known) for solution in solutions]
         return solutions, follower.n_short
-
-
-def _observed_means(Y: FloatArray) -> FloatArray:
-    """Mean of each column over what was observed of it."""
-    missing = np.isnan(Y)
-    return np.where(missing, 0.0, Y).sum(axis=0) / (~missing).sum(axis=0) if missing.any() else Y.mean(axis=0)
 
 
 def _with_known(solution: Solution, known: FloatArray) -> Solution:

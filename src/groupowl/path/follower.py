@@ -186,7 +186,9 @@ def fit_path(
     with closing(Watch(settings.callback, verbose=verbose, goal=goal, what=what, n_alphas=len(alphas))) as watch:
         solves = solves or model.continuation(settings, n_solves=len(alphas), start=start)
         solves.settings = replace(settings, callback=watch.if_needed)
-        solves.least_loss = -np.inf if max_deviance is None else model.problem.loss_explaining(max_deviance)
+        solves.least_loss = -np.inf
+        if max_deviance is not None:
+            solves.least_loss = model.problem.null_loss - max_deviance * model.problem.loss_scale
         alphas = np.asarray(alphas).tolist()
         for alpha, result in zip(alphas, solves.solve_all(model.sequence_weights, alphas, dtype=dtype), strict=False):
             point = _point(model, alpha, result, solves)

@@ -120,10 +120,6 @@ class Problem:
         scale = self.loss_scale
         return min((self.null_loss - loss) / scale, 1.0) if scale > 0.0 else 1.0  # rounding is not explained
 
-    def loss_explaining(self, share: float) -> float:
-        """The loss of a model that explains this share of it."""
-        return self.null_loss - share * self.loss_scale
-
     def null_coefficients(self) -> FloatArray:
         """Coefficients of the model without features."""
         return np.concatenate([np.zeros((self.n_rows, self.samples.n_tasks)), self.unpenalized.null_rows()])

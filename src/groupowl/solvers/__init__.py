@@ -13,7 +13,7 @@ from .._threads import blas_threads
 from .._typing import FloatArray
 from ..losses import nonzero_offset
 from ..problem import Problem, build_problem, options_of
-from ..screening import resolve_rule
+from ..screening import RULES
 from .apgd import APGD
 from .continuation import Continuation
 from .driver import Run
@@ -202,7 +202,7 @@ def check_settings(
         solver = lookup("solver", solver, SOLVERS)()
     return SolverSettings(
         solver,
-        resolve_rule(screening),
+        lookup("screening", screening, RULES),
         finite_number("tol", tol, above=0.0),
         positive_integer("max_iter", max_iter),
         callback,
