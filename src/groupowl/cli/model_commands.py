@@ -113,8 +113,7 @@ def _run(name: str, options: TrainOptions) -> None:
     with stages.stage(f"Reading {options.file.name}"):
         table = load_table(options.file, reading)
     with _data_of(table):
-        if has_times:
-            table = table.with_times()
+        table = table.with_times() if has_times else table.with_targets()
         X = named_design(table.X, table.feature_names)
     noticed = data_notes(table, X, standardized=options.standardize)
     train, test = table, None
@@ -386,7 +385,8 @@ def verify(options: commands.VerifyOptions) -> None:
     with stages.stage(f"Reading {options.file.name}"):
         try:
             table = load_table(options.file, reading)
-            table = table.with_times() if hasattr(run.estimator, "baseline_times_") else table
+            has_times = hasattr(run.estimator, "baseline_times_")
+            table = table.with_times() if has_times else table.with_targets()
         except TableError as error:
             if not any(name in str(error) for name in _FITTED_OPTIONS):
                 raise
