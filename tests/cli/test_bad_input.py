@@ -134,7 +134,7 @@ FILES = {
             "pandas.read_csv('{file}', na_values='?').dropna().to_csv('clean.csv', index=False) removes the samples.",
         ),
     ),
-    "gaps in the target": Bad(GOOD + "1,2,\n", ("has 1 missing value in 1 target column: 'y' (1)",)),
+    "no target at all": Bad("a,b,y\n1,2,\n2,1,\n", ("no sample has a target. Check --targets",)),
     "infinity": Bad(GOOD + "inf,2,3\n", ("has 1 infinite value in 1 feature column: 'a' (1)",)),
     "one sample": Bad("a,b,y\n1,2,3\n", ("has one sample only. A fit needs at least two",)),
     "numbers beyond all bounds": Bad(

@@ -165,7 +165,7 @@ def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
     with stages.stage(f"Reading {options.file.name}"):
         table = load_table(options.file, reading)
     with data_of(table):
-        return table.with_times() if has_times else table, reading
+        return table.with_times() if has_times else table.with_targets(), reading
 
 
 @contextmanager
@@ -391,7 +391,8 @@ def verify(options: commands.VerifyOptions) -> None:
     with stages.stage(f"Reading {options.file.name}"):
         try:
             table = load_table(options.file, reading)
-            table = table.with_times() if hasattr(run.estimator, "baseline_times_") else table
+            has_times = hasattr(run.estimator, "baseline_times_")
+            table = table.with_times() if has_times else table.with_targets()
         except TableError as error:
             if not any(name in str(error) for name in _FITTED_OPTIONS):
                 raise

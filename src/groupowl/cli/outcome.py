@@ -22,6 +22,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
 from .. import __version__
+from .._checks import entry_weights
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
@@ -153,6 +154,7 @@ class Outcome:
         table, estimator, result = self.table, self.estimator, self.estimator.solve_result_
         loss = estimator._fitted_loss
         options = {
+            "Missing targets": _missing_text(table),
             "Sample weights": self.reading.roles.sample_weight,
             "Groups": self.reading.roles.groups,
             "Strata": self.reading.roles.strata,
@@ -217,6 +219,7 @@ class Outcome:
             "file": table.source,
             **{name: getattr(table, name) for name in ("task", "n_samples", "n_features")},
             "targets": table.target_names,
+            "missing_targets": table.missing,
             "classes": table.classes,
             "weights": self.weights_name,
             "alpha": estimator.alpha_,
@@ -229,6 +232,12 @@ class Outcome:
             "notes": self.notes,
             "seconds": self.seconds,
         }
+
+
+def _missing_text(table: Table) -> str:
+    """How many samples have not each target, where some have not."""
+    parts = [f"{name} ({count})" for name, count in table.missing.items()]
+    return listed(parts, shown=_LISTED, quoted=False) if parts else ""
 
 
 def named_design(X: Any, names: Sequence[str]) -> Any:
@@ -309,6 +318,8 @@ def fold_scores(estimator: Any, X: Design, table: Table) -> Scores:
             found.append(_added_loss(loss, train, without_features.rows(np.concatenate(fold)), test))
         else:
             found.append(_null_loss(loss, train, test))
+    if not (table.is_classification or table.has_times):  # folds count by the targets that they hold out
+        weight = entry_weights(table.numbers, weight)[1].mean(axis=1)
     shares = [weight[fold.test].sum() for fold in folds]
     null = {name: np.average([scores[name] for scores in found], weights=shares) for name in found[0]}
     model = {next(iter(null)): -estimator.mean_score_path_[estimator.best_index_]}
@@ -328,20 +339,26 @@ def _null_model(table: Table) -> Any:
 
 
 def _samples(table: Table) -> tuple[FloatArray, FloatArray]:
-    """Targets that are numbers, and their weights, which sum to 1."""
+    """Targets that are numbers, and their weights: 0 for those that are missing, which sum to 1 for a task on average.
+
+    One column where weights of all tasks are the same.
+    """
     weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
-    return table.numbers, (weight / weight.sum())[:, None]
+    Y, w = entry_weights(table.numbers, weight)
+    return Y, w / (w.sum() / w.shape[1])
 
 
 def _null_predictor(loss: Loss, table: Table) -> FloatArray:
     """The best predictor that looks at no feature, without the offset; certain where targets leave no doubt."""
     Y, w = _samples(table)
-    means = (w * Y).sum(axis=0)
+    totals = np.broadcast_to(w, Y.shape).sum(axis=0)
+    means = (w * Y).sum(axis=0) / np.where(totals > 0.0, totals, 1.0)
     known, best = loss.determined(means), loss.null_intercept(means)
     if table.offset is not None:
         best, is_open = known.copy(), np.isnan(known)
         if is_open.any():
-            best[is_open] = null_constant(loss, Y[:, is_open], w[:, 0], table.offset)
+            weight = w[:, 0] if w.shape[1] == 1 else w[:, is_open]
+            best[is_open] = null_constant(loss, Y[:, is_open], weight, table.offset)
     elif np.isnan(best).any():
         best = best_constant(loss, means, lambda total: total(Y, w))
     return np.where(np.isnan(known), best, known)

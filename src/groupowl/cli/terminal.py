@@ -33,7 +33,18 @@ _WRITE_EVERY = 10.0
 
 # Features of a model that are shown, and facts about it.
 _SHOWN = 12
-_FACTS = ("File", "Samples", "Features", "Targets", "Weights", "Alpha", "Selected features", "Objective", "Seconds")
+_FACTS = (
+    "File",
+    "Samples",
+    "Features",
+    "Targets",
+    "Missing targets",
+    "Weights",
+    "Alpha",
+    "Selected features",
+    "Objective",
+    "Seconds",
+)
 
 
 class PlainConsole(Console):
@@ -158,7 +169,7 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
     if talk.json or talk.quiet:
         return
     console, estimator, facts = PlainConsole(), outcome.estimator, outcome.facts
-    _print_facts(console, outcome.title, {name: facts[name] for name in _FACTS})
+    _print_facts(console, outcome.title, {name: facts[name] for name in _FACTS if name in facts})
     scores = plain_table(["score"], ["model", "null model"])
     for name, (model, null) in outcome.scores.items():
         scores.add_row(Text(name), f"{model:.4g}", f"{null:.4g}")

@@ -320,13 +320,14 @@ def _target_values(columns: _Columns, rows: IndexArray) -> tuple[str, Any]:
 
 def _target_notes(columns: _Columns, Y: FloatArray) -> Iterator[str]:
     """What looks odd about targets that are numbers."""
-    constant = [name for name, column in zip(columns.target_names, Y.T, strict=True) if np.all(column == column[0])]
+    observed = [column[~np.isnan(column)] for column in Y.T]
+    constant = [name for name, own in zip(columns.target_names, observed, strict=True) if np.all(own == own[:1])]
     if constant:
         verb = "has" if len(constant) == 1 else "have"
         yield f"Target {listed(constant)} {verb} one value in all samples: there is nothing to explain."
     elif columns.roles.task == "auto" and Y.shape[1] == 1:
-        values = np.unique(Y)
-        if len(values) <= min(_FEW_VALUES, len(Y) // 2) and np.array_equal(values, np.round(values)):
+        values = np.unique(observed[0])
+        if len(values) <= min(_FEW_VALUES, len(observed[0]) // 2) and np.array_equal(values, np.round(values)):
             what = f"Target {columns.target_names[0]!r} has {counted(len(values), 'different value')}"
             remedy = "if they are classes, use --task classification."
             yield f"{what}, all whole numbers, and is fitted as a number; {remedy}"

@@ -32,11 +32,12 @@ _SPELLING = "Numbers have a decimal point, a plain minus and nothing between tho
 
 
 class Part(NamedTuple):
-    """What columns of numbers are for: its name, and what to do about text and about gaps in them."""
+    """What columns of numbers are for: its name, what to do about text and about gaps in them, or that gaps may be."""
 
     name: str
     encode: str
     fill: str
+    may_miss: bool = False
 
 
 FEATURES = Part(
@@ -49,9 +50,12 @@ NEW_FEATURES = Part("feature", "Encode it as a number.", "Fill them in, or remov
 TARGETS = Part(
     "target",
     "Correct it; if it is a class, use --task classification, and no other target in --targets.",
-    "Remove the samples without a target.",
+    "",
+    may_miss=True,
 )
-CLASSES = Part("target", "", "Remove those samples, or quote a label that looks like a gap.")
+CLASSES = Part(
+    "target", "", "A sample without a class says nothing: remove those samples, or quote a label that looks like a gap."
+)
 CATEGORIES = Part("category", "", "Remove those samples, or give what is missing a level of its own.")
 GROUPS = Part("--groups", "", "Give every sample a group.")
 STRATA = Part("--strata", "", "Give every sample a stratum.")
@@ -262,7 +266,7 @@ class Sheet:
     def numbers(
         self, columns: Positions, part: Part = NEW_FEATURES, rows: IndexArray | None = None, *, is_small: bool = False
     ) -> Any:
-        """Columns as numbers without gaps; what is wrong is said with row and column.
+        """Columns as numbers; what is wrong is said with row and column. Gaps are NaN where they may be, else wrong.
 
         Parameters
         ----------
@@ -367,6 +371,8 @@ class Sheet:
 
         is_sparse = sp.issparse(values)
         cells = values.data if is_sparse else values
+        if part.may_miss and np.isnan(cells).any():
+            values = cells = np.nan_to_num(cells, nan=0.0, posinf=np.inf, neginf=-np.inf)
         largest = float(max(-cells.min(initial=0.0), cells.max(initial=0.0)))
         bound = _LARGEST / np.sqrt(values.shape[0]) if part.name == "feature" else np.inf
         if largest < bound:

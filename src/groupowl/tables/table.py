@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import take_rows
+from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design
 from ..losses import survival_targets
@@ -158,7 +159,7 @@ class Table:
         A data frame where there are categories.
     feature_names : sequence of str
     y : ndarray of shape (n_samples, n_targets) or (n_samples,)
-        Targets, or one label per sample for classification.
+        Targets, NaN where they are missing, or one label per sample for classification.
     target_names : tuple of str
     task : {"regression", "classification"}
     ids : tuple of str or None
@@ -271,6 +272,28 @@ class Table:
             return survival_targets(self.y > 0.0, np.abs(self.y), self.strata)
         return np.asarray(self.y, dtype=np.float64).reshape(self.n_samples, -1)
 
+    @property
+    def missing(self) -> dict[str, int]:
+        """How many samples have not each target, of those that some have not."""
+        if self.is_classification or self.has_times:
+            return {}
+        counts = np.isnan(self.numbers).sum(axis=0).tolist()
+        return {name: count for name, count in zip(self.target_names, counts, strict=True) if count}
+
+    def with_targets(self) -> Table:
+        """The same without samples that have no target at all, and a note where there are such."""
+        if not self.missing:
+            return self
+        has_some = ~np.isnan(self.numbers).all(axis=1)
+        n_without = self.n_samples - int(np.count_nonzero(has_some))
+        if n_without == self.n_samples:
+            raise TableError(f"{self.source}: no sample has a target. Check --targets and the join of the files.")
+        if n_without == 0:
+            return self
+        verb, them = ("has", "is") if n_without == 1 else ("have", "are")
+        note = f"{counted(n_without, 'sample')} of {self.n_samples} {verb} no target and {them} left out."
+        return replace(self.rows(np.flatnonzero(has_some)), notes=(*self.notes, note))
+
     def with_times(self) -> Table:
         """The same with targets that are pairs of events and times as times, under the names of these."""
         if self.is_classification or len(self.target_names) % 2:
@@ -279,6 +302,12 @@ class Table:
                 f"--loss cox needs pairs of targets, --targets EVENT,TIME with events of 0 and 1; {found}."
             )
         event, time = self.y[:, ::2], self.y[:, 1::2]
+        if gaps := self.missing:
+            found = listed([f"{name} ({count})" for name, count in gaps.items()], quoted=False)
+            raise ValueError(
+                f"missing values in {found}: a Cox model compares each sample with all that are at risk, and needs its "
+                "event and its time. Remove those samples."
+            )
         survival_targets(event, time)  # which refuses what is wrong
         ignored = (*self.ignored, *self.target_names[::2])
         y = np.where(event == 1.0, time, -time)
