@@ -6,7 +6,7 @@ from ._lazy import attributes
 from .solvers import APGD, SPGD, History, Progress, SolveResult, WorkingSet, solve
 
 if TYPE_CHECKING:
-    from . import datasets, weights
+    from . import datasets, inference, weights
     from .designs import DaskDesign, MemmapDesign, SufficientStatistics
     from .estimators import (
         FeatureStatus,
@@ -60,6 +60,7 @@ __all__ = [
     "WorkingSet",
     "datasets",
     "group_owl_path",
+    "inference",
     "kernel_info",
     "lam_max",
     "load",
@@ -94,7 +95,7 @@ _HOMES = (
     "storage",
 )
 # Modules that are attributes of the package themselves, imported or not.
-_MODULES = ("datasets", "losses", "model", "problem", "selection", "solvers")
+_MODULES = ("datasets", "inference", "losses", "model", "problem", "selection", "solvers")
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of the package's
     __getattr__, __dir__ = attributes(__name__, dict.fromkeys(_HOMES, __all__), _MODULES)
