@@ -246,7 +246,7 @@ def test_importing_the_package_loads_what_solving_needs(statement):
     heavy, ours = loaded_by(statement)
     assert heavy == {"numpy", "scipy"}
     assert "groupowl.solvers.working_set" in ours
-    unwanted = ("estimators", "path", "plotting", "storage", "designs.dask", "designs.disk")
+    unwanted = ("estimators", "inference", "path", "plotting", "storage", "designs.dask", "designs.disk")
     assert not [name for name in ours if name.startswith(tuple(f"groupowl.{part}" for part in unwanted))]
     solve = "import numpy as np; groupowl.solve(np.eye(3), np.ones(3), [0.3, 0.2, 0.1])"
     assert loaded_by(f"{statement}; {solve}") == (heavy, ours)

@@ -6,7 +6,7 @@ from ._lazy import attributes
 from .solvers import APGD, SPGD, History, Progress, SolveResult, WorkingSet, solve
 
 if TYPE_CHECKING:
-    from . import datasets, weights
+    from . import datasets, inference, weights
     from .designs import DaskDesign, MemmapDesign, SufficientStatistics
     from .estimators import (
         FeatureStatus,
@@ -60,6 +60,7 @@ __all__ = [
     "WorkingSet",
     "datasets",
     "group_owl_path",
+    "inference",
     "kernel_info",
     "lam_max",
     "load",

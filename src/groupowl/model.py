@@ -195,16 +195,21 @@ def warn_if_correlated(model: Model, weights: Any) -> None:
     promising = [name for name in sequences_of(weights) if isinstance(name, str) and name in PROMISING]
     if not promising:
         return
+    complaint = complain_of_correlation(model, f"weights={promising[0]!r}")
+    if complaint:
+        remedy = f"If the shape is all you want, give it as an array, go.weights.{promising[0]}(...)."
+        warnings.warn(f"{complaint} {remedy}", UserWarning, stacklevel=3)
+
+
+def complain_of_correlation(model: Model, what: str) -> str:
+    """Why the columns of a model do not let something control false discoveries; empty where they do."""
     size, (left, right) = largest_correlation(model)
     if size < _correlation_limit(model):
-        return
-    warnings.warn(
-        f"weights={promising[0]!r} controls the false discovery rate only where columns of X are nearly uncorrelated: "
-        f"columns {left} and {right} have a correlation of {size:.2f}, and features without an effect will be selected "
-        "beside correlated ones that have one. For control use knockoffs (groupowl.inference.KnockoffSelector); if the "
-        f"shape is all you want, give it as an array, go.weights.{promising[0]}(...).",
-        UserWarning,
-        stacklevel=3,
+        return ""
+    return (
+        f"{what} controls the false discovery rate only where columns of X are nearly uncorrelated: columns {left} and "
+        f"{right} have a correlation of {size:.2f}, and features without an effect will be selected beside correlated "
+        "ones that have one. For control use knockoffs (groupowl.inference.KnockoffSelector)."
     )
 
 

@@ -325,7 +325,7 @@ def chi_gauss(
     -----
     The false discovery rate is near ``fdr`` where columns are independent, noise is normal and has the same deviation
     in all tasks, and alpha is the first quantile times that deviation (over the root of n, for standardized columns):
-    ``groupowl.inference.SlopeSelector`` estimates the noise and does all of it. Nothing is controlled where
+    :class:`~groupowl.inference.SlopeSelector` estimates the noise and does all of it. Nothing is controlled where
     columns are correlated, or alpha is chosen by cross-validation.
 
     Examples
