@@ -602,7 +602,7 @@ class Problem:
         own, residual, lengths = certificate.correlations, certificate.residual, self.penalty.lengths
         others = own if residual is None else residual.correlations
         norms = self.unit_norms if columns is None else columns
-        return Correlations(own, others, self.norms if norms is None else norms, lengths(self.rounding_norms))
+        return Correlations(own, others, lengths(self.norms) if norms is None else norms, lengths(self.rounding_norms))
 
     def pulls(self, B: FloatArray, residual: Residual) -> FloatArray:
         """Correlations as the optimality conditions of the norm alone have them, where ``B`` is near the optimum."""
