@@ -383,6 +383,17 @@ def test_bad_categories(change, categories, error, message, frame, Y):
             fit(change(frame))
 
 
+def test_frames_on_a_cluster_have_no_categories(frame, Y):
+    dataframe = pytest.importorskip("dask.dataframe")
+    with pytest.raises(TypeError, match="needs X as a data frame of pandas or polars in memory"):
+        go.GroupOWLRegressor(categories=["sex"]).fit(dataframe.from_pandas(frame, npartitions=2), Y)
+
+
+def test_names_of_columns_are_text(frame, Y):
+    with pytest.raises(TypeError, match="text for names"):
+        go.GroupOWLRegressor(categories=["sex"]).fit(frame.set_axis(["a", "sex", 1, 2, 3], axis=1), Y)
+
+
 def test_bad_ways_to_treat_unseen_levels(frame, Y):
     with pytest.raises(ValueError, match="unseen must be one of"):
         go.GroupOWLRegressor(categories=["sex"], unseen="ignore").fit(frame, Y)

@@ -142,10 +142,11 @@ def find_categories(X: Any, categories: Any) -> Categories | None:
     if categories is None:
         return None
     names = column_names(X)
-    if names is None or not all(isinstance(name, str) for name in names) or not hasattr(X, "__len__"):
+    is_near = hasattr(X, "__len__") and not hasattr(X, "compute")  # and not on a cluster
+    if names is None or not is_near or not all(isinstance(name, str) for name in names):
         raise TypeError(
-            f"categories={categories!r} needs X as a data frame of pandas or polars with names of columns, got "
-            f"{type(X).__name__}."
+            f"categories={categories!r} needs X as a data frame of pandas or polars in memory, with text for names of "
+            f"columns, got {type(X).__name__}."
         )
     if repeated := repeated_columns(names):
         raise ValueError(f"X has several columns of the name {names[repeated[0]]!r}: names must be unique.")
