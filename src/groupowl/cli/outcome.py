@@ -22,7 +22,6 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
 from .. import __version__
-from .._checks import entry_weights
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
@@ -278,8 +277,7 @@ def fold_scores(estimator: Any, X: Design, table: Table) -> Scores:
             found.append(_added_loss(loss, train, without_features.rows(np.concatenate(fold)), test))
         else:
             found.append(_null_loss(loss, train, test))
-    counts = weight if table.is_classification else weight * (~np.isnan(table.numbers)).mean(axis=1)
-    shares = [counts[fold.test].sum() for fold in folds]
+    shares = [weight[fold.test].sum() for fold in folds]
     null = {name: np.average([scores[name] for scores in found], weights=shares) for name in found[0]}
     model = {next(iter(null)): -estimator.mean_score_path_[estimator.best_index_]}
     # what is on disk is not read again for this, and scorers know no offset
@@ -298,27 +296,26 @@ def _null_model(table: Table) -> Any:
 
 
 def _samples(table: Table) -> tuple[FloatArray, FloatArray]:
-    """Targets that are numbers, and their weights, which sum to 1, or do so in the mean over targets if some miss."""
+    """Targets that are numbers, and their weights, which sum to 1."""
     weight = np.ones(table.n_samples) if table.sample_weight is None else table.sample_weight
-    Y, w = entry_weights(table.numbers, weight)
-    return Y, w / (w.sum() / w.shape[1])
+    return table.numbers, (weight / weight.sum())[:, None]
 
 
 def _null_predictor(loss: Loss, table: Table) -> FloatArray:
     """The best predictor that looks at no feature, without the offset; certain where targets leave no doubt."""
     Y, w = _samples(table)
-    means = (w * Y).sum(axis=0) / w.sum(axis=0)
+    means = (w * Y).sum(axis=0)
     known, best = loss.determined(means), loss.null_intercept(means)
     if table.offset is not None:
         best, is_open = known.copy(), np.isnan(known)
         if is_open.any():
-            best[is_open] = null_constant(loss, table.numbers[:, is_open], table.sample_weight, table.offset)
+            best[is_open] = null_constant(loss, Y[:, is_open], w[:, 0], table.offset)
     elif np.isnan(best).any():
         best = best_constant(loss, means, lambda total: total(Y, w))
     return np.where(np.isnan(known), best, known)
 
 
-def null_constant(loss: Loss, Y: FloatArray, weight: FloatArray | None, offset: FloatArray) -> FloatArray:
+def null_constant(loss: Loss, Y: FloatArray, weight: FloatArray, offset: FloatArray) -> FloatArray:
     """The intercept of a model that has nothing else but an offset: that of a problem without a feature that varies."""
     constant = np.ones((len(Y), 1))
     problem = build_problem(constant, Y, LATER, loss=loss, fit_intercept=True, sample_weight=weight, offset=offset)

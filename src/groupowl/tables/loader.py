@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,7 @@ def load_table(path: str | Path, reading: Reading) -> Table:
             home, j = columns.used[option]
             values[option] = check(home, j)[match.left if home is sheet else match.right]
     ids = sheet.ids(columns.id)
-    table = Table(
+    return Table(
         source=sheet.source,
         X=X,
         feature_names=sheet.names.chosen(columns.features),
@@ -85,7 +84,6 @@ def load_table(path: str | Path, reading: Reading) -> Table:
         notes=(*(_target_notes(columns, y) if task == REGRESSION else ()), *_notes(columns, match)),
         first_index=sheet.names.first,
     )
-    return _with_targets(table)
 
 
 # Columns that are added to predictors, and what they add.
@@ -290,30 +288,12 @@ def _target_values(columns: _Columns, rows: IndexArray) -> tuple[str, Any]:
         task = CLASSIFICATION if is_class else REGRESSION
     if task == CLASSIFICATION:
         return task, sheet.class_labels(targets, rows)
-    return task, sheet.numbers(targets, TARGETS, rows, is_small=True, may_miss=len(targets) > 1)
-
-
-def _with_targets(table: Table) -> Table:
-    """The samples of which any target was observed, with a note on those of which none was, and on gaps."""
-    if table.task == CLASSIFICATION or not (missing := np.isnan(table.y)).any():
-        return table
-    notes, has_any = [], ~missing.all(axis=1)
-    if not has_any.all():
-        n_without = int(np.count_nonzero(~has_any))
-        notes.append(f"{counted(n_without, 'sample')} without any target {'is' if n_without == 1 else 'are'} left out.")
-    if n_missing := int(missing[has_any].sum()):
-        share = n_missing / missing[has_any].size
-        notes.append(f"{n_missing} targets ({share:.0%}) are missing: those that were observed count.")
-    return replace(table.rows(np.flatnonzero(has_any)), notes=(*notes, *table.notes))
+    return task, sheet.numbers(targets, TARGETS, rows, is_small=True)
 
 
 def _target_notes(columns: _Columns, Y: FloatArray) -> Iterator[str]:
     """What looks odd about targets that are numbers."""
-    constant = []
-    for name, column in zip(columns.target_names, Y.T, strict=True):
-        seen = column[~np.isnan(column)]
-        if len(seen) and np.all(seen == seen[0]):
-            constant.append(name)
+    constant = [name for name, column in zip(columns.target_names, Y.T, strict=True) if np.all(column == column[0])]
     if constant:
         verb = "has" if len(constant) == 1 else "have"
         yield f"Target {listed(constant)} {verb} one value in all samples: there is nothing to explain."

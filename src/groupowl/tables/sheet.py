@@ -258,13 +258,7 @@ class Sheet:
     # Values as a fit needs them -------------------------------------------------------------------------
 
     def numbers(
-        self,
-        columns: Positions,
-        part: Part = NEW_FEATURES,
-        rows: IndexArray | None = None,
-        *,
-        is_small: bool = False,
-        may_miss: bool = False,
+        self, columns: Positions, part: Part = NEW_FEATURES, rows: IndexArray | None = None, *, is_small: bool = False
     ) -> Any:
         """Columns as numbers without gaps; what is wrong is said with row and column.
 
@@ -278,8 +272,6 @@ class Sheet:
             Rows that count; all by default.
         is_small : bool, default=False
             Whether they become an array of doubles, whatever they are in the file.
-        may_miss : bool, default=False
-            Whether empty cells are NaN, and not wrong.
         """
         if texts := [int(j) for j in columns if j in self.texts] if self.texts else []:
             raise TableError(self._no_number(texts, part))
@@ -287,9 +279,7 @@ class Sheet:
         if rows is not None and not np.array_equal(rows, np.arange(self.n_rows)):
             X = X.rows(rows) if isinstance(X, Design) else X[rows]
         if not isinstance(X, Design):  # a matrix on disk is checked in the first pass over it
-            self._check_values(
-                columns, np.nan_to_num(X, nan=0.0, posinf=np.inf, neginf=-np.inf) if may_miss else X, part
-            )
+            self._check_values(columns, X, part)
         return X
 
     def class_labels(self, targets: Sequence[int], rows: IndexArray) -> Any:
