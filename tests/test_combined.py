@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
 
 import groupowl as go
 from combined_support import FEATURES, LOSSES, SCALES, Combined, disagreement, draw
@@ -155,3 +158,113 @@ def test_the_screener_certifies_what_it_was_given(scale):
         report = screener.update(B[active], intercept)
         assert report.primal == pytest.approx(case.objective(B, intercept), rel=1e-9)
         assert case.objective(B, intercept) - best.primal <= report.gap * (1 + 1e-12)
+
+
+# Edges ----------------------------------------------------------------------------------------------------
+
+
+def small():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 6))
+    return X, X[:, :2] @ np.array([[1.0, 0.5], [-0.7, 1.0]]) + 0.3 * rng.standard_normal((30, 2))
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("scale", SCALES)
+def test_groups_of_zeros_and_with_constants(scale, fit_intercept):
+    X, Y = small()
+    options = {"feature_groups": [0, 0, 1, 2, 3, 4], "group_scale": scale, "fit_intercept": fit_intercept}
+    zeros, constant = X.copy(), X.copy()
+    zeros[:, :2], constant[:, 1] = 0.0, 3.0
+    without = go.solve(zeros, Y, np.ones(5), **options, tol=1e-9)
+    assert without.converged
+    assert not without.B[:2].any()
+    result = go.solve(constant, Y, np.ones(5), **options, tol=1e-9)
+    assert result.converged
+    assert result.B[0].all()
+    assert result.B[1].all() != fit_intercept  # which takes its place
+    fit = go.GroupOWLRegressor(0.1, standardize=True, **options).fit(constant, Y)
+    assert fit.verify(constant, Y)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "logistic", "poisson"])
+def test_a_ridge_at_lam_max_has_no_false_gap_of_zero(loss):
+    """Zero is the optimum from lam_max up, whatever the ridge, and just below it is not, and not claimed to be."""
+    X, Y = small()
+    Y = {"logistic": (Y > 0.0).astype(float), "poisson": np.floor(np.exp(np.clip(Y, -1.0, 1.0)))}.get(loss, Y)
+    given = {"loss": loss, "fit_intercept": True, "ridge": 1.0}
+    weights = go.weights.oscar(6)
+    top = go.lam_max(X, Y, weights, **given)
+    for factor in (1.0, 1.5):
+        result = go.solve(X, Y, factor * top * weights, **given)
+        assert (result.gap, result.B.any()) == (0.0, False)
+    below = go.solve(X, Y, 0.999 * top * weights, **given, tol=1e-12)
+    assert below.B.any()
+    null = go.SafeScreener(X, Y, 0.999 * top * weights, **given).update(np.zeros((6, 2)), below.intercept)
+    assert null.gap >= null.primal - below.primal > 0.0
+
+
+def test_the_smallest_problems_there_are():
+    X, Y = small()
+    options = {"ridge": 0.1, "positive": True, "feature_groups": [0, 0, 1, 1, 2, 2]}
+    assert go.solve(X[:1], Y[:1], np.ones(3), offset=[0.3], **options).converged
+    apart = np.array([[1.0, np.nan], [np.nan, 2.0]])
+    assert go.solve(X[:2], apart, np.ones(3), offset=[0.3, 0.2], fit_intercept=True, **options).converged
+    one = go.solve(X[:, :1], Y, [1.0], offset=np.ones(30), fit_intercept=True, penalty_factor=[2.0], ridge=0.1)
+    assert one.converged
+
+
+@pytest.mark.parametrize("size", [1e6, 1e12])
+def test_a_huge_offset_is_no_false_proof(size):
+    """What rounding takes off targets less an offset is in the gap, with an intercept and without."""
+    X, Y = small()
+    rng = np.random.default_rng(1)
+    offset = size * rng.standard_normal((30, 2))
+    exact = (Y + offset).astype(np.longdouble) - offset
+    for fit_intercept in (False, True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # that rounding is all that is left
+            result = go.solve(X, Y + offset, np.ones(6), offset=offset, fit_intercept=fit_intercept)
+        best = go.solve(X, np.asarray(exact, dtype=float), np.ones(6), fit_intercept=fit_intercept, tol=1e-10)
+        assert result.primal - result.gap <= best.primal
+
+
+@pytest.mark.parametrize("offset", [-700.0, -50.0, 50.0, 700.0])
+def test_intercepts_take_up_any_offset_of_counts(offset):
+    X, Y = small()
+    counts = np.floor(np.exp(np.clip(Y, -1.0, 1.0)))
+    near = go.solve(X, counts, np.ones(6), loss="poisson", fit_intercept=True, tol=1e-9)
+    far = go.solve(X, counts, np.ones(6), loss="poisson", fit_intercept=True, tol=1e-9, offset=np.full(30, offset))
+    np.testing.assert_allclose(far.B, near.B, atol=1e-4)
+    np.testing.assert_allclose(far.intercept + offset, near.intercept, atol=1e-4)
+
+
+def test_folds_in_which_nothing_was_observed():
+    """A fold without any target to test has no score; one without a task to learn from is refused by name."""
+    X, Y = small()
+    none = Y.copy()
+    none[:10] = np.nan
+    search = go.GroupOWLRegressorCV(cv=KFold(3), alphas=4, eps=0.1).fit(X, none)
+    assert search.score_path_.shape == (4, 2)
+    assert search.verify(X, none)
+    some = Y.copy()
+    some[:20, 1] = np.nan
+    with pytest.raises(ValueError, match="training samples of split 2 of cv have no observed target in column 1"):
+        go.GroupOWLRegressorCV(cv=KFold(3), alphas=4).fit(X, some)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"feature_groups": [0, 0, 1, 2, 3, 4], "penalty_factor": [0, 1, 1, 1, 1, 1]},
+            "only some columns of the group",
+        ),
+        ({"penalty_factor": [np.inf] * 6}, "at least one must be penalized"),
+        ({"penalty_factor": [0.0] * 6}, "at least one must be penalized"),
+    ],
+)
+def test_penalties_of_nothing_are_refused(options, message):
+    X, Y = small()
+    with pytest.raises(ValueError, match=message):
+        go.solve(X, Y, np.ones(6), **options)

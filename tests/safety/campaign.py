@@ -331,12 +331,13 @@ class Examination:
         data, free = self.data, self.data.shape.free
         if len(free) == 0 or data.loss != "squared" or not np.isfinite(B).all():
             return B, intercept
-        E, B = data.block(data.X), B.copy()
-        B[free] = 0.0
-        Z = data.X @ B
-        found = reference.newton(data, E, np.zeros((E.shape[1], B.shape[1])), Z)
-        B[free] = found[: len(free)]
-        return B, found[-1] if data.fit_intercept else intercept
+        mean, best = data.pooled_mean, B.copy()
+        best[free] = 0.0
+        E = data.block(data.X - mean)
+        found = reference.newton(data, E, np.zeros((E.shape[1], B.shape[1])), data.X @ best)
+        best[free] = found[: len(free)]
+        level = found[-1] - mean[free] @ best[free] if data.fit_intercept else intercept
+        return min((B, intercept), (best, level), key=lambda pair: data.objective(*pair))
 
     def _conversion_error(self, B, intercept) -> float:
         """Moving the intercept from centered columns to the input scale rounds it; that is not the gap's."""

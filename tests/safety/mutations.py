@@ -226,14 +226,14 @@ def spectral_norms_from_below():
 
 
 @contextmanager
-def largest_column_in_the_local_bound():
-    """The local bound of a group from its largest column, not from the sum of them."""
+def smallest_column_in_the_local_bound():
+    """The local bound of a group from its smallest column, not from the sum of them."""
 
     def sums(self, values):
         if self.units is None:
             return values
-        found = np.zeros((self.n_units, *values.shape[1:]))
-        np.maximum.at(found, self.units, values)
+        found = np.full((self.n_units, *values.shape[1:]), np.inf)
+        np.minimum.at(found, self.units, values)
         return found
 
     original = Problem.local_bounds
@@ -323,7 +323,7 @@ TABLE_MUTATIONS = {
     mutation.__name__: (mutation, trait)
     for mutation, trait in (
         (spectral_norms_from_below, "groups"),
-        (largest_column_in_the_local_bound, "groups"),
+        (smallest_column_in_the_local_bound, "groups"),
         (mean_norm_of_tasks, "missing targets"),
         (half_the_conjugate_of_a_ridge, "ridge"),
         (no_ridge_in_the_primal, "ridge"),
