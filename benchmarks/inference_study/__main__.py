@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import subprocess
 import time
 from importlib import metadata
 from pathlib import Path
@@ -26,8 +27,13 @@ _RESULTS = Path(__file__).parents[1] / "results"
 
 
 def versions() -> dict[str, str]:
-    """Python and the packages that the runs depend on, as far as they are installed."""
+    """The source, Python and the packages that the runs depend on, as far as they are installed."""
     found = {"groupowl": go.__version__, "Python": platform.python_version()}
+    asked = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=_RESULTS, capture_output=True, text=True, check=False
+    )
+    if asked.returncode == 0:
+        found["commit"] = asked.stdout.strip()
     for name in _PACKAGES:
         try:
             found[name] = metadata.version(name)

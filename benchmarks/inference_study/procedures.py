@@ -162,22 +162,12 @@ def cross_validated(data: Data) -> Any:
 # Tests ----------------------------------------------------------------------------------------------------
 
 
-def benjamini_hochberg(pvalues: Any, fdr: float = FDR) -> Any:
-    """A mask of what the procedure of Benjamini and Hochberg rejects."""
-    order = np.argsort(pvalues)
-    passing = np.flatnonzero(np.asarray(pvalues)[order] <= fdr * np.arange(1, len(order) + 1) / len(order))
-    rejected = np.zeros(len(order), dtype=bool)
-    if len(passing):
-        rejected[order[: passing[-1] + 1]] = True
-    return rejected
-
-
 def desparsified_tests(data: Data) -> Any:
-    return benjamini_hochberg(go.inference.desparsified(data.X, data.Y).pvalues)
+    return go.inference.desparsified(data.X, data.Y, fdr=FDR).selected
 
 
 def hotelling_tests(data: Data) -> Any:
-    return benjamini_hochberg(go.inference.hotelling_tests(data.X, data.Y).pvalues)
+    return go.inference.hotelling_tests(data.X, data.Y, fdr=FDR).selected
 
 
 # Other packages, one task at a time: they know one target ------------------------------------------------------

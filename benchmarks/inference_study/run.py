@@ -47,7 +47,7 @@ class Plan:
 
 
 FULL = Plan(CELLS, n_runs=200, n_heavy=50, n_fresh=1000, n_fresh_heavy=1000)
-TEN_MINUTES = Plan(QUICK, n_runs=24, n_heavy=4, n_fresh=48, n_fresh_heavy=8, takes_slow=False)
+TEN_MINUTES = Plan(QUICK, n_runs=48, n_heavy=8, n_fresh=100, n_fresh_heavy=20, takes_slow=False)
 
 
 class Item(NamedTuple):

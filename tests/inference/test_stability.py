@@ -341,6 +341,16 @@ def test_classes_counts_and_missing_targets():
     assert missing.support_[:2].all()
 
 
+def test_times_until_events_and_several_labels():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 12))
+    time, event = rng.exponential(np.exp(-1.5 * X[:, 0])), rng.random(100) < 0.8
+    y = np.array(list(zip(event, time, strict=True)), dtype=[("event", bool), ("time", float)])
+    assert selector(n_pairs=4).fit(X, y).scores_.argmax() == 0
+    labels = (X[:, :3] + 0.5 * rng.logistic(size=(100, 3)) > 0.0).astype(int)
+    assert selector(n_pairs=4).fit(X, labels).support_.tolist() == 3 * [True] + 9 * [False]
+
+
 def test_sparse_frames_and_sample_weights():
     pandas = pytest.importorskip("pandas")
     X, Y = make_data()

@@ -92,8 +92,9 @@ class StabilitySelector(FeatureSelector):
         "pairs" compares how often features are returned, at any alpha, with a threshold. "integrated" (integrated path
         stability selection, Melikechi and Miller 2024) compares the integral of ``max(2 frequency - 1, 0)^3`` over the
         logarithm of alpha, and selects more: the variant with the cubic function, the integral ending where that of
-        the bound reaches 0.05, and the size of the base selector estimated by its mean over the halves. It assumes
-        more, too: that pairs return a feature without an effect as if they were independent of each other.
+        the bound reaches 0.05, and the size of the base selector estimated by its mean over the halves. Unlike theirs,
+        sets only grow along the path, as those of "pairs" do. It assumes more, too: that pairs return a feature
+        without an effect as if they were independent of each other.
     bound : {"r-concave", "worst-case"}, default="r-concave"
         Bound on the number of false selections, for ``method="pairs"``.
     threshold : float, default=None
