@@ -11,6 +11,7 @@ from groupowl.designs import SufficientStatistics
 from groupowl.norm import GroupOWL
 from groupowl.norm.kernels import row_norms
 from groupowl.problem import Balls, Problem, build_problem, problem_of_statistics
+from groupowl.problem.bounds import UnitNorms
 from groupowl.screening import RULES, SAFE, ScreenedProblem, extended_rule, safe_rows
 from groupowl.solvers import check_settings
 from groupowl.solvers.driver import Run
@@ -244,7 +245,9 @@ def test_a_loss_without_local_bounds_knows_nothing_of_them():
 def test_local_bounds_of_units_of_several_rows(seed):
     problem = make_case(seed, n=30, d=12, loss="multinomial", fit_intercept=True, weighted=True).problem()
     units = np.array([0, 0, 4, 1, 2, 2, 3, 3, 0, 3, 3, 4])
-    problem = replace(problem, penalty=GroupOWL(problem.lam[:5] * 1.5, units))
+    penalty = GroupOWL(problem.lam[:5] * 1.5, units)
+    norms = UnitNorms(problem.design, problem.samples.w, penalty, problem.norms, problem.rounding_norms)
+    problem = replace(problem, penalty=penalty, unit_bounds=norms)
     B, optimal = optimum_of(problem)
     near = np.sqrt(2 * problem.loss.curvature * optimal.gap)
     for _, certificate in pairs(problem, B, seed):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +12,7 @@ import groupowl as go
 from entries_support import KINDS, LOSSES, draw_case
 from groupowl.norm.kernels import owl_gauge
 from groupowl.problem import build_problem
+from groupowl.problem.bounds import Products
 
 SEEDS = range(3)
 
@@ -98,6 +101,62 @@ def test_bounds_hold_for_the_dual_optimum(loss, kind, seed):
     report = screener.update(best.B, best.intercept if case.fit_intercept else None)
     screened = np.setdiff1d(np.arange(len(best.B)), report.active)
     assert np.linalg.norm(best.B[screened], axis=1).max(initial=0.0) <= 1e-5 * np.abs(best.B).max(initial=1.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"feature_groups": np.arange(12) // 3}, {"positive": True}, {"ridge": 0.5}])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_ellipsoids_are_inside_the_balls_and_have_the_optimum(loss, options):
+    """Never worse than the simple bound, better where tasks differ in weight, and never below the optimum."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 12))
+    Y = X[:, :3] @ rng.standard_normal((3, 4)) + rng.standard_normal((60, 4))
+    Y = 1.0 * (Y > 0.0) if loss == "logistic" else Y
+    weight = rng.uniform(0.5, 1.0, Y.shape) * [1.0, 0.3, 0.03, 0.003]
+    weight[rng.random(Y.shape) < 0.3] = 0.0
+    n_units = len(np.unique(options.get("feature_groups", np.arange(12))))
+    weights = go.weights.oscar(n_units)
+    given = {"loss": loss, "fit_intercept": True, "sample_weight": weight, **options}
+    lam = 0.3 * go.lam_max(X, Y, weights, **given) * weights
+    best = go.solve(X, Y, lam, **given, tol=1e-12, screening="none")
+    screener = go.SafeScreener(X, Y, lam, **given)
+    problem = screener._problem
+    optimal = problem.certify(problem.from_input(best.B, best.intercept))
+    least = problem.lower_bounds(optimal)
+    ratios = []
+    for size in (1.0, 0.1, 1e-3):
+        moved = np.abs(best.B * (1.0 + size * rng.standard_normal(best.B.shape)))
+        moved = moved if "positive" in options else moved * np.sign(best.B)
+        other = problem.certify(problem.from_input(0.5 * moved, best.intercept))
+        start = problem.from_input(moved, best.intercept)
+        for best_known in (None, other):  # whose dual point may be kept
+            certificate = problem.certify(start, best=best_known)
+            for two_sided in (True, False):
+                upper = problem.upper_bounds(certificate, two_sided=two_sided)
+                simple = replace(problem, task_norms=None).upper_bounds(certificate, two_sided=two_sided)
+                assert np.all(upper >= least)
+                assert np.all(upper <= simple)
+                ratios.append(upper / simple)
+            few = np.array([1, 3])
+            smaller = certificate.restrict(few, problem.penalty.rows(few))
+            np.testing.assert_array_equal(
+                problem.restrict(few).upper_bounds(smaller), problem.upper_bounds(certificate)[few]
+            )
+    assert np.min(ratios) < 0.98
+
+
+def test_ellipsoid_is_the_formula():
+    """``u^2 = ||C||^2 + 2 rho ||(a_k C_k)_k|| + rho^2 max a_k^2``, and close to the farthest point of the ellipsoid."""
+    rng = np.random.default_rng(0)
+    C, a, rho = rng.standard_normal((7, 3)), rng.uniform(0.01, 1.0, (7, 3)), 0.7
+    penalty = go.GroupOWL(np.ones(7))
+    found = Products(C, C, a, penalty).moved(C, rho)
+    square = (C**2).sum(axis=1) + 2 * rho * np.sqrt(((a * C) ** 2).sum(axis=1)) + rho**2 * (a**2).max(axis=1)
+    np.testing.assert_allclose(found, np.sqrt(square), rtol=1e-14)
+    directions = rng.standard_normal((20000, 3))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    farthest = np.linalg.norm(C + rho * a * directions[:, None], axis=2).max(axis=0)
+    assert np.all(farthest <= found)
+    assert np.all(found <= np.linalg.norm(C, axis=1) + rho * a.max(axis=1) + 1e-14)
 
 
 @pytest.mark.parametrize("solver", ["apgd", go.SPGD(batch_size=8)])

@@ -97,8 +97,8 @@ def test_moments_are_those_of_each_task(kind, center):
     np.testing.assert_allclose(moments.about_means[varies], (squares / deviation[:, None] ** 2)[varies], rtol=1e-9)
     own, whole = moments.norms(N, center=center)
     exact = squares if center else (X**2).T @ W
-    assert np.all(own >= design.inverse_scale * np.sqrt(exact.max(axis=1)) * (1 - 1e-13))
-    assert np.all(whole >= own * (1 - 1e-6))
+    assert np.all(own >= design.inverse_scale[:, None] * np.sqrt(exact) * (1 - 1e-13))
+    assert np.all(whole >= own.max(axis=1) * (1 - 1e-6))
 
 
 @pytest.mark.parametrize("form", [np.array, sp.csr_array])

@@ -118,21 +118,21 @@ class TaskMoments:
         return TaskMoments(self.totals, zero, factor * sums, factor**2 * squares, factor**2 * self.about_means)
 
     def norms(self, n_samples: int, *, center: bool) -> tuple[FloatArray, FloatArray]:
-        """Largest weighted norm of each column in a task, about the mean of the task or not, and about the center.
+        """Weighted norms of the columns in each task, about its mean or not, and the largest about the center.
 
         With room for rounding: how far correlations can move must not be less.
         """
         whole = self.squares.max(axis=1)
-        own = self.about_means.max(axis=1) if center else whole
-        return np.sqrt(own + 8 * EPS * np.sqrt(n_samples) * whole), np.sqrt(whole)
+        own = self.about_means if center else self.squares
+        return np.sqrt(own + (8 * EPS * np.sqrt(n_samples) * whole)[:, None]), np.sqrt(whole)
 
 
 def norms_of_tasks(design: Design, w: Handle, *, center: bool) -> tuple[FloatArray, FloatArray]:
     """Norms as :meth:`TaskMoments.norms` has them; without centers, squares alone serve."""
     moments = design.task_moments
     if moments is None and not center:
-        squares = design.squared_products(w).max(axis=1)
-        return np.sqrt((1.0 + 8 * EPS * np.sqrt(design.n_samples)) * squares), np.sqrt(squares)
+        squares = design.squared_products(w)
+        return np.sqrt((1.0 + 8 * EPS * np.sqrt(design.n_samples)) * squares), np.sqrt(squares.max(axis=1))
     moments = moments or moments_of_tasks(design, w)
     return moments.norms(design.n_samples, center=center)
 

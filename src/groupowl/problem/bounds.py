@@ -12,7 +12,7 @@ from .._typing import FloatArray, Handle, IndexArray
 from ..designs.base import Design
 from ..designs.dense import DenseColumns
 from ..norm import GroupOWL
-from ..norm.kernels import EPS, inverse_weighted_square
+from ..norm.kernels import EPS, inverse_weighted_square, row_norms
 
 # Operations for the Gram matrices of all units, beyond which nothing is made of them.
 _MOST_WORK = 2e10
@@ -87,6 +87,16 @@ class Balls(NamedTuple):
         center = 0.5 * (norms.of_theta + norms.of_residual + (self.balancing + self.error) * norms.columns)
         return center, product_slack(max(self.theta_norm, self.residual_norm), n_samples) * norms.rounding
 
+    def ellipsoids(self, products: Products, rounding: FloatArray, n_samples: int, *, two_sided: bool) -> FloatArray:
+        """The same bounds where a correlation moves by another length in each task: sharper than those of the balls."""
+        upper = products.moved(products.of_theta, self.radius) + product_slack(self.theta_norm, n_samples) * rounding
+        if not two_sided:
+            return upper
+        radius = self.midpoint_radius + 0.5 * (self.balancing + self.error)
+        slack = product_slack(max(self.theta_norm, self.residual_norm), n_samples) * rounding
+        center = 0.5 * (products.of_theta + products.of_residual)
+        return np.minimum(upper, products.moved(center, radius) + slack)
+
     def lower_bounds(self, norms: Correlations, n_samples: int) -> FloatArray:
         """How small they can be at least, where products are exact."""
         moves = min(self.radius, self.midpoint_radius + 0.5 * (self.distance + self.error))
@@ -104,6 +114,30 @@ class Correlations(NamedTuple):
     of_residual: FloatArray
     columns: FloatArray
     rounding: FloatArray
+
+
+class Products(NamedTuple):
+    """Products themselves, with the dual point and with the balanced residual, and the norms of columns in each task.
+
+    All of shape (n_rows, n_tasks); for weights that differ between tasks. A row of ``X^T theta`` that moves with a dual
+    point within a ball stays in an ellipsoid whose axes are the norms of the tasks.
+    """
+
+    of_theta: FloatArray
+    of_residual: FloatArray
+    norms: FloatArray
+    penalty: GroupOWL
+
+    def moved(self, C: FloatArray, radius: float) -> FloatArray:
+        """``sqrt(||C||^2 + 2 rho ||(sum_j a_jk |C_jk|)_k|| + rho^2 max_k sum_j a_jk^2)`` of each unit of some products.
+
+        Entry k of row j moves by ``a_jk r_k`` at most, and the squares of the ``r_k`` add up to ``rho^2``.
+        """
+        C, penalty = np.abs(self.penalty.projected(C)), self.penalty
+        squares = penalty.norms(C) ** 2
+        along = row_norms(penalty.sums(self.norms * C))
+        farthest = penalty.sums(self.norms * self.norms).max(axis=1)
+        return (1.0 + 8 * EPS) * np.sqrt(squares + 2.0 * radius * along + radius * radius * farthest)
 
 
 class UnitNorms:

@@ -156,8 +156,10 @@ def problem_of_samples(
     center = fit_intercept and loss.centers_targets
     samples = adopt_samples(design, loss, Y, w, center=center, offset_size=offset_size)
     block = fit_unpenalized(design, loss, samples, fit_intercept, basis)
+    task_norms = None
     if has_entry_weights:
-        norms, whole_norms = norms_of_tasks(design, w, center=fit_intercept)
+        task_norms, whole_norms = norms_of_tasks(design, w, center=fit_intercept)
+        norms = task_norms.max(axis=1)
         gram_cache: GramCache = TaskGramCache(design, w)
     else:
         norms = whole_norms = design.column_norms(w)
@@ -177,6 +179,7 @@ def problem_of_samples(
         rounding_norms=rounding_norms,
         gram_cache=gram_cache,
         unit_bounds=_unit_bounds(design, w, penalty, norms, rounding_norms),
+        task_norms=task_norms,
     )
 
 

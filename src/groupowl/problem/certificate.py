@@ -81,6 +81,8 @@ class Certificate:
         unpenalized block are not quite zero.
     residual : Residual or None
         Of the coefficients themselves; None where they overflow. ``theta`` may come from other coefficients.
+    products : ndarray of shape (n_rows, n_tasks) or None
+        ``X^T theta``, where weights differ between tasks, whose bounds need it.
     """
 
     theta: Handle
@@ -92,8 +94,10 @@ class Certificate:
     rounding: float
     product_error: float = 0.0
     residual: Residual | None = None
+    products: FloatArray | None = None
 
     def restrict(self, units: IndexArray, rows: IndexArray) -> Certificate:
         """The same certificate for the problem on these units, which have these rows, where it remains valid."""
         residual = None if self.residual is None else self.residual.restrict(units, rows)
-        return replace(self, correlations=self.correlations[units], residual=residual)
+        products = None if self.products is None else self.products[rows]
+        return replace(self, correlations=self.correlations[units], residual=residual, products=products)

@@ -19,7 +19,7 @@ from ..designs.sparse import Columns
 from ..losses import Loss
 from ..norm import GroupOWL
 from ..norm.kernels import EPS, inverse_weighted_square, over_weights, owl_gauge, row_norms, sum_with_products
-from .bounds import Balls, Correlations, UnitNorms, product_slack, squared_distance
+from .bounds import Balls, Correlations, Products, UnitNorms, product_slack, squared_distance
 from .certificate import Certificate, Residual
 from .samples import Samples, weighted_squares, weighted_sums
 from .spectrum import lanczos_estimate, power_estimate
@@ -66,6 +66,8 @@ class Problem:
         None where rows are units, which have their ``norms``.
     units_of_origin : ndarray of int or None
         Units of these bounds that this problem has, where it has only some.
+    task_norms : ndarray of shape (n_rows, n_tasks) or None
+        ``a_jk = sqrt(sum_i w_ik x_ij^2)``, where weights differ between tasks; ``norms`` are the largest of each row.
     """
 
     design: Design
@@ -81,6 +83,7 @@ class Problem:
     scale_error: float = 0.0
     unit_bounds: UnitNorms | None = None
     units_of_origin: IndexArray | None = None
+    task_norms: FloatArray | None = None
 
     #: Whether the unpenalized block has a constant.
     fit_intercept: bool = field(init=False)
@@ -142,6 +145,7 @@ class Problem:
             rounding_norms=self.rounding_norms[rows],
             rows_of_origin=rows if self.rows_of_origin is None else self.rows_of_origin[rows],
             units_of_origin=units if self.units_of_origin is None else self.units_of_origin[units],
+            task_norms=None if self.task_norms is None else self.task_norms[rows],
         )
 
     def _carried(self, design: Design, carry: Callable[[Handle], Handle]) -> Self:
@@ -332,7 +336,7 @@ class Problem:
         rounding = best.product_error + self._rounding(residual, primal, best.dual, best.theta_norm)
         gap = max(primal - best.dual, 0.0) + rounding
         point = best.theta, best.correlations, best.theta_norm
-        return Certificate(*point, primal, best.dual, gap, rounding, best.product_error, residual)
+        return Certificate(*point, primal, best.dual, gap, rounding, best.product_error, residual, best.products)
 
     def residual(self, B: FloatArray, Z: Handle | None = None, cancelled: float = 0.0) -> Residual:
         """What ``B`` leaves unexplained, two products or with ``Z`` one."""
@@ -416,7 +420,8 @@ class Problem:
             # which may have failed, and only a dual value can tell.
             theta = self.design.map(partial(np.multiply, scale), residual.theta)
             correlations, theta_norm = abs(scale) * residual.correlations, abs(scale) * residual.norm
-            return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, residual=residual)
+            products = self._kept_products(scale, residual)
+            return Certificate(theta, correlations, theta_norm, primal, primal, 0.0, 0.0, 0.0, residual, products)
         if self.penalty.ridge == 0.0:
             return self._certificate_on_ray(scale, residual, primal)
         # With a ridge every point of the domain is feasible: the residual as it is, best near the optimum; or scaled as
@@ -451,7 +456,14 @@ class Problem:
             product_error += error
         rounding = product_error + self._rounding(residual, primal, dual, theta_norm)
         gap = max(primal - dual, 0.0) + rounding
-        return Certificate(theta, correlations, theta_norm, primal, dual, gap, rounding, product_error, residual)
+        products = self._kept_products(scale, residual)
+        return Certificate(
+            theta, correlations, theta_norm, primal, dual, gap, rounding, product_error, residual, products
+        )
+
+    def _kept_products(self, scale: float, residual: Residual) -> FloatArray | None:
+        """Products of a multiple of a residual, where bounds will ask for more than their norms."""
+        return None if self.task_norms is None else scale * residual.products
 
     def _conjugate(self, scale: float, residual: Residual) -> tuple[float, float]:
         """The conjugate of a penalty with a ridge at a multiple of the products of a residual, and its error.
@@ -503,8 +515,9 @@ class Problem:
         so a correlation moves by at most that times the norm of its column, or of its columns together. The optimum
         also lies within ``sqrt(ell gap - e^2 / 4)`` of the midpoint between this point and the residual of the
         coefficients, e apart: that ball is inside the other. ``two_sided=False`` takes the first alone, as the paper
-        does. A loss without such a curvature has local bounds alone. ``columns`` are norms of the units' columns that
-        stand for theirs.
+        does. A loss without such a curvature has local bounds alone. Where weights differ between tasks, a correlation
+        moves by another length in each, and bounds are those of ellipsoids. ``columns`` are norms of the units' columns
+        that stand for theirs.
         """
         if not math.isfinite(self.loss.curvature):
             return self.local_bounds(certificate)
@@ -513,7 +526,13 @@ class Problem:
         two_sided = two_sided and certificate.residual is not None
         balls = self._balls(certificate, two_sided)
         norms = self._correlations(certificate, columns)
-        return balls.upper_bounds(norms, self.design.n_samples, two_sided=two_sided)
+        upper = balls.upper_bounds(norms, self.design.n_samples, two_sided=two_sided)
+        if self.task_norms is None or certificate.products is None or self.product_error > 0.0:
+            return upper
+        others = certificate.products if certificate.residual is None else certificate.residual.products
+        known = Products(certificate.products, others, self.task_norms, self.penalty)
+        sharper = balls.ellipsoids(known, norms.rounding, self.design.n_samples, two_sided=two_sided)
+        return np.minimum(upper, sharper)
 
     def kept(
         self,
