@@ -59,6 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true", help="keep the cells that an earlier run finished")
     parser.add_argument("--report", action="store_true", help="only write the page again, from the results on disk")
     parser.add_argument("--list", action="store_true", help="print the problems and stop")
+    parser.add_argument("--note", metavar="TEXT", help="what a reader of the page must know about this run")
     return parser
 
 
@@ -238,6 +239,9 @@ def main(argv: list[str] | None = None) -> None:
     if not arguments.report:
         run(arguments, problems, store, console, found)
         store = Store(path, resume=True)  # as the next reader will see it
+    if arguments.note is not None:
+        store.data["meta"]["note"] = arguments.note
+        store.save()
     print_report(store.data, console, targets(store.data))
     console.print(f"written: {write(store.data, arguments.out)}", highlight=False)
 

@@ -115,7 +115,8 @@ def run_text(data: dict[str, Any]) -> str:
     where = f"Python {meta['python']}, {meta['machine']}"
     kernels = "".join(f" Kernel of {name}: {text}." for name, text in meta.get("kernels", {}).items())
     absent = "".join(f" {name} is left out: {reason}." for name, reason in meta.get("left out", {}).items())
-    return f"{kind} of {meta['date']}: {where}, {threads}, {limit}. {versions}.{kernels}{absent}{left}\n"
+    note = f" {meta['note']}" if meta.get("note") else ""
+    return f"{kind} of {meta['date']}: {where}, {threads}, {limit}. {versions}.{kernels}{absent}{left}{note}\n"
 
 
 def _summary(data: dict[str, Any]) -> str:
