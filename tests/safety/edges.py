@@ -270,7 +270,8 @@ def _guarded(case: Case) -> Fit:
     except Exception as error:  # whatever a fit raises is what the campaign wants to know
         frame = traceback.extract_tb(error.__traceback__)[-1]
         is_check = any(part in frame.filename for part in _CHECKS)
-        if type(error) is ValueError and is_check:
+        is_raised = (frame.line or "").startswith("raise")  # arrays of wrong shapes are ValueErrors of NumPy's
+        if type(error) is ValueError and is_check and is_raised:
             raise Refusal(str(error)) from error
         raise Crash(
             f"{type(error).__name__} in {Path(frame.filename).name}:{frame.lineno}: {str(error)[:120]}"
