@@ -17,7 +17,7 @@ from .wrapped import ProjectedDesign, StandardizedDesign, WrappedDesign, project
 
 if TYPE_CHECKING:
     from .dask.blocks import row_chunks
-    from .dask.dask_design import DaskDesign, encode_labels_of_blocks, row_wise
+    from .dask.dask_design import DaskDesign, encode_labels_of_blocks, row_wise, rows_like
     from .disk.memmap_design import MemmapDesign
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "project_out",
     "row_chunks",
     "row_wise",
+    "rows_like",
     "scale_columns",
     "standardize",
 ]

@@ -23,7 +23,7 @@ from .._text import printable
 from .._threads import blas_threads
 from .._typing import FloatArray
 from ..categories import Categories, check_unseen, find_categories, fitted_categories
-from ..designs import Design, far_design, row_chunks
+from ..designs import Design, far_design, row_chunks, rows_like
 from ..inputs import exclusive_classes, feature_names, penalty_options, resolve_columns
 from ..losses import check_offset, resolve_loss, with_offset
 from ..model import Model, adaptive_factor, relaxed_coefficients, warn_if_correlated, warn_unless_bounded
@@ -224,10 +224,12 @@ class GroupOWLBase(ReportMethods):
             )
         Y = targets.Y
         if offset is not None:
-            if is_distributed:
-                raise ValueError("offset needs the targets in this process, and X is on a cluster. Use data in memory.")
             loss = resolve_loss(fitting.loss)
-            loss, Y, size = with_offset(loss, Y, check_offset(offset, loss, Y.shape))
+            values: Any = check_offset(np.asarray(offset) if is_distributed else offset, loss, Y.shape)
+            if is_distributed and values is not None:
+                values = rows_like(values, Y)
+            loss, Y, size = with_offset(loss, Y, values)
+            Y = Y.rechunk({1: -1}) if is_distributed and values is not None else Y
             fitting = replace(fitting, loss=loss, offset_size=size)
             if Y is not targets.Y:  # else all offsets are zero
                 labels["has_offset_"] = True

@@ -214,10 +214,13 @@ def compressed_together(problems: list[Problem]) -> list[Problem]:
 def _with_offset(design: Design, loss: Loss, Y: Any, offset: Any) -> tuple[Loss, FloatArray, float]:
     """The loss with an offset, its targets, and the size of what was taken off them."""
     if design.is_distributed:
-        raise ValueError(
-            "offset needs the targets in this process, and X is on a cluster. Give X as an array, a sparse matrix or a "
-            "file; for loss='squared' and loss='huber' take the offset off Y, which is the same."
-        )
+        from ..designs import row_chunks, rows_like
+
+        Y = row_chunks("Y", Y)[0]
+        Y = Y[:, None] if Y.ndim == 1 else Y
+        values = check_offset(np.asarray(offset), loss, Y.shape)
+        loss, Y, size = with_offset(loss, Y, None if values is None else rows_like(values, Y))
+        return loss, Y.rechunk({1: -1}), size
     Y = check_targets(Y, design.n_samples, may_miss=not loss.needs_whole_samples)
     values = check_offset(offset, loss, Y.shape)
     return with_offset(loss, Y if np.isnan(Y).any() else loss.check_targets(Y), values)

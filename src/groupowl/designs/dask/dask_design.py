@@ -306,6 +306,13 @@ def row_wise(function: Callable[..., Any], array: Any, dtype: Any, width: int | 
     return array.map_blocks(function, dtype=dtype, chunks=(array.chunks[0], (width,)))
 
 
+def rows_like(values: FloatArray, array: Any) -> Any:
+    """A local array in the chunks of the rows of a Dask array."""
+    import dask.array as da
+
+    return da.from_array(values, chunks=(array.chunks[0], -1))
+
+
 def encode_labels_of_blocks(y: Any, sample_weight: Any = None) -> tuple[Any, Any]:
     """Classes, sorted, and one-hot targets as a Dask array, for labels on a cluster: one pass over the labels.
 
