@@ -73,6 +73,24 @@ def test_e_values_of_one_draw_select_what_knockoff_plus_does(seed, fdr):
     np.testing.assert_array_equal(values >= _e_threshold(values, fdr), knockoff_threshold(W, fdr) <= W)
 
 
+def test_e_values_of_false_features_sum_to_at_most_their_number():
+    """With fair signs the expected sum is at most n, at any level: what Benjamini and Hochberg need of e-values."""
+    rng = np.random.default_rng(0)
+    for level in (0.05, 0.3):
+        sums = [_e_values(rng.normal(size=30), level).sum() / 30 for _ in range(4000)]
+        assert 0.2 < np.mean(sums) < 1.0 + 3 * np.std(sums) / np.sqrt(4000)
+
+
+@pytest.mark.parametrize(("n_true", "draw_fdr"), [(18, None), (12, 0.1)])
+def test_draws_agree_on_strong_features(n_true, draw_fdr):
+    """Also where fewer are true than draws at a level below fdr must select; fewer still with a level near fdr."""
+    X, Z, rng = signals(300, 60, 3, n_true=n_true, size=1.5)
+    Y = Z + rng.normal(size=Z.shape)
+    selector = KnockoffSelector(0.1, n_repeats=9, draw_fdr=draw_fdr, random_state=0).fit(X, Y)
+    assert selector.support_[:n_true].sum() >= n_true - 3
+    assert selector.support_[n_true:].sum() <= 2
+
+
 @given(values=st.lists(st.integers(0, 60), min_size=1, max_size=12), fdr=st.sampled_from([0.1, 0.25, 0.5]))
 def test_e_values_are_selected_by_benjamini_and_hochberg(values, fdr):
     e = np.array(values, dtype=float)
@@ -311,8 +329,8 @@ def test_too_few_features_are_said_to_be_too_few():
         selector = KnockoffSelector(0.05, random_state=0).fit(X, Y)
     assert not selector.support_.any()
     assert selector.threshold_ == np.inf
-    with pytest.warns(UserWarning, match=r"at least 20 must be \(draws are made at fdr / 2 = 0.05\)"):
-        KnockoffSelector(0.1, n_repeats=2, random_state=0).fit(X, Y)
+    with pytest.warns(UserWarning, match="at least 20 must be"):
+        KnockoffSelector(0.05, n_repeats=2, random_state=0).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -333,6 +351,7 @@ def test_too_few_features_are_said_to_be_too_few():
         ({"offset": True}, ValueError, "offset must be 1"),
         ({"offset": 0, "n_repeats": 3}, ValueError, "offset=0 has no e-values"),
         ({"n_repeats": 0}, ValueError, "n_repeats"),
+        ({"draw_fdr": 2.0}, ValueError, "draw_fdr"),
         ({"n_repeats": 2, "sampler": np.zeros((120, 24))}, ValueError, "one array of knockoffs"),
         ({"aggregation": "median"}, ValueError, "aggregation.*'median'"),
         ({"n_jobs": 0}, ValueError, "n_jobs"),

@@ -118,7 +118,7 @@ def _block_roots(V: FloatArray, groups: IndexArray) -> FloatArray:
 # Columns with a normal law ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GaussianKnockoffs:
     """Model-X knockoffs of samples that are normally distributed: call it with X and a random generator.
 
@@ -171,8 +171,8 @@ class GaussianKnockoffs:
             The covariance, or how it is estimated: from standardized columns, by shrinkage (the default) or with a
             sparse inverse whose penalty is cross-validated.
         s : {"mvr", "equicorrelated"}, default="mvr"
-            "mvr" minimizes the variance-based reconstructability, and has more power where columns are correlated;
-            "equicorrelated" has the same distance for all.
+            "mvr" minimizes the variance-based reconstructability; "equicorrelated" has the same distance for all, which
+            takes all power where many columns are correlated with each other, and adds a little between neighbors.
         groups : array-like of shape (n_features,), default=None
             Labels of groups of columns that are exchanged as a whole; each column is one by default.
         without : ndarray of int, default=None
@@ -201,6 +201,9 @@ class GaussianKnockoffs:
             whole = np.ix_(varies, varies)
             shift[whole] = cho_solve(cho_factor(V[whole], lower=True), S[whole])
         return cls(mean, V, S, shift, root)
+
+    def __repr__(self) -> str:
+        return f"GaussianKnockoffs({len(self.mean)} features)"
 
     def __call__(self, X: Any, rng: np.random.Generator) -> FloatArray:
         """Knockoffs of the rows of X; columns without knockoffs as they are."""
