@@ -258,6 +258,24 @@ def test_more_features_than_samples():
     assert selector.support_[:10].sum() >= 7
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+def test_extreme_data():
+    """Few samples, columns that are constant or copies, targets without errors, or that determine each other."""
+    X, Z, rng = signals()
+    for n_samples in (1, 2, 3):
+        assert not KnockoffSelector(random_state=0).fit(X[:n_samples], Z[:n_samples]).support_.any()
+    exact = KnockoffSelector(0.3, random_state=0).fit(X, Z)
+    assert exact.support_[:8].sum() >= 6
+    assert np.abs(exact.scores_).max() < 100.0
+    odd = X.copy()
+    odd[:, 9], odd[:, 10] = 5.0, odd[:, 0]
+    Y = Z + rng.normal(size=Z.shape)
+    selector = KnockoffSelector(0.3, random_state=0).fit(odd, np.column_stack([Y, Y[:, 0] + Y[:, 1]]))
+    assert selector.scores_[9] == 0.0
+    assert not KnockoffSelector(0.3, random_state=0).fit(np.zeros((120, 24)), Y).scores_.any()
+    assert not KnockoffSelector(0.3, random_state=0).fit(X, np.full(120, 0.5)).scores_.any()
+
+
 def test_results_are_the_same_for_all_numbers_of_jobs():
     X, Z, rng = signals(150, 24, n_true=12, size=1.0)
     Y = Z + rng.normal(size=Z.shape)
@@ -358,6 +376,7 @@ def test_too_few_features_are_said_to_be_too_few():
         ({"random_state": "seed"}, ValueError, "random_state"),
         ({"estimator": "lasso"}, TypeError, "estimator must be a GroupOWLRegressor"),
         ({"estimator": go.GroupOWLRegressorCV()}, TypeError, "estimator must be a GroupOWLRegressor"),
+        ({"estimator": go.GroupOWLRegressor(weights=np.ones(24))}, ValueError, "weights .* 48 numbers.* got 24"),
         ({"estimator": go.GroupOWLRegressor(unpenalized=range(24))}, ValueError, "unpenalized has all 24"),
         ({"estimator": go.GroupOWLRegressor(loss="poisson"), "sampler": "fixed"}, ValueError, "for the squared loss"),
     ],

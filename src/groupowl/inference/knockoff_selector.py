@@ -371,7 +371,18 @@ class _Draws:
             lookup("statistic", self.statistic, STATISTICS)
         elif data.sample_weight is not None:
             raise ValueError("sample_weight is not passed to a statistic of your own. Leave it out, or use it there.")
+        self._check_weights(prototype.weights)
         self.sampler = self._sampler()
+
+    def _check_weights(self, weights: Any) -> None:
+        """Refuse weights for features alone: knockoffs are as many."""
+        expected = 2 * self.units.count
+        is_sequence = not isinstance(weights, str) and not callable(weights)
+        if is_sequence and np.shape(weights) != (expected,):
+            raise ValueError(
+                f"weights of the estimator must be a name, a function, or {expected} numbers, one for each feature and "
+                f"each knockoff, got {np.size(weights)}."
+            )
 
     def _sampler(self) -> Any:
         """A function of X and a random generator."""
@@ -457,7 +468,7 @@ def _whitener_of_all(data: FitData) -> FloatArray | None:
     if left < 2 * Y.shape[1]:
         return None
     residuals = root * Y - A @ np.linalg.lstsq(A, root * Y, rcond=None)[0]
-    return whitening(residuals, None)
+    return whitening(root * Y, residuals, None)
 
 
 def _checked_knockoffs(argument: str, knockoffs: Any, X: FloatArray) -> FloatArray:

@@ -225,15 +225,15 @@ class PairFits:
         if left < max(_SAMPLES_PER_TASK * Y.shape[1], len(Y) // 2):
             return None
         B, intercept = relaxed_coefficients(self.model, selected)[:2]
-        return whitening(Y - self.data.X @ B - intercept, self.data.sample_weight)
+        return whitening(Y, Y - self.data.X @ B - intercept, self.data.sample_weight)
 
 
-def whitening(residuals: FloatArray, sample_weight: FloatArray | None) -> FloatArray | None:
-    """An inverse root of the covariance of residuals; None where it is singular."""
+def whitening(Y: FloatArray, residuals: FloatArray, sample_weight: FloatArray | None) -> FloatArray | None:
+    """An inverse root of the covariance of residuals; None where it is singular, or nothing but rounding."""
     w = np.ones(len(residuals)) if sample_weight is None else sample_weight
     covariance = residuals.T @ (w[:, None] * residuals) / w.sum()
     size = np.sqrt(np.diag(covariance))
-    if not np.all(size > 0.0):
+    if np.any(size <= _SINGULAR * np.abs(Y).max(axis=0)):
         return None
     correlations = covariance / np.outer(size, size)
     values, vectors = np.linalg.eigh(correlations)
