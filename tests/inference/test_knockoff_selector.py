@@ -73,6 +73,24 @@ def test_e_values_of_one_draw_select_what_knockoff_plus_does(seed, fdr):
     np.testing.assert_array_equal(values >= _e_threshold(values, fdr), knockoff_threshold(W, fdr) <= W)
 
 
+def test_e_values_of_false_features_sum_to_at_most_their_number():
+    """With fair signs the expected sum is at most n, at any level: what Benjamini and Hochberg need of e-values."""
+    rng = np.random.default_rng(0)
+    for level in (0.05, 0.3):
+        sums = [_e_values(rng.normal(size=30), level).sum() / 30 for _ in range(4000)]
+        assert 0.2 < np.mean(sums) < 1.0 + 3 * np.std(sums) / np.sqrt(4000)
+
+
+@pytest.mark.parametrize(("n_true", "draw_fdr"), [(18, None), (12, 0.1)])
+def test_draws_agree_on_strong_features(n_true, draw_fdr):
+    """Also where fewer are true than draws at a level below fdr must select; fewer still with a level near fdr."""
+    X, Z, rng = signals(300, 60, 3, n_true=n_true, size=1.5)
+    Y = Z + rng.normal(size=Z.shape)
+    selector = KnockoffSelector(0.1, n_repeats=9, draw_fdr=draw_fdr, random_state=0).fit(X, Y)
+    assert selector.support_[:n_true].sum() >= n_true - 3
+    assert selector.support_[n_true:].sum() <= 2
+
+
 @given(values=st.lists(st.integers(0, 60), min_size=1, max_size=12), fdr=st.sampled_from([0.1, 0.25, 0.5]))
 def test_e_values_are_selected_by_benjamini_and_hochberg(values, fdr):
     e = np.array(values, dtype=float)
@@ -240,6 +258,24 @@ def test_more_features_than_samples():
     assert selector.support_[:10].sum() >= 7
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be selected")
+def test_extreme_data():
+    """Few samples, columns that are constant or copies, targets without errors, or that determine each other."""
+    X, Z, rng = signals()
+    for n_samples in (1, 2, 3):
+        assert not KnockoffSelector(random_state=0).fit(X[:n_samples], Z[:n_samples]).support_.any()
+    exact = KnockoffSelector(0.3, random_state=0).fit(X, Z)
+    assert exact.support_[:8].sum() >= 6
+    assert np.abs(exact.scores_).max() < 100.0
+    odd = X.copy()
+    odd[:, 9], odd[:, 10] = 5.0, odd[:, 0]
+    Y = Z + rng.normal(size=Z.shape)
+    selector = KnockoffSelector(0.3, random_state=0).fit(odd, np.column_stack([Y, Y[:, 0] + Y[:, 1]]))
+    assert selector.scores_[9] == 0.0
+    assert not KnockoffSelector(0.3, random_state=0).fit(np.zeros((120, 24)), Y).scores_.any()
+    assert not KnockoffSelector(0.3, random_state=0).fit(X, np.full(120, 0.5)).scores_.any()
+
+
 def test_results_are_the_same_for_all_numbers_of_jobs():
     X, Z, rng = signals(150, 24, n_true=12, size=1.0)
     Y = Z + rng.normal(size=Z.shape)
@@ -311,8 +347,8 @@ def test_too_few_features_are_said_to_be_too_few():
         selector = KnockoffSelector(0.05, random_state=0).fit(X, Y)
     assert not selector.support_.any()
     assert selector.threshold_ == np.inf
-    with pytest.warns(UserWarning, match=r"at least 20 must be \(draws are made at fdr / 2 = 0.05\)"):
-        KnockoffSelector(0.1, n_repeats=2, random_state=0).fit(X, Y)
+    with pytest.warns(UserWarning, match="at least 20 must be"):
+        KnockoffSelector(0.05, n_repeats=2, random_state=0).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -333,12 +369,14 @@ def test_too_few_features_are_said_to_be_too_few():
         ({"offset": True}, ValueError, "offset must be 1"),
         ({"offset": 0, "n_repeats": 3}, ValueError, "offset=0 has no e-values"),
         ({"n_repeats": 0}, ValueError, "n_repeats"),
+        ({"draw_fdr": 2.0}, ValueError, "draw_fdr"),
         ({"n_repeats": 2, "sampler": np.zeros((120, 24))}, ValueError, "one array of knockoffs"),
         ({"aggregation": "median"}, ValueError, "aggregation.*'median'"),
         ({"n_jobs": 0}, ValueError, "n_jobs"),
         ({"random_state": "seed"}, ValueError, "random_state"),
         ({"estimator": "lasso"}, TypeError, "estimator must be a GroupOWLRegressor"),
         ({"estimator": go.GroupOWLRegressorCV()}, TypeError, "estimator must be a GroupOWLRegressor"),
+        ({"estimator": go.GroupOWLRegressor(weights=np.ones(24))}, ValueError, "weights .* 48 numbers.* got 24"),
         ({"estimator": go.GroupOWLRegressor(unpenalized=range(24))}, ValueError, "unpenalized has all 24"),
         ({"estimator": go.GroupOWLRegressor(loss="poisson"), "sampler": "fixed"}, ValueError, "for the squared loss"),
     ],

@@ -10,6 +10,7 @@ from scipy.linalg import block_diag, cho_factor, cho_solve, cholesky, eigvalsh, 
 
 from .._checks import as_float_array, as_generator, check_finite, finite_matrix, lookup
 from .._typing import BoolArray, FloatArray, IndexArray
+from ..designs.base import check_overflow
 
 # Equicorrelated knockoffs stop short of the boundary, where the joint covariance is singular.
 _INSIDE = 0.999
@@ -22,6 +23,8 @@ _SWEEP_RTOL = 1e-5
 _CONSTANT_RTOL = 1e-10
 # Smallest eigenvalue of a correlation matrix that can be inverted.
 _SINGULAR = 1e-10
+# Smallest eigenvalue of estimated correlations.
+_LEAST_EIGENVALUE = 1e-4
 
 
 # How far knockoffs are from their columns -------------------------------------------------------------------
@@ -115,10 +118,18 @@ def _block_roots(V: FloatArray, groups: IndexArray) -> FloatArray:
     return L
 
 
+def _checked_data(X: Any) -> FloatArray:
+    """Finite numbers whose squares are finite, too."""
+    data = finite_matrix("X", X, remedy="Impute missing entries.")
+    with np.errstate(over="ignore"):
+        check_overflow(np.sqrt(np.einsum("ij,ij->j", data, data)))
+    return data
+
+
 # Columns with a normal law ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GaussianKnockoffs:
     """Model-X knockoffs of samples that are normally distributed: call it with X and a random generator.
 
@@ -171,8 +182,8 @@ class GaussianKnockoffs:
             The covariance, or how it is estimated: from standardized columns, by shrinkage (the default) or with a
             sparse inverse whose penalty is cross-validated.
         s : {"mvr", "equicorrelated"}, default="mvr"
-            "mvr" minimizes the variance-based reconstructability, and has more power where columns are correlated;
-            "equicorrelated" has the same distance for all.
+            "mvr" minimizes the variance-based reconstructability; "equicorrelated" has the same distance for all, which
+            takes all power where many columns are correlated with each other, and adds a little between neighbors.
         groups : array-like of shape (n_features,), default=None
             Labels of groups of columns that are exchanged as a whole; each column is one by default.
         without : ndarray of int, default=None
@@ -182,7 +193,7 @@ class GaussianKnockoffs:
         -------
         GaussianKnockoffs
         """
-        data = finite_matrix("X", X, remedy="Impute missing entries.")
+        data = _checked_data(X)
         d = data.shape[1]
         mean = data.mean(axis=0)
         V = _covariance_of(data, covariance)
@@ -201,6 +212,9 @@ class GaussianKnockoffs:
             whole = np.ix_(varies, varies)
             shift[whole] = cho_solve(cho_factor(V[whole], lower=True), S[whole])
         return cls(mean, V, S, shift, root)
+
+    def __repr__(self) -> str:
+        return f"GaussianKnockoffs({len(self.mean)} features)"
 
     def __call__(self, X: Any, rng: np.random.Generator) -> FloatArray:
         """Knockoffs of the rows of X; columns without knockoffs as they are."""
@@ -266,8 +280,10 @@ def _estimated_covariance(X: FloatArray, estimate: Any) -> FloatArray:
     varies = deviation > _CONSTANT_RTOL * size
     V = np.zeros((X.shape[1], X.shape[1]))
     if varies.any():
-        Z = (X[:, varies] - center[varies]) / deviation[varies]
-        V[np.ix_(varies, varies)] = estimate(Z) * np.outer(deviation[varies], deviation[varies])
+        R = estimate((X[:, varies] - center[varies]) / deviation[varies])
+        lacking = _LEAST_EIGENVALUE - float(eigvalsh(R, subset_by_index=[0, 0])[0])
+        R[np.diag_indices(len(R))] += max(lacking, 0.0)  # two samples are correlated by one, which is not shrunk
+        V[np.ix_(varies, varies)] = R * np.outer(deviation[varies], deviation[varies])
     return V
 
 
@@ -320,7 +336,7 @@ def fixed_knockoffs(
     >>> bool(np.allclose(copied.T @ copied, centered.T @ centered))
     True
     """
-    data = finite_matrix("X", X, remedy="Impute missing entries.")
+    data = _checked_data(X)
     n, d = data.shape
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     root = np.sqrt(weight)[:, None]

@@ -21,8 +21,9 @@ from ..norm.kernels import nonzero_rows
 from ..norm.options import numbered_by_first
 from ..solvers import SolveResult
 
-# Alpha is what nine of ten noise columns stay below.
-_NOISE_QUANTILE = 0.9
+# Share of the units of noise that are above alpha: at most, and so many for each sample.
+_MOST_NOISE = 0.2
+_NOISE_PER_SAMPLE = 0.4
 # Rounds in which alpha and the residuals are fitted to each other, and when they agree.
 _MOST_ROUNDS = 8
 _AGREE_RTOL = 0.02
@@ -183,7 +184,7 @@ class PairFits:
         return self.units.by_unit(norms[columns]), self.units.by_unit(norms[problem.n_rows - len(columns) :])
 
     def noise_alpha(self, n_selected: int) -> float:
-        """What nine of ten units without effect stay below, if residuals are those of the last solve.
+        """What most units without effect stay below, if residuals are those of the last solve.
 
         The product of an independent column with the residuals has a covariance of its variance times their Gram
         matrix; the norm of normal numbers with this covariance is about that of a scaled chi distribution.
@@ -196,9 +197,10 @@ class PairFits:
         total, squares = float(values.sum()), float(np.sum(values**2))
         if total == 0.0:
             return 0.0
-        columns_per_unit = problem.n_rows / problem.penalty.n_units
+        n_units = problem.penalty.n_units
+        above = min(_MOST_NOISE, _NOISE_PER_SAMPLE * n_samples / n_units)
         variance = lost * float(np.mean(problem.norms**2)) * squares / total
-        quantile = variance * chi2.ppf(_NOISE_QUANTILE, columns_per_unit * total**2 / squares)
+        quantile = variance * chi2.isf(above, problem.n_rows / n_units * total**2 / squares)
         return float(np.sqrt(quantile) / np.mean(self.model.sequence_weights))
 
     def settle(self) -> float:
@@ -223,15 +225,15 @@ class PairFits:
         if left < max(_SAMPLES_PER_TASK * Y.shape[1], len(Y) // 2):
             return None
         B, intercept = relaxed_coefficients(self.model, selected)[:2]
-        return whitening(Y - self.data.X @ B - intercept, self.data.sample_weight)
+        return whitening(Y, Y - self.data.X @ B - intercept, self.data.sample_weight)
 
 
-def whitening(residuals: FloatArray, sample_weight: FloatArray | None) -> FloatArray | None:
-    """An inverse root of the covariance of residuals; None where it is singular."""
+def whitening(Y: FloatArray, residuals: FloatArray, sample_weight: FloatArray | None) -> FloatArray | None:
+    """An inverse root of the covariance of residuals; None where it is singular, or nothing but rounding."""
     w = np.ones(len(residuals)) if sample_weight is None else sample_weight
     covariance = residuals.T @ (w[:, None] * residuals) / w.sum()
     size = np.sqrt(np.diag(covariance))
-    if not np.all(size > 0.0):
+    if np.any(size <= _SINGULAR * np.abs(Y).max(axis=0)):
         return None
     correlations = covariance / np.outer(size, size)
     values, vectors = np.linalg.eigh(correlations)
