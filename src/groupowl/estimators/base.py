@@ -222,7 +222,7 @@ class GroupOWLBase(ReportMethods):
                 f"relaxed=True fits the selected features again without penalty, and so without the signs that "
                 f"positive={self.positive!r} asks for. Use relaxed=False."
             )
-        Y = targets.Y
+        Y: Any = targets.Y
         if offset is not None:
             loss = resolve_loss(fitting.loss)
             values: Any = check_offset(np.asarray(offset) if is_distributed else offset, loss, Y.shape)
