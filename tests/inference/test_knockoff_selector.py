@@ -376,6 +376,7 @@ def test_too_few_features_are_said_to_be_too_few():
         ({"random_state": "seed"}, ValueError, "random_state"),
         ({"estimator": "lasso"}, TypeError, "estimator must be a GroupOWLRegressor"),
         ({"estimator": go.GroupOWLRegressorCV()}, TypeError, "estimator must be a GroupOWLRegressor"),
+        ({"estimator": go.GroupOWLRegressor("best")}, ValueError, "alpha.*'best'"),
         ({"estimator": go.GroupOWLRegressor(weights=np.ones(24))}, ValueError, "weights .* 48 numbers.* got 24"),
         ({"estimator": go.GroupOWLRegressor(unpenalized=range(24))}, ValueError, "unpenalized has all 24"),
         ({"estimator": go.GroupOWLRegressor(loss="poisson"), "sampler": "fixed"}, ValueError, "for the squared loss"),

@@ -372,6 +372,8 @@ class _Draws:
         elif data.sample_weight is not None:
             raise ValueError("sample_weight is not passed to a statistic of your own. Leave it out, or use it there.")
         self._check_weights(prototype.weights)
+        if isinstance(prototype.alpha, str):
+            lookup("alpha", prototype.alpha, {"auto": None})
         self.sampler = self._sampler()
 
     def _check_weights(self, weights: Any) -> None:
