@@ -33,7 +33,18 @@ _WRITE_EVERY = 10.0
 
 # Features of a model that are shown, and facts about it.
 _SHOWN = 12
-_FACTS = ("File", "Samples", "Features", "Targets", "Weights", "Alpha", "Selected features", "Objective", "Seconds")
+_FACTS = (
+    "File",
+    "Samples",
+    "Features",
+    "Targets",
+    "Weights",
+    "Scores of weights",
+    "Alpha",
+    "Selected features",
+    "Objective",
+    "Seconds",
+)
 
 
 class PlainConsole(Console):
@@ -160,7 +171,7 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
     console, estimator, facts = PlainConsole(), outcome.estimator, outcome.facts
     console.print(Text(outcome.title, style="bold"))
     grid = Table.grid(padding=(0, 2))
-    for name in _FACTS:
+    for name in filter(facts.__contains__, _FACTS):
         grid.add_row(Text(name), Text(facts[name]))
     console.print(grid)
     scores = plain_table(["score"], ["model", "null model"])
