@@ -171,12 +171,16 @@ LEVELS = (
 def bh(n_features: int, *, fdr: float = 0.1) -> FloatArray:
     """Benjamini-Hochberg (SLOPE) weights: normal quantiles at level ``1 - i fdr/(2 d)``.
 
+    They are a shape, steep at the beginning, which groups rows with the largest norms. That they control false
+    discoveries is a theorem for one task, orthogonal columns and an alpha that is not chosen from the data. By name
+    they promise nothing, and nothing is checked. :func:`chi` and :func:`chi_gauss` are the sequences for that.
+
     Parameters
     ----------
     n_features : int
         Number of features d.
     fdr : float, default=0.1
-        Target false discovery rate, strictly between 0 and 1.
+        Level of the quantiles, strictly between 0 and 1; the smaller, the less steep.
 
     Returns
     -------

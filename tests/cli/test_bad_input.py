@@ -310,6 +310,9 @@ OPTIONS = {
     "two sequences for a fit": Bad(
         GOOD, ("--weights must be one sequence here",), arguments=("--targets", "y", "--weights", "bh,chi"), code=2
     ),
+    "levels for a fit": Bad(
+        GOOD, ("--weights must be one sequence here",), arguments=("--targets", "y", "--weights", "levels"), code=2
+    ),
     "tol zero": Bad(GOOD, ("--tol must lie in (0, inf), got 0",), arguments=("--targets", "y", "--tol", 0), code=2),
     "a share of one": Bad(
         GOOD,

@@ -154,6 +154,18 @@ def test_the_best_of_several_sequences(run, train, tmp_path):
     assert answer["weights"] == f"{name} (chosen from oscar, constant)"
 
 
+def test_the_scores_of_all_sequences_are_shown(run, train, tmp_path):
+    out = tmp_path / "m"
+    text = run("cv", train, *TARGETS, "--weights", "constant,levels", "--alphas", 4, "--out", out).out
+    saved, page = go.load(out / "model"), (out / "report.html").read_text(encoding="utf-8")
+    shown = " ".join(text.split())
+    assert "(chosen from constant, levels)" in shown
+    assert len(saved.search_results_) == 10
+    for report in saved.search_results_:
+        assert f"{report['best_score']:.4g}" in shown
+        assert f"{report['best_score']:.4g}" in page
+
+
 def test_jobs_change_nothing(run, train):
     arguments = ("cv", train, *TARGETS, "--alphas", 6, "--json")
     one, two = (described(run(*arguments, "--jobs", jobs)) for jobs in (1, 2))

@@ -136,7 +136,7 @@ def _sequences(name: str, text: str) -> str | list[str]:
 
 
 def _one_sequence(name: str, text: str) -> str:
-    if "," in text:
+    if "," in text or text.strip() == "levels":
         raise ValueError(f"{name} must be one sequence here, got {text!r}; cv takes several.")
     resolve_weights(text.strip(), n_features=2, n_tasks=1, n_samples=2)
     return text.strip()

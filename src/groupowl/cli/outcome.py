@@ -132,10 +132,11 @@ class Outcome:
     @property
     def weights_name(self) -> str:
         """The weight sequence; of several, the one that was chosen."""
-        names = sequence_names(self.estimator.weights)
+        given, names = self.estimator.weights, sequence_names(self.estimator.weights)
         if len(names) == 1:
             return names[0]
-        return f"{names[best_sequence(self.estimator.search_results_)]} (chosen from {', '.join(names)})"
+        chosen = names[best_sequence(self.estimator.search_results_)]
+        return f"{chosen} (chosen from {given if isinstance(given, str) else ', '.join(given)})"
 
     @property
     def weights_scores(self) -> str:

@@ -40,6 +40,7 @@ _FACTS = (
     "Targets",
     "Missing targets",
     "Weights",
+    "Scores of weights",
     "Alpha",
     "Selected features",
     "Objective",
