@@ -168,10 +168,10 @@ class WithOffset(Loss):
         return self.base.cancelling_size(Z, w)
 
 
-def with_offset(loss: Loss, Y: FloatArray, offset: FloatArray | None) -> tuple[Loss, FloatArray, float]:
+def with_offset(loss: Loss, Y: Any, offset: Any) -> tuple[Loss, Any, float]:
     """The loss, and its targets, of predictors to which offsets are added; as they are where there are none.
 
-    And the size of what was taken off the targets: its rounding stays in them.
+    Both are arrays, here or of Dask. And the size of what was taken off the targets: its rounding stays in them.
     """
     if offset is None:
         return loss, Y, 0.0
