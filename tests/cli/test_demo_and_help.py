@@ -335,7 +335,7 @@ def test_help_names_no_values_of_flags_and_breaks_no_word(run):
 def test_help_says_how_columns_are_given_and_what_1se_is(run):
     words = " ".join(run("cv", "--help").output.replace("│", " ").split())
     assert "likewise" not in words
-    assert words.count("given like those of --targets") == 4
+    assert words.count("given like those of --targets") == 5
     assert "1se: for each weight sequence the largest alpha within one standard error" in words
     assert "Of several sequences, the one with the best score is taken." in words
 
