@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -212,6 +213,37 @@ def test_samples_without_any_target_are_not_there():
     one = go.solve(data.X, Y[:, 0], lam, fit_intercept=True)
     expected = go.solve(data.X[present], Y[present, 0], lam, fit_intercept=True).primal
     assert one.primal == pytest.approx(expected, rel=1e-13)  # by the compiled kernel, or not
+
+
+def _fits(X, Y, sample_weight):
+    weights = go.weights.oscar(X.shape[1])
+    yield lambda: go.solve(X, Y, weights, sample_weight=sample_weight)
+    yield lambda: go.SafeScreener(X, Y, weights, sample_weight=sample_weight)
+    yield lambda: go.group_owl_path(X, Y, alphas=3, sample_weight=sample_weight)
+    yield lambda: go.GroupOWLRegressor().fit(X, Y, sample_weight=sample_weight)
+    yield lambda: go.GroupOWLRegressorCV(alphas=3, cv=2).fit(X, Y, sample_weight=sample_weight)
+
+
+def test_samples_without_any_target_are_told():
+    """By one warning, with their number; samples that the user has left out are no news."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((30, 4)), rng.standard_normal((30, 3))
+    Y[3], Y[7, 1:], Y[11] = np.nan, np.nan, np.nan
+    for fit in _fits(X, Y, None):
+        with pytest.warns(UserWarning, match="^2 of 30 samples have no observed target and are left out") as caught:
+            fit()
+        assert len(caught) == 1
+    without, entries = np.ones(30), np.ones((30, 3))
+    without[[3, 11]], entries[3], entries[7, 0] = 0.0, 0.0, 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for fit in _fits(X, Y, without):
+            fit()
+        model = go.GroupOWLRegressor(0.1).fit(X[without > 0.0], Y[without > 0.0])
+        assert model.verify(X[without > 0.0], Y[without > 0.0])
+    for fit in _fits(X, Y, entries):  # sample 7 has weights, but no target where it has one
+        with pytest.warns(UserWarning, match="^2 of 30 samples"):
+            fit()
 
 
 def test_what_is_at_missing_entries_does_not_matter():

@@ -18,7 +18,15 @@ import numpy as np
 from ._checks import finite_matrix, finite_vector, lookup
 from ._typing import BoolArray, FloatArray, Handle, IndexArray
 from .norm.kernels import kkt_rows, repeated_test
-from .problem import Certificate, Problem, Residual, build_problem, intercept_excess, options_of
+from .problem import (
+    Certificate,
+    Problem,
+    Residual,
+    build_problem,
+    intercept_excess,
+    options_of,
+    warn_of_lost_samples,
+)
 
 
 class Rule(NamedTuple):
@@ -297,6 +305,7 @@ class SafeScreener:
             options=options,
             offset=offset,
         )
+        warn_of_lost_samples(self._problem, Y, sample_weight)
         self._screened = ScreenedProblem(self._problem, resolved)
         self._screened.drop_zero_columns()
         # Columns of a group that are constant, or left out: their coefficients would not count in what is proved.

@@ -123,3 +123,20 @@ def test_predictions_need_the_offset(run, file, frame, tmp_path):
     assert run("fit", file, "--targets", "size", "--offset", "base", *drop, "--out", out).code == 0
     frame.drop(columns="base").to_csv(tmp_path / "new.csv", index=False)
     assert "--offset: " in run("predict", out, tmp_path / "new.csv").message
+
+
+def test_cv_chooses_from_a_list_of_ridges(run, file, tmp_path):
+    roles = ("--targets", "size", "--drop", "years,base,count,grade,died,days")
+    ran = run("cv", file, *roles, "--ridge", "0, 10", "--alphas", 5, "--out", tmp_path / "model", "--json")
+    assert ran.code == 0, ran.err
+    model = go.load(tmp_path / "model" / "model")
+    assert model.ridge == [0.0, 10.0]
+    assert json.loads(ran.out)["ridge"] == model.ridge_ == 0.0
+    assert run("verify", tmp_path / "model", file).code == 0
+    shown = run("cv", file, *roles, "--ridge", "0,10", "--alphas", 5, "--out", tmp_path / "again").out
+    assert "0 (chosen from 0, 10)" in (tmp_path / "again" / "report.html").read_text(encoding="utf-8")
+    assert "Selected" in shown
+    assert (
+        "--ridge must be numbers that are not negative, got '-1'" in run("cv", file, *roles, "--ridge", "1,-1").message
+    )
+    assert run("fit", file, *roles, "--ridge", "1,2").code == 2

@@ -142,6 +142,23 @@ def _one_sequence(name: str, text: str) -> str:
     return text.strip()
 
 
+def _ridges(name: str, text: str) -> float | list[float]:
+    """One ridge, or several; each is tried."""
+    ridges = []
+    for part in text.split(","):
+        try:
+            ridges.append(number_in(name, float(part), "[0, inf)"))
+        except ValueError:
+            raise ValueError(f"{name} must be numbers that are not negative, got {part.strip()!r}.") from None
+    return ridges if len(ridges) > 1 else ridges[0]
+
+
+def _one_ridge(name: str, text: str) -> float | list[float]:
+    if "," in text:
+        raise ValueError(f"{name} must be one number here, got {text!r}; cv takes several.")
+    return _ridges(name, text)
+
+
 def _times(name: str, text: str | None) -> list[float] | None:
     return None if text is None else [_positive(name, part.strip()) for part in text.split(",")]
 
@@ -174,6 +191,7 @@ _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated
 LARGEST_SEED = 2**32 - 1
 _UNSEEN = "What predictions do with levels of --categories that the fit has not seen"
 _SEQUENCES = "Weight sequence: oscar, linear, constant, bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
+_RIDGE = "Adds ridge/2 times the squares of the coefficients that the penalty sees."
 _weights = partial(_model, "oscar", "NAME", _SEQUENCES, "--weights", "-w")
 
 
@@ -236,9 +254,7 @@ class DataOptions(Options):
     penalty_factor: list[str] | None = _model(
         None, "COLUMNS=NUMBER", "Factor of the penalty of features: 0 for none, inf to leave them out; repeat it."
     )
-    ridge: float = _model(
-        0.0, "NUMBER", "Adds ridge/2 times the squares of the coefficients that the penalty sees.", check="[0, inf)"
-    )
+    ridge: str = _model("0", "NUMBER", f"{_RIDGE} cv also takes a list.", check=_one_ridge)
     positive: list[str] | None = _model(
         None, "COLUMNS", "Features whose coefficients must not be negative, given like those of --targets; '*' for all."
     )
@@ -293,6 +309,7 @@ class FoldOptions(GridOptions):
         "aic, bic, ebic: without folds. Of several sequences, the one with the best score is taken.",
     )
     weights: str = _weights(check=_sequences)
+    ridge: str = _model("0", "NUMBER|LIST", f"{_RIDGE} Of a list, the one with the best score is taken.", check=_ridges)
     folds: int = _model(5, None, "Folds of cross-validation, at least 2.", check="[2, inf)")
     jobs: int = _model(1, None, "Folds at a time; -1: one per processor.", "--jobs", "-j", check=_jobs)
 

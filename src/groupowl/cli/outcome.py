@@ -29,7 +29,7 @@ from ..designs import Design, StandardizedDesign, as_design, standardize
 from ..estimators.fit_summary import clusters_of_groups, coefficient_norms, edge_of_grid_text, strongest_first
 from ..losses import Loss
 from ..model_selection import check_folds
-from ..model_selection.search import best_sequence, value_path
+from ..model_selection.search import best_sequence, candidate_names, ridges_of, tunes_ridge, value_path
 from ..path import PathResult
 from ..plotting import SurvivalDisplay
 from ..problem import LATER, best_constant, build_problem
@@ -135,13 +135,21 @@ class Outcome:
         given, names = self.estimator.weights, sequence_names(self.estimator.weights)
         if len(names) == 1:
             return names[0]
-        chosen = names[best_sequence(self.estimator.search_results_)]
+        chosen = names[best_sequence(self.estimator.search_results_) // len(ridges_of(self.estimator))]
         return f"{chosen} (chosen from {given if isinstance(given, str) else ', '.join(given)})"
 
     @property
+    def ridge_text(self) -> str:
+        """The ridge, if there is one; of several, the one that was chosen."""
+        ridges = ridges_of(self.estimator)
+        if len(ridges) > 1:
+            return f"{self.estimator.ridge_:g} (chosen from {', '.join(f'{ridge:g}' for ridge in ridges)})"
+        return f"{ridges[0]:g}" if ridges[0] > 0.0 else ""
+
+    @property
     def weights_scores(self) -> str:
-        """How good the best alpha of each weight sequence is, where there are several."""
-        names = sequence_names(self.estimator.weights)
+        """How good the best alpha of each weight sequence and ridge is, where there are several."""
+        names = candidate_names(self.estimator)
         if len(names) == 1:
             return ""
         parts = []
@@ -161,7 +169,7 @@ class Outcome:
             "Strata": self.reading.roles.strata,
             "Offset": self.reading.roles.offset,
             "Exposure": self.reading.roles.exposure,
-            "Ridge": f"{estimator.ridge:g}" if estimator.ridge else "",
+            "Ridge": self.ridge_text,
             "Not negative": listed(table.positive, shown=_LISTED, quoted=False) if table.positive else "",
             "Loss": "" if table.is_classification or loss.is_quadratic else loss.name,
             "Unpenalized": ", ".join(table.unpenalized),
@@ -186,6 +194,7 @@ class Outcome:
         else:
             choice = "any: no feature explains the targets" if self.is_hopeless else "a tenth of the largest"
         clusters = counted(int(estimator.clusters_.max(initial=0)), "cluster")
+        compared = self.weights_scores
         versions = [f"groupowl {__version__}", f"Python {platform.python_version()}"]
         return {
             "File": table.source,
@@ -195,7 +204,7 @@ class Outcome:
             "Targets": goal,
             **{name: value for name, value in options.items() if value},
             "Weights": self.weights_name,
-            **({"Scores of weights": self.weights_scores} if self.weights_scores else {}),
+            **({f"Scores of {'choices' if tunes_ridge(estimator) else 'weights'}": compared} if compared else {}),
             "Alpha": f"{estimator.alpha_:.6g} ({choice})",
             "Standardized": "yes" if estimator.standardize else "no",
             "Selected features": f"{len(self.selected)} in {clusters}" if self.selected else "none",
@@ -224,6 +233,7 @@ class Outcome:
             "classes": table.classes,
             "weights": self.weights_name,
             "alpha": estimator.alpha_,
+            "ridge": _chosen_ridge(estimator),
             "objective": result.primal,
             "gap": result.gap,
             "converged": self.converged,
@@ -326,12 +336,17 @@ def fold_scores(estimator: Any, X: Design, table: Table) -> Scores:
     model = {next(iter(null)): -estimator.mean_score_path_[estimator.best_index_]}
     # what is on disk is not read again for this, and scorers know no offset
     if "accuracy" in null and table.offset is None and not isinstance(table.X, Design):
-        again = clone(estimator).set_params(alphas=[estimator.alpha_], weights=estimator.weights_, scoring="accuracy")
+        chosen = {"alphas": [estimator.alpha_], "weights": estimator.weights_, "ridge": _chosen_ridge(estimator)}
+        again = clone(estimator).set_params(**chosen, scoring="accuracy")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the cross-validation has told of its own
             again.fit(X, table.y, sample_weight=table.sample_weight, groups=table.groups)
         model["accuracy"] = again.best_score_
     return _named_scores(table, model, null, f"held out, {len(folds)} folds", loss)
+
+
+def _chosen_ridge(estimator: Any) -> float:
+    return float(getattr(estimator, "ridge_", estimator.ridge))
 
 
 def _null_model(table: Table) -> Any:

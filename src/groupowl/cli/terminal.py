@@ -41,6 +41,7 @@ _FACTS = (
     "Missing targets",
     "Weights",
     "Scores of weights",
+    "Scores of choices",
     "Alpha",
     "Selected features",
     "Objective",

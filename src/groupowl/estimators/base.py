@@ -31,6 +31,7 @@ from ..model_selection import Fitting
 from ..norm import PenaltyOptions
 from ..path import PathResult, path_through_fit
 from ..path.follower import Watch
+from ..problem import warn_of_lost_samples
 from ..solvers import Callback, SolveResult, SolverSettings, check_settings, lean_solve, warn_unless_converged
 from ..weights import PROMISING, resolve_weights, sequences_of
 from .fit_summary import ReportMethods
@@ -222,14 +223,15 @@ class GroupOWLBase(ReportMethods):
                 f"relaxed=True fits the selected features again without penalty, and so without the signs that "
                 f"positive={self.positive!r} asks for. Use relaxed=False."
             )
-        Y: Any = targets.Y
+        Y = targets.Y
         if offset is not None:
             loss = resolve_loss(fitting.loss)
             values: Any = check_offset(np.asarray(offset) if is_distributed else offset, loss, Y.shape)
             if is_distributed and values is not None:
                 values = rows_like(values, Y)
             loss, Y, size = with_offset(loss, Y, values)
-            Y = Y.rechunk({1: -1}) if is_distributed and values is not None else Y
+            if is_distributed and values is not None:
+                Y = Y.rechunk({1: -1})  # type: ignore[attr-defined]  # a collection of Dask
             fitting = replace(fitting, loss=loss, offset_size=size)
             if Y is not targets.Y:  # else all offsets are zero
                 labels["has_offset_"] = True
@@ -265,9 +267,14 @@ class GroupOWLBase(ReportMethods):
             feature_groups=self.feature_groups,
             group_scale=self.group_scale,
             penalty_factor=None if self._is_adaptive else self.penalty_factor,
-            ridge=self.ridge,
+            ridge=self._first_ridge,
             positive=self.positive,
         )
+
+    @property
+    def _first_ridge(self) -> Any:
+        """The ridge, or the first of those to choose from."""
+        return self.ridge
 
     @property
     def _is_adaptive(self) -> bool:
@@ -475,7 +482,8 @@ class SingleFit(GroupOWLBase):
             When the duality gap stays above ``tol`` times the loss of the null model, or coefficients of unpenalized
             columns have no finite optimum because these tell classes apart.
         UserWarning
-            When weights by the name "chi", "chi_gauss" or "gaussian" are to control false discoveries, and columns of X
+            When samples without any observed target are left out, and when weights by the name "chi", "chi_gauss" or
+            "gaussian" are to control false discoveries, and columns of X
             are correlated.
         """
         with blas_threads(X):
@@ -487,6 +495,7 @@ class SingleFit(GroupOWLBase):
             model = data.fitting.model(data.X, data.Y, self.weights, data.sample_weight)
             if small is not None:
                 return self._store(data, *small, model)
+            warn_of_lost_samples(model.problem, data.Y, sample_weight)
             warn_unless_bounded(model)
             warn_if_correlated(model, self.weights)
             alpha, start = model.resolve_alpha(self.alpha), None

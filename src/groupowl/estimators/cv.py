@@ -23,8 +23,9 @@ from ..losses import resolve_loss
 from ..model import Model, warn_if_correlated, warn_unless_bounded
 from ..model_selection import CRITERIA, FOLD_RULES, Search
 from ..model_selection.folds import resolve_scorer, scorer_scores, takes_sample_weight
-from ..model_selection.search import best_sequence
+from ..model_selection.search import best_sequence, ridges_of, tunes_ridge
 from ..path import resolve_alphas
+from ..problem import warn_of_lost_samples
 from ..solvers import SolveResult, SolverSettings, warn_unless_converged
 from ..solvers.solve_result import short_of_tolerance
 from ..weights import sequence_names, sequences_of
@@ -87,17 +88,21 @@ class CrossValidatedFit(GroupOWLBase):
             When fits on all data, or fits of folds, fall short of their tolerance, or the coefficients of unpenalized
             columns have no finite optimum because these tell classes apart.
         UserWarning
-            When weights by the name "chi", "chi_gauss" or "gaussian" are to control false discoveries, and columns of X
+            When samples without any observed target are left out, and when weights by the name "chi", "chi_gauss" or
+            "gaussian" are to control false discoveries, and columns of X
             are correlated; an alpha that is chosen by its score controls nothing in any case.
         """
         with blas_threads(X, are_taken=self.n_jobs not in (None, 1)):
             search = self._search(X, y, sample_weight, params, offset=offset)
+            warn_of_lost_samples(search.models[0].problem, search.data.Y, sample_weight)
             warn_unless_bounded(search.models[0])
             warn_if_correlated(search.models[0], self.weights)
             choices = search.run()
             reports = list(map(attrgetter("report"), choices))
-            model, path, report = choices[best_sequence(reports)]
-            settings, data, alpha = search.fitting.settings, search.data, path.points[report["best_index"]].alpha
+            best = best_sequence(reports)
+            model, path, report = choices[best]
+            settings, alpha = search.fitting.settings, path.points[report["best_index"]].alpha
+            data = replace(search.data, fitting=search.fitting_of(best))
             result = self._final_fit(model, alpha, settings)
         short, prefix = short_of_tolerance(path.points, len(path.points), "alphas")
         warn_unless_converged(short if prefix else result, model.problem.goal(settings.tol), settings, prefix=prefix)
@@ -166,24 +171,27 @@ class CrossValidatedFit(GroupOWLBase):
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit has said what fell short
             check = SearchCheck(search)
-            chosen = FitCheck(quiet, search.data, check.model).verification()
+            data = replace(search.data, fitting=search.fitting_of(check.chosen))
+            chosen = FitCheck(quiet, data, check.model).verification()
             found = check.findings(scores, chosen_holds=bool(chosen))
         return replace(chosen, findings=(*chosen.findings, *found))
 
     def search_frame(self) -> Any:
-        """All scores of the search as a pandas data frame, one row for each weight sequence and alpha.
+        """All scores of the search as a pandas data frame, one row for each weight sequence, ridge and alpha.
 
         Returns
         -------
         pandas.DataFrame
-            ``weights`` (the name of the sequence), ``alpha``, ``mean_score`` and ``std_error``, or ``criterion``, and
-            ``chosen``, which is true in one row.
+            ``weights`` (the name of the sequence), ``ridge`` where there is a list of them, ``alpha``, ``mean_score``
+            and ``std_error``, or ``criterion``, and ``chosen``, which is true in one row.
         """
         check_is_fitted(self)
         pandas = import_pandas("search_frame()")
-        parts, best = [], best_sequence(self.search_results_)
-        for k, (name, report) in enumerate(zip(sequence_names(self.weights), self.search_results_, strict=True)):
-            columns = {"weights": name, "alpha": report["alphas"]}
+        parts, best, names = [], best_sequence(self.search_results_), sequence_names(self.weights)
+        n_ridges = len(ridges_of(self))
+        for k, report in enumerate(self.search_results_):
+            of_ridge = {"ridge": report["ridge"]} if "ridge" in report else {}
+            columns = {"weights": names[k // n_ridges], **of_ridge, "alpha": report["alphas"]}
             for key, column in _FRAME_COLUMNS.items():
                 if key in report:
                     columns[column] = report[key]
@@ -230,12 +238,18 @@ class CrossValidatedFit(GroupOWLBase):
         sequences = sequences_of(self.weights)
         if len(sequences) == 0:
             raise ValueError("weights is an empty list: give one weight sequence, or a list of at least one.")
-        model = data.fitting.model(data.X, data.Y, sequences[0], data.sample_weight)
-        models = [model, *map(model.with_weights, sequences[1:])]
+        ridges, firsts = ridges_of(self), []
+        for ridge in ridges:
+            fitting = replace(data.fitting, options=replace(data.fitting.options, ridge=ridge))
+            firsts.append(fitting.model(data.X, data.Y, sequences[0], data.sample_weight))
+        models = firsts + [first.with_weights(sequence) for sequence in sequences[1:] for first in firsts]
         grids = list(map(partial(resolve_alphas, self.alphas, self.eps), models))
-        return Search(
-            self, data, weight, targets, data.fitting, models, grids, score, splitter_params, parts, of_entries
-        )
+        of_models = models, grids, ridges * len(sequences)
+        return Search(self, data, weight, targets, data.fitting, *of_models, score, splitter_params, parts, of_entries)
+
+    @property
+    def _first_ridge(self) -> Any:
+        return ridges_of(self)[0]
 
     def _check_choice(self, data: FitData, scorer: Any) -> None:
         """Refuse ways to choose alpha that know nothing of what the fit has."""
@@ -243,6 +257,11 @@ class CrossValidatedFit(GroupOWLBase):
             raise ValueError(
                 f"scoring={self.scoring!r} would predict without the offset. Leave scoring out: the score of the loss "
                 "knows it."
+            )
+        if self.selection in CRITERIA and tunes_ridge(self):
+            raise ValueError(
+                f"ridge={self.ridge!r} is a list to choose from, and selection={self.selection!r} cannot compare "
+                "ridges. Choose by cross-validation, selection='min' or '1se', or give one number."
             )
         options = data.fitting.options
         if self.selection in CRITERIA and not self.relaxed and (options.ridge > 0.0 or options.signs is not None):
@@ -382,9 +401,10 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
         from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
         that of the feature, or of its group, in the scale of the penalty, but at most 100.
-    ridge : float, default=0.0
+    ridge : float or list of float, default=0.0
         Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
-        (standardized, if so, and scaled); unpenalized features have none.
+        (standardized, if so, and scaled); unpenalized features have none. Of a list of numbers, each with a path of its
+        own, the one with the best score is taken, ``ridge_``; not with an information criterion.
     positive : bool, names of features, or signs, default=False
         True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
         a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any.
@@ -587,9 +607,10 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
         from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
         that of the feature, or of its group, in the scale of the penalty, but at most 100.
-    ridge : float, default=0.0
+    ridge : float or list of float, default=0.0
         Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
-        (standardized, if so, and scaled); unpenalized features have none.
+        (standardized, if so, and scaled); unpenalized features have none. Of a list of numbers, each with a path of its
+        own, the one with the best score is taken, ``ridge_``; not with an information criterion.
     positive : bool, names of features, or signs, default=False
         True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
         a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any.

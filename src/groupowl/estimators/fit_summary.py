@@ -17,10 +17,9 @@ from .._text import counted, listed, printable
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..categories import coefficient_names
 from ..inputs import coefficient_columns, exclusive_classes, import_pandas, task_names
-from ..model_selection.search import best_sequence, value_path
+from ..model_selection.search import best_sequence, candidate_names, value_path
 from ..norm.kernels import nonzero_rows
 from ..solvers import solve_result as results
-from ..weights import sequence_names
 
 SELECTED = "selected"
 PROVED_ZERO = "proved zero"
@@ -392,13 +391,14 @@ def summary_text(estimator: Any) -> str:
 
 
 def sequence_lines(estimator: Any) -> list[str]:
-    """A table of the weight sequences that there were to choose from; nothing where there was one."""
+    """A table of the weight sequences, and ridges, that there were to choose from; nothing where there was one."""
     reports = getattr(estimator, "search_results_", [])
     if len(reports) < 2:
         return []
     by_criterion, best = "criterion_path" in reports[0], best_sequence(reports)
-    table = [("weights", estimator.selection if by_criterion else "score", "std. error", "alpha")]
-    for name, report in zip(sequence_names(estimator.weights), reports, strict=True):
+    kind = "choice" if "ridge" in reports[0] else "weights"
+    table = [(kind, estimator.selection if by_criterion else "score", "std. error", "alpha")]
+    for name, report in zip(candidate_names(estimator), reports, strict=True):
         at = report["best_index"]
         error = "-" if by_criterion else f"{report['std_error_path'][at]:.2g}"
         value = f"{value_path(report)[at]:.4g}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._typing import FloatArray
 from ..model_selection import CRITERIA, Choice, Search
-from ..model_selection.search import FOLD_TOL, best_sequence, mean_scores, score_report
+from ..model_selection.search import FOLD_TOL, best_sequence, mean_scores, score_report, tunes_ridge
 from ..path import PathPoint, PathResult
 from ..path.follower import MAX_DEVIANCE
 from .verification import GOAL_RTOL, RTOL, Claim, Finding, SolutionCheck, alpha_allowance, findings, real_number
@@ -40,7 +40,8 @@ class SearchCheck:
         self.search = search
         self.fit = search.estimator
         given = [Claim("weights_", self.fit.weights_, model.weights, RTOL * model.weights) for model in search.models]
-        self.chosen = next((k for k, claim in enumerate(given) if claim.complaint() is None), 0)
+        of_ridge = [ridge == getattr(self.fit, "ridge_", ridge) for ridge in search.ridges]
+        self.chosen = next((k for k, claim in enumerate(given) if of_ridge[k] and claim.complaint() is None), 0)
         self.model = search.models[self.chosen]
         self.by_criteria = self.fit.selection in CRITERIA
         self.fold_weights: FloatArray | None = None
@@ -100,7 +101,8 @@ class SearchCheck:
     def _path_again(self) -> PathResult:
         if self.again is not None:
             return self.again[self.chosen].path
-        return replace(self.search, models=[self.model], grids=[self.search.grids[self.chosen]]).paths()[0]
+        grid, ridge = self.search.grids[self.chosen], self.search.ridges[self.chosen]
+        return replace(self.search, models=[self.model], grids=[grid], ridges=[ridge]).paths()[0]
 
     @cached_property
     def _is_same_way(self) -> bool:
@@ -186,6 +188,8 @@ class SearchCheck:
         """Each weight sequence, the choice among them, and the attributes that repeat what was chosen."""
         fit, reports, models = self.fit, self.fit.search_results_, self.search.models
         expected = sorted({"weights", "alphas", "best_index", *(["criterion_path"] if self.by_criteria else _OF_FOLDS)})
+        expected += ["ridge"] if tunes_ridge(fit) else []
+        expected = sorted(expected)
         described = Claim("search_results_", [sorted(report) for report in reports], [expected] * len(models))
         if described.complaint() is not None:
             return [described]
@@ -194,6 +198,7 @@ class SearchCheck:
             found, allowances = (self._criterion if self.by_criteria else self._scores)(k, report)
             found |= {"weights": model.weights, "alphas": grid[: len(report["alphas"])]}
             allowances |= {"weights": RTOL * model.weights, "alphas": alpha_allowance(model, float(grid[0]))}
+            found |= {"ridge": self.search.ridges[k]} if "ridge" in report else {}
             prefix = f"search_results_[{k}]." if len(reports) > 1 else "search_results_."
             for name, value in found.items():
                 claims.append(Claim(f"{prefix}{name}", report[name], value, allowances.get(name, 0.0)))

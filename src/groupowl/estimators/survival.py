@@ -605,9 +605,10 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
         penalty, and such features take none of the weights; infinity leaves a feature out. "adaptive" makes factors
         from a first fit without factors, at a tenth of the smallest alpha that selects nothing: the largest norm over
         that of the feature, or of its group, in the scale of the penalty, but at most 100.
-    ridge : float, default=0.0
+    ridge : float or list of float, default=0.0
         Adds ``ridge/2 ||B||_F^2`` to the objective, of the coefficients of columns as the penalty sees them
-        (standardized, if so, and scaled); unpenalized features have none.
+        (standardized, if so, and scaled); unpenalized features have none. Of a list of numbers, each with a path of its
+        own, the one with the best score is taken, ``ridge_``; not with an information criterion.
     positive : bool, names of features, or signs, default=False
         True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
         a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any.

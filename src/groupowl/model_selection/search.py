@@ -17,7 +17,7 @@ from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._checks import lookup
+from .._checks import finite_number, lookup
 from .._threads import Stop
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, SufficientStatistics, as_design
@@ -304,8 +304,30 @@ def criterion_path(name: str, likelihood: Likelihood, fits: Iterable[tuple[float
 # The search -------------------------------------------------------------------------------------------
 
 
+def tunes_ridge(estimator: Any) -> bool:
+    """Whether an estimator has several ridges to choose from, or a list of one."""
+    return isinstance(estimator.ridge, list | tuple | np.ndarray)
+
+
+def ridges_of(estimator: Any) -> list[float]:
+    """All ridges that an estimator is to choose from."""
+    given = list(np.ravel(estimator.ridge)) if tunes_ridge(estimator) else [estimator.ridge]
+    if not given:
+        raise ValueError("ridge is an empty list: give a number, or a list of at least one.")
+    return [finite_number("ridge", ridge, at_least=0.0) for ridge in given]
+
+
+def candidate_names(estimator: Any) -> list[str]:
+    """What to call what the search chooses from: weight sequences, ridges, or pairs of them, in their order."""
+    names = sequence_names(estimator.weights)
+    if not tunes_ridge(estimator):
+        return names
+    ridges = [f"ridge {ridge:g}" for ridge in ridges_of(estimator)]
+    return ridges if len(names) == 1 else [f"{name}, {ridge}" for name in names for ridge in ridges]
+
+
 class Choice(NamedTuple):
-    """What was found for one weight sequence: the path on all data, and what the choice is made from."""
+    """What was found for one weight sequence and ridge: the path on all data, and what the choice is made from."""
 
     model: Model
     path: PathResult
@@ -313,7 +335,7 @@ class Choice(NamedTuple):
 
 
 def merit(report: dict[str, Any]) -> float:
-    """What weight sequences are compared by."""
+    """What weight sequences and ridges are compared by."""
     if "criterion_path" in report:
         return -float(np.min(report["criterion_path"]))
     return float(np.nanmax(report["mean_score_path"]))
@@ -326,7 +348,7 @@ def value_path(report: dict[str, Any]) -> FloatArray:
 
 
 def best_sequence(reports: list[dict[str, Any]]) -> int:
-    """Position of the weight sequence that is taken."""
+    """Position of the weight sequence, with its ridge, that is taken."""
     return int(np.argmax(list(map(merit, reports))))
 
 
@@ -347,7 +369,9 @@ class Search:
     fitting : Fitting
         Of the fits on all data.
     models, grids : list
-        The model of all data for each weight sequence, and its alphas.
+        The model of all data for each weight sequence and ridge, and its alphas.
+    ridges : list of float
+        The ridge of each model.
     score : callable or None
         Gives test samples and solutions scores; None is the score of the loss.
     splitter_params : dict
@@ -365,13 +389,18 @@ class Search:
     fitting: Fitting
     models: list[Model]
     grids: list[FloatArray]
+    ridges: list[float]
     score: Any
     splitter_params: dict[str, Any]
     parts: list[SufficientStatistics]
     of_entries: FloatArray
 
+    def fitting_of(self, i: int) -> Fitting:
+        """How a model is fitted, with its ridge."""
+        return replace(self.fitting, options=replace(self.fitting.options, ridge=self.ridges[i]))
+
     def run(self) -> list[Choice]:
-        """Fit the path of each weight sequence on all data, and choose an alpha for each."""
+        """Fit the path of each weight sequence and ridge on all data, and choose an alpha for each."""
         models = self.models
         if self.estimator.selection in CRITERIA:
             return [Choice(*item, self.criterion_report(*item)) for item in zip(models, self.paths(), strict=True)]
@@ -380,10 +409,11 @@ class Search:
             models = [with_statistics(model, total, self.fitting.standardize) for model in models]
         paths = replace(self, models=models).paths()
         settings, stop = self.fitting.settings, Stop()
-        fitting = replace(self.fitting, settings=replace(settings, tol=max(settings.tol, FOLD_TOL), interrupted=stop))
+        of_folds = replace(settings, tol=max(settings.tol, FOLD_TOL), interrupted=stop)
         work = []
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
             alphas = self.grids[i][: len(path.points)]
+            fitting = replace(self.fitting_of(i), settings=of_folds)
             for f, task in enumerate(tasks):
                 what = self._what(i, f"fold {f + 1}/{len(tasks)}") if self.estimator.verbose else ""
                 seed = int(settings.rng.integers(_MOST_SEEDS))
@@ -399,7 +429,7 @@ class Search:
             n_fits = sum(len(result.scores) for result in results)
             warnings.warn(
                 f"{n_short} of {n_fits} fits of the folds stopped short of their tolerance, "
-                f"{fitting.settings.tol:g} of the null model's loss: their scores may be off. "
+                f"{of_folds.tol:g} of the null model's loss: their scores may be off. "
                 f"Raise max_iter={settings.max_iter}, or rescale the columns of X.",
                 ConvergenceWarning,
                 stacklevel=3,
@@ -408,7 +438,8 @@ class Search:
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
             of_model = results[i * len(tasks) : (i + 1) * len(tasks)]
             scores = np.stack(list(map(attrgetter("scores"), of_model)), axis=1)
-            report = {"weights": model.weights, "alphas": self.grids[i][: len(path.points)]}
+            report: dict[str, Any] = {"weights": model.weights, "alphas": self.grids[i][: len(path.points)]}
+            report |= {"ridge": self.ridges[i]} if tunes_ridge(self.estimator) else {}
             report |= score_report(self.estimator.selection, scores, mean_scores(scores, fold_weights))
             frequency = np.zeros(model.problem.n_rows, dtype=np.intp)
             for result in of_model:
@@ -484,8 +515,9 @@ class Search:
         return tasks, total
 
     def _what(self, sequence: int, part: str) -> str:
-        """The beginning of a line of progress: estimator, weight sequence if there are several, part of the work."""
-        name, names = type(self.estimator).__name__, sequence_names(self.estimator.weights)
+        """The beginning of a line of progress: estimator, weights and ridge if there are several, part of the work."""
+        name, names = type(self.estimator).__name__, candidate_names(self.estimator)
         if len(names) == 1:
             return f"{name}, {part}"
-        return f"{name}, weights {sequence + 1}/{len(names)} ({names[sequence]}), {part}"
+        kind = "candidate" if tunes_ridge(self.estimator) else "weights"
+        return f"{name}, {kind} {sequence + 1}/{len(names)} ({names[sequence]}), {part}"

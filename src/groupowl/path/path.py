@@ -15,7 +15,7 @@ from ..designs import Design, as_design, encode_labels_of_blocks, row_chunks
 from ..inputs import encode_labels, feature_names, penalty_options, resolve_columns
 from ..losses import resolve_loss
 from ..model import build_model, warn_if_correlated, warn_unless_bounded
-from ..problem import LATER, build_problem
+from ..problem import LATER, build_problem, warn_of_lost_samples
 from ..solvers import Callback, Continuation, SolveResult, check_settings, warn_unless_converged
 from ..solvers.solve_result import short_of_tolerance
 from ..weights import resolve_weights
@@ -148,7 +148,8 @@ def group_owl_path(
     ConvergenceWarning
         Once, when solves stop before the gap meets the tolerance; ``statuses`` and ``dual_gaps`` say which.
     UserWarning
-        When weights by the name "chi", "chi_gauss" or "gaussian" are to control false discoveries, and columns of X are
+        When samples without any observed target are left out, and when weights by the name "chi", "chi_gauss" or
+        "gaussian" are to control false discoveries, and columns of X are
         correlated.
 
     Examples
@@ -195,6 +196,7 @@ def group_owl_path(
             options=options,
             offset=offset,
         )
+        warn_of_lost_samples(model.problem, Y, sample_weight)
         warn_unless_bounded(model)
         warn_if_correlated(model, weights)
         grid = resolve_alphas(alphas, eps, model)

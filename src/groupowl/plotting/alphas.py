@@ -13,10 +13,9 @@ import numpy as np
 from .._checks import finite_number, positive_integer, truth_value
 from .._text import counted
 from .._typing import BoolArray, FloatArray, IndexArray
-from ..model_selection.search import best_sequence, value_path
+from ..model_selection.search import best_sequence, candidate_names, value_path
 from ..norm.kernels import cluster_starts, falling_order
 from ..path import PathResult
-from ..weights import sequence_names
 from . import style
 
 if TYPE_CHECKING:
@@ -436,7 +435,7 @@ def _other_sequences(estimator: Any) -> dict[str, tuple[FloatArray, FloatArray]]
     best, others = best_sequence(reports), {}
     for k, report in enumerate(reports):
         if k != best:
-            name = sequence_names(estimator.weights)[k]
+            name = candidate_names(estimator)[k]
             others[name] = np.asarray(report["alphas"]), np.asarray(value_path(report))
     return others
 

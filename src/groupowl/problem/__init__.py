@@ -18,6 +18,7 @@ from .build import (
     options_of,
     problem_of_samples,
     problem_of_statistics,
+    warn_of_lost_samples,
     with_targets,
 )
 from .certificate import Certificate, Residual
@@ -47,5 +48,6 @@ __all__ = [
     "problem_of_samples",
     "problem_of_statistics",
     "published",
+    "warn_of_lost_samples",
     "with_targets",
 ]

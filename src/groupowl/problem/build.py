@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -274,6 +275,24 @@ def _check_blocks(loss: Loss, design: Design, fit_intercept: bool) -> None:
         raise ValueError(
             f"loss={loss.name!r} does not change with a constant, so that there is no intercept: use "
             "fit_intercept=False. Columns of X are centered all the same."
+        )
+
+
+def warn_of_lost_samples(problem: Problem, Y: Any, sample_weight: Any) -> None:
+    """Warn the caller's caller that samples without any observed target are left out; not of those of weight zero."""
+    if Y is None or problem.design.is_distributed or problem.samples.count == np.shape(Y)[0]:
+        return
+    missing = np.isnan(np.asarray(Y, dtype=np.float64).reshape(np.shape(Y)[0], -1)[:, : problem.samples.n_tasks])
+    weight = np.ones(len(missing)) if sample_weight is None else np.asarray(sample_weight)
+    is_wanted = (weight if weight.ndim == 2 else weight[:, None]) > 0.0
+    n_lost = int(np.count_nonzero(is_wanted.any(axis=1) & ~(is_wanted & ~missing).any(axis=1)))
+    if n_lost:
+        has, is_ = ("has", "is") if n_lost == 1 else ("have", "are")
+        warnings.warn(
+            f"{n_lost} of {len(missing)} samples {has} no observed target and {is_} left out. "
+            "Those that are removed before, or have sample_weight 0, are left out without a warning.",
+            UserWarning,
+            stacklevel=3,
         )
 
 

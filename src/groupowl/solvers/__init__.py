@@ -12,7 +12,7 @@ from .._checks import as_generator, finite_matrix, finite_number, finite_vector,
 from .._threads import blas_threads
 from .._typing import FloatArray
 from ..losses import nonzero_offset
-from ..problem import Problem, build_problem, options_of
+from ..problem import Problem, build_problem, options_of, warn_of_lost_samples
 from ..screening import RULES
 from .apgd import APGD
 from .continuation import Continuation
@@ -150,6 +150,8 @@ def solve(
     -----
     ConvergenceWarning
         When the solve stops before the gap meets the tolerance; the result says why and where.
+    UserWarning
+        When samples without any observed target are left out.
 
     Examples
     --------
@@ -186,6 +188,7 @@ def solve(
             options=options,
             offset=offset,
         )
+        warn_of_lost_samples(problem, Y, sample_weight)
         B = _start(problem, B_init, intercept_init)
         result = Continuation(problem, settings, B).solve(problem.lam)
     warn_unless_converged(result, problem.goal(settings.tol), settings)
