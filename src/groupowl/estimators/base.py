@@ -231,7 +231,7 @@ class GroupOWLBase(ReportMethods):
                 values = rows_like(values, Y)
             loss, Y, size = with_offset(loss, Y, values)
             if is_distributed and values is not None:
-                Y = Y.rechunk({1: -1})  # type: ignore[attr-defined]  # a collection of Dask
+                Y = Y.rechunk({1: -1})  # a collection of Dask
             fitting = replace(fitting, loss=loss, offset_size=size)
             if Y is not targets.Y:  # else all offsets are zero
                 labels["has_offset_"] = True
