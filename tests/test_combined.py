@@ -204,6 +204,21 @@ def test_a_ridge_at_lam_max_has_no_false_gap_of_zero(loss):
     assert null.gap >= null.primal - below.primal > 0.0
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber", "logistic", "poisson"])
+def test_free_columns_that_are_zero_in_a_task(loss):
+    """Whose coefficient in that task is anything: no system is singular."""
+    X, Y = small()
+    X[:15, 5] = 0.0
+    Y = {"logistic": (Y > 0.0).astype(float), "poisson": np.floor(np.exp(np.clip(Y, -1.0, 1.0)))}.get(loss, Y)
+    Y[15:, 0], Y[:15, 1] = np.nan, np.nan
+    for fit_intercept in (False, True):
+        result = go.solve(
+            X, Y, np.full(5, 0.5), loss=loss, fit_intercept=fit_intercept, penalty_factor=[1, 1, 1, 1, 1, 0], tol=1e-8
+        )
+        assert result.converged
+        assert np.isfinite(result.B).all()
+
+
 def test_the_smallest_problems_there_are():
     X, Y = small()
     options = {"ridge": 0.1, "positive": True, "feature_groups": [0, 0, 1, 1, 2, 2]}

@@ -208,6 +208,7 @@ class TaskGramOracle(QuadraticOracle):
         block = problem.unpenalized
         cross, corner = problem.block_products(rows)
         ridge = _FLAT_RTOL * np.einsum("krr->kr", corner).max(axis=1)
+        ridge[ridge == 0.0] = 1.0  # a task whose samples have nothing but zeros in the block
         corner = corner + ridge[:, None, None] * np.eye(corner.shape[1])
         gradient = block.scale * problem.design.reduce(products, block.E, residual.raw)
         right = np.concatenate([cross.transpose(0, 2, 1), gradient.T[:, :, None]], axis=2)
