@@ -228,7 +228,7 @@ class GroupOWLBase(ReportMethods):
             if is_distributed:
                 raise ValueError("offset needs the targets in this process, and X is on a cluster. Use data in memory.")
             loss = resolve_loss(fitting.loss)
-            loss, Y, size = with_offset(loss, Y, check_offset(offset, loss, Y.shape))
+            loss, Y, size = with_offset(loss, Y, check_offset(offset, loss, Y.shape, Y))
             fitting = replace(fitting, loss=loss, offset_size=size)
             if Y is not targets.Y:  # else all offsets are zero
                 labels["has_offset_"] = True

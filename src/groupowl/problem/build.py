@@ -220,7 +220,7 @@ def _with_offset(design: Design, loss: Loss, Y: Any, offset: Any) -> tuple[Loss,
             "file; for loss='squared' and loss='huber' take the offset off Y, which is the same."
         )
     Y = check_targets(Y, design.n_samples, may_miss=not loss.needs_whole_samples)
-    values = check_offset(offset, loss, Y.shape)
+    values = check_offset(offset, loss, Y.shape, Y)
     return with_offset(loss, Y if np.isnan(Y).any() else loss.check_targets(Y), values)
 
 

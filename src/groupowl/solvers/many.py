@@ -338,7 +338,10 @@ class _Checks:
         """Those of data elsewhere are checked there."""
         if not _is_local(self.design):
             return values
-        return self.loss.check_targets(check_targets(values, self.design.n_samples, argument=name))
+        remedy = (
+            "Remove the samples without a target, or use groupowl.solve for each fit, which takes gaps."
+        )
+        return self.loss.check_targets(check_targets(values, self.design.n_samples, argument=name, remedy=remedy))
 
     def weight(self, name: str, values: Any) -> Any:
         if not _is_local(self.design):
