@@ -372,7 +372,8 @@ def test_the_screener_for_other_solvers(loss):
         ({"ridge": -1.0}, "ridge must be a finite number of at least 0"),
         ({"ridge": np.inf}, "ridge must be a finite number"),
         ({"positive": "age"}, "positive has the name 'age', but X has no column names"),
-        ({"positive": [1, 0]}, "positive must be True, names of columns, or a sign for each of the 12 columns"),
+        ({"positive": [1, 0, 1]}, "positive must be True, names or indices of columns, or a sign for each of the 12"),
+        ({"positive": [3, 12]}, "positive has the index 12, but X has 12 columns"),
         ({"positive": np.full(12, 2.0)}, "positive must be True, names"),
     ],
 )
@@ -394,3 +395,38 @@ def test_classes_refuse_signs_and_offsets_that_mean_nothing():
         go.solve(**case.arguments(), positive=True)
     with pytest.raises(ValueError, match="adds the same to all classes"):
         go.solve(**case.arguments(), offset=np.ones(25))
+
+
+def test_indices_are_columns_and_numbers_for_all_columns_are_signs():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((40, 4)), rng.standard_normal((40, 2))
+    lam = 2.0 * go.weights.oscar(4)
+    for indices, signs in (([2, 0], [1, 0, 1, 0]), (np.array([3]), {3: 1}), ((1, 0), [1, 1, 0, 0])):
+        by_index, by_sign = (go.solve(X, Y, lam, positive=given).B for given in (indices, signs))
+        np.testing.assert_array_equal(by_index, by_sign)
+    free = go.solve(X, Y, lam).B
+    assert (free < 0.0).any()
+    np.testing.assert_array_equal(go.solve(X, Y, lam, positive=[0, 0, 0, 0]).B, free)
+    with pytest.raises(ValueError, match="names or indices"):
+        go.solve(X, Y, lam, positive=[0, 0, 1])  # signs, but not of all columns
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_offsets_of_missing_targets_may_be_missing(loss):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((40, 4)), rng.poisson(2.0, (40, 3)).astype(float)
+    Y[rng.random(Y.shape) < 0.2] = np.nan
+    Y[5] = np.nan
+    offset = rng.uniform(0.1, 1.0, Y.shape)
+    given = {"loss": loss, "fit_intercept": True, "tol": 1e-9}
+    whole = go.solve(X, Y, go.weights.oscar(4), offset=offset, **given).B
+    gaps = np.where(np.isnan(Y), np.nan, offset)
+    np.testing.assert_allclose(go.solve(X, Y, go.weights.oscar(4), offset=gaps, **given).B, whole, atol=1e-8)
+    model = go.GroupOWLRegressor(0.05, loss=loss).fit(X, Y, offset=gaps)
+    assert model.verify(X, Y, offset=gaps)
+    of_samples = offset[:, 0].copy()
+    of_samples[5] = np.nan
+    go.solve(X, Y, go.weights.oscar(4), offset=of_samples, **given)
+    of_samples[6] = np.nan
+    with pytest.raises(ValueError, match="Every offset of an observed target"):
+        go.solve(X, Y, go.weights.oscar(4), offset=of_samples, **given)

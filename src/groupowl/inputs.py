@@ -220,7 +220,7 @@ def _resolve_signs(given: Any, n_features: int, known: list[str] | None) -> Floa
         return np.ones(n_features) if given else None
     signs = np.zeros(n_features)
     items = given if isinstance(given, Mapping) else _as_list(given)
-    if isinstance(items, list) and all(isinstance(item, str) for item in items):
+    if isinstance(items, list) and (all(isinstance(item, str) for item in items) or _are_indices(items, n_features)):
         items = dict.fromkeys(items, 1.0)
     if isinstance(items, Mapping):
         for item, sign in items.items():
@@ -229,11 +229,19 @@ def _resolve_signs(given: Any, n_features: int, known: list[str] | None) -> Floa
         signs = as_float_array("positive", items, ndim=(1,)).astype(np.float64)
     if len(signs) != n_features or not np.isin(signs, (-1.0, 0.0, 1.0)).all():
         raise ValueError(
-            f"positive must be True, names of columns, or a sign for each of the {n_features} columns of X: 1 for not "
-            f"negative, -1 for not positive, 0 for any; names with signs, for example {{'age': -1}}, leave all others "
-            f"free. Got {given!r}."
+            f"positive must be True, names or indices of columns, or a sign for each of the {n_features} columns of X: "
+            f"1 for not negative, -1 for not positive, 0 for any; names or indices with signs, for example "
+            f"{{'age': -1}}, leave all others free. Got {given!r}."
         )
     return signs if signs.any() else None
+
+
+def _are_indices(items: list[Any], n_features: int) -> bool:
+    """Whether whole numbers are indices of columns, each once, and not signs of all columns."""
+    if not items or not all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in items):
+        return False
+    are_signs = len(items) == n_features and all(abs(item) <= 1 for item in items)
+    return not are_signs and min(items) >= 0 and len(set(items)) == len(items)
 
 
 def _resolve_groups(given: Any, n_features: int, known: list[str] | None) -> tuple[IndexArray, tuple[str, ...]]:

@@ -140,3 +140,11 @@ def test_cv_chooses_from_a_list_of_ridges(run, file, tmp_path):
         "--ridge must be numbers that are not negative, got '-1'" in run("cv", file, *roles, "--ridge", "1,-1").message
     )
     assert run("fit", file, *roles, "--ridge", "1,2").code == 2
+
+
+@pytest.mark.parametrize("option", [("--ridge", "0.1"), ("--positive", "gene0")])
+def test_criteria_are_refused_by_what_can_be_typed(option, run, file):
+    roles = ("--targets", "size", "--drop", "years,base,count,grade,died,days")
+    message = run("path", file, *roles, *option).message
+    assert f"--selection ebic counts degrees of freedom, which are not known with {option[0]}" in message
+    assert "Use the command cv, with --selection min or 1se." in message

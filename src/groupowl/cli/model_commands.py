@@ -188,6 +188,13 @@ def make_estimator(table: Table, options: TrainOptions) -> Any:
     if table.is_classification and options.loss != "squared":
         remedy = "Leave it out, or use --task regression."
         raise Failure(f"--loss {options.loss} is for numbers, but the target has classes. {remedy}")
+    has_ridge = np.max(options.ridge) > 0.0
+    if not is_single and options.selection not in FOLD_RULES and (has_ridge or table.positive):
+        asked = "--ridge" if has_ridge else "--positive"
+        remedy = "Use the command cv, with --selection min or 1se."
+        raise Failure(
+            f"--selection {options.selection} counts degrees of freedom, which are not known with {asked}. {remedy}"
+        )
     kinds: Any = (GroupOWLRegressorCV, GroupOWLClassifierCV, GroupOWLCoxCV)
     if is_single:
         kinds = (GroupOWLRegressor, GroupOWLClassifier, GroupOWLCox)

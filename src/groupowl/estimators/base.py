@@ -226,9 +226,12 @@ class GroupOWLBase(ReportMethods):
         Y = targets.Y
         if offset is not None:
             loss = resolve_loss(fitting.loss)
-            values: Any = check_offset(np.asarray(offset) if is_distributed else offset, loss, Y.shape)
-            if is_distributed and values is not None:
-                values = rows_like(values, Y)
+            values: Any
+            if is_distributed:
+                values = check_offset(np.asarray(offset), loss, Y.shape)
+                values = None if values is None else rows_like(values, Y)
+            else:
+                values = check_offset(offset, loss, Y.shape, Y)
             loss, Y, size = with_offset(loss, Y, values)
             if is_distributed and values is not None:
                 Y = Y.rechunk({1: -1})  # a collection of Dask

@@ -190,15 +190,22 @@ def nonzero_offset(offset: Any, Y: Any) -> Any:
     return offset if values.any() else None
 
 
-def check_offset(offset: Any, loss: Loss, shape: tuple[int, int]) -> FloatArray | None:
+def check_offset(offset: Any, loss: Loss, shape: tuple[int, int], Y: Any = None) -> FloatArray | None:
     """Offsets (n_samples, n_tasks) as users give them: a number, one for each sample or one for each entry.
 
-    None where all are zero, so that they take the same way as no offset.
+    None where all are zero, so that they take the same way as no offset. They may be NaN where a target of ``Y`` was
+    not observed; one for a sample, where none of its targets was.
     """
     if offset is None:
         return None
     values = as_float_array("offset", offset, ndim=(0, 1, 2))
-    check_finite("offset", values, remedy="Every offset must be a finite number.")
+    if Y is not None and values.ndim and len(values) == len(Y) and np.isnan(values).any():
+        missing = np.isnan(Y)
+        if values.ndim == 1 or values.shape[1] == 1:
+            missing = missing.all(axis=1).reshape(values.shape)
+        if missing.shape == values.shape:
+            values = np.where(missing & np.isnan(values), 0.0, values)
+    check_finite("offset", values, remedy="Every offset of an observed target must be a finite number.")
     if values.ndim:
         check_length("offset", values.shape, shape[0])
     if values.ndim == 2 and values.shape[1] not in (1, shape[1]):

@@ -128,9 +128,9 @@ def group_owl_path(
     ridge : float, default=0.0
         Adds ``ridge/2 ||B||_F^2`` to the objective, the same for all alphas, of the coefficients of columns as the
         penalty sees them: standardized, if so, and scaled.
-    positive : bool, names of features, or signs, default=False
-        True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
-        a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any. Not
+    positive : bool, names or indices of features, or signs, default=False
+        True: no coefficient of a penalized feature is negative. Or the features for which that holds, by name or index;
+        or a sign for each feature, or for those in a dict: 1 for not negative, -1 for not positive, 0 for any. Not
         for ``loss="multinomial"``.
     categories : list of str or int, or "auto", default=None
         Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a

@@ -223,7 +223,7 @@ def _with_offset(design: Design, loss: Loss, Y: Any, offset: Any) -> tuple[Loss,
         loss, Y, size = with_offset(loss, Y, None if values is None else rows_like(values, Y))
         return loss, Y.rechunk({1: -1}), size
     Y = check_targets(Y, design.n_samples, may_miss=not loss.needs_whole_samples)
-    values = check_offset(offset, loss, Y.shape)
+    values = check_offset(offset, loss, Y.shape, Y)
     return with_offset(loss, Y if np.isnan(Y).any() else loss.check_targets(Y), values)
 
 

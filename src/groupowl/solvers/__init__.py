@@ -136,9 +136,9 @@ def solve(
     ridge : float, default=0.0
         Adds ``ridge/2 ||B||_F^2``, of the coefficients of columns as the penalty sees them (scaled by groups and
         factors); unpenalized features have none.
-    positive : bool, names of features, or signs, default=False
-        True: no coefficient of a penalized feature is negative. Or the names of the features for which that holds; or
-        a sign for each feature, or for those named in a dict: 1 for not negative, -1 for not positive, 0 for any. Not
+    positive : bool, names or indices of features, or signs, default=False
+        True: no coefficient of a penalized feature is negative. Or the features for which that holds, by name or index;
+        or a sign for each feature, or for those in a dict: 1 for not negative, -1 for not positive, 0 for any. Not
         for ``loss="multinomial"``.
 
     Returns

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import ENTRIES, check_sample_weight, check_targets, rectangular_array, sample_indices, truth_value
+from .._checks import check_sample_weight, check_targets, rectangular_array, sample_indices, truth_value
 from .._threads import Stop, blas_threads, check_jobs, count_threads, run_in_threads
 from .._typing import FloatArray
 from ..designs import Design, LocalDesign, as_design
@@ -338,7 +338,7 @@ class _Checks:
         """Those of data elsewhere are checked there."""
         if not _is_local(self.design):
             return values
-        remedy = f"Remove the samples without a target. {ENTRIES}"
+        remedy = "Remove the samples without a target, or use groupowl.solve for each fit, which takes gaps."
         return self.loss.check_targets(check_targets(values, self.design.n_samples, argument=name, remedy=remedy))
 
     def weight(self, name: str, values: Any) -> Any:
