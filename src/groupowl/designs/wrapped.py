@@ -312,6 +312,8 @@ class ProjectedDesign(WrappedDesign):
         if center is not None:
             raise NotImplementedError("projected columns have products about zero only")
         L, rank = self.loadings, len(self.loadings)
+        if rank == 0:  # unpenalized columns that are zeros
+            return self._kept * self.base.squared_products(H)
         weighted = self.map(_times_each, self.basis.Q, H)
         C, (square,) = self.base.evaluate(weighted, (products, self.basis.Q, weighted))
         cross = np.einsum("rj,jkr->jk", L, C.reshape(len(C), -1, rank))
