@@ -117,7 +117,7 @@ def test_summary_and_table(capsys):
     selector = SlopeSelector().fit(X, Y)
     selector.summary()
     text = capsys.readouterr().out
-    assert f"selected   {selector.support_.sum()} of 150 features" in text
+    assert f"features   {selector.support_.sum()} of 150 selected" in text
     assert "10% of them false on the average, if columns are independent" in text
     frame = selector.to_frame(sort=True)
     assert frame.score.is_monotonic_decreasing

@@ -72,7 +72,7 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     # What was found ---------------------------------------------------------------------------------
 
-    def _store(self, data: FitData, **fitted: Any) -> Self:
+    def _store(self, data: Any, **fitted: Any) -> Self:
         """Replace all fitted attributes at once."""
         kept = {}
         for name, value in vars(self).items():

@@ -6,24 +6,19 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from .._checks import lookup, number_in, positive_integer
-from .._text import counted, printable
+from .._text import counted
 from .._threads import blas_threads
-from .._typing import BoolArray, FloatArray, IndexArray
+from .._typing import FloatArray, IndexArray
 from ..designs import as_design
 from ..estimators import GroupOWLRegressor
 from ..estimators.fit_summary import coefficient_norms
-from ..inputs import coefficient_columns, import_pandas
+from ..inputs import coefficient_columns
 from ..model import build_model, complain_of_correlation
 from ..weights import chi, chi_gauss, first_quantile
+from .base import FeatureSelector
 from .noise import MOST_ROUNDS, Noise, checked_data, estimated_noise, given_noise, warn_unless_settled
-
-_SHOWN_IN_SUMMARY = 25
-_LONGEST_NAME = 40
 
 
 def _chi_weights(n_features: int, n_tasks: int, n_samples: int, fdr: float) -> FloatArray:
@@ -37,7 +32,7 @@ def _chi_gauss_weights(n_features: int, n_tasks: int, n_samples: int, fdr: float
 _SEQUENCES = {"chi_gauss": _chi_gauss_weights, "chi": _chi_weights}
 
 
-class SlopeSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class SlopeSelector(FeatureSelector):
     """Select features by SLOPE with false discovery rate ``fdr``, where columns are (nearly) independent.
 
     The noise of the targets is made white, ``Y Sigma^(-1/2)``, columns are standardized, and one Group OWL fit at the
@@ -146,13 +141,6 @@ class SlopeSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         self.tol = tol
         self.max_iter = max_iter
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
-
     def fit(self, X: Any, y: Any) -> Self:
         """Estimate the noise and select features.
 
@@ -194,14 +182,14 @@ class SlopeSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         if complaint := complain_of_correlation(model, type(self).__name__):
             warnings.warn(complaint, UserWarning, stacklevel=2)
         warn_unless_settled(noise, (n, d), stacklevel=3)
-        return self._store(data, noise, estimator, top * weights, norms)
+        return self._store(data, **self._fitted(data, noise, estimator, top * weights, norms))
 
-    def _store(self, data: Any, noise: Noise, estimator: Any, lam: FloatArray, norms: FloatArray) -> Self:
-        """Replace all fitted attributes at once."""
+    def _fitted(self, data: Any, noise: Noise, estimator: Any, lam: FloatArray, norms: FloatArray) -> dict[str, Any]:
+        """Fitted attributes: coefficients of white targets become those of the targets."""
         coef = noise.root @ np.atleast_2d(estimator.coef_)
         intercept = noise.root @ np.atleast_1d(estimator.intercept_)
-        parameters = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        fitted = {
+        names = {name: value for name, value in data.labels.items() if name == "target_names_"}
+        return names | {
             "support_": estimator.get_support(),
             "scores_": norms * coefficient_norms(np.atleast_2d(estimator.coef_)),
             "coef_": coef[0] if data.is_flat else coef,
@@ -214,71 +202,20 @@ class SlopeSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
             "lam_": lam,
             "estimator_": estimator,
         }
-        self.__dict__ = parameters | data.labels | fitted
-        return self
 
-    def _get_support_mask(self) -> BoolArray:
-        check_is_fitted(self)
-        return self.support_
-
-    @property
-    def selected_features_(self) -> Any:
-        """Selected features, ascending: names where there are names, else indices."""
-        check_is_fitted(self)
-        return self._feature_labels()[self.support_]
-
-    def _feature_labels(self) -> Any:
-        return getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-
-    def to_frame(self, *, sort: bool = False) -> Any:
-        """What was found as a pandas data frame, one row per feature.
-
-        Parameters
-        ----------
-        sort : bool, default=False
-            Whether to list the largest scores first in place of the order of the columns of X.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``feature``, ``selected``, ``score`` and the coefficients: ``coef``, or a column for each target.
-        """
-        check_is_fitted(self)
-        pandas = import_pandas("to_frame()")
+    def _columns(self) -> dict[str, Any]:
         coef = np.atleast_2d(self.coef_)
-        columns = {"feature": self._feature_labels(), "selected": self.support_, "score": self.scores_}
         names = coefficient_columns(len(coef), getattr(self, "target_names_", None))
-        frame = pandas.DataFrame(columns | dict(zip(names, coef, strict=True)))
-        return frame.iloc[self._strongest_first()].reset_index(drop=True) if sort else frame
-
-    def _strongest_first(self) -> IndexArray:
-        return np.argsort(-self.scores_, kind="stable")
-
-    def summary(self) -> None:
-        """Print one page: what is promised and when, the noise, and the strongest of the selected features."""
-        check_is_fitted(self)
-        print("\n".join([type(self).__name__, *self._summary_lines(), "", *self._table_lines()]))
+        return super()._columns() | dict(zip(names, coef, strict=True))
 
     def _summary_lines(self) -> list[str]:
-        n_selected = int(np.count_nonzero(self.support_))
         deviations = np.sqrt(np.diagonal(self.noise_covariance_))
         how = f"{self.noise_freedom_:g} degrees of freedom, {counted(self.n_rounds_, 'round')}"
         if not np.isfinite(self.noise_freedom_):
             how = "given"
         return [
-            f"  selected   {n_selected} of {counted(self.n_features_in_, 'feature')}",
+            *super()._summary_lines(),
             f"  promise    {self.fdr:.0%} of them false on the average, if columns are independent and noise is normal",
             f"  noise      deviations from {deviations.min():.4g} to {deviations.max():.4g}, {how}",
             *([] if self.settled_ else ["             not settled: nothing is promised"]),
         ]
-
-    def _table_lines(self) -> list[str]:
-        order = [j for j in self._strongest_first().tolist() if self.support_[j]]
-        table = [("feature", "score")] if order else []
-        for j in order[:_SHOWN_IN_SUMMARY]:
-            table.append((printable(self._feature_labels()[j])[:_LONGEST_NAME], f"{self.scores_[j]:.4g}"))
-        width = max((len(name) for name, _ in table), default=0)
-        lines = [f"  {name:<{width}}  {score:>10}" for name, score in table]
-        if (more := len(order) - _SHOWN_IN_SUMMARY) > 0:
-            lines.append(f"  ... {more} more: to_frame(sort=True) has them all")
-        return lines or ["  No feature is selected."]
