@@ -34,6 +34,7 @@ _FORMAT_VERSION = 1
 _FACTS = ("File", "Samples", "Features", "Targets", "Method", "Selected", "Seconds")
 _LISTED = 8
 _CAPTIONS = {
+    "draws": "Each draw of knockoffs gives e-values to the features that it selects; their means are compared.",
     "knockoffs": "Bars to the right are in favor of features, bars to the left in favor of their knockoffs, which tell "
     "how many false features lie beyond the threshold.",
     "stability": "How often halves of the samples have selected a feature; those beyond the threshold are selected.",
@@ -129,6 +130,11 @@ class _Selection:
     @property
     def title(self) -> str:
         return f"Selected features: {self.table.source}"
+
+    @property
+    def caption(self) -> str:
+        """What the picture shows."""
+        return _CAPTIONS["draws" if (self.options.draws or 1) > 1 else self.options.method]
 
     @property
     def frame(self) -> Any:
@@ -228,7 +234,7 @@ def _write(found: _Selection, out: Path | None, *, force: bool) -> list[Path]:
             assumption=assumption,
             frame=frame,
             picture=picture,
-            caption=_CAPTIONS[found.options.method],
+            caption=found.caption,
             notes=found.notes,
         )
         write_selection_report(folder / REPORT, contents)

@@ -79,8 +79,8 @@ def _e_values(W: FloatArray, level: float) -> FloatArray:
     """``n 1{W_j >= T} / (1 + #{W_j <= -T})``, where T stops at the threshold of knockoff+ at some level, or earlier.
 
     Earlier is where fewer than ``1 / level`` statistics are left, with which that threshold cannot be reached: a draw
-    that would select nothing has e-values all the same (Ren and Barber 2024, section 3). Both rules look at counts
-    only, so that T is a stopping time, and the expected sum of the e-values of false features is at most n.
+    that would select nothing has e-values all the same. Ren and Barber's proof holds for any T that stops by the counts
+    of signs from T on, as both rules do: the expected sum of the e-values of false features is at most n.
     """
     sizes, n_above, n_below = _counts(W)
     least = _first(sizes, (1 + n_below <= level * np.maximum(n_above, 1)) | (level * n_above < 1.0))

@@ -97,7 +97,8 @@ class KnockoffDisplay(style.Display):
         """
         statistics = style.fitted_attribute(selector, "statistics_", _REMEDY)
         scores = np.nan_to_num(selector.scores_)
-        order = np.argsort(-np.abs(scores), kind="stable")
+        W = np.abs(np.nan_to_num(statistics.mean(axis=0)))
+        order = np.lexsort((-W, -np.abs(scores)))  # many e-values are equal
         features = order[: np.count_nonzero(scores)]
         names = getattr(selector, "feature_names_in_", None) if feature_names is None else feature_names
         return cls(
