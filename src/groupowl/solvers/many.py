@@ -338,9 +338,7 @@ class _Checks:
         """Those of data elsewhere are checked there."""
         if not _is_local(self.design):
             return values
-        remedy = (
-            "Remove the samples without a target, or use groupowl.solve for each fit, which takes gaps."
-        )
+        remedy = "Remove the samples without a target, or use groupowl.solve for each fit, which takes gaps."
         return self.loss.check_targets(check_targets(values, self.design.n_samples, argument=name, remedy=remedy))
 
     def weight(self, name: str, values: Any) -> Any:
