@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import groupowl as go
 from groupowl.model import Model, build_model
-from groupowl.problem import problem_of_statistics
+from groupowl.problem import build_problem, problem_of_statistics
 from groupowl.solvers import check_settings
+from groupowl.solvers.continuation import Continuation
 
 TOL = 1e-9
 
@@ -78,3 +81,90 @@ def test_subtraction_of_much_larger_samples_is_not_trusted(column):
     found = solve(known, alpha)
     assert found.primal - found.gap <= expected.primal
     assert not expected.B[found.screened_at >= 0].any()
+
+
+# Missing targets: samples of each pattern are replaced by few --------------------------------------------------
+
+
+def draw_patterns(seed, *, fit_intercept=True, standardized=False, n_samples=400, n_features=6, **options):
+    """A problem whose targets have three patterns, in random order, with weights of samples."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features)) * rng.uniform(0.1, 10.0, n_features) + 3.0
+    X[:, 1] = X[:, 0] + 1e-6 * X[:, 1]  # nearly dependent
+    Y = X[:, :3] @ rng.standard_normal((3, 4)) + rng.standard_normal((n_samples, 4)) + 5.0
+    missing = np.array([[0, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1]], dtype=bool)
+    Y[missing[rng.integers(3, size=n_samples)]] = np.nan
+    weight = rng.uniform(0.5, 2.0, n_samples)
+    weights = go.weights.oscar(n_features)
+    how = {"fit_intercept": fit_intercept, "sample_weight": weight}
+    lam = 0.1 * go.lam_max(X, Y, weights, **how) * weights
+    return build_problem(X, Y, lam, standardized=standardized, **how, **options), rng
+
+
+@pytest.mark.parametrize("standardized", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_few_samples_of_each_pattern_have_the_same_certificates(seed, fit_intercept, standardized):
+    """Values are those of the data up to the stated error, and what is proved of them is proved of the data."""
+    problem, rng = draw_patterns(seed, fit_intercept=fit_intercept, standardized=standardized)
+    small = problem.compressed_by_pattern()
+    assert small.design.n_samples <= 3 * 8 < problem.design.n_samples
+    assert 0.0 < small.product_error < 1e-11
+    best = Continuation(problem, check_settings("auto", "safe", 1e-10, 10_000), problem.null_coefficients())
+    best.solve(problem.lam)
+    optimal = problem.certify(best.B)
+    for size in (1.0, 1e-2, 1e-5, 0.0):
+        B = best.B + size * rng.standard_normal(best.B.shape) * np.abs(best.B).max()
+        whole, few = problem.certify(B), small.certify(B)
+        room = whole.rounding + few.rounding
+        assert abs(whole.primal - few.primal) <= room
+        assert abs(whole.dual - few.dual) <= room + 1e-9 * abs(whole.dual)
+        assert few.gap >= whole.primal - optimal.primal - optimal.rounding
+        assert np.all(few.correlations >= whole.correlations * (1.0 - 1e-9))
+        assert np.all(small.upper_bounds(few) >= problem.lower_bounds(optimal))
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_paths_on_few_samples_of_each_pattern_are_those_of_all(fit_intercept):
+    problem, _ = draw_patterns(7, fit_intercept=fit_intercept)
+    settings = check_settings("auto", "safe", 1e-7, 10_000)
+    slow = replace(settings, solver=replace(settings.solver, compress=False))
+    fast, whole = (Continuation(problem, own, problem.null_coefficients(), n_solves=5) for own in (settings, slow))
+    assert fast.small is not problem
+    assert whole.small is problem
+    for alpha in (8.0, 4.0, 1.0, 0.3):
+        one, other = fast.solve(problem.lam, alpha), whole.solve(problem.lam, alpha)
+        assert one.converged
+        assert abs(one.primal - other.primal) <= one.gap + other.gap
+        goal = problem.with_lam(alpha * problem.lam)
+        again = goal.certify(goal.from_input(one.B, one.intercept if fit_intercept else None))
+        assert again.gap <= problem.goal(1e-7) * 1.01
+
+
+def test_where_patterns_are_not_compressed():
+    """Weights that differ between tasks, too few samples, more digits than moments have, or a solver that will not."""
+    problem, rng = draw_patterns(0)
+    settings = check_settings("auto", "safe", 1e-6, 10_000)
+    assert Continuation(problem, settings, problem.null_coefficients()).small is not problem
+    finer = replace(settings, tol=1e-9)
+    assert Continuation(problem, finer, problem.null_coefficients()).small is problem
+    few, _ = draw_patterns(0, n_samples=40)
+    assert few.compressed_by_pattern() is None
+    X, Y = rng.standard_normal((300, 4)), rng.standard_normal((300, 2))
+    Y[:100, 0] = np.nan
+    uneven = build_problem(X, Y, np.ones(4), sample_weight=rng.uniform(0.5, 1.0, (300, 2)))
+    assert uneven.compressed_by_pattern() is None
+    huber = build_problem(X, Y, np.ones(4), loss="huber")
+    assert not huber.has_moments_of_patterns
+
+
+def test_fits_on_few_samples_of_each_pattern_verify():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((500, 5))
+    Y = X[:, :2] @ rng.standard_normal((2, 3)) + rng.standard_normal((500, 3))
+    Y[:200, 0], Y[350:, 2] = np.nan, np.nan
+    for model in (go.GroupOWLRegressor(0.05), go.GroupOWLRegressorCV(alphas=8, cv=3, standardize=True)):
+        verification = model.fit(X, Y).verify(X, Y)
+        assert verification, str(verification)
+    exact = go.GroupOWLRegressor(0.05, tol=1e-10).fit(X, Y)
+    np.testing.assert_allclose(go.GroupOWLRegressor(0.05).fit(X, Y).coef_, exact.coef_, atol=1e-4)

@@ -307,6 +307,10 @@ class Design(ABC):
         """The same for rows that follow each other, without a copy where possible."""
         return self.rows(np.arange(*rows.indices(self.n_samples)))
 
+    def compressed_patterns(self, Y: Handle, w: Handle, *, center: bool) -> Any:
+        """Few samples of each pattern of observed targets with the same squared loss; None where there are none."""
+        return None
+
     def shuffled(self, rng: np.random.Generator) -> IndexArray:
         """All rows in an order that is as good as random for :meth:`rows`, and cheap to read."""
         return rng.permutation(self.n_samples)

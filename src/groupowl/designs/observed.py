@@ -13,11 +13,13 @@ from operator import add
 from typing import Any
 
 import numpy as np
+from scipy.linalg import helmert
 
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..norm.kernels import EPS, nonzero_rows
 from .base import ColumnMoments, Design, rounding_rtol
 from .dense import DenseColumns, GramCache
+from .factors import CompressedData
 from .sparse import Columns
 from .wrapped import WrappedDesign, with_deviations
 
@@ -28,6 +30,8 @@ _LEAST_SAMPLES = 8
 _SMALL_SHARE = 0.5
 # Multiplications that take as long as the fixed cost of a product.
 _PRODUCT_OVERHEAD = 2e5
+# Samples of each pattern are replaced by few where there are so many times fewer.
+_LEAST_SAVED = 2
 # Squares about a mean of which less than this is left are computed again, for so many columns at a time.
 _SUSPECT = 1e-5
 _AT_ONCE = 256
@@ -226,6 +230,42 @@ def find_patterns(w: FloatArray) -> Patterns:
     return Patterns(missing, tuple(groups))
 
 
+@dataclass(frozen=True, eq=False)
+class PatternSamples:
+    """Few samples that stand for many: each pattern has some, with the same moments as its own.
+
+    The constant of these samples is 1 as that of the others, so that an intercept, and means of tasks, are the same.
+
+    Attributes
+    ----------
+    means, spread : ndarray of shape (n_rows, n_features)
+        Columns of X: the mean of the pattern, and what is about it.
+    Y, w : ndarray of shape (n_rows, n_tasks)
+        Targets and weights, zero where they are missing.
+    sizes : ndarray of shape (n_tasks, n_features)
+        Squared norms, in each task, of the numbers that were really added.
+    error : float
+        Of the moments, relative to sizes.
+    """
+
+    means: FloatArray
+    spread: FloatArray
+    Y: FloatArray
+    w: FloatArray
+    sizes: FloatArray
+    error: float
+
+    def standardized(self, mean: FloatArray, inverse_scale: FloatArray) -> PatternSamples:
+        """The same for columns less a mean, times a factor."""
+        means, spread = inverse_scale * (self.means - mean), inverse_scale * self.spread
+        return PatternSamples(means, spread, self.Y, self.w, inverse_scale**2 * self.sizes, self.error)
+
+    @property
+    def X(self) -> FloatArray:
+        """The columns."""
+        return self.means + self.spread
+
+
 class ObservedDesign(WrappedDesign):
     """X of samples whose weights differ between tasks.
 
@@ -320,6 +360,29 @@ class ObservedDesign(WrappedDesign):
             first += values.shape[1]
         return squares.T
 
+    def compressed_patterns(self, Y: Handle, w: Handle, *, center: bool) -> PatternSamples | None:
+        """From the moments of each pattern, whose samples have one weight each; not where that saves little."""
+        groups, n_rows = self.patterns.groups, self.n_features + 2
+        is_near = self.base.is_one_block and not self.base.is_on_disk
+        if not (groups and is_near and all(pattern.is_even for pattern in groups)):
+            return None
+        if self.n_samples < _LEAST_SAVED * len(groups) * n_rows:
+            return None
+        found, error = [], 0.0
+        sizes = np.zeros((w.shape[1], self.n_features))
+        for pattern in groups:
+            rows, entries = pattern.rows, pattern.entries
+            part = self.base.span(rows) if isinstance(rows, slice) else self.base.rows(rows)
+            data = part.compressed(Y[entries], w[entries][:, :1], exact=False, center=center)
+            if data is None:
+                return None
+            total = float(w[entries][:, 0].sum())
+            found.append(_spread_out(data, total, pattern.tasks, w.shape[1], center=center))
+            sizes[pattern.tasks] += data.x_size**2
+            error = max(error, data.error)
+        means, spread, Y, w = map(np.concatenate, zip(*found, strict=True))
+        return PatternSamples(means, spread, Y, w, sizes, error)
+
     def ranges(self) -> tuple[FloatArray, FloatArray]:
         return self.base.ranges()
 
@@ -338,6 +401,25 @@ class ObservedDesign(WrappedDesign):
 
     def gram_and_sums(self, left: IndexArray, right: IndexArray, w: Handle) -> tuple[Any, ...]:
         return self.base.gram_and_sums(left, right, w)
+
+
+def _spread_out(
+    data: CompressedData, total: float, tasks: IndexArray, n_tasks: int, *, center: bool
+) -> tuple[FloatArray, ...]:
+    """Means, spread, targets and weights of samples with the moments of compressed data.
+
+    Centered data are spread over one sample more, all of the same weight, by a matrix with orthonormal columns whose
+    columns add up to zero: means and moments about them are those asked for.
+    """
+    R, T, weight = data.R, data.T, 1.0
+    if center:
+        n_rows = len(R) + 1
+        weight = total / n_rows
+        H = helmert(n_rows).T / np.sqrt(weight)
+        R, T = H @ R, data.y_mean + H @ T
+    Y, w = np.zeros((len(R), n_tasks)), np.zeros((len(R), n_tasks))
+    Y[:, tasks], w[:, tasks] = T, weight
+    return np.tile(data.x_mean, (len(R), 1)), R, Y, w
 
 
 class TaskGramCache(GramCache):

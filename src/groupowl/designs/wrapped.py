@@ -158,6 +158,11 @@ class StandardizedDesign(WrappedDesign):
         data = self.base.compressed(Y, w, exact=exact, center=center or bool(self.mean.any()))
         return None if data is None else data.scaled(self.inverse_scale)
 
+    def compressed_patterns(self, Y: Handle, w: Handle, *, center: bool) -> Any:
+        """Those of the base, less the means and scaled."""
+        data = self.base.compressed_patterns(Y, w, center=center or bool(self.mean.any()))
+        return None if data is None else data.standardized(self.mean, self.inverse_scale)
+
     def rounding_norms(self, norms: FloatArray, total_weight: float) -> FloatArray:
         """Norms before the means are taken off: products cancel that much."""
         return np.sqrt(norms**2 + total_weight * (self.inverse_scale * self.mean) ** 2)

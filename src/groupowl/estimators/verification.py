@@ -223,7 +223,7 @@ class SolutionCheck:
             + self._excess_rounding
             + problem.curvature_at(self.coefficients) * moved**2
         )
-        if problem.is_compressible:
+        if problem.is_compressible or problem.has_moments_of_patterns:
             size = problem.samples.norm + float(problem.norms @ row_norms(self.coefficients[: problem.n_rows]))
             rounded += _GRAM_ROUNDINGS * (problem.n_rows + 8) * EPS * size * size
         return float(rounded + 4.0 * self.certificate.rounding)

@@ -32,6 +32,8 @@ class Loss(ABC):
     is_quadratic: ClassVar[bool] = False
     #: Whether targets and predictors count by their differences alone: then an offset is taken off the targets.
     is_of_residuals: ClassVar[bool] = False
+    #: Whether the second moments of X and of the targets say all about it, those of each task.
+    is_known_by_moments: ClassVar[bool] = False
     #: Whether the loss is a sum over samples; else all of them must be in one block.
     is_additive: ClassVar[bool] = True
     #: Whether a constant added to the predictors of a task changes nothing: then there is no intercept, and columns are

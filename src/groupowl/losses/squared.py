@@ -26,6 +26,7 @@ class SquaredLoss(Loss):
     centers_targets: ClassVar[bool] = True
     longest_move: ClassVar[float] = np.inf
     is_of_residuals: ClassVar[bool] = True
+    is_known_by_moments: ClassVar[bool] = True
     compiled: ClassVar[str] = "squared"
     measure: ClassVar[str] = "mean squared error"
     score_name: ClassVar[str] = "neg_mean_squared_error"

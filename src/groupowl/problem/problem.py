@@ -15,6 +15,7 @@ from .._typing import FloatArray, Handle, IndexArray
 from ..designs.base import Design, Sum, products
 from ..designs.dense import CompressedDesign, GramCache
 from ..designs.factors import CompressedData
+from ..designs.observed import ObservedDesign, TaskGramCache, find_patterns
 from ..designs.sparse import Columns
 from ..losses import Loss
 from ..norm import GroupOWL
@@ -192,6 +193,33 @@ class Problem:
             rounding_norms=np.maximum(data.x_size, self.norms),
             product_error=data.error,
             gram_cache=GramCache(design, w),
+        )
+
+    @property
+    def has_moments_of_patterns(self) -> bool:
+        """Whether moments of the samples of each pattern of observed targets may stand for them."""
+        patterns = self.design.patterns
+        return self.loss.is_known_by_moments and patterns is not None and self.unpenalized.rank == 0
+
+    def compressed_by_pattern(self) -> Self | None:
+        """The same problem on few samples of each pattern, or None where they are not fewer by much.
+
+        Certificates allow for the rounding of the moments: of products that are centered in each task, which takes
+        three of them.
+        """
+        data = self.design.compressed_patterns(*self.samples.handles, center=self.fit_intercept)
+        if data is None:
+            return None
+        design = ObservedDesign(CompressedDesign(data.X, self.design.passes, unit=0.0), find_patterns(data.w))
+        samples = replace(self.samples, Y=data.Y, w=data.w)
+        return replace(
+            self,
+            design=design,
+            samples=samples,
+            unpenalized=replace(self.unpenalized, space=design, samples=samples),
+            rounding_norms=np.maximum(self.rounding_norms, np.sqrt(data.sizes.max(axis=0))),
+            product_error=4.0 * data.error,
+            gram_cache=TaskGramCache(design, data.w),
         )
 
     # Input scale ------------------------------------------------------------------------------------

@@ -52,14 +52,24 @@ def compression_pays(problem: Problem, n_solves: int = 1) -> bool:
 
     A Gram matrix takes ``n d^2`` operations, a product with X ``2 n d q``.
     """
-    saved = 2.0 * problem.samples.n_tasks * _PASS_SLOWDOWN * _PASSES_PER_SOLVE * n_solves
-    return problem.is_compressible and problem.n_rows <= min(saved, _MOST_FEATURES)
+    return problem.is_compressible and problem.n_rows <= _most_rows(problem, n_solves)
+
+
+def _most_rows(problem: Problem, n_solves: int) -> float:
+    return min(2.0 * problem.samples.n_tasks * _PASS_SLOWDOWN * _PASSES_PER_SOLVE * n_solves, _MOST_FEATURES)
 
 
 def wants_statistics(problem: Problem, solver: Any, n_solves: int) -> bool:
     """Whether a solver wants the statistics of a problem that has them, for so many solves."""
     setting = getattr(solver, "compress", False)
     return compression_pays(problem, n_solves) if setting == "auto" else setting and problem.is_compressible
+
+
+def wants_patterns(problem: Problem, settings: SolverSettings, n_solves: int) -> bool:
+    """The same for moments of the samples of each pattern of observed targets."""
+    setting = getattr(settings.solver, "compress", False)
+    pays = setting is True or (setting == "auto" and problem.n_rows <= _most_rows(problem, n_solves))
+    return pays and problem.has_moments_of_patterns
 
 
 class Looks(Sequence[Any]):
@@ -212,6 +222,8 @@ class Continuation:
         """Make the sufficient statistics, if they pay for so many solves to come and are not there."""
         if self.small is self.problem and wants_statistics(self.problem, self.settings.solver, n_solves):
             self.small = self.problem.compressed(exact=self.exact) or self.problem
+        elif self.small is self.problem and not self.exact and wants_patterns(self.problem, self.settings, n_solves):
+            self.small = self.problem.compressed_by_pattern() or self.problem
 
     def solve(self, weights: FloatArray, alpha: float = 1.0, *, dtype: Any = np.float64) -> SolveResult:
         """Solve with ``lam = alpha * weights``; ``dtype`` is the precision of the coefficients that users get."""
@@ -258,7 +270,8 @@ class Continuation:
         falls_short = self.certificate.gap > chosen.goal(self.settings.tol)
         if result.status in ("precision", "stalled") and falls_short and chosen.product_error > 0.0:
             # The Gram matrix is what is not exact enough, and not the coefficients as users get them.
-            self.small = self.problem.compressed(exact=True) or self.problem
+            exact = self.problem.compressed(exact=True) if self.problem.is_compressible else None
+            self.small = exact or self.problem
             more = self._run(self.small.with_lam(lam), None, None, **public)
             result = replace(
                 more,
