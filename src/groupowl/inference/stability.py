@@ -452,7 +452,7 @@ class StabilitySelector(FeatureSelector):
         if self.method == "integrated":
             return (
                 promise,
-                f"{false}, and by different pairs as if these were independent: not with correlated columns.",
+                f"{false}, and by different pairs as if these were independent; columns are uncorrelated.",
             )
         if self.bound == "worst-case":
             return promise, f"{false}."
