@@ -9,6 +9,7 @@ import pytest
 
 from groupowl.model import build_model
 from groupowl.path.follower import Follower, resolve_alphas
+from groupowl.problem import options_of
 from groupowl.solvers import WorkingSet, check_settings
 
 TOL = 1e-4
@@ -54,6 +55,21 @@ def test_every_step_meets_the_tolerance_by_a_certificate_of_its_own(loss, q, d, 
             problem.certify(problem.from_input(solution.coef(d), solution.intercept)).gap
             <= 3.0 * TOL * model.problem.null_loss
         )
+
+
+def test_starts_between_solutions_keep_signs():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((90, 20))
+    Y = rng.poisson(np.exp(0.35 * X[:, :2] + 0.15 * X[:, 2:4])).astype(float)
+    _, options = options_of(X, feature_groups=None, group_scale="size", penalty_factor=None, ridge=0.0, positive=True)
+    n_short, lowest = 0, []
+    for fold in range(4):
+        rows = np.arange(90) % 4 != fold
+        follower = follower_of(build_model(X[rows], Y[rows], loss="poisson", options=options))
+        lowest += [solution.coef(20).min() for solution in follower.follow()]
+        n_short += follower.n_short
+    assert n_short == 0  # a parabola through coefficients near zero is below it
+    assert min(lowest) >= 0.0
 
 
 @pytest.mark.parametrize("q", [1, 3])

@@ -342,6 +342,28 @@ def test_delta_is_fixed_by_a_first_fit():
     np.testing.assert_allclose(own.coef_, model.coef_, atol=1e-8)
 
 
+ASKED = {
+    "signs": {"positive": True},
+    "a sign": {"positive": {"x5": -1}},
+    "groups": {"feature_groups": {"one": ["x30", "x0", "x1"], "other": ["x2", "x35"]}},
+    "orthonormal": {"feature_groups": [["x0", "x1"], ["x2", "x35"]], "group_scale": "orthonormal"},
+    "factors": {"penalty_factor": {"x0": 2.0, "x5": 0.0, "x6": np.inf}},
+    "all": {"feature_groups": [["x0", "x1"]], "penalty_factor": {"x5": 0.0}, "positive": ["x0"], "ridge": 0.01},
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_delta_of_selected_features_knows_what_the_penalty_is_asked(asked):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((120, 80))).add_prefix("x")
+    Y = X.to_numpy()[:, :3] @ rng.uniform(1.0, 2.0, (3, 2)) + 0.3 * rng.standard_normal((120, 2))
+    Y[:3] += 40.0
+    model = GroupOWLRegressor(loss="huber", **asked).fit(X, Y)
+    ratio = model.delta_ / (1.345 * 0.3)
+    assert 0.7 < ratio.min() <= ratio.max() < 1.6
+    assert model.verify(X, Y)
+
+
 @pytest.mark.parametrize(("n", "d"), [(1000, 30), (1000, 800)], ids=["all features", "selected by halves"])
 @pytest.mark.parametrize("size", [0.2, 2.0])
 def test_delta_is_that_of_normal_errors(n, d, size):

@@ -134,7 +134,8 @@ class RegressorMethods(RegressorMixin):  # type: ignore[misc]  # scikit-learn ha
         """Residuals of a fit of some features to some samples, as large as errors are; zero for other samples."""
         fitting = self._first_fitting(data, scale)
         design = as_design(data.X).restrict(features)
-        fitting = replace(fitting, unpenalized=np.searchsorted(features, fitting.unpenalized))
+        free = np.searchsorted(features, fitting.unpenalized)
+        fitting = replace(fitting, unpenalized=free, options=fitting.options.restrict(features))
         Z = np.zeros(data.Y.shape)
         if len(features) > len(fitting.unpenalized):
             model = fitting.model(design, data.Y, "constant", _of_samples(part))

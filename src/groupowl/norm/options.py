@@ -75,6 +75,18 @@ class PenaltyOptions:
             return known
         return np.union1d(known, np.flatnonzero(self.penalty_factor == 0.0)).astype(np.intp)
 
+    def restrict(self, columns: IndexArray) -> PenaltyOptions:
+        """The same of some columns alone, in increasing order: of a group, those of its columns that are among them."""
+        groups, names, how = self.feature_groups, self.group_names, self.group_scale
+        if groups is not None:
+            groups = groups[columns]
+            kept = groups[np.sort(np.unique(groups, return_index=True)[1])]
+            names = tuple(names[k] for k in kept)
+            how = how if isinstance(how, str) else tuple(how[k] for k in kept)
+            groups = numbered_by_first(groups)
+        factor, signs = (None if values is None else values[columns] for values in (self.penalty_factor, self.signs))
+        return PenaltyOptions(groups, names, how, factor, self.ridge, signs)
+
     def units(self, unpenalized: IndexArray) -> IndexArray | None:
         """The unit of each column, where columns without penalty are alone; None where all are."""
         groups = self.feature_groups

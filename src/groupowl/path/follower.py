@@ -421,4 +421,6 @@ class Follower:
         slopes = (end - start) / (t[last] - t[first]), (start - self.coefficients[before]) / (t[first] - t[before])
         bend = (slopes[0] - slopes[1]) * ((t[i] - t[first]) * (t[i] - t[last]) / (t[last] - t[before]))
         bend[~(nonzero_rows(start) & nonzero_rows(end))] = 0.0  # a row that begins between them has no parabola
-        return line + bend
+        problem, curve = self.model.problem, line + bend
+        curve[: problem.n_rows] = problem.penalty.projected(curve[: problem.n_rows])  # lines keep signs, parabolas not
+        return curve
