@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import chdtri
@@ -670,3 +671,31 @@ def test_chi_weights_control_the_false_discovery_rate_of_orthogonal_groups():
         power.append(np.mean(np.isin(np.arange(9), found)))
     assert np.mean(share) <= fdr + 2 * np.std(share) / np.sqrt(len(share))
     assert np.mean(power) > 0.7
+
+
+def test_series_of_pandas_go_by_names():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((40, 4)), columns=list("abcd"))
+    y = X.to_numpy() @ [1.0, 2.0, 0.0, -1.0] + rng.standard_normal(40)
+    asked = {
+        "feature_groups": (pd.Series({"d": "g", "a": "g", "b": "h"}), {"g": ["a", "d"]}),
+        "penalty_factor": (pd.Series({"d": 2.0, "b": 3.0}), [1.0, 3.0, 1.0, 2.0]),
+        "positive": (pd.Series({"d": 1, "c": 0, "b": -1, "a": 0}), [0, -1, 0, 1]),
+    }
+    for name, (series, plain) in asked.items():
+        models = [go.GroupOWLRegressor(0.05, **{name: given}).fit(X, y) for given in (series, plain)]
+        np.testing.assert_array_equal(models[0].coef_, models[1].coef_, err_msg=name)
+        assert models[0].verify(X, y), name
+    with pytest.raises(ValueError, match="feature_groups has the name 'e', which is no column"):
+        go.GroupOWLRegressor(feature_groups=pd.Series({"e": "g", "a": "g"})).fit(X, y)
+
+
+def test_weights_are_counted_by_group():
+    X, y, groups = np.eye(4, 3), np.arange(4.0), [0, 0, 1]
+    message = "one weight per group of features: X has 2 groups of columns, {} has length 3"
+    with pytest.raises(ValueError, match=message.format("weights")):
+        go.lam_max(X, y, np.ones(3), feature_groups=groups)
+    with pytest.raises(ValueError, match=message.format("weights")):
+        go.GroupOWLRegressor(weights=np.ones(3), feature_groups=groups).fit(X, y)
+    with pytest.raises(ValueError, match=message.format("lam")):
+        go.solve(X, y, np.ones(3), feature_groups=groups)

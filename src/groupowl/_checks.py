@@ -37,7 +37,8 @@ _LONGEST_ENTRY = 40
 
 _TEXT, _DATES = "text", "dates"
 _REMEDIES = {
-    _TEXT: "Encode text or categories as numbers first (for example with sklearn.preprocessing.OneHotEncoder).",
+    _TEXT: "Encode text or categories as numbers first (for example with sklearn.preprocessing.OneHotEncoder; "
+    "estimators and paths do it for columns of data frames that are named in categories).",
     _DATES: "Turn dates into numbers first, for example the days since the first of them.",
 }
 _OTHER_REMEDY = "Every entry must be a number: take those columns out, or convert them first."

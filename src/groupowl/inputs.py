@@ -201,6 +201,7 @@ def penalty_options(
 ) -> PenaltyOptions:
     """Options of the penalty from arguments as users give them; groups of one and factors of one are plain."""
     known = None if names is None else list(names)
+    penalty_factor, positive = _by_names(penalty_factor, known), _by_names(positive, known)
     lookup("group_scale", group_scale, dict.fromkeys(GROUP_SCALES))
     options = PenaltyOptions(
         penalty_factor=None if penalty_factor is None else _resolve_factor(penalty_factor, n_features, known),
@@ -212,6 +213,13 @@ def penalty_options(
         if len(group_names) < n_features:
             options = replace(options, feature_groups=groups, group_names=group_names, group_scale=group_scale)
     return PLAIN if options.is_plain else options
+
+
+def _by_names(given: Any, known: list[str] | None) -> Any:
+    """A series of pandas whose index has names as a dict, where columns have names; anything else as it is."""
+    if known is None or not hasattr(given, "iloc") or not all(isinstance(name, str) for name in given.index):
+        return given
+    return dict(zip(given.index, given, strict=True))
 
 
 def _resolve_signs(given: Any, n_features: int, known: list[str] | None) -> FloatArray | None:
@@ -255,6 +263,12 @@ def _resolve_groups(given: Any, n_features: int, known: list[str] | None) -> tup
         groups = numbered_by_first(given)  # numbers only: in a tenth of the time
         first = np.flatnonzero(np.diff(np.maximum.accumulate(groups), prepend=-1))
         return groups, tuple(map(str, given[first].tolist()))
+    labels_by_name = _by_names(given, known)
+    if labels_by_name is not given:
+        labels: list[Any] = [None] * n_features
+        for name, label in labels_by_name.items():
+            labels[_column_index("feature_groups", name, n_features, known)] = label
+        return _labelled_groups(labels, known)
     if isinstance(given, Mapping):
         members = {str(name): _as_list(columns) for name, columns in given.items()}
     else:
@@ -269,7 +283,7 @@ def _resolve_groups(given: Any, n_features: int, known: list[str] | None) -> tup
             )
         else:
             return _labelled_groups(items, known)
-    labels = np.arange(n_features)
+    numbers = np.arange(n_features)
     owner: dict[int, str] = {}
     for name, columns in members.items():
         found = [_column_index("feature_groups", item, n_features, known) for item in columns]
@@ -281,8 +295,8 @@ def _resolve_groups(given: Any, n_features: int, known: list[str] | None) -> tup
                     f"feature_groups has the column {column} in the group {name!r} {where}: leave one out."
                 )
             owner[j] = name
-        labels[found] = min(found, default=0)
-    groups = numbered_by_first(labels)
+        numbers[found] = min(found, default=0)
+    groups = numbered_by_first(numbers)
     first = np.unique(groups, return_index=True)[1]
     return groups, _different([owner.get(int(j)) or _column_name(int(j), known) for j in first])
 
@@ -403,17 +417,26 @@ def stack_tasks(Xs: Iterable[Any], ys: Iterable[Any], *, balance: bool = False) 
     return X, Y, np.repeat(counts.sum() / (len(counts) * counts), sizes)
 
 
+def _difference(k: int, own: list[Any] | None, first: list[Any] | None) -> str:
+    """What is different about the columns of a task from those of the first one, and what to do."""
+    if own is None or first is None:
+        return f"only one of Xs[0] and Xs[{k}] has names of columns. Give data frames for all, or for none."
+    if other := [name for name in own if name not in first]:
+        remedy = "Keep those that all tasks have, in one order."
+        return f"those of Xs[{k}] have other names than Xs[0]: {listed(other)}. {remedy}"
+    return f"those of Xs[{k}] have another order than Xs[0]. Use Xs[{k}][list(Xs[0].columns)]."
+
+
 def _stacked(Xs: list[Any]) -> Any:
     """The data of all tasks below each other: a data frame, a sparse array or an array, as they are."""
     widths = [np.shape(X)[1] for X in Xs]
     if len(set(widths)) > 1:
-        raise ValueError(f"Xs must have the same columns for all tasks, got {widths} columns.")
+        remedy = "Keep those that all tasks have."
+        raise ValueError(f"Xs must have the same columns for all tasks, got {widths} columns. {remedy}")
     names = [column_names(X) for X in Xs]
     if any(own != names[0] for own in names):
         k = next(k for k, own in enumerate(names) if own != names[0])
-        raise ValueError(
-            f"Xs must have the same columns for all tasks, but those of Xs[{k}] have other names than Xs[0]."
-        )
+        raise ValueError(f"Xs must have the same columns for all tasks, but {_difference(k, names[k], names[0])}")
     if any(map(sp.issparse, Xs)):
         return sp.vstack([sp.csr_array(X) for X in Xs], format="csr")
     if names[0] is None:

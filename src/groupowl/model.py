@@ -105,6 +105,7 @@ class Model:
             n_tasks=samples.n_tasks + self.two_classes,
             n_samples=samples.count,
             n_directions=self.problem.loss.parameters_per_feature(samples.n_tasks),
+            per="feature" if self.problem.penalty.rows_are_units else "group of features",
         )
         return Model(self.problem, sequence, self.unpenalized, two_classes=self.two_classes, options=self.options)
 

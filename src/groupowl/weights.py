@@ -439,11 +439,18 @@ _NAMED: dict[str, tuple[Callable[..., FloatArray], tuple[str, ...]]] = {
 
 
 def resolve_weights(
-    spec: Any, *, n_features: int, n_tasks: int, n_samples: int, n_directions: int | None = None
+    spec: Any,
+    *,
+    n_features: int,
+    n_tasks: int,
+    n_samples: int,
+    n_directions: int | None = None,
+    per: str = "feature",
 ) -> FloatArray:
     """Weights from a name, an array (used as it is) or ``f(n_features, n_tasks=, n_samples=)``.
 
-    ``n_directions`` is the dimension of a row of ``B``: that of tasks by default, one less for classes.
+    ``n_directions`` is the dimension of a row of ``B``: that of tasks by default, one less for classes. Messages speak
+    of weights ``per`` this.
     """
     sizes = {"n_tasks": n_tasks, "n_samples": n_samples}
     if callable(spec):
@@ -469,7 +476,7 @@ def resolve_weights(
             f"weights must be one weight sequence here, got a list of {len(spec)} that begins with {first}. "
             "A list to choose from needs the estimators with CV at the end: GroupOWLRegressorCV, GroupOWLClassifierCV."
         )
-    return check_sequence("weights", spec, n_features)
+    return check_sequence("weights", spec, n_features, per=per)
 
 
 def is_list_of_sequences(spec: Any) -> bool:

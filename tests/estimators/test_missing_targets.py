@@ -197,7 +197,13 @@ def test_balanced_tasks_have_the_same_weight():
         ([np.ones((2, 3)), np.ones((2, 4))], [[1, 2], [1, 2]], r"same columns for all tasks, got \[3, 4\]"),
         ([np.ones((2, 3))], [[1, 2, 3]], "must have one row per sample"),
         ([np.ones((2, 3))], [np.ones((2, 2))], r"ys\[0\] must be the targets of one task"),
-        ([pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})], [[1], [1]], r"Xs\[1\] have other names"),
+        ([pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})], [[1], [1]], r"Xs\[1\] have other names .*: 'b'\. Keep"),
+        (
+            [pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"b": [1], "a": [2]})],
+            [[1], [1]],
+            r"another order than Xs\[0\]\. Use Xs\[1\]\[list\(Xs\[0\]\.columns\)\]",
+        ),
+        ([pd.DataFrame({"a": [1]}), np.ones((1, 1))], [[1], [1]], "Give data frames for all, or for none"),
     ],
 )
 def test_what_cannot_be_stacked(Xs, ys, message):

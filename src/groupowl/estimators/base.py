@@ -522,8 +522,9 @@ class SingleFit(GroupOWLBase):
         promises = isinstance(self.weights, str) and self.weights in PROMISING  # a model can see whether it holds
         if not fitting.options.is_plain or fitting.offset_size > 0.0 or promises:
             return None
-        sizes = {"n_features": data.n_features, "n_tasks": data.n_targets, "n_samples": data.n_samples}
-        weights = resolve_weights(self.weights, **sizes)
+        weights = resolve_weights(
+            self.weights, n_features=data.n_features, n_tasks=data.n_targets, n_samples=data.n_samples
+        )
         how = {"loss": fitting.loss, "fit_intercept": fitting.fit_intercept, "weight": 1.0 / data.n_samples}
         result = lean_solve(data.X, data.Y, alpha * weights, fitting.settings, **how)
         return None if result is None else (weights, result, float(alpha))

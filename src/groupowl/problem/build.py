@@ -459,5 +459,6 @@ def lam_max(
         n_tasks=problem.samples.n_tasks,
         n_samples=problem.samples.count,
         n_directions=problem.loss.parameters_per_feature(problem.samples.n_tasks),
+        per="feature" if options.feature_groups is None else "group of features",
     )
     return problem.lam_max(np.concatenate([sequence, np.full(n_free, sequence[-1])]))
