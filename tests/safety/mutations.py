@@ -9,13 +9,13 @@ from unittest import mock
 import numpy as np
 
 import groupowl.screening
-from groupowl.designs.observed import TaskMoments
+from groupowl.designs.observed import norms_of_tasks
 from groupowl.losses import CoxLoss, MultinomialLoss, SquaredLoss, WithOffset
 from groupowl.losses.cox import RiskSets
 from groupowl.norm import GroupOWL
 from groupowl.norm.kernels import owl_gauge
 from groupowl.problem import Balls, Problem, Unpenalized
-from groupowl.problem.bounds import squared_distance
+from groupowl.problem.bounds import UnitNorms, squared_distance
 
 
 @contextmanager
@@ -213,15 +213,15 @@ def deaths_at_risk_no_more():
 @contextmanager
 def spectral_norms_from_below():
     """The longest column of a group for its spectral norm: what an iteration that has not converged says."""
+    original = UnitNorms.__init__
 
-    def unit_norms(design, w, penalty, norms, *others):
-        if penalty.units is None:
-            return None
-        longest = np.zeros(penalty.n_units)
-        np.maximum.at(longest, penalty.units, norms)
-        return longest
+    def planted(self, design, w, penalty, norms, *others):
+        original(self, design, w, penalty, norms, *others)
+        self.bounds = np.zeros(penalty.n_units)
+        np.maximum.at(self.bounds, penalty.units, norms)
+        self.is_open[:] = False
 
-    with mock.patch("groupowl.problem.build.unit_norms", unit_norms):
+    with mock.patch.object(UnitNorms, "__init__", planted):
         yield
 
 
@@ -249,13 +249,12 @@ def smallest_column_in_the_local_bound():
 @contextmanager
 def mean_norm_of_tasks():
     """The mean of the norms that a column has in the tasks, not the largest."""
-    original = TaskMoments.norms
 
-    def norms(self, n_samples, *, center):
-        own = self.about_means if center else self.squares
-        return np.sqrt(own.mean(axis=1)), original(self, n_samples, center=center)[1]
+    def norms(design, w, *, center):
+        own, whole = norms_of_tasks(design, w, center=center)
+        return np.broadcast_to(np.sqrt((own**2).mean(axis=1, keepdims=True)), own.shape), whole
 
-    with mock.patch.object(TaskMoments, "norms", norms):
+    with mock.patch("groupowl.problem.build.norms_of_tasks", norms):
         yield
 
 

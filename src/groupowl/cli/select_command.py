@@ -47,7 +47,7 @@ _PARAMETERS = {
 _KINDS: dict[str, Any] = {"knockoffs": KnockoffSelector, "stability": StabilitySelector}
 
 
-@command(example="groupowl select train.csv --targets y1,y2 --method knockoffs --fdr 0.1 --out selection")
+@command(example="groupowl select train.csv --targets y1,y2 --fdr 0.1 --out selection")
 def select(options: SelectOptions) -> None:
     """Select features of a file so that few of them are false, with a bound that is promised.
 
