@@ -392,6 +392,8 @@ def stack_tasks(Xs: Iterable[Any], ys: Iterable[Any], *, balance: bool = False) 
     ((3, 3), [[1.0, nan], [2.0, nan], [nan, 3.0]])
     """
     truth_value("balance", balance)
+    if isinstance(Xs, Mapping) or isinstance(ys, Mapping):
+        raise TypeError("Xs and ys must be lists with an entry per task, got a dict. Use list(Xs.values()).")
     Xs, ys = list(Xs), list(ys)
     if len(Xs) == 0 or len(Xs) != len(ys):
         raise ValueError(f"Xs and ys must have one entry per task, got {len(Xs)} and {len(ys)}.")

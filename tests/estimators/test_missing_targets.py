@@ -190,6 +190,11 @@ def test_balanced_tasks_have_the_same_weight():
     assert go.GroupOWLRegressor().fit(X, Y, sample_weight=weight).solve_result_.converged
 
 
+def test_dicts_are_not_stacked_by_their_keys():
+    with pytest.raises(TypeError, match=r"got a dict\. Use list\(Xs\.values\(\)\)"):
+        go.stack_tasks({"eu": np.ones((2, 3))}, {"eu": [1.0, 2.0]})
+
+
 @pytest.mark.parametrize(
     ("Xs", "ys", "message"),
     [
