@@ -51,6 +51,12 @@ LOSSES = {
 # Thresholds -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("offset", [2, True, -1])
+def test_an_offset_is_one_or_zero(offset):
+    with pytest.raises(ValueError, match=f"offset must be 1 .* or 0, got {offset!r}"):
+        knockoff_threshold([1.0, 2.0], offset=offset)
+
+
 @given(
     W=st.lists(st.integers(-5, 5), min_size=1, max_size=30),
     fdr=st.sampled_from([0.05, 0.1, 0.2, 0.5]),

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._text import printable
 from .._typing import BoolArray
+from ..categories import fitted_categories
 from ..designs import Design
 from ..estimators import GroupOWLClassifier, GroupOWLCox, GroupOWLRegressor
 from ..estimators.base import FitData, GroupOWLBase
@@ -69,6 +70,12 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             known = {"X": data.X[rows], "Y": data.Y[rows], "sample_weight": weight[rows], "targets": data.targets[rows]}
             data = replace(data, n_samples=len(rows), **known)
         return prototype, data
+
+    @staticmethod
+    def _given_features(data: FitData) -> Any:
+        """A column of each feature that was given: the first of a category, whose columns are selected as a whole."""
+        coding = fitted_categories(data.labels)
+        return slice(None) if coding is None else np.unique(coding.source, return_index=True)[1]
 
     # What was found ---------------------------------------------------------------------------------
 
