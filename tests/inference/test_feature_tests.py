@@ -120,6 +120,11 @@ def test_sparse_data_are_data():
         ({"level": "high"}, TypeError, r"^level must be a number, got 'high'"),
         ({"correction": "bonferroni"}, ValueError, r"^correction must be one of 'bh', 'by'.*got 'bonferroni'"),
         ({"y": None}, ValueError, r"y"),
+        (
+            {"y": np.linspace(1.0, 2.0, 60) * 1e200},
+            ValueError,
+            r"^y is so large that its squares overflow: up to 2e\+200",
+        ),
     ],
 )
 def test_bad_input(changes, error, message):

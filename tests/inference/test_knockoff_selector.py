@@ -51,6 +51,14 @@ LOSSES = {
 # Thresholds -----------------------------------------------------------------------------------------------
 
 
+def test_targets_that_overflow_and_statistics_of_another_length():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    with pytest.raises(ValueError, match="so large that the loss overflows"):
+        KnockoffSelector().fit(X, 1e200 * X[:, 0])
+    with pytest.raises(ValueError, match=r"What statistic returned must have shape \(4,\) \(n_units,\), got \(3,\)"):
+        KnockoffSelector(statistic=lambda X, knockoffs, y: np.ones(3)).fit(X, X[:, 0])
+
+
 @pytest.mark.parametrize("offset", [2, True, -1])
 def test_an_offset_is_one_or_zero(offset):
     with pytest.raises(ValueError, match=f"offset must be 1 .* or 0, got {offset!r}"):

@@ -180,6 +180,7 @@ def _are_labels(y: Any) -> bool:
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), 0.0, values)
     try:
-        return type_of_target(values) in ("binary", "multiclass", "multilabel-indicator")
+        with np.errstate(invalid="ignore"):  # of numbers that are no integers, but far too large
+            return type_of_target(values) in ("binary", "multiclass", "multilabel-indicator")
     except (TypeError, ValueError):  # which an estimator refuses in words of its own
         return False

@@ -446,7 +446,8 @@ class _Draws:
         second[:, self.units.columns] = pairs.other
         W = self.statistic(pairs.X, second, self.y)
         remedy = "It must return a finite number for each judged feature, or group of features."
-        return _Run(finite_vector("What statistic returned", W, self.units.count, remedy=remedy), None, 0.0)
+        W = finite_vector("What statistic returned", W, self.units.count, remedy=remedy, size="n_units")
+        return _Run(W, None, 0.0)
 
     def _fitted_statistic(self, pairs: Pairs) -> _Run:
         data, alpha = pairs.fit_data(self.data, self.prototype), self.prototype.alpha
