@@ -216,11 +216,11 @@ def finite_matrix(argument: str, values: Any, *, remedy: str, names: Iterable[An
     return array if array.ndim == 2 else array[:, None]
 
 
-def finite_vector(argument: str, values: Any, length: int, *, remedy: str) -> FloatArray:
-    """``values`` as a finite vector of the given length; a number counts as one entry."""
+def finite_vector(argument: str, values: Any, length: int, *, remedy: str, size: str = "n_tasks") -> FloatArray:
+    """``values`` as a finite vector of the given length, which ``size`` names; a number counts as one entry."""
     vector = np.atleast_1d(as_float_array(argument, values, ndim=(0, 1)))
     if vector.shape != (length,):
-        raise ValueError(f"{argument} must have shape ({length},) (n_tasks,), got {vector.shape}.")
+        raise ValueError(f"{argument} must have shape ({length},) ({size},), got {vector.shape}.")
     check_finite(argument, vector, remedy=remedy)
     return vector
 

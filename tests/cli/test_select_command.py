@@ -79,6 +79,18 @@ def test_stability(run, genes, tmp_path):
     assert selector._promise()[0] in (out / "report.html").read_text(encoding="utf-8")
 
 
+def test_categories(run, genes, tmp_path):
+    """Stability selection judges them as a whole; knockoffs, which need a law of numbers, refuse them."""
+    out = tmp_path / "out"
+    chosen = ("--targets", "v", "--drop", "u,weight", "--categories", "kind")
+    ran = run("select", genes, *chosen, "--method", "stability", "--pairs", "5", "--max-false", "2", "--out", out)
+    assert ran.code == 0, ran.err
+    assert {row["feature"] for row in table_of(out)} == {"kind", *(f"gene {j}" for j in range(40))}
+    assert (
+        "a column of categories, 'kind', and knockoffs are for numbers" in run("select", genes, *chosen, *CON).message
+    )
+
+
 def test_classes_as_json(run, genes):
     """Of a target that is text; nothing is written without --out."""
     ran = run("select", genes, "--targets", "kind", "--drop", "u,v", "--sample-weight", "weight", *CON, "--json")

@@ -108,6 +108,7 @@ def test_sparse_data_are_data():
     [
         ({"X": np.ones((9, 8))}, ValueError, r"^X and y must have one row per sample"),
         ({"X": 1.0 + np.zeros((60, 8))}, ValueError, r"^X has 8 constant columns, the first is 0"),
+        ({"X": 1e200 * np.random.default_rng(0).normal(size=(60, 2))}, ValueError, r"^X has 2 columns so large that"),
         ({"X": np.arange(120.0).reshape(60, 2)}, ValueError, r"^X has columns that are combinations of others"),
         (
             {"X": np.random.default_rng(0).normal(size=(60, 57))},
@@ -119,6 +120,11 @@ def test_sparse_data_are_data():
         ({"level": "high"}, TypeError, r"^level must be a number, got 'high'"),
         ({"correction": "bonferroni"}, ValueError, r"^correction must be one of 'bh', 'by'.*got 'bonferroni'"),
         ({"y": None}, ValueError, r"y"),
+        (
+            {"y": np.linspace(1.0, 2.0, 60) * 1e200},
+            ValueError,
+            r"^y is so large that its squares overflow: up to 2e\+200",
+        ),
     ],
 )
 def test_bad_input(changes, error, message):
@@ -127,8 +133,10 @@ def test_bad_input(changes, error, message):
         hotelling_tests(**{"X": X, "y": Y} | changes)
 
 
-def test_a_constant_column_has_its_name():
+@pytest.mark.parametrize("value", [2.5, 0.1, 1e6 / 3.0])
+def test_a_constant_column_has_its_name(value):
+    """Also where its mean is rounded."""
     X, Y, _ = make_data()
-    frame = pd.DataFrame(X, columns=list("abcdefgh")).assign(c=2.5)
+    frame = pd.DataFrame(X, columns=list("abcdefgh")).assign(c=value)
     with pytest.raises(ValueError, match=r"^X has 1 constant column, the first is 'c'"):
         hotelling_tests(frame, Y)

@@ -51,6 +51,20 @@ LOSSES = {
 # Thresholds -----------------------------------------------------------------------------------------------
 
 
+def test_targets_that_overflow_and_statistics_of_another_length():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    with pytest.raises(ValueError, match="so large that the loss overflows"):
+        KnockoffSelector().fit(X, 1e200 * X[:, 0])
+    with pytest.raises(ValueError, match=r"What statistic returned must have shape \(4,\) \(n_units,\), got \(3,\)"):
+        KnockoffSelector(statistic=lambda X, knockoffs, y: np.ones(3)).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("offset", [2, True, -1])
+def test_an_offset_is_one_or_zero(offset):
+    with pytest.raises(ValueError, match=f"offset must be 1 .* or 0, got {offset!r}"):
+        knockoff_threshold([1.0, 2.0], offset=offset)
+
+
 @given(
     W=st.lists(st.integers(-5, 5), min_size=1, max_size=30),
     fdr=st.sampled_from([0.05, 0.1, 0.2, 0.5]),

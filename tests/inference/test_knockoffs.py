@@ -184,11 +184,40 @@ def test_without_intercept_one_sample_less_is_enough():
         (np.ones((4, 4)), "positive definite, but the smallest eigenvalue"),
         (np.full((4, 4), np.nan), "covariance has 16 NaN"),
         ("oracle", "covariance"),
+        (np.diag([1.0, 1.0, -1.0, 1.0]), r"covariance\[2, 2\] must be the variance of column 2, .*got -1"),
     ],
 )
 def test_wrong_covariances(covariance, message):
     with pytest.raises(ValueError, match=message):
         GaussianKnockoffs.of(np.zeros((5, 4)), covariance=covariance)
+
+
+def test_a_column_that_varies_has_a_variance():
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    with pytest.raises(ValueError, match=r"covariance\[1, 1\] must be the variance of column 1, .*got 0"):
+        GaussianKnockoffs.of(X, covariance=np.diag([1.0, 0.0]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sample_weight": [1.0, 2.0]}, "sample_weight must have one weight per sample"),
+        ({"sample_weight": [0.0, *[1.0] * 9]}, r"sample_weight must be positive, but sample_weight\[0\] is 0"),
+        ({"groups": [0]}, r"groups must have shape \(2,\), a label for each feature, got \(1,\)"),
+    ],
+)
+def test_wrong_weights_and_groups(changes, message):
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    with pytest.raises(ValueError, match=message):
+        fixed_knockoffs(X, **changes)
+
+
+def test_knockoffs_are_called_with_samples_of_the_law():
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    knockoffs = GaussianKnockoffs.of(X)
+    with pytest.raises(ValueError, match="X must have 2 columns, as the samples of the law had, got 1"):
+        knockoffs(X[:, :1], np.random.default_rng(0))
+    np.testing.assert_array_equal(knockoffs(X, 3), knockoffs(X, np.random.default_rng(3)))
 
 
 def test_columns_that_determine_each_other_have_no_fixed_knockoffs():

@@ -278,6 +278,28 @@ def test_more_pairs_are_added(tmp_path):
     assert_same(selector(n_selected=5).fit(X, Y), selector(n_selected=5, resume=tmp_path).fit(X, Y))
 
 
+def test_a_size_that_changes_with_the_number_of_pairs_is_named(tmp_path):
+    X, Y = make_data()
+    few = selector(n_pairs=4, resume=tmp_path).fit(X, Y)
+    with pytest.raises(ValueError, match=f"differs in n_selected.*or give n_selected={few.n_selected_}"):
+        selector(n_pairs=60, resume=tmp_path).fit(X, Y)
+
+
+def test_categories_are_selected_as_a_whole():
+    pandas = pytest.importorskip("pandas")
+    X, Y = make_data(d=6, n_true=1)
+    kind = np.array(["a", "b", "c"])[np.random.default_rng(5).integers(3, size=len(X))]
+    frame = pandas.DataFrame(X, columns=list("uvwxyz"))
+    frame.insert(0, "kind", kind)
+    estimator = go.GroupOWLRegressor(weights="constant", standardize=True, categories=["kind"])
+    found = selector(estimator=estimator).fit(frame, Y + 6.0 * (kind == "a")[:, None])
+    assert found.support_.shape == (7,)
+    assert found.frequencies_.shape == (7, len(found.alphas_))
+    assert found.to_frame()["feature"].tolist() == list(frame.columns)
+    assert "kind" in found.selected_features_
+    assert found.transform(frame).shape == (len(X), found.support_.sum())
+
+
 def test_a_folder_of_another_run_is_refused(tmp_path):
     X, Y = make_data()
     selector(resume=tmp_path).fit(X, Y)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._text import listed, printable
 from .._typing import BoolArray
+from ..categories import fitted_categories
 from ..designs import Design
 from ..estimators import GroupOWLClassifier, GroupOWLCox, GroupOWLRegressor
 from ..estimators.base import FitData, GroupOWLBase
@@ -75,6 +76,12 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             known = {"X": data.X[rows], "Y": data.Y[rows], "sample_weight": weight[rows], "targets": data.targets[rows]}
             data = replace(data, n_samples=len(rows), **known)
         return prototype, data
+
+    @staticmethod
+    def _given_features(data: FitData) -> Any:
+        """A column of each feature that was given: the first of a category, whose columns are selected as a whole."""
+        coding = fitted_categories(data.labels)
+        return slice(None) if coding is None else np.unique(coding.source, return_index=True)[1]
 
     # What was found ---------------------------------------------------------------------------------
 
@@ -179,6 +186,7 @@ def _are_labels(y: Any) -> bool:
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), 0.0, values)
     try:
-        return type_of_target(values) in ("binary", "multiclass", "multilabel-indicator")
+        with np.errstate(invalid="ignore"):  # of numbers that are no integers, but far too large
+            return type_of_target(values) in ("binary", "multiclass", "multilabel-indicator")
     except (TypeError, ValueError):  # which an estimator refuses in words of its own
         return False

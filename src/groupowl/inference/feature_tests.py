@@ -13,7 +13,9 @@ from .._checks import lookup, number_in
 from .._text import counted, printable
 from .._threads import blas_threads
 from .._typing import BoolArray, FloatArray, IndexArray
+from ..designs.base import check_overflow
 from ..inputs import import_pandas
+from ..norm.kernels import EPS
 from .noise import Data, Noise, checked_data, dense
 
 _SHOWN = 20
@@ -252,10 +254,13 @@ def hotelling_tests(X: Any, y: Any, *, fdr: float = 0.1, level: float = 0.95, co
 def standardized(data: Data) -> tuple[FloatArray, FloatArray]:
     """Centered columns of norm 1, and the norms that they had."""
     X = dense(data.X)
+    with np.errstate(over="ignore"):
+        size = np.linalg.norm(X, axis=0)
+    check_overflow(size)
     X = X - X.mean(axis=0)
     scale = np.linalg.norm(X, axis=0)
-    size = np.abs(X).max(axis=0, initial=0.0)
-    constant = np.flatnonzero(~(size > 0.0))
+    # The mean of a constant column is rounded, and what is left of it is not zero.
+    constant = np.flatnonzero(~(scale > len(X) * EPS * size))
     if len(constant):
         names = data.labels.get("feature_names_in_")
         which = str(constant[0]) if names is None else repr(names[constant[0]])

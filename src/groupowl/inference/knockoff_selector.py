@@ -59,8 +59,14 @@ def knockoff_threshold(W: Any, fdr: float = 0.1, *, offset: int = 1) -> float:
     """
     values = finite_vector("W", W, np.size(W), remedy="Statistics are finite numbers.")
     level = number_in("fdr", fdr, "(0, 1)")
+    _check_offset(offset)
     sizes, n_above, n_below = _counts(values)
     return _first(sizes, offset + n_below <= level * np.maximum(n_above, 1))
+
+
+def _check_offset(offset: Any) -> None:
+    if isinstance(offset, bool) or offset not in (0, 1):
+        raise ValueError(f"offset must be 1 (knockoff+) or 0, got {offset!r}.")
 
 
 def _counts(W: FloatArray) -> tuple[FloatArray, IndexArray, IndexArray]:
@@ -270,8 +276,7 @@ class KnockoffSelector(FeatureSelector):
         check_jobs(self.n_jobs)
         n_repeats = positive_integer("n_repeats", self.n_repeats)
         lookup("aggregation", self.aggregation, dict.fromkeys(_AGGREGATIONS))
-        if isinstance(self.offset, bool) or self.offset not in (0, 1):
-            raise ValueError(f"offset must be 1 (knockoff+) or 0, got {self.offset!r}.")
+        _check_offset(self.offset)
         if n_repeats > 1 and self.offset == 0:
             raise ValueError(f"offset=0 has no e-values, which n_repeats={n_repeats} draws are combined by. Use 1.")
         is_given = not isinstance(self.sampler, str) and not callable(self.sampler)
@@ -358,6 +363,11 @@ class _Draws:
     """What all draws share: data, units and the law of the columns."""
 
     def __init__(self, selector: KnockoffSelector, prototype: GroupOWLBase, data: FitData, y: Any) -> None:
+        if categories := data.labels.get("categories_"):
+            raise ValueError(
+                f"X has a column of categories, {next(iter(categories))!r}, and knockoffs are for numbers. Leave such "
+                "columns out, or use stability selection."
+            )
         self.selector = selector
         self.prototype = prototype
         self.data = data
@@ -436,7 +446,8 @@ class _Draws:
         second[:, self.units.columns] = pairs.other
         W = self.statistic(pairs.X, second, self.y)
         remedy = "It must return a finite number for each judged feature, or group of features."
-        return _Run(finite_vector("What statistic returned", W, self.units.count, remedy=remedy), None, 0.0)
+        W = finite_vector("What statistic returned", W, self.units.count, remedy=remedy, size="n_units")
+        return _Run(W, None, 0.0)
 
     def _fitted_statistic(self, pairs: Pairs) -> _Run:
         data, alpha = pairs.fit_data(self.data, self.prototype), self.prototype.alpha

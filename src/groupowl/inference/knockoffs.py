@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import block_diag, cho_factor, cho_solve, cholesky, eigvalsh, inv, solve_triangular
 
-from .._checks import as_float_array, as_generator, check_finite, finite_matrix, lookup
+from .._checks import as_float_array, as_generator, check_finite, finite_matrix, lookup, nonnegative_weights
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..designs.base import check_overflow
 
@@ -118,6 +118,16 @@ def _block_roots(V: FloatArray, groups: IndexArray) -> FloatArray:
     return L
 
 
+def _group_numbers(groups: Any, n_features: int) -> IndexArray:
+    """Numbers of the groups of all columns from labels; each column is one where there are none."""
+    if groups is None:
+        return np.arange(n_features)
+    labels = np.asarray(groups)
+    if labels.shape != (n_features,):
+        raise ValueError(f"groups must have shape {(n_features,)}, a label for each feature, got {labels.shape}.")
+    return np.unique(labels, return_inverse=True)[1]
+
+
 def _checked_data(X: Any) -> FloatArray:
     """Finite numbers whose squares are finite, too."""
     data = finite_matrix("X", X, remedy="Impute missing entries.")
@@ -205,8 +215,7 @@ class GaussianKnockoffs:
             is_open = varies
         S, shift, root = np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
         if is_open.any():
-            labels = np.arange(d) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-            exchange = _Exchange.of(_given_others(V, is_open, varies), labels[is_open], s)
+            exchange = _Exchange.of(_given_others(V, is_open, varies), _group_numbers(groups, d)[is_open], s)
             chosen = np.ix_(is_open, is_open)
             S[chosen], root[chosen] = exchange.S, exchange.root
             whole = np.ix_(varies, varies)
@@ -218,8 +227,13 @@ class GaussianKnockoffs:
 
     def __call__(self, X: Any, rng: np.random.Generator) -> FloatArray:
         """Knockoffs of the rows of X; columns without knockoffs as they are."""
-        noise = rng.standard_normal((len(X), len(self.mean)))
-        knockoffs: FloatArray = X - (X - self.mean) @ self.shift + noise @ self.root.T
+        data = _checked_data(X)
+        if data.shape[1] != len(self.mean):
+            raise ValueError(
+                f"X must have {len(self.mean)} columns, as the samples of the law had, got {data.shape[1]}."
+            )
+        noise = as_generator(rng).standard_normal(data.shape)
+        knockoffs: FloatArray = data - (data - self.mean) @ self.shift + noise @ self.root.T
         return knockoffs
 
 
@@ -260,7 +274,14 @@ def _covariance_of(X: FloatArray, covariance: Any) -> FloatArray:
         raise ValueError(f"covariance must have shape {(d, d)}, a row for each feature, got {V.shape}.")
     if np.abs(V - V.T).max(initial=0.0) > 1e-8 * np.abs(V).max(initial=0.0):
         raise ValueError("covariance must be symmetric, and is not.")
-    deviation = np.sqrt(np.clip(np.diag(V), 0.0, None))
+    wrong = np.flatnonzero((np.diag(V) < 0.0) | ((np.diag(V) == 0.0) & (np.ptp(X, axis=0) > 0.0)))
+    if len(wrong):
+        j = int(wrong[0])
+        raise ValueError(
+            f"covariance[{j}, {j}] must be the variance of column {j}, which is positive, got {V[j, j]:g}. Give a "
+            "positive definite matrix, or let it be estimated: covariance=None."
+        )
+    deviation = np.sqrt(np.diag(V))
     varies = deviation > 0.0
     if varies.any():
         R = V[np.ix_(varies, varies)] / np.outer(deviation[varies], deviation[varies])
@@ -338,8 +359,7 @@ def fixed_knockoffs(
     """
     data = _checked_data(X)
     n, d = data.shape
-    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    root = np.sqrt(weight)[:, None]
+    root = np.sqrt(_positive_weights(sample_weight, n))[:, None]
     is_open = np.ones(d, dtype=bool)
     if without is not None:
         is_open[without] = False
@@ -359,10 +379,21 @@ def fixed_knockoffs(
         first = int(np.flatnonzero(is_open)[np.argmin(size)])
         raise ValueError(f"Column {first} of X is constant, or unpenalized ones determine it. Leave it out.")
     columns = columns / size
-    labels = np.arange(d) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    copies = _knockoff_columns(columns, basis, _group_numbers(groups, d)[is_open], s, random_state)
     result = data.copy()
-    result[:, is_open] = (explained + size * _knockoff_columns(columns, basis, labels[is_open], s, random_state)) / root
+    result[:, is_open] = (explained + size * copies) / root
     return result
+
+
+def _positive_weights(sample_weight: Any, n_samples: int) -> FloatArray:
+    """Weights of samples that all count; ones by default."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weight = nonnegative_weights("sample_weight", sample_weight, n_samples, per="sample")
+    if not weight.all():
+        where = int(np.argmin(weight))
+        raise ValueError(f"sample_weight must be positive, but sample_weight[{where}] is 0. Leave such samples out.")
+    return weight
 
 
 def _knockoff_columns(

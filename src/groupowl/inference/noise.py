@@ -175,6 +175,10 @@ def checked_data(what: str, X: Any, y: Any) -> Data:
     if found.is_summarized or isinstance(found.X, Design):
         raise ValueError(f"X: {what} needs the samples in memory, as an array, a data frame or a sparse matrix.")
     check_finite("y", found.Y, remedy="Remove the samples without a target: all targets must be observed.")
+    with np.errstate(over="ignore"):
+        squares = np.sum(np.square(found.Y, dtype=np.float64))
+    if not np.isfinite(squares):
+        raise ValueError(f"y is so large that its squares overflow: up to {np.abs(found.Y).max():.3g}. Rescale it.")
     if found.n_samples < 2:
         raise ValueError(f"X has 1 sample (n_samples=1): {what} needs at least two.")
     return Data(found.X, np.asarray(found.Y, dtype=np.float64), found.is_flat, dict(found.labels))

@@ -73,7 +73,8 @@ class StabilitySelector(FeatureSelector):
     assumed. ``bound="r-concave"`` (their equation 8) is much smaller, and assumes that the law of the number of halves
     that return such a feature falls off without bumps. That every feature without an effect is returned no more often
     than at random is an assumption of its own; columns that are strongly correlated with true features break it. It is
-    a bound on a number, not on a rate.
+    a bound on a number, not on a rate. Halves are to be independent: where the Huber loss is without a delta, both have
+    that of all samples, which they share only to this extent.
 
     **What is proved.** Fits are certified, so each feature is, in each half and at each alpha: selected; proved to be
     zero at the optimum; or undecided, because the coefficients are zero and the duality gap does not prove it.
@@ -119,7 +120,8 @@ class StabilitySelector(FeatureSelector):
         1 shows how many pairs are done.
     resume : str or Path, default=None
         A folder that keeps finished pairs. A fit that was interrupted goes on from there; pairs of other data or
-        parameters are refused, more pairs may be added. Needs an integer as ``random_state``.
+        parameters are refused. More pairs may be added where ``n_selected`` is given: its default depends on how many
+        there are. Needs an integer as ``random_state``.
 
     Attributes
     ----------
@@ -247,7 +249,7 @@ class StabilitySelector(FeatureSelector):
                 line=Line(type(self).__name__, bool(self.verbose)),
             )
         self._warn_of_short_fits(pairs, len(fits.alphas))
-        return self._store(data, **self._findings(model, fits, plan, pairs))
+        return self._store(data, **self._findings(model, fits, plan, pairs, self._given_features(data)))
 
     # What is asked for ------------------------------------------------------------------------------
 
@@ -377,8 +379,10 @@ class StabilitySelector(FeatureSelector):
                 stacklevel=3,
             )
 
-    def _findings(self, model: Model, fits: HalfFits, plan: _Plan, pairs: list[PairOfEntries]) -> dict[str, Any]:
-        """Fitted attributes, from where features enter the paths of the halves."""
+    def _findings(
+        self, model: Model, fits: HalfFits, plan: _Plan, pairs: list[PairOfEntries], given: Any
+    ) -> dict[str, Any]:
+        """Fitted attributes, from where features enter the paths of the halves; ``given`` are columns to tell of."""
         n_alphas, n_halves = len(fits.alphas), 2 * plan.n_pairs
         lower = np.zeros((model.problem.n_rows, n_alphas + 1), dtype=np.intp)
         upper = lower.copy()
@@ -389,6 +393,7 @@ class StabilitySelector(FeatureSelector):
         lower, upper = (np.cumsum(counts, axis=1)[:, :-1] for counts in (lower, upper))
         units, judged = self._units(model)
         sizes = upper[units].sum(axis=0) / n_halves
+        lower, upper, judged = lower[given], upper[given], judged[given]
         judge = self._judge_pairs if plan.n_needed is not None else self._judge_integrals
         scores, highest, threshold, expected, bound = judge(plan, lower / n_halves, upper / n_halves, sizes, fits)
         support = judged & (scores >= threshold)

@@ -312,10 +312,11 @@ class PairFolder:
             raise ValueError(f"resume: {about} cannot be read ({error}). Give another folder, or remove it.") from error
         different = [name for name in sorted(facts.keys() | stored.keys()) if facts.get(name) != stored.get(name)]
         if different:
-            raise ValueError(
-                f"resume: {about.parent} has pairs of another run, which differs in {', '.join(different)}. "
-                "Give another folder, or remove that one."
-            )
+            remedy = "Give another folder, or remove that one"
+            if different == ["n_selected"]:  # whose default changes with n_pairs
+                remedy += f", or give n_selected={stored['n_selected']}"
+            what = f"has pairs of another run, which differs in {', '.join(different)}"
+            raise ValueError(f"resume: {about.parent} {what}. {remedy}.")
 
     def read(self, number: int) -> PairOfEntries | None:
         """A pair that is there and whole, or None."""
