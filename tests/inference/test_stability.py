@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -11,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import groupowl as go
-from groupowl.inference import KnockoffSelector, StabilitySelector
+from groupowl.inference import StabilitySelector
 from groupowl.inference.stability_bounds import false_selections
 from groupowl.inference.stability_halves import HalfFits, Line, draw_pair
 
@@ -521,11 +520,3 @@ def test_short_fits_warn():
     estimator = go.GroupOWLRegressor(weights="constant", max_iter=1, solver="apgd")
     with pytest.warns(Warning, match="fits stopped short of their tolerance"):
         selector(n_pairs=3, estimator=estimator).fit(X, Y)
-
-
-@pytest.mark.parametrize("kind", [StabilitySelector, KnockoffSelector])
-def test_categories_are_refused_as_they_would_become_several_columns(kind):
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"age": rng.standard_normal(30), "town": pd.Categorical(["a", "b", "c"] * 10)})
-    with pytest.raises(ValueError, match=r"categories: .* 'town' would become several\. .*get_dummies"):
-        kind(estimator=go.GroupOWLRegressor(categories="auto")).fit(X, X["age"])

@@ -11,7 +11,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from .._text import listed, printable
+from .._text import printable
 from .._typing import BoolArray
 from ..categories import fitted_categories
 from ..designs import Design
@@ -61,12 +61,6 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if data.is_summarized or isinstance(data.X, Design):
             raise ValueError(
                 f"X: {type(self).__name__} needs the samples in memory, as an array, a data frame or a sparse matrix."
-            )
-        if levels := data.labels.get("categories_"):
-            raise ValueError(
-                f"categories: {type(self).__name__} judges columns as they are given, and {listed(list(levels))} would "
-                "become several. Make columns of 0 and 1 of their levels first, as pandas.get_dummies(X) does, and "
-                "give those of each as one of feature_groups; or leave them out."
             )
         weight = data.sample_weight
         if weight is None:
