@@ -371,6 +371,7 @@ def test_the_screener_for_other_solvers(loss):
         ({"offset": np.full(25, np.nan)}, "offset has 25 NaN or infinite entries"),
         ({"ridge": -1.0}, "ridge must be a finite number of at least 0"),
         ({"ridge": np.inf}, "ridge must be a finite number"),
+        ({"ridge": [0.0, 1.0]}, "which needs an estimator with CV at the end of its name"),
         ({"positive": "age"}, "positive has the name 'age', but X has no column names"),
         ({"positive": [1, 0, 1]}, "positive must be True, names or indices of columns, or a sign for each of the 12"),
         ({"positive": [3, 12]}, "positive has the index 12, but X has 12 columns"),

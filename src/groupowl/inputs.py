@@ -118,7 +118,10 @@ def check_labels(y: Any) -> Any:
         raise ValueError(f"{what}. Complex data not supported: use integers or text.")
     n_missing = sum(label is None or label != label for label in labels) if labels.dtype.kind in "Of" else 0
     if n_missing:
-        raise ValueError(f"y has {n_missing} missing labels (None or NaN). Remove the samples without a label.")
+        raise ValueError(
+            f"y has {n_missing} missing labels (None or NaN). Remove the samples without a label: with classes that "
+            "exclude each other they say nothing. Label indicators may have gaps."
+        )
     return labels
 
 
@@ -189,6 +192,15 @@ def _column_index(argument: str, item: Any, n_features: int, known: list[str] | 
 # What is asked of the penalty ------------------------------------------------------------------------------
 
 
+def _checked_ridge(ridge: Any) -> float:
+    if isinstance(ridge, list | tuple | np.ndarray) and np.ndim(ridge) == 1:
+        raise ValueError(
+            f"ridge={ridge!r} is a list to choose from, which needs an estimator with CV at the end of its name, for "
+            "example GroupOWLRegressorCV. Give one number."
+        )
+    return finite_number("ridge", ridge, at_least=0.0)
+
+
 def penalty_options(
     n_features: int,
     names: Iterable[str] | None,
@@ -205,7 +217,7 @@ def penalty_options(
     lookup("group_scale", group_scale, dict.fromkeys(GROUP_SCALES))
     options = PenaltyOptions(
         penalty_factor=None if penalty_factor is None else _resolve_factor(penalty_factor, n_features, known),
-        ridge=finite_number("ridge", ridge, at_least=0.0),
+        ridge=_checked_ridge(ridge),
         signs=_resolve_signs(positive, n_features, known),
     )
     if feature_groups is not None:

@@ -400,7 +400,7 @@ def survival_targets(event: Any, time: Any, strata: Any = None) -> FloatArray:
     >>> go.survival_targets([True, False, True], [5.0, 7.5, 2.0]).ravel()
     array([ 2., -3.,  1.])
     """
-    remedy = "Remove the samples without a time."
+    remedy = "Remove the samples without a time: they cannot be compared with others, which have one."
     times = finite_matrix("time", time, remedy=remedy)
     events = finite_matrix("event", event, remedy="Remove the samples without it.")
     if events.shape != times.shape:
