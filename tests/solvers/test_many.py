@@ -269,7 +269,8 @@ def test_an_error_ends_all_threads(monkeypatch):
 
 
 PROGRAM = """
-import threading, numpy as np, groupowl as go
+import signal, threading, numpy as np, groupowl as go
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off for what runs in the background
 data = go.datasets.make_correlated_groups(200, 400, 5, random_state=0)
 lam = 0.01 * go.lam_max(data.X, data.Y, "oscar") * go.weights.oscar(400)
 rng = np.random.default_rng(0)
