@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
@@ -14,7 +14,17 @@ from scipy.linalg import qr, solve_triangular
 
 from .._checks import check_sample_weight, check_targets, check_tasks, entry_weights
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS, LARGEST_NORM, SMALLEST_NORM, divide_rows, merged_means, nonzero_rows
+from ..norm.kernels import (
+    EPS,
+    LARGEST_NORM,
+    SMALLEST_NORM,
+    divide_rows,
+    matrix_product,
+    merged_means,
+    nonzero_rows,
+    two_sum,
+    vector_product,
+)
 from .factors import CompressedData, compress_blocks
 from .statistics import SufficientStatistics, statistics_of_parts
 
@@ -353,7 +363,7 @@ class Design(ABC):
         if self.mean is None or self.inverse_scale is None:
             return B, np.zeros(B.shape[-1])
         B_scaled = B * self.inverse_scale[:, None]
-        return B_scaled, -(self.mean @ B_scaled)
+        return B_scaled, -vector_product(self.mean, B_scaled)
 
     def own_coefficients(self, B: FloatArray) -> FloatArray:
         """Coefficients of this design's columns, from those for X as it was given; zero for columns that are zero."""
@@ -405,6 +415,10 @@ class LocalDesign(Design):
         """Copies of few columns, where a product with these is faster than one with all; else None."""
         raise NotImplementedError(f"{type(self).__name__} gathers no columns")
 
+    def product(self, X: Any, B: FloatArray) -> FloatArray:
+        """``X B`` of a piece of X, or of columns of it, in double precision."""
+        return matrix_product(X, B)
+
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
         """``X B + 1 offset^T``, over the columns with a non-zero row of ``B`` when they are few."""
         support = np.flatnonzero(nonzero_rows(B))
@@ -412,11 +426,10 @@ class LocalDesign(Design):
         X, B = (self.X, B) if few is None else (few, B[support])
         self.charge(X.shape[1])
         if X.dtype == np.float64:
-            Z = X @ B
+            Z = self.product(X, B)
         else:
-            Z = np.zeros((X.shape[0], B.shape[1]))
-            for rows, columns, block in self.blocks(X):
-                Z[rows] += block @ B[columns]
+            pieces = ((rows, self.product(block, B[columns])) for rows, columns, block in self.blocks(X))
+            Z = sum_of_pieces(pieces, (X.shape[0], B.shape[1]))
         return Z if offset is None else Z + offset
 
     def rmatmul(self, T: Handle) -> FloatArray:
@@ -455,6 +468,17 @@ class LocalDesign(Design):
     def statistics_of_parts(self, Y: Handle, w: Handle, parts: IndexArray, n_parts: int) -> list[SufficientStatistics]:
         """One pass, whatever the number of parts."""
         return statistics_of_parts(((X, Y[rows], w[rows, 0], parts[rows]) for rows, X in self.bands()), n_parts)
+
+
+def sum_of_pieces(pieces: Iterable[tuple[slice, FloatArray]], shape: tuple[int, int]) -> FloatArray:
+    """Sum of pieces of some rows each, however many they are, with what rounding takes off on the way."""
+    total, rest = np.zeros(shape), np.zeros(shape)
+    for rows, piece in pieces:
+        total[rows], lost = two_sum(total[rows], piece)
+        rest[rows] += lost
+    rest[~np.isfinite(rest)] = 0.0  # what overflows is what it is
+    total += rest
+    return total
 
 
 def is_dask(values: Any) -> bool:

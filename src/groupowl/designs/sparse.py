@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._typing import FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS
-from .base import ColumnMoments, Design, LocalDesign, PassCounter, PlainData
+from ..norm.kernels import EPS, LONGEST_SUM
+from .base import ColumnMoments, Design, LocalDesign, PassCounter, PlainData, sum_of_pieces
 from .dense import DenseColumns
 
 #: A stored entry of a sparse matrix takes as long as this many of a dense one.
 SPARSE_SLOWDOWN = 5.0
 # Stored entries converted to double precision at a time when the data are single precision.
 _BLOCK_ENTRIES = 1 << 20
+# Entries whose rows are counted at a time.
+_COUNTED_ENTRIES = 1 << 17
 # Columns this full are faster as dense arrays.
 _DENSE_FRACTION = 0.1
 # A matrix by rows with no more stored entries is copied by columns when columns are needed: at most 120 megabytes.
@@ -54,6 +57,22 @@ class SparseDesign(LocalDesign):
         few = len(support) <= _GATHER_FRACTION * self.n_features
         is_faster = few and (len(support) == 0 or self._columns_first.format == "csc")
         return self._columns_first[:, support].astype(np.float64, copy=False) if is_faster else None
+
+    def product(self, X: Any, B: FloatArray) -> FloatArray:
+        """Sums over many stored entries of a row in pieces."""
+        if X.shape[1] <= LONGEST_SUM:
+            return X @ B
+        if X.format == "csr":
+            return _product_by_rows(X, B)
+        cuts = self._cuts if X is self.X else _column_cuts(X, 0, X.shape[1])
+        if len(cuts) == 2:
+            return X @ B
+        pieces = ((slice(None), X[:, first:last] @ B[first:last]) for first, last in pairwise(cuts))
+        return sum_of_pieces(pieces, (X.shape[0], B.shape[1]))
+
+    @cached_property
+    def _cuts(self) -> list[int]:
+        return _column_cuts(self.X, 0, self.n_features)
 
     def plain_data(self) -> PlainData | None:
         """X by columns, unless a copy would be large."""
@@ -131,6 +150,37 @@ class SparseDesign(LocalDesign):
 
     def _chosen(self, columns: IndexArray) -> Any:
         return sp.csc_array(self._columns_first[:, columns]).astype(np.float64, copy=False)
+
+
+def _product_by_rows(X: Any, B: FloatArray) -> FloatArray:
+    """``X B`` of a CSR array; entries of a long row are taken for those of several rows, whose sums are added up."""
+    lengths = np.diff(X.indptr)
+    if lengths.max(initial=0) <= LONGEST_SUM:
+        return X @ B
+    counts = -(-lengths // LONGEST_SUM)
+    ends = np.cumsum(counts)
+    number = np.arange(ends[-1]) - np.repeat(ends - counts, counts)  # of a piece, within its row
+    starts = np.append(np.repeat(X.indptr[:-1], counts) + LONGEST_SUM * number, X.nnz)
+    cut = sp.csr_array((X.data, X.indices, starts), shape=(ends[-1], X.shape[1]))
+    ones = sp.csr_array((np.ones(ends[-1]), np.arange(ends[-1]), np.append(0, ends)), shape=(len(counts), ends[-1]))
+    return _product_by_rows(ones, cut @ B)
+
+
+def _column_cuts(X: Any, first: int, last: int) -> list[int]:
+    """Columns at which a CSC array is cut, so that no row has many stored entries between two of them."""
+    if last - first <= LONGEST_SUM or _longest_row(X, first, last) <= LONGEST_SUM:
+        return [first, last]
+    middle = (first + last) // 2
+    return [*_column_cuts(X, first, middle), *_column_cuts(X, middle, last)[1:]]
+
+
+def _longest_row(X: Any, first: int, last: int) -> int:
+    """Stored entries that the longest row of a CSC array has in some columns; counted in pieces, which are copied."""
+    counts, rows = np.zeros(X.shape[0], dtype=np.intp), X.indices[X.indptr[first] : X.indptr[last]]
+    at_once = max(_COUNTED_ENTRIES, len(counts))
+    for start in range(0, len(rows), at_once):
+        counts += np.bincount(rows[start : start + at_once], minlength=len(counts))
+    return int(counts.max(initial=0))
 
 
 class SparseColumns:

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from .._typing import BoolArray, FloatArray, Handle, IndexArray
-from ..norm.kernels import EPS, SMALLEST_NORM, divide_rows, exceeds_rounding, row_norms
+from ..norm.kernels import (
+    EPS,
+    SMALLEST_NORM,
+    divide_rows,
+    exceeds_rounding,
+    matrix_product,
+    nonzero_rows,
+    row_norms,
+)
 from .base import ColumnMoments, Design, PlainData, Sum, check_overflow, check_underflow, products, rounding_rtol
 from .dense import DenseColumns
 from .factors import CompressedData
@@ -291,7 +299,9 @@ class ProjectedDesign(WrappedDesign):
         return self._without_basis(B, self.base.predictor(B * self._kept, offset))
 
     def _without_basis(self, B: FloatArray, product: Handle) -> Handle:
-        minus = partial(_minus_product, coefficients=self.loadings @ (B * self._kept))
+        rows = np.flatnonzero(nonzero_rows(B))
+        explained = matrix_product(self.loadings[:, rows], (B * self._kept)[rows])
+        minus = partial(_minus_product, coefficients=explained)
         return self.map(minus, product, self.basis.Q)
 
     def evaluate(self, T: Handle, *sums: Sum) -> tuple[FloatArray, list[Any]]:

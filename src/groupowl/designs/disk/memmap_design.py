@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from ..._checks import IMPUTE, count_message
 from ..._typing import FloatArray, Handle, IndexArray
 from ...norm.kernels import EPS, nonzero_rows
-from ..base import ColumnMoments, LocalDesign, PassCounter
+from ..base import ColumnMoments, LocalDesign, PassCounter, sum_of_pieces
 from ..dense import DenseDesign
 from ..factors import CompressedData
 from ..sparse import SPARSE_SLOWDOWN, Columns, SparseDesign
@@ -201,9 +201,9 @@ class MemmapDesign(LocalDesign):
             support = np.arange(self.n_features)
         self.charge(len(support))
         B = B[support]
-        Z = np.zeros((self.n_samples, B.shape[1]))
-        for rows, part, block in self._blocks(self._chosen[support], keep=keep):
-            Z[rows] += block.matmul(B[part])
+        blocks = self._blocks(self._chosen[support], keep=keep)
+        pieces = ((rows, block.matmul(B[part])) for rows, part, block in blocks)
+        Z = sum_of_pieces(pieces, (self.n_samples, B.shape[1]))
         return Z if offset is None else Z + offset
 
     def rmatmul(self, T: Handle) -> FloatArray:
