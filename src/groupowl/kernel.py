@@ -32,6 +32,8 @@ STATUSES = ("converged", "max_steps", "gave_up", "interrupted", "no_room", "not_
 NO_ROOM = STATUSES.index("no_room")
 #: Bytes of the two largest arrays of a solve, columns and Gram matrix of a working set, at most.
 _MOST_BYTES = 2**28
+#: Samples up to which sums of the compiled certificate lose no more digits than it allows for; NumPy adds up in pieces.
+MOST_CERTIFIED_SAMPLES = 4096
 #: A thread keeps its workspace for the next solve if no more than this of it was touched.
 _KEPT_BYTES = 2**26
 # Rows of the working set of a whole fit, or as many as there are samples.

@@ -1,4 +1,4 @@
-"""Sums of many terms: no product may lose more digits than certificates allow for, however many coefficients are tied."""
+"""Sums of many terms: no product loses more digits than certificates allow for, however many terms are equal."""
 
 from fractions import Fraction
 
@@ -7,9 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 import groupowl as go
+from groupowl import kernel
 from groupowl.designs import as_design
 from groupowl.designs.wrapped import StandardizedDesign
 from groupowl.norm.kernels import EPS, owl_value, vector_product
+from groupowl.problem import build_problem
+from groupowl.solvers.continuation import twin_looks
 
 # What Problem allows for errors of the predictor, relative to the sizes of its terms.
 ALLOWED = 8 * EPS
@@ -49,6 +52,33 @@ def test_products_with_tied_coefficients_keep_their_digits(storage, n_features, 
         for row, found in zip(X, Z, strict=True):
             exact = Fraction(b) * int(row.sum())
             assert all(abs(Fraction(value) - exact) <= ALLOWED * exact for value in found)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("n_samples", [1000, 20_000, 200_000])
+def test_correlations_with_equal_residuals_keep_their_digits(storage, n_samples, tmp_path):
+    """Sums over samples: what they lose stays below what sums of the objective may lose, however many samples."""
+    X, value = tied(6, 1, n_samples)
+    design = as_design(STORAGES[storage](X, tmp_path))
+    for n_tasks in (1, 3):
+        C = design.rmatmul(np.full((n_samples, n_tasks), value))
+        for column, found in zip(X.T, C, strict=True):
+            exact = Fraction(value) * int(column.sum())
+            assert all(abs(Fraction(entry) - exact) <= 64 * EPS * exact for entry in found)
+
+
+@pytest.mark.skipif(not kernel.is_available(), reason=str(kernel.kernel_info()))
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_compiled_certificate_is_asked_about_few_samples_only(more, monkeypatch):
+    """Its sums over samples are not cut into pieces."""
+    X = np.random.default_rng(0).standard_normal((kernel.MOST_CERTIFIED_SAMPLES + more, 3))
+    Y, lam = X[:, :1], 10.0 * go.weights.oscar(3)
+    looks = twin_looks(build_problem(X, Y, lam), kernel.KernelData(X, Y), lam[None], np.ones((1, 3, 1)))
+    assert (looks is None) == bool(more)
+    asked = []
+    monkeypatch.setattr("groupowl.kernel.fit_squared", lambda *_, **__: asked.append(True))
+    go.solve(X, Y, lam)
+    assert len(asked) == 1 - more
 
 
 @pytest.mark.parametrize("n_features", [100, 1000, 66_000])

@@ -17,6 +17,7 @@ from .._typing import BoolArray, FloatArray, Handle, IndexArray
 from ..norm.kernels import (
     EPS,
     LARGEST_NORM,
+    LONGEST_SUM_OF_SAMPLES,
     SMALLEST_NORM,
     divide_rows,
     matrix_product,
@@ -419,6 +420,13 @@ class LocalDesign(Design):
         """``X B`` of a piece of X, or of columns of it, in double precision."""
         return matrix_product(X, B)
 
+    def transposed_product(self, X: Any, T: FloatArray) -> FloatArray:
+        """``X^T T`` of a piece of X in double precision."""
+        if self._order == "F":
+            return matrix_product(X.T, T, LONGEST_SUM_OF_SAMPLES)
+        # The same product; by rows, BLAS is up to twice as fast with the small factor first.
+        return matrix_product(T.T, X, LONGEST_SUM_OF_SAMPLES).T
+
     def matmul(self, B: FloatArray, offset: FloatArray | None = None) -> Handle:
         """``X B + 1 offset^T``, over the columns with a non-zero row of ``B`` when they are few."""
         support = np.flatnonzero(nonzero_rows(B))
@@ -436,12 +444,9 @@ class LocalDesign(Design):
         """``X^T T``."""
         self.charge(self.n_features)
         if self.X.dtype == np.float64:
-            # The same product; by rows, BLAS is up to twice as fast with the small factor first.
-            return (T.T @ self.X).T if self._order == "C" else self.X.T @ T
-        C = np.zeros((self.n_features, T.shape[1]))
-        for rows, columns, block in self.blocks():
-            C[columns] += block.T @ T[rows]
-        return C
+            return self.transposed_product(self.X, T)
+        pieces = ((columns, self.transposed_product(block, T[rows])) for rows, columns, block in self.blocks())
+        return sum_of_pieces(pieces, (self.n_features, T.shape[1]))
 
     def bands(self) -> Iterator[tuple[slice, Any]]:
         """Whole rows of X, as many as are in memory at a time, and which they are; all of them are a pass."""

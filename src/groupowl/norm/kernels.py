@@ -24,8 +24,10 @@ LARGEST_NORM = 1e140
 #: Squares of larger products overflow.
 LARGEST_PRODUCT = 1e152
 _LONG_EPS = np.finfo(np.longdouble).eps
-#: Terms of products that are added up in one go, whatever BLAS makes of them; longer sums are added up in pieces.
+#: Terms of products that are added up in one go, whatever BLAS makes of them; longer sums are added up in pieces. Of
+#: sums over samples, for which more is allowed, the second number.
 LONGEST_SUM = 128
+LONGEST_SUM_OF_SAMPLES = 1024
 
 #: A column whose spread is this small against its mean varies by rounding only.
 CONSTANT_RTOL = 64 * EPS
@@ -75,15 +77,15 @@ def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     return rounded, (a - (rounded - second)) + (b - second)
 
 
-def matrix_product(X: Any, B: FloatArray) -> FloatArray:
-    """``X B`` of a dense X, sums of many terms in halves.
+def matrix_product(X: Any, B: FloatArray, longest: int = LONGEST_SUM) -> FloatArray:
+    """``X B`` of a dense X, sums of more terms than ``longest`` in halves.
 
     A running sum of thousands of equal terms loses more digits than certificates allow for.
     """
-    if len(B) <= LONGEST_SUM:
+    if len(B) <= longest:
         return X @ B
     half = len(B) // 2
-    return matrix_product(X[:, :half], B[:half]) + matrix_product(X[:, half:], B[half:])
+    return matrix_product(X[:, :half], B[:half], longest) + matrix_product(X[:, half:], B[half:], longest)
 
 
 def vector_product(a: FloatArray, B: FloatArray) -> FloatArray:

@@ -452,7 +452,8 @@ class Continuation:
 def twin_looks(problem: Problem, data: kernel.KernelData, lams: FloatArray, stack: FloatArray) -> Looks | None:
     """Residuals and certificates of several coefficients by the compiled twin, or None where NumPy takes less time."""
     design, samples = problem.design, problem.samples
-    if not data.is_dense or design.n_samples * design.n_features * samples.n_tasks > _MOST_PRODUCTS:
+    is_small = design.n_samples * design.n_features * samples.n_tasks <= _MOST_PRODUCTS
+    if not data.is_dense or not is_small or design.n_samples > kernel.MOST_CERTIFIED_SAMPLES:
         return None
     found = kernel.certify(
         data,

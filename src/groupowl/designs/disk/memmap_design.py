@@ -209,10 +209,9 @@ class MemmapDesign(LocalDesign):
     def rmatmul(self, T: Handle) -> FloatArray:
         """``X^T T``, one pass; in memory where only some columns are left, and they fit."""
         self.charge(self.n_features)
-        C = np.zeros((self.n_features, T.shape[1]))
-        for rows, part, block in self._blocks(self._chosen, keep=self._is_restricted):
-            C[part] += block.rmatmul(T[rows])
-        return C
+        blocks = self._blocks(self._chosen, keep=self._is_restricted)
+        pieces = ((part, block.rmatmul(T[rows])) for rows, part, block in blocks)
+        return sum_of_pieces(pieces, (self.n_features, T.shape[1]))
 
     def gram(self, left: IndexArray, right: IndexArray, w: Handle) -> FloatArray:
         """``X_left^T diag(w) X_right``, from memory where the columns fit, else in one pass."""
