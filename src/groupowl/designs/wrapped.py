@@ -331,7 +331,7 @@ class ProjectedDesign(WrappedDesign):
             return self._kept * self.base.squared_products(H)
         weighted = self.map(_times_each, self.basis.Q, H)
         C, (square,) = self.base.evaluate(weighted, (products, self.basis.Q, weighted))
-        cross = np.einsum("rj,jkr->jk", L, C.reshape(len(C), -1, rank))
+        cross = np.einsum("rj,jkr->jk", L, C.reshape(len(C), C.shape[1] // rank, rank))  # there may be no column left
         explained = np.einsum("rj,rks,sj->jk", L, square.reshape(rank, -1, rank), L, optimize=True)
         whole = self.base.squared_products(H)
         room = 8 * EPS * np.sqrt(self.n_samples) * (whole + explained)  # each of the three parts is no larger
