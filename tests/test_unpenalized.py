@@ -427,7 +427,6 @@ def test_local_bounds_when_no_penalized_column_is_left():
     """Screening may remove all of them, and a later certificate is still judged."""
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((20, 4)), rng.integers(0, 3, (20, 2)).astype(float)
-    factors = np.array([0.0, 0.0, 1.0, 1.0])
-    problem = build_problem(X, Y, np.ones(2), loss="poisson", fit_intercept=True, penalty_factor=factors)
+    problem = build_problem(X, Y, np.ones(4), loss="poisson", fit_intercept=True, unpenalized=np.arange(2))
     bare = problem.restrict(np.zeros(0, dtype=np.intp))
     assert bare.upper_bounds(bare.certify(0.1 + bare.null_coefficients())).shape == (0,)
