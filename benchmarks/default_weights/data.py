@@ -17,8 +17,8 @@ import groupowl as go
 
 #: Features whose correlations are at least this large in size, all pairs of them, are a group of real data.
 SAME = 0.8
-# Of large sets this many samples are drawn, once; fewer of those with many labels, which take longest.
-_MOST_SAMPLES, _MOST_LABELED, _MOST_GENES = 500, 400, 3000
+# Of large sets this many samples are drawn, once; fewer of those with classes or labels, which take longest.
+_MOST_SAMPLES, _MOST_CLASSIFIED, _MOST_GENES = 500, 300, 2000
 #: Share of the samples that a split of real data tests on, and samples of simulated training and test sets.
 TEST_SHARE, N_TRAIN, N_TEST = 1 / 3, 100, 1000
 
@@ -89,12 +89,9 @@ def correlated_groups(X: Any, least: float = SAME) -> Any:
     return groups
 
 
-def prepared(X: Any, y: Any, *, is_classified: bool, most: int = _MOST_SAMPLES) -> Data:
-    """A sample of at most ``most`` rows; columns that vary in it; targets of deviation 1 where they are numbers."""
-    X, y = np.asarray(X, dtype=float), np.asarray(y)
-    if len(X) > most:
-        rows = np.sort(np.random.default_rng(0).choice(len(X), most, replace=False))
-        X, y = X[rows], y[rows]
+def prepared(X: Any, y: Any, *, is_classified: bool) -> Data:
+    """A sample of the rows, where there are many, and columns that vary in it; numbers to predict have deviation 1."""
+    X, y = _drawn(np.asarray(X, dtype=float), np.asarray(y), _MOST_CLASSIFIED if is_classified else _MOST_SAMPLES)
     X = X[:, X.std(axis=0) > 1e-12]
     if not is_classified:
         y = (y - y.mean(axis=0)) / y.std(axis=0)
@@ -196,8 +193,10 @@ def _stored(folder: Path | None, name: str, prepare: Callable[[Any, Any], Data])
         return prepare(X, file["Y"].astype(float) if "Y" in file else file["y"])
 
 
-def _drawn(X: Any, y: Any, most: int = _MOST_SAMPLES) -> tuple[Any, Any]:
-    """Rows of a large matrix, dense."""
+def _drawn(X: Any, y: Any, most: int) -> tuple[Any, Any]:
+    """At most so many rows of a matrix, dense."""
+    if len(y) <= most and not hasattr(X, "toarray"):
+        return X, y
     rows = np.sort(np.random.default_rng(0).choice(len(y), min(most, len(y)), replace=False))
     X = X[rows]
     return (X.toarray() if hasattr(X, "toarray") else X), y[rows]
@@ -205,26 +204,26 @@ def _drawn(X: Any, y: Any, most: int = _MOST_SAMPLES) -> tuple[Any, Any]:
 
 def _labels(X: Any, Y: Any, *, n_labels: int, least: int = 10) -> Data:
     """The most frequent labels, and terms that occur in at least ``least`` of the samples drawn."""
-    X, Y = _drawn(X, Y, _MOST_LABELED)
+    X, Y = _drawn(X, Y, _MOST_CLASSIFIED)
     Y = Y[:, np.sort(np.argsort(-Y.sum(axis=0), kind="stable")[:n_labels])]
     return prepared(X[:, (X != 0).sum(axis=0) >= least], Y, is_classified=True)
 
 
 def _classes(X: Any, y: Any, *, least: int = 0, n_classes: int | None = None) -> Data:
     kept = np.ones(len(y), dtype=bool) if n_classes is None else y < n_classes
-    X, y = _drawn(X[kept], y[kept])
+    X, y = _drawn(X[kept], y[kept], _MOST_CLASSIFIED)
     return prepared(X[:, (X != 0).sum(axis=0) >= least], y, is_classified=True)
 
 
 def _faces(X: Any, y: Any) -> Data:
-    """Every second pixel in both directions of faces that look left, right or straight ahead."""
-    small = X[y < 3].reshape(-1, 60, 64)[:, ::2, ::2].reshape(-1, 960)
+    """Every third pixel in both directions of faces that look left, right or straight ahead."""
+    small = X[y < 3].reshape(-1, 60, 64)[:, ::3, ::3].reshape(-1, 440)
     return prepared(small, y[y < 3], is_classified=True)
 
 
 def _places(X: Any, Y: Any) -> Data:
     """Latitude and longitude from signals; those not heard are set to the weakest."""
-    X, Y = _drawn(np.where(X == 100.0, -105.0, X), Y)
+    X, Y = _drawn(np.where(X == 100.0, -105.0, X), Y, _MOST_SAMPLES)
     return prepared(X, Y, is_classified=False)
 
 
@@ -249,10 +248,10 @@ def real_sources(folder: Path | None) -> list[Source]:
         "star98": _star98,
         "El Nino": _elnino,
         "anes96": _anes96,
-        "PlantGO": partial(_stored, folder, "plantgo", partial(_labels, n_labels=5)),
-        "bibtex": partial(_stored, folder, "bibtex", partial(_labels, n_labels=5)),
-        "tmc2007": partial(_stored, folder, "tmc2007_500", partial(_labels, n_labels=5)),
-        "Reuters": partial(_stored, folder, "reuters21578", partial(_classes, least=20, n_classes=5)),
+        "PlantGO": partial(_stored, folder, "plantgo", partial(_labels, n_labels=4)),
+        "bibtex": partial(_stored, folder, "bibtex", partial(_labels, n_labels=4)),
+        "tmc2007": partial(_stored, folder, "tmc2007_500", partial(_labels, n_labels=4)),
+        "Reuters": partial(_stored, folder, "reuters21578", partial(_classes, least=12, n_classes=5)),
         "UJIIndoorLoc": partial(_stored, folder, "indoorloc", _places),
         "CMU faces": partial(_stored, folder, "cmufaces", _faces),
         "protein": partial(_stored, folder, "protein_val", _classes),
@@ -292,7 +291,7 @@ def simulated(d: int, q: int, correlation: float, is_partial: bool) -> Data:
 
 
 def known_sources() -> list[Source]:
-    """Simulated settings: a task or five, 150 or 2000 features, whole and partial groups."""
+    """Simulated settings: a task or five, 150 or 1000 features, whole and partial groups."""
     settings = [
         (150, 1, 0.7, False),
         (150, 1, 0.95, False),
@@ -300,9 +299,9 @@ def known_sources() -> list[Source]:
         (150, 5, 0.95, False),
         (150, 5, 0.95, True),
         (150, 1, 0.9, True),
-        (2000, 1, 0.9, False),
-        (2000, 5, 0.9, False),
-        (2000, 5, 0.9, True),
+        (1000, 1, 0.9, False),
+        (1000, 5, 0.9, False),
+        (1000, 5, 0.9, True),
     ]
     sources = []
     for d, q, correlation, is_partial in settings:

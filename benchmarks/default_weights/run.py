@@ -18,7 +18,7 @@ from .data import Absent, Data, Source
 from .measures import deviance, n_tied, null_predictor
 
 #: Alphas of each path, and the smallest relative to the largest; rules that choose one of them.
-N_ALPHAS, EPS = 30, 0.01
+N_ALPHAS, EPS = 25, 0.02
 RULES = ("min", "1se")
 
 
