@@ -18,7 +18,7 @@ import groupowl as go
 #: Features whose correlations are at least this large in size, all pairs of them, are a group of real data.
 SAME = 0.8
 # Of large sets this many samples are drawn, once; fewer of those with classes or labels, which take longest.
-_MOST_SAMPLES, _MOST_CLASSIFIED, _MOST_GENES = 500, 300, 2000
+_MOST_SAMPLES, _MOST_CLASSIFIED, _MOST_GENES = 500, 300, 1000
 #: Share of the samples that a split of real data tests on, and samples of simulated training and test sets.
 TEST_SHARE, N_TRAIN, N_TEST = 1 / 3, 100, 1000
 
@@ -242,7 +242,6 @@ def real_sources(folder: Path | None) -> list[Source]:
         "College": partial(_islp, "College", "Outstate", False, _same),
         "Auto": partial(_islp, "Auto", "mpg", False, _same),
         "Carseats": partial(_islp, "Carseats", "Sales", False, _same),
-        "Caravan": partial(_islp, "Caravan", "Purchase", True, _same),
         "Khan": _khan,
         "NCI60": _nci60,
         "star98": _star98,
@@ -291,7 +290,7 @@ def simulated(d: int, q: int, correlation: float, is_partial: bool) -> Data:
 
 
 def known_sources() -> list[Source]:
-    """Simulated settings: a task or five, 150 or 1000 features, whole and partial groups."""
+    """Simulated settings: a task or five, 150 or 500 features, whole and partial groups."""
     settings = [
         (150, 1, 0.7, False),
         (150, 1, 0.95, False),
@@ -299,9 +298,9 @@ def known_sources() -> list[Source]:
         (150, 5, 0.95, False),
         (150, 5, 0.95, True),
         (150, 1, 0.9, True),
-        (1000, 1, 0.9, False),
-        (1000, 5, 0.9, False),
-        (1000, 5, 0.9, True),
+        (500, 1, 0.9, False),
+        (500, 5, 0.9, False),
+        (500, 5, 0.9, True),
     ]
     sources = []
     for d, q, correlation, is_partial in settings:

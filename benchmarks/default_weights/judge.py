@@ -148,7 +148,7 @@ class Results:
 
 
 def _ties(difference: Estimate) -> bool:
-    return difference.mean < 2.0 * difference.error
+    return difference.mean <= 2.0 * difference.error
 
 
 @dataclass(frozen=True)

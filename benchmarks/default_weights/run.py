@@ -28,8 +28,10 @@ class Log:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.file = folder / "runs.jsonl"
-        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
-        self.runs: list[dict[str, Any]] = [json.loads(line) for line in lines if line.endswith("}")]
+        text = self.file.read_text(encoding="utf-8") if self.file.exists() else ""
+        whole = text[: text.rfind("\n") + 1]  # a line that was cut off is written again
+        self.file.write_text(whole, encoding="utf-8")
+        self.runs: list[dict[str, Any]] = [json.loads(line) for line in whole.splitlines()]
         self._done = {_key(run) for run in self.runs}
 
     def has(self, run: dict[str, Any]) -> bool:
