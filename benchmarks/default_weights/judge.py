@@ -10,7 +10,7 @@ import numpy as np
 
 from .candidates import CANDIDATES, CHOICES, DEFAULT
 from .data import Data, Source
-from .measures import stability, support_f1, togetherness, whole_groups
+from .measures import first_togetherness, stability, support_f1, togetherness, whole_groups
 from .run import RULES
 
 #: Points of explained deviance that a candidate may be behind the best, if that is more than two standard errors; and
@@ -57,6 +57,7 @@ def _record(data: Data, runs: list[dict[str, Any]], rule: str) -> dict[str, Any]
         "explained": [round(1.0 - run[rule]["error"] / run["null"], 5) for run in runs],
         "stability": stability(selections),
         "together": _mean(togetherness(mask, data.groups) for mask in selections) if has_groups else None,
+        "together_first": _mean(first_togetherness(mask, data.groups) for mask in selections) if has_groups else None,
         "whole": _mean(whole_groups(mask, data.groups) for mask in selections) if has_groups else None,
         "f1": None if data.effects is None else _mean(support_f1(mask, data.effects) for mask in selections),
         "selected": float(selections.sum(axis=1).mean()),
@@ -89,9 +90,10 @@ class Estimate:
 
 
 class Results:
-    """Records by block, rule, candidate and data set."""
+    """Records by block, rule, candidate and data set; ``together`` names the measure of togetherness that decides."""
 
-    def __init__(self, records: list[dict[str, Any]]) -> None:
+    def __init__(self, records: list[dict[str, Any]], together: str = "together") -> None:
+        self.together = together
         self.records = {(r["data"], r["weights"], r["rule"]): r for r in records}
         self.names = {block: list(dict.fromkeys(r["data"] for r in records if r["block"] == block)) for block in BLOCKS}
 
@@ -120,7 +122,7 @@ class Results:
         """Step 2, for each data set of a block: the mean of stability and togetherness, over both rules."""
         figures = []
         for rule in RULES:
-            pair = [self.values(block, weights, rule, measure) for measure in ("stability", "together")]
+            pair = [self.values(block, weights, rule, measure) for measure in ("stability", self.together)]
             figures.append(np.nanmean(pair, axis=0))
         return np.mean(figures, axis=0)
 

@@ -48,30 +48,49 @@ def stability(selections: Any) -> float:
 
 
 def togetherness(selected: Any, groups: Any) -> float:
-    """How far selected features have the others of their group with them: 1 for whole groups, 0 by chance.
+    """How far selected features have the others of their group with them: 0 by chance, and near 1 for whole groups.
 
-    It is the mean, over groups of two or more of which something is selected, of the share of the other members that
-    are selected too, less what a random selection of as many features has, in units of 1 less that. 0 where every
-    feature is selected, for the same reason as above, and where no such group has a selected feature.
+    It is the mean, over selected features in groups of two or more, of the share of the others of their group that are
+    selected too, less the share of other features that are. So it is 0 where every feature is selected, as stability
+    is; and 0 where no feature of such a group is.
     """
+    sizes, counts = _of_groups(selected, groups)
+    if not counts.any():
+        return 0.0
+    return float(np.sum(counts * (counts - 1.0) / (sizes - 1.0)) / counts.sum()) - _chance(selected)
+
+
+def first_togetherness(selected: Any, groups: Any) -> float:
+    """What the study meant by togetherness at first: a mean over groups, in units of 1 less chance.
+
+    It is below 0 by chance, since a group counts only once one of its members is selected, and it has no bound below:
+    where all of d features but one are selected, it can be near -d, and one data set may outweigh all others.
+    """
+    sizes, counts = _of_groups(selected, groups)
+    is_touched = counts >= 1
+    if not is_touched.any() or _chance(selected) >= 1.0:
+        return 0.0
+    share = float(np.mean((counts[is_touched] - 1.0) / (sizes[is_touched] - 1.0)))
+    return (share - _chance(selected)) / (1.0 - _chance(selected))
+
+
+def _of_groups(selected: Any, groups: Any) -> tuple[Any, Any]:
+    """Size of each group of two or more, and how many of its members are selected."""
     sizes = np.bincount(groups)
     counts = np.bincount(groups, weights=selected)
-    touched = (sizes >= 2) & (counts >= 1)
-    if not touched.any():
-        return 0.0
-    chance = (selected.sum() - 1.0) / (len(selected) - 1.0)
-    if chance >= 1.0:
-        return 0.0
-    share = float(np.mean((counts[touched] - 1.0) / (sizes[touched] - 1.0)))
-    return (share - chance) / (1.0 - chance)
+    return sizes[sizes >= 2], counts[sizes >= 2]
+
+
+def _chance(selected: Any) -> float:
+    """Share of the other features that are selected, for a selected one."""
+    return float((selected.sum() - 1.0) / (len(selected) - 1.0))
 
 
 def whole_groups(selected: Any, groups: Any) -> float:
     """Share of the groups of two or more, of which something is selected, that are selected whole."""
-    sizes = np.bincount(groups)
-    counts = np.bincount(groups, weights=selected)
-    touched = (sizes >= 2) & (counts >= 1)
-    return float(np.mean(counts[touched] == sizes[touched])) if touched.any() else float("nan")
+    sizes, counts = _of_groups(selected, groups)
+    is_touched = counts >= 1
+    return float(np.mean(counts[is_touched] == sizes[is_touched])) if is_touched.any() else float("nan")
 
 
 def support_f1(selected: Any, effects: Any) -> float:

@@ -88,7 +88,7 @@ def page(about: dict[str, Any]) -> str:
     lines += [*_outcome(results, decision), "", *_description(about, results), "", *_rule(), ""]
     for block in BLOCKS:
         lines += [f"## {_title(block)}", "", *_summary(results, block), ""]
-    lines += ["## The decision", "", *_merits(results, decision), ""]
+    lines += ["## The decision", "", *_merits(results, decision), "", *_first_measure(about), ""]
     lines += ["## Where the default is bad", "", *_bad_cells(results, decision.winner), ""]
     lines += ["## Data set by data set", "", *_by_data_set(about, results, shown), ""]
     if about["absent"]:
@@ -116,7 +116,19 @@ def _outcome(results: Results, decision: Decision) -> list[str]:
     ]
     if decision.best != DEFAULT:
         lines.append(f"- Its figure is {ahead.mean:+.3f} ± {ahead.error:.3f} beside that of `{DEFAULT}`.")
+    if len(decision.tied) > 1 and decision.winner != DEFAULT:
+        counts = ", ".join(f"`{name}` {results.n_selected(name):.1f}" for name in decision.tied)
+        lines.append(f"- The tie is decided by the number of features selected: {counts}. It is a tie all the same.")
     return lines
+
+
+def _first_measure(about: dict[str, Any]) -> list[str]:
+    """What the rule decides with togetherness as it was measured at first."""
+    decision = Results(about["records"], together="together_first").decision()
+    return [
+        f"With togetherness as it was measured at first, `{decision.best}` is the best, "
+        f"{_listed(decision.tied)} tie, and `{decision.winner}` is the default.",
+    ]
 
 
 def _listed(names: list[str]) -> str:
