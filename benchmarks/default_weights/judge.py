@@ -10,13 +10,20 @@ import numpy as np
 
 from .candidates import CANDIDATES, CHOICES, DEFAULT
 from .data import Data, Source
-from .measures import first_togetherness, stability, support_f1, togetherness, whole_groups
+from .measures import stability, support_f1, togetherness, whole_groups
 from .run import RULES
 
 #: Points of explained deviance that a candidate may be behind the best, if that is more than two standard errors; and
 #: that it may be behind in any case.
 SMALL, LARGE = 0.5, 2.0
 BLOCKS = ("real", "known groups")
+#: Forms of togetherness: the first decides.
+FORMS: dict[str, dict[str, bool]] = {
+    "together": {},
+    "together, by feature": {"by_feature": True},
+    "together, unscaled": {"is_scaled": False},
+    "together, by feature, unscaled": {"by_feature": True, "is_scaled": False},
+}
 
 
 def collect(data_sets: dict[str, tuple[Source, Data]], runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -56,8 +63,7 @@ def _record(data: Data, runs: list[dict[str, Any]], rule: str) -> dict[str, Any]
     record = {
         "explained": [round(1.0 - run[rule]["error"] / run["null"], 5) for run in runs],
         "stability": stability(selections),
-        "together": _mean(togetherness(mask, data.groups) for mask in selections) if has_groups else None,
-        "together_first": _mean(first_togetherness(mask, data.groups) for mask in selections) if has_groups else None,
+        **{name: _together(data, selections, **form) if has_groups else None for name, form in FORMS.items()},
         "whole": _mean(whole_groups(mask, data.groups) for mask in selections) if has_groups else None,
         "f1": None if data.effects is None else _mean(support_f1(mask, data.effects) for mask in selections),
         "selected": float(selections.sum(axis=1).mean()),
@@ -65,6 +71,10 @@ def _record(data: Data, runs: list[dict[str, Any]], rule: str) -> dict[str, Any]
         "seconds": _mean(run["seconds"] for run in runs),
     }
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in record.items()}
+
+
+def _together(data: Data, selections: Any, **form: bool) -> float | None:
+    return _mean(togetherness(mask, data.groups, **form) for mask in selections)
 
 
 def _mean(values: Any) -> float | None:

@@ -47,31 +47,24 @@ def stability(selections: Any) -> float:
     return 1.0 - variance / (share * (1.0 - share))
 
 
-def togetherness(selected: Any, groups: Any) -> float:
-    """How far selected features have the others of their group with them: 0 by chance, and near 1 for whole groups.
+def togetherness(selected: Any, groups: Any, *, by_feature: bool = False, is_scaled: bool = True) -> float:
+    """How far selected features have the others of their group with them: 1 for whole groups.
 
-    It is the mean, over selected features in groups of two or more, of the share of the others of their group that are
-    selected too, less the share of other features that are. So it is 0 where every feature is selected, as stability
-    is; and 0 where no feature of such a group is.
+    It is the mean, over groups of two or more of which something is selected, of the share of the other members that
+    are selected too, less the share of other features that are, in units of 1 less that. 0 where every feature is
+    selected, as for stability, and where no feature of such a group is.
+
+    This is the form that decides. It has two faults that a look at results showed: by chance it is below 0, since a
+    group counts only once one of its members is selected, which the mean over selected features (``by_feature``) is
+    not; and it has no bound below, which it has without units (``is_scaled=False``).
     """
     sizes, counts = _of_groups(selected, groups)
-    if not counts.any():
+    is_touched, chance = counts >= 1, _chance(selected)
+    if not is_touched.any() or chance >= 1.0:
         return 0.0
-    return float(np.sum(counts * (counts - 1.0) / (sizes - 1.0)) / counts.sum()) - _chance(selected)
-
-
-def first_togetherness(selected: Any, groups: Any) -> float:
-    """What the study meant by togetherness at first: a mean over groups, in units of 1 less chance.
-
-    It is below 0 by chance, since a group counts only once one of its members is selected, and it has no bound below:
-    where all of d features but one are selected, it can be near -d, and one data set may outweigh all others.
-    """
-    sizes, counts = _of_groups(selected, groups)
-    is_touched = counts >= 1
-    if not is_touched.any() or _chance(selected) >= 1.0:
-        return 0.0
-    share = float(np.mean((counts[is_touched] - 1.0) / (sizes[is_touched] - 1.0)))
-    return (share - _chance(selected)) / (1.0 - _chance(selected))
+    shares = (counts[is_touched] - 1.0) / (sizes[is_touched] - 1.0)
+    beyond = float(np.average(shares, weights=counts[is_touched] if by_feature else None)) - chance
+    return beyond / (1.0 - chance) if is_scaled else beyond
 
 
 def _of_groups(selected: Any, groups: Any) -> tuple[Any, Any]:
