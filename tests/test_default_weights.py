@@ -142,6 +142,27 @@ def test_the_judge_follows_the_rule(study, monkeypatch):
     assert even.decision().winner == "oscar"  # a tie changes nothing
 
 
+@pytest.mark.parametrize(
+    ("behind", "is_out"),
+    [
+        ((0.4, 0.4, 0.4), False),  # a small difference, however sure
+        ((0.6, 0.6, 0.7), True),
+        ((3.0, 0.0, 0.0), False),  # a larger one that is not sure
+        ((9.0, 0.0, 0.0), True),  # too large to ask
+    ],
+)
+def test_who_predicts_too_badly_is_out(study, monkeypatch, behind, is_out):
+    judge = study("judge")
+    monkeypatch.setattr(judge, "CANDIDATES", dict.fromkeys(["oscar", "a"]))
+    worse = fake(study, "a", 0.5, 0.7)
+    for record in worse:
+        if record["block"] == "real" and record["rule"] == "1se":
+            shift = behind[int(record["data"][-1])] / 100.0
+            record["explained"] = [value - shift for value in record["explained"]]
+    results = judge.Results(fake(study, "oscar", 0.5, 0.7) + worse)
+    assert results.is_out("a") == is_out
+
+
 def test_runs_go_on(study, tmp_path, monkeypatch):
     run = study("run")
     monkeypatch.setattr(run, "CANDIDATES", {"a": None, "b": None})

@@ -86,7 +86,15 @@ def page(about: dict[str, Any]) -> str:
     decision = results.decision()
     shown = tuple(dict.fromkeys((*_SHOWN, decision.best, decision.winner, next(iter(CHOICES)))))
     lines = ["# Default weights", "", "    python -m benchmarks.default_weights --data DIR", ""]
-    lines += [*_outcome(results, decision), "", *_description(about, results), "", *_rule(), ""]
+    lines += [
+        *_outcome(results, decision),
+        *_doubt(about, decision),
+        "",
+        *_description(about, results),
+        "",
+        *_rule(),
+        "",
+    ]
     for block in BLOCKS:
         lines += [f"## {_title(block)}", "", *_summary(results, block), ""]
     lines += ["## What to choose", "", *_advice(about, results), ""]
@@ -117,11 +125,29 @@ def _outcome(results: Results, decision: Decision) -> list[str]:
         + (f"{', '.join(others)} {'ties' if len(others) == 1 else 'tie'} with it." if others else "none ties with it."),
     ]
     if decision.best != DEFAULT:
-        lines.append(f"- Its figure is {ahead.mean:+.3f} ± {ahead.error:.3f} beside that of `{DEFAULT}`.")
+        lines.append(
+            f"- The figure of `{decision.best}` is {ahead.mean:.3f} ± {ahead.error:.3f} above that of `{DEFAULT}`."
+        )
     if len(decision.tied) > 1 and decision.winner != DEFAULT:
         counts = ", ".join(f"`{name}` {results.n_selected(name):.1f}" for name in decision.tied)
         lines.append(f"- The tie is decided by the number of features selected: {counts}. It is a tie all the same.")
     return lines
+
+
+def _doubt(about: dict[str, Any], decision: Decision) -> list[str]:
+    """How far the winner is behind in prediction, and whether the decision depends on how togetherness is measured."""
+    results = Results(about["records"])
+    behind = results.behind("real", decision.winner, "min")
+    lines = [
+        f"- On real data `{decision.winner}` is {behind.mean:.2f} ± {behind.error:.2f} points of explained deviance "
+        f"behind `{results.best('real', 'min')}` (min)."
+    ]
+    others = {Results(about["records"], together=form).decision().winner for form in FORMS} - {decision.winner}
+    if not others:
+        return lines
+    found = " or ".join(f"`{name}`" for name in sorted(others))
+    narrow = f"- It is a narrow decision: with other forms of one measure it is {found}, see [below](#the-decision)."
+    return [*lines, narrow]
 
 
 def _forms(about: dict[str, Any]) -> list[str]:
