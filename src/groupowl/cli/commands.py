@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial, wraps
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,7 +20,7 @@ import typer
 
 from .._checks import number_in
 from ..path.follower import MOST_ALPHAS
-from ..tables import MissingTargetsError, TableError
+from ..tables import Dialect, MissingTargetsError, TableError
 from ..weights import resolve_weights, sequences_of
 from .messages import Failure, tell, tell_traceback
 
@@ -169,6 +170,26 @@ def _jobs(name: str, count: int) -> int:
     return count
 
 
+_MARKS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "point": ".", "dot": "."}
+
+
+def _mark(name: str, text: str | None) -> str | None:
+    """One character, or the word for it."""
+    mark = _MARKS.get(text or "", text)
+    if mark is not None and (len(mark) != 1 or mark.isalnum() or mark in '\r\n"+-'):
+        raise ValueError(f"{name} must be one character, or {', '.join(_MARKS)}, got {text!r}.")
+    return mark
+
+
+def _encoding(name: str, text: str | None) -> str | None:
+    try:
+        b"".decode(text or "utf-8")
+    except (LookupError, ValueError):
+        known = "such as utf-8, cp1252, latin-1, utf-16, shift_jis or gbk"
+        raise ValueError(f"{name} must be an encoding of text, {known}, got {text!r}.") from None
+    return text
+
+
 class Options(SimpleNamespace):
     """What was typed: each attribute of a class is an option, and what it is in an instance."""
 
@@ -176,16 +197,17 @@ class Options(SimpleNamespace):
 #: Ways to choose alpha that need no folds, and all of them; formats of files; kinds of targets.
 Criterion = Literal["aic", "bic", "ebic"]
 Selection = Literal["min", "1se", "aic", "bic", "ebic"]
-FormatName = Literal["csv", "tsv", "parquet", "npz", "libsvm", "arff", "large"]
+FormatName = Literal["csv", "tsv", "excel", "parquet", "npz", "libsvm", "arff", "large"]
 Task = Literal["auto", "regression", "classification"]
 GroupScale = Literal["size", "none", "frobenius", "orthonormal"]
 Unseen = Literal["error", "zero"]
+Missing = Literal["drop", "mean", "median"]
 SelectMethod = Literal["knockoffs", "stability"]
 SamplerName = Literal["gaussian", "fixed"]
 LossName = Literal["squared", "huber", "poisson", "logistic", "cox"]
 
 #: Formats in words, for help.
-FORMATS = "csv, tsv, parquet, npz, libsvm, arff, or large for matrices on disk"
+FORMATS = "csv, tsv, excel, parquet, npz, libsvm, arff, or large for matrices on disk"
 _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated by commas"
 #: Of NumPy's legacy generator, which makes folds.
 LARGEST_SEED = 2**32 - 1
@@ -203,13 +225,34 @@ class TalkOptions(Options):
     debug: bool = _output(False, "", "Show the traceback of an error.", "--debug")
 
 
-class DataOptions(Options):
+class CellOptions(Options):
+    """How cells are written in text files and workbooks."""
+
+    sep: str | None = _data(
+        None, "MARK", "What stands between cells: a character, tab, or space for any spaces.", check=_mark
+    )
+    decimal: str | None = _data(None, "MARK", "What stands before fractions: a point, or a comma.", check=_mark)
+    thousands: str | None = _data(None, "MARK", "What stands between thousands, such as , . or space.", check=_mark)
+    encoding: str | None = _data(None, "NAME", "Of text: utf-8 by default, cp1252, utf-16, ...", check=_encoding)
+    no_header: bool | None = _data(
+        None, "", "The first line is a sample: columns are x1, x2, ...", "--no-header/--header"
+    )
+    sheet: str | None = _data(None, "NAME", "Sheet of an Excel workbook, by name or number; the first by default.")
+
+    def dialect(self, otherwise: Dialect | None = None) -> Dialect:
+        """What was typed, and otherwise something else."""
+        given = {name: getattr(self, name) for name in ("sep", "decimal", "thousands", "encoding", "sheet")}
+        given["header"] = None if self.no_header is None else not self.no_header
+        return replace(otherwise or Dialect(), **{name: value for name, value in given.items() if value is not None})
+
+
+class DataOptions(CellOptions):
     """A file, what its columns are for, and how any model is fitted."""
 
     file: Path = typer.Argument(
         metavar="FILE",
-        help="Data: CSV, TSV, Parquet, NPZ, LIBSVM or ARFF (text may be .gz or .bz2); .npy, HDF5, Zarr or a folder "
-        "of blocks, which may exceed the memory.",
+        help="Data: CSV, TSV, Excel, Parquet, NPZ, LIBSVM or ARFF (text may be .gz or .bz2); .npy, HDF5, Zarr or a "
+        "folder of blocks, which may exceed the memory.",
     )
     targets: list[str] | None = _data(None, "COLUMNS", f"Columns to explain, {_COLUMNS}.", "--targets", "-t")
     targets_from: Path | None = _data(None, "FILE", "File with the targets, joined by --id-column.")
@@ -227,6 +270,12 @@ class DataOptions(Options):
     )
     drop: list[str] | None = _data(None, "COLUMNS", "Columns to leave out, given like those of --targets.")
     format: FormatName | None = _data(None, "NAME", f"Format of FILE, if its suffix does not say it: {FORMATS}.")
+    missing: Missing | None = _data(
+        None,
+        "WHAT",
+        "What to do about missing features: drop leaves samples out, mean and median fill them in, here and in "
+        "predictions. They are refused by default.",
+    )
     loss: LossName = _model(
         "squared",
         "NAME",
@@ -350,7 +399,7 @@ class SelectOptions(TrainOptions):
     jobs: int = _select(1, None, "Draws or pairs at a time; -1: one per processor.", "--jobs", "-j", check=_jobs)
 
 
-class ApplyOptions(Options):
+class ApplyOptions(CellOptions):
     """A model and a file; how the file of the fit was read is known, unless an option says otherwise."""
 
     model: Path = typer.Argument(metavar="MODEL", help="Folder that fit, path or cv has written.")
@@ -367,6 +416,9 @@ class PredictOptions(TalkOptions, ApplyOptions):
 
     times: str | None = option(
         None, "LIST", "Of a model of --loss cox: the chance of having no event until each of these times.", check=_times
+    )
+    missing: Literal["drop"] | None = option(
+        None, "WHAT", "drop: leave out samples that lack features of the model; as in the fit by default."
     )
     unseen: Unseen | None = option(None, "WHAT", f"{_UNSEEN}: error or zero; as in the fit by default.")
     out: Path | None = option(None, "FILE", "CSV file to write; on screen by default.", "--out", "-o")

@@ -6,11 +6,12 @@ for; :func:`load_table` makes a :class:`Table`, or raises a :class:`TableError` 
 
 from .loader import load_features, load_table
 from .readers import FORMATS, read_sheet
-from .table import TASKS, Features, MissingTargetsError, Reading, Roles, Table, TableError
+from .table import TASKS, Dialect, Features, MissingTargetsError, Reading, Roles, Table, TableError
 
 __all__ = [
     "FORMATS",
     "TASKS",
+    "Dialect",
     "Features",
     "MissingTargetsError",
     "Reading",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
@@ -21,8 +22,9 @@ from ..designs.disk.base import INSIDE
 from ..designs.disk.formats import read_archive
 from ..designs.disk.memory import check_fits, check_sparse_shape, too_many_columns
 from .sheet import Sheet
-from .table import NumberedNames, TableError
-from .text_files import format_suffix, open_bytes, read_arff, read_delimited
+from .table import WORKBOOKS, Dialect, NumberedNames, TableError
+from .text_files import USUAL, format_suffix, open_bytes, read_arff, read_delimited
+from .workbooks import read_workbook
 
 # Bytes of a cell of a table in memory, as numbers have.
 _CELL_BYTES = 8
@@ -35,6 +37,7 @@ def read_sheet(
     transpose: bool = False,
     text_columns: Collection[str | None] = (),
     first_index: int | None = None,
+    dialect: Dialect = USUAL,
 ) -> Sheet:
     """Read a file.
 
@@ -51,6 +54,8 @@ def read_sheet(
         Columns of a text file that are no numbers even if they look like them.
     first_index : int, default=None
         Number of the first column in a LIBSVM file; found out by default.
+    dialect : Dialect
+        How cells of text files and workbooks are written.
 
     Returns
     -------
@@ -65,7 +70,7 @@ def read_sheet(
     path = Path(path)
     form = _format(path, format)
     try:
-        sheet = form.read(path, text_columns=text_columns, first_index=first_index)
+        sheet = form.read(path, text_columns=text_columns, first_index=first_index, dialect=dialect)
     except (TableError, MemoryError):
         raise
     except Exception as error:  # libraries raise anything on a broken file; the cause stays attached
@@ -84,24 +89,33 @@ def read_sheet(
 
 def _format(path: Path, name: str | None) -> Format:
     """The format of a file that can be read: the one that is named, or that of its suffix."""
-    place = Path(str(path).partition(INSIDE)[0])  # behind the mark is the name of an array inside of it
-    if not path.exists() and (format_suffix(place) in _MATRICES or place.is_dir()):
+    place = Path(str(path).partition(INSIDE)[0])  # behind the mark is the name of an array or sheet inside of it
+    if not path.exists() and (format_suffix(place) in (*_MATRICES, *WORKBOOKS) or place.is_dir()):
         path = place
     if name is not None and name not in FORMATS:
         raise TableError(f"format must be one of {', '.join(FORMATS)}; got {name!r}.")
     if not path.exists():
-        raise TableError(f"{path} does not exist. Check the path.")
+        raise TableError(f"{path} does not exist. Check the path.{_likely(path)}")
     suffix = format_suffix(path)
     if name is None:
         name = "large" if path.is_dir() else _FORMAT_OF.get(suffix)
     if name is None:
-        remedy = f"Known are {', '.join(_FORMAT_OF)}; or give the format with --format."
-        raise TableError(f"{path}: the suffix {suffix!r} says no format. {remedy}")
+        known = f"Known are {', '.join(_FORMAT_OF)}; or give the format with --format."
+        remedy = next((words for words, suffixes in _SAVED_BY.items() if suffix in suffixes), known)
+        raise TableError(f"{path}: the suffix {suffix!r} says no format that can be read. {remedy}")
     if path.is_dir() and name != "large":
         raise TableError(f"{path} is a folder, not a {FORMATS[name].name}. Give a file.")
     if not (path.is_file() or path.is_dir()):  # it could be read once only, or never end
         raise TableError(f"{path} is no file but a pipe or a device. Save the data to a file, and give that.")
     return FORMATS[name]
+
+
+def _likely(path: Path) -> str:
+    """A file beside that was perhaps meant."""
+    folder = path.parent
+    names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
+    return f" Did you mean {folder / close[0]}?" if close else ""
 
 
 # Parquet ------------------------------------------------------------------------------------------------
@@ -294,22 +308,50 @@ def _read_large(path: Path, **unused: Any) -> Sheet:
 
 
 _MATRICES = (".npy", ".h5", ".hdf5", ".zarr")
+_TEXT = ("sep", "decimal", "thousands", "encoding", "header")
+_SHEET = ("decimal", "thousands", "header", "sheet")
 _read_tsv = partial(read_delimited, delimiter="\t")
 
 
+# What to do about files of other programs.
+_SAVED_BY = {
+    "Save it as .xlsx or CSV.": (".xls", ".ods", ".numbers"),
+    "In Python, pandas reads it, and to_parquet saves it as Parquet.": (
+        ".sav",
+        ".dta",
+        ".sas7bdat",
+        ".feather",
+        ".json",
+    ),
+    "In R, write.csv(data, 'data.csv', row.names = FALSE) saves it as CSV.": (".rds", ".rdata", ".rda"),
+    "Unpack it first.": (".zip", ".xz", ".zst", ".tar", ".7z"),
+}
+
+
 class Format(NamedTuple):
-    """A file format: its name, what a file of it must hold, its suffixes, and the function that reads it."""
+    """A file format: its name, what a file of it must hold, its suffixes, the function that reads it, its options."""
 
     name: str
     expected: str
     suffixes: tuple[str, ...]
     read: Callable[..., Sheet]
+    #: Fields of the dialect that mean something in it.
+    options: tuple[str, ...] = ()
 
 
 #: Formats by the name that ``--format`` takes.
 FORMATS: dict[str, Format] = {
-    "csv": Format("CSV file", "column names in the first line, then a line per sample", (".csv",), read_delimited),
-    "tsv": Format("TSV file", "column names in the first line, cells between tabs", (".tsv", ".tab"), _read_tsv),
+    "csv": Format(
+        "CSV file",
+        "column names in the first line, then a line per sample",
+        (".csv", ".txt", ".dat", ".data"),
+        read_delimited,
+        _TEXT,
+    ),
+    "tsv": Format("TSV file", "column names in the first line, cells between tabs", (".tsv", ".tab"), _read_tsv, _TEXT),
+    "excel": Format(
+        "workbook of Excel", "column names in the first row, then a row per sample", WORKBOOKS, read_workbook, _SHEET
+    ),
     "parquet": Format("Parquet file", "a column per feature", (".parquet", ".pq"), _read_parquet),
     "npz": Format("NumPy archive", "X, or data, indices, indptr, shape; and y or Y", (".npz",), _read_npz),
     "libsvm": Format("LIBSVM file", "lines 'label index:value ...'", (".libsvm", ".svm", ".svmlight"), _read_svm),
