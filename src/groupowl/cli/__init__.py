@@ -1,4 +1,4 @@
-"""The command line: ``groupowl fit``, ``path``, ``cv``, ``predict``, ``verify``, ``select``, ``demo``, ``reproduce``.
+"""The command line: ``groupowl fit``, ``path``, ``cv``, ``predict``, ``verify``, ``select``, ``convert``, ``demo``...
 
 The last is found by its entry point: the paper's experiments are a project of their own.
 

@@ -20,7 +20,7 @@ import typer
 
 from .._checks import number_in
 from ..path.follower import MOST_ALPHAS
-from ..tables import Dialect, MissingTargetsError, TableError
+from ..tables import Dialect, MissingTargetsError, TableError, find_files
 from ..weights import resolve_weights, sequences_of
 from .messages import Failure, tell, tell_traceback
 
@@ -225,8 +225,16 @@ class TalkOptions(Options):
     debug: bool = _output(False, "", "Show the traceback of an error.", "--debug")
 
 
+def _found_files(given: list[Path]) -> list[Path]:
+    """Files that are named, or match a pattern."""
+    try:
+        return find_files(given)
+    except TableError as error:
+        raise Failure(str(error)) from error
+
+
 class CellOptions(Options):
-    """How cells are written in text files and workbooks."""
+    """Files, and how cells are written in text files and workbooks."""
 
     sep: str | None = _data(
         None, "MARK", "What stands between cells: a character, tab, or space for any spaces.", check=_mark
@@ -239,6 +247,12 @@ class CellOptions(Options):
     )
     sheet: str | None = _data(None, "NAME", "Sheet of an Excel workbook, by name or number; the first by default.")
 
+    @property
+    def file(self) -> Path:
+        """The file, or words for several."""
+        first, *others = self.files
+        return Path(f"{first} and {len(others)} more") if others else first
+
     def dialect(self, otherwise: Dialect | None = None) -> Dialect:
         """What was typed, and otherwise something else."""
         given = {name: getattr(self, name) for name in ("sep", "decimal", "thousands", "encoding", "sheet")}
@@ -249,10 +263,12 @@ class CellOptions(Options):
 class DataOptions(CellOptions):
     """A file, what its columns are for, and how any model is fitted."""
 
-    file: Path = typer.Argument(
-        metavar="FILE",
-        help="Data: CSV, TSV, Excel, Parquet, NPZ, LIBSVM or ARFF (text may be .gz or .bz2); .npy, HDF5, Zarr or a "
-        "folder of blocks, which may exceed the memory.",
+    files: list[Path] = typer.Argument(
+        metavar="FILE...",
+        help="Data: CSV, TSV, Excel, Parquet, NPZ, LIBSVM or ARFF (text may be .gz or .bz2); .npy, HDF5, Zarr, a "
+        "folder of blocks or one of convert, which may exceed the memory. Of several files, or a pattern such as "
+        "'part-*.csv', the rows are put below each other.",
+        callback=_found_files,
     )
     targets: list[str] | None = _data(None, "COLUMNS", f"Columns to explain, {_COLUMNS}.", "--targets", "-t")
     targets_from: Path | None = _data(None, "FILE", "File with the targets, joined by --id-column.")
@@ -403,7 +419,9 @@ class ApplyOptions(CellOptions):
     """A model and a file; how the file of the fit was read is known, unless an option says otherwise."""
 
     model: Path = typer.Argument(metavar="MODEL", help="Folder that fit, path or cv has written.")
-    file: Path = typer.Argument(metavar="FILE", help="Data, in any format that fit reads.")
+    files: list[Path] = typer.Argument(
+        metavar="FILE...", help="Data, in any format that fit reads.", callback=_found_files
+    )
     transpose: bool | None = option(
         None, "", "Rows are features; as in the fit by default.", "--transpose/--no-transpose"
     )
@@ -435,6 +453,27 @@ class VerifyOptions(TalkOptions, ApplyOptions):
     scores: bool = option(True, "", "Fit the folds of cv again, which takes as long as it did.", "--scores/--no-scores")
 
 
+class ConvertOptions(TalkOptions, CellOptions):
+    """Large files, what in them is no feature, and where to write."""
+
+    files: list[Path] = typer.Argument(
+        metavar="FILE...",
+        help="CSV, TSV or Parquet files with the same columns, or a pattern such as 'part-*.csv'.",
+        callback=_found_files,
+    )
+    targets: list[str] | None = _data(None, "COLUMNS", f"Columns to explain, {_COLUMNS}.", "--targets", "-t")
+    id_column: str | None = _data(None, "COLUMN", "Names of samples.")
+    keep: list[str] | None = _data(
+        None,
+        "COLUMNS",
+        "Other columns that are no features, such as groups or weights, given like those of --targets.",
+    )
+    drop: list[str] | None = _data(None, "COLUMNS", "Columns to leave out, given like those of --targets.")
+    format: FormatName | None = _data(None, "NAME", "csv, tsv or parquet, if suffixes do not say it.")
+    out: Path = typer.Option(..., "--out", "-o", metavar="DIR", help="New folder.", rich_help_panel="Output")
+    force: bool = _output(False, "", "Replace what an earlier run has written.", "--force")
+
+
 # The application ----------------------------------------------------------------------------------------
 
 
@@ -453,7 +492,7 @@ def reproduce(options: _AnyOptions) -> None:
 
 def build_app() -> typer.Typer:
     """The application with all its commands."""
-    from . import demo, model_commands, select_command
+    from . import convert_command, demo, model_commands, select_command
 
     app = typer.Typer(name="groupowl", add_completion=False, pretty_exceptions_enable=False)
     app.callback(epilog="Example: groupowl cv train.csv --targets y1,y2 --out model")(_groupowl)
@@ -462,10 +501,11 @@ def build_app() -> typer.Typer:
         with suppress(ImportError):  # a project that is only half installed
             paper = point.load()
     fits = (model_commands.fit, model_commands.path, model_commands.cv)  # from data to a report first
-    others = (model_commands.predict, model_commands.verify, select_command.select, demo.demo, paper)
-    for function in (*fits, *others):
+    others = (model_commands.predict, model_commands.verify, select_command.select)
+    for function in (*fits, *others, convert_command.convert_files, demo.demo, paper):
         paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
         app.command(
+            "convert" if function is convert_command.convert_files else None,  # its own name is that of what it calls
             help="\n\n".join(" ".join(part.split()) for part in paragraphs),  # to be folded by whoever prints them
             epilog=f"Example: {COMMANDS[function]}",
             context_settings={"ignore_unknown_options": function is reproduce},

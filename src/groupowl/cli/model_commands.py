@@ -174,7 +174,7 @@ def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
         missing=options.missing,
     )
     with stages.stage(f"Reading {options.file.name}"):
-        table = load_table(options.file, reading)
+        table = load_table(options.files, reading)
     with data_of(table):
         return table.with_times() if has_times else table.with_targets(), reading
 
@@ -303,7 +303,7 @@ def _adapted(reading: Reading, options: commands.ApplyOptions) -> Reading:
     roles = reading.roles if options.id_column is None else replace(reading.roles, id_column=options.id_column)
     transpose = reading.transpose if options.transpose is None else options.transpose
     missing = getattr(options, "missing", None) or reading.missing
-    dialect = options.dialect(reading.dialect.of_file(options.file))
+    dialect = options.dialect(reading.dialect.of_file(options.files[0]))
     return replace(reading, roles=roles, transpose=transpose, format=options.format, dialect=dialect, missing=missing)
 
 
@@ -347,7 +347,7 @@ def predict(options: commands.PredictOptions) -> None:
         levels = {} if coding is None else coding.levels
         how: Any = {"needed": needed, "needs_ids": needs_ids, "categories": levels}
         how["fills"] = None if options.missing == "drop" else run.fills
-        features = load_features(options.file, reading, run.features, known, **how)
+        features = load_features(options.files, reading, run.features, known, **how)
     n_samples = features.X.shape[0]
     rows = np.arange(n_samples) if features.rows is None else features.rows
     columns: dict[str, Any] = {"row": (rows + 1).tolist()}
@@ -416,7 +416,7 @@ def verify(options: commands.VerifyOptions) -> None:
     reading = replace(reading, roles=replace(reading.roles, targets=tuple(targets)))
     with stages.stage(f"Reading {options.file.name}"):
         try:
-            table = load_table(options.file, reading)
+            table = load_table(options.files, reading)
             has_times = hasattr(run.estimator, "baseline_times_")
             table = table.with_times() if has_times else table.with_targets()
             if run.fills is not None:

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 
 from .. import __version__, _files
+from ..designs.disk.matrix_folder import RECORD
 from ..inputs import coefficient_columns, exclusive_classes, task_names
 from ..storage import load, read_settled, save
 from ..tables import Dialect, Reading, Roles
@@ -47,20 +48,30 @@ _ROWS_AT_ONCE = 100_000
 # Where to write -----------------------------------------------------------------------------------------
 
 
-def check_out(out: Path | None, *, force: bool, kind: str = "folder") -> None:
-    """Refuse a folder or a file that cannot be written or would be lost, before any work is done."""
+def check_out(
+    out: Path | None, *, force: bool, kind: str = "folder", is_ours: Callable[[Path], bool] | None = None
+) -> None:
+    """Refuse a folder or a file that cannot be written or would be lost, before any work is done.
+
+    ``is_ours`` tells folders that may be replaced: those of a run by default.
+    """
     if out is None or (kind == "file" and _files.is_stream(out)):  # which is written to, not replaced
         return
     with writing(out):
         if out.exists() and not (out.is_dir() if kind == "folder" else out.is_file()):
             raise Failure(f"cannot write to {out}: it is no {kind}. Give the name of a new {kind}.")
         is_taken = any(out.iterdir()) if out.is_dir() else out.exists()
-        if is_taken and kind == "folder" and not is_run_folder(out):
+        if is_taken and kind == "folder" and not (is_ours or is_run_folder)(out):
             raise Failure(f"{out} holds other files, which would be lost. Give the name of a new folder.")
         if is_taken and not force:
             raise Failure(f"{out} exists. Use --force to replace it, or another name.")
         nearest = next(parent for parent in Path(os.path.realpath(out)).parents if parent.exists())
         tempfile.TemporaryFile(dir=nearest).close()
+
+
+def is_matrix_folder(folder: Path) -> bool:
+    """Whether ``groupowl convert`` has written the folder."""
+    return (folder / RECORD).is_file()
 
 
 def is_run_folder(folder: Path) -> bool:
@@ -247,6 +258,8 @@ def _read_run(folder: Path) -> SavedRun:
         state = "is a file" if folder.exists() else "does not exist"
         raise Failure(f"{folder} {state}. Give the folder that fit, path or cv has written.")
     is_run = is_run_folder(folder)
+    if is_matrix_folder(folder):
+        raise Failure(f"{folder} holds the data of groupowl convert, and no model. Fit one to it: groupowl cv {folder}")
     if (folder / SELECTION).is_file():
         raise Failure(f"{folder} holds a selection of features, and no model. Fit one to them: groupowl fit or cv.")
     try:

@@ -22,7 +22,7 @@ from .._typing import BoolArray, FloatArray, IndexArray
 from ..designs import Design
 from ..designs.factors import is_sparse
 from .gaps import DROP, complete_rows, filled, gap_counts
-from .readers import read_sheet
+from .readers import find_files, read_sheet, read_sheets
 from .sheet import FEATURES, NEW_FEATURES, TARGETS, Part, Sheet, is_number
 from .table import CLASSIFICATION, REGRESSION, Features, Match, MissingTargetsError, Reading, Roles, Table, TableError
 
@@ -31,13 +31,14 @@ _FEW_VALUES = 10
 _COUNTED = re.compile(r"(\D*)\d+")
 
 
-def load_table(path: str | Path, reading: Reading) -> Table:
+def load_table(path: str | Path | Sequence[str | Path], reading: Reading) -> Table:
     """Read the file of the features, and that of the targets if there is one, and check everything.
 
     Parameters
     ----------
-    path : str or Path
-        The file of the features, and of whatever is not in the other one.
+    path : str, Path or sequence
+        The file of the features, and of whatever is not in the other one; a pattern, or several files with some rows
+        each.
     reading : Reading
         What columns are for. Groups and sample weights may be in either file.
 
@@ -141,10 +142,10 @@ def _sum(parts: list[FloatArray]) -> FloatArray | None:
     return np.sum(parts, axis=0) if parts else None
 
 
-def _read(path: str | Path, reading: Reading) -> Sheet:
+def _read(path: str | Path | Sequence[str | Path], reading: Reading) -> Sheet:
     ids = reading.roles.id_columns[:1]
-    return read_sheet(
-        path,
+    return read_sheets(
+        find_files([path] if isinstance(path, str | Path) else path),
         format=reading.format,
         transpose=reading.transpose,
         text_columns=ids,
@@ -394,7 +395,7 @@ def _notes(columns: _Columns, match: Match) -> Iterator[str]:
 
 
 def load_features(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     reading: Reading,
     names: Sequence[str],
     known: Sequence[str] = (),
@@ -408,7 +409,8 @@ def load_features(
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or sequence
+        As for :func:`load_table`.
     reading : Reading
         As for the fit; targets, groups, weights and strata need not be there, but offset and exposure must.
     names : sequence of str

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection
+import glob
+import shlex
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,11 +19,12 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from .._checks import IMPUTE, sparse_array
 from .._text import listed
 from ..designs import open_matrix
-from ..designs.disk import open_storage
+from ..designs.disk import natural_order, open_storage
 from ..designs.disk.base import INSIDE
 from ..designs.disk.formats import read_archive
+from ..designs.disk.matrix_folder import INDEX, SAMPLES, MatrixFolder
 from ..designs.disk.memory import check_fits, check_sparse_shape, too_many_columns
-from .sheet import Sheet
+from .sheet import Sheet, stacked_sheets
 from .table import WORKBOOKS, Dialect, NumberedNames, TableError
 from .text_files import USUAL, format_suffix, open_bytes, read_arff, read_delimited
 from .workbooks import read_workbook
@@ -68,7 +71,9 @@ def read_sheet(
         If the file cannot be read; the message says where and what to do.
     """
     path = Path(path)
-    form = _format(path, format)
+    form = FORMATS[format_name(path, format)]
+    if form.options == _TEXT:
+        _check_memory(path, "its text", path.stat().st_size)
     try:
         sheet = form.read(path, text_columns=text_columns, first_index=first_index, dialect=dialect)
     except (TableError, MemoryError):
@@ -87,7 +92,7 @@ def read_sheet(
     return sheet.transposed() if transpose else sheet
 
 
-def _format(path: Path, name: str | None) -> Format:
+def format_name(path: Path, name: str | None) -> str:
     """The format of a file that can be read: the one that is named, or that of its suffix."""
     place = Path(str(path).partition(INSIDE)[0])  # behind the mark is the name of an array or sheet inside of it
     if not path.exists() and (format_suffix(place) in (*_MATRICES, *WORKBOOKS) or place.is_dir()):
@@ -107,7 +112,37 @@ def _format(path: Path, name: str | None) -> Format:
         raise TableError(f"{path} is a folder, not a {FORMATS[name].name}. Give a file.")
     if not (path.is_file() or path.is_dir()):  # it could be read once only, or never end
         raise TableError(f"{path} is no file but a pipe or a device. Save the data to a file, and give that.")
-    return FORMATS[name]
+    return name
+
+
+def find_files(given: Iterable[str | Path]) -> list[Path]:
+    """Files by name or pattern (``part-*.csv``), those of a pattern in the natural order of their names.
+
+    What exists is what it is called, whatever else its name could mean.
+    """
+    found: list[Path] = []
+    for text in map(str, given):
+        is_pattern = any(mark in text for mark in "*?[") and not Path(text).exists()
+        matches = sorted(map(Path, glob.glob(text)), key=natural_order) if is_pattern else [Path(text)]
+        if not matches:
+            raise TableError(f"no file matches {text!r}. Check the pattern, and whether files end as it does.")
+        found += [path for path in matches if path not in found]
+    return found
+
+
+def read_sheets(paths: Sequence[Path], **options: Any) -> Sheet:
+    """The sheet of one file, or of the rows of several below each other; options as for :func:`read_sheet`."""
+    if len(paths) == 1:
+        return read_sheet(paths[0], **options)
+    if options.get("transpose"):
+        raise TableError(f"--transpose is for one file, and {len(paths)} are given. Give one.")
+    sheets = [read_sheet(path, **options) for path in paths]
+    for sheet in sheets:
+        if sheet.X is not None:
+            known = "CSV, TSV, Parquet and Excel files"
+            remedy = "Of matrices, give the folder with all blocks."
+            raise TableError(f"{sheet.source}: several files are read only if they are {known}. {remedy}")
+    return stacked_sheets(sheets)
 
 
 def _likely(path: Path) -> str:
@@ -116,6 +151,16 @@ def _likely(path: Path) -> str:
     names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
     close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
     return f" Did you mean {folder / close[0]}?" if close else ""
+
+
+def _check_memory(path: Path, what: str, n_bytes: int) -> None:
+    """Refuse what this process has no memory for, with the command that streams it to the disk."""
+    try:
+        check_fits(what, n_bytes)
+    except ValueError as error:
+        folder = shlex.quote(path.name.partition(".")[0] or "matrix")
+        command = f"groupowl convert {shlex.quote(str(path))} --targets COLUMNS --out {folder}"
+        raise TableError(f"{path}: {error} Write it as a matrix on disk, and use that: {command}") from error
 
 
 # Parquet ------------------------------------------------------------------------------------------------
@@ -129,7 +174,7 @@ def _read_parquet(path: Path, **unused: Any) -> Sheet:
     # Arrow's dataset reader may still be busy with a file of Python in other threads when it returns, and crash then.
     with parquet.ParquetFile(path, pre_buffer=False) as file:
         shape = (file.metadata.num_rows, file.metadata.num_columns)
-        check_fits(f"a table of shape {shape}", _CELL_BYTES * shape[0] * shape[1])
+        _check_memory(path, f"a table of shape {shape}", _CELL_BYTES * shape[0] * shape[1])
         table = file.read()
     frame = table.schema.pandas_metadata or {}
     stored = [name for name in frame.get("index_columns", []) if isinstance(name, str) and name in table.column_names]
@@ -291,7 +336,10 @@ def _read_svm(path: Path, *, first_index: int | None, **unused: Any) -> Sheet:
 
 
 def _read_large(path: Path, **unused: Any) -> Sheet:
-    """A matrix that stays on disk, opened by :func:`groupowl.designs.open_matrix`; targets are in another file."""
+    """A matrix that stays on disk, opened by :func:`groupowl.designs.open_matrix`.
+
+    Targets are in another file, or beside the matrix in a folder that ``groupowl convert`` has made.
+    """
     try:
         storage = open_storage(path)
         design: Any = open_matrix(storage)
@@ -301,7 +349,23 @@ def _read_large(path: Path, **unused: Any) -> Sheet:
             raise TableError(str(error)) from error
         X = storage.read_rows(slice(0, storage.shape[0]))  # columns that are not used may have gaps
     names = NumberedNames("x", 1, X.shape[1]) if storage.feature_names is None else map(str, storage.feature_names)
-    return _sheet(path, names, X, {}, ())
+    record = MatrixFolder.read(path)
+    sheet = _sheet(path, names, X, {}, ())
+    return sheet if record is None or not (path / SAMPLES).exists() else _with_samples(sheet, path, record)
+
+
+def _with_samples(sheet: Sheet, folder: Path, record: MatrixFolder) -> Sheet:
+    """The sheet of a matrix with the columns that a folder has beside it."""
+    beside = _read_parquet(folder / SAMPLES)
+    if beside.n_rows != sheet.n_rows:
+        found = f"{sheet.n_rows} rows, but {SAMPLES} beside it has {beside.n_rows}"
+        raise TableError(f"{folder}: the matrix has {found}. Make the folder again with groupowl convert.")
+    places = [j for j, name in enumerate(beside.names) if name != INDEX]
+    names = replace(sheet.names, others=(*sheet.names.others, *(beside.names[j] for j in places)))
+    columns = {len(sheet.names) + k: beside.columns[j] for k, j in enumerate(places)}
+    index = beside.ids(beside.names.index(INDEX)) if INDEX in beside.names else None
+    targets = tuple(names.index(name) for name in record.targets)
+    return replace(sheet, names=names, columns=columns, index=index, suggested_targets=targets)
 
 
 # All formats --------------------------------------------------------------------------------------------

@@ -426,6 +426,44 @@ class Sheet:
         raise TableError(f"{self.source} has {where}: {shown}. {part.fill}")
 
 
+def stacked_sheets(sheets: Sequence[Sheet]) -> Sheet:
+    """Rows of several sheets below each other, which have the same columns in any order."""
+    first = sheets[0]
+    source = f"{first.source} ... {sheets[-1].source} ({len(sheets)} files)"
+    columns: dict[int, list[Any]] = {j: [] for j in range(len(first.names))}
+    for sheet in sheets:
+        lacks = [name for name in first.names if name not in sheet.names]
+        has = [name for name in sheet.names if name not in first.names]
+        if lacks or has:
+            parts = [f"lacks {listed(lacks)}" if lacks else "", f"has also {listed(has)}" if has else ""]
+            remedy = "Leave it out, or give all files the same columns."
+            what = f"{sheet.source} has not the columns of {first.source}: it {' and '.join(filter(None, parts))}"
+            raise TableError(f"{what}. {remedy}")
+        for j, name in enumerate(first.names):
+            columns[j].append(sheet.columns[sheet.names.index(name)])
+    indexes = [sheet.index for sheet in sheets if sheet.index is not None]
+    return replace(
+        first,
+        source=source,
+        columns={j: _stacked(parts) for j, parts in columns.items()},
+        index=tuple(name for index in indexes for name in index) if len(indexes) == len(sheets) else None,
+        categorical=frozenset.union(*(sheet.categorical for sheet in sheets)),
+        notes=tuple(dict.fromkeys(note for sheet in sheets for note in sheet.notes)),
+    )
+
+
+def _stacked(parts: Sequence[Any]) -> Any:
+    """Pieces of a column below each other: numbers if all are, else text."""
+    import pyarrow as pa
+
+    tables = [pa.table({"": part}) for part in parts]
+    if not all(_holds_numbers(part.type) for part in parts):
+        tables = [table.cast(pa.schema({"": pa.string()})) for table in tables]
+    elif not all(pa.types.is_boolean(part.type) for part in parts):
+        tables = [table.cast(pa.schema({"": pa.float64()}), safe=False) for table in tables]
+    return pa.concat_tables(tables).column(0)
+
+
 def _spelling(cell: str) -> str:
     """What to type for a cell that is a number to somebody else."""
     known = [hint for pattern, hint in _SPELLINGS.items() if re.fullmatch(pattern, cell, re.IGNORECASE)]

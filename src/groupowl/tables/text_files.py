@@ -86,12 +86,15 @@ class Head:
         Lines that the names take.
     fractions : list of int
         Columns with fractions in the first row of cells.
+    row_bytes : int
+        Length of the first row of cells.
     """
 
     separator: str
     names: Sequence[str]
     n_lines: int
     fractions: list[int]
+    row_bytes: int
 
     @property
     def own_names(self) -> NumberedNames:
@@ -276,7 +279,7 @@ def _first_rows(path: Path, delimiter: str | None, dialect: Dialect) -> Head:
             if separator == SPACES and len(row) == len(names) + 1:  # R writes no name above the names of rows
                 names = ["", *names]
     fractions = [j for j, cell in enumerate(row[: len(names)]) if fraction.fullmatch(cell)]
-    return Head(separator, names, n_lines, fractions)
+    return Head(separator, names, n_lines, fractions, sum(len(cell.encode()) + 1 for cell in row))
 
 
 def broken_text(path: Path, head: Head | None, dialect: Dialect) -> str:
@@ -307,6 +310,13 @@ def broken_text(path: Path, head: Head | None, dialect: Dialect) -> str:
         return f"{path} has no rows below its header, or a quotation mark that is never closed. Give it samples."
     what = f"{path} cannot be read as text with cells separated by {head.separator!r}"
     return f"{what}. Check quotation marks, and give --sep or --format where that is not what separates them."
+
+
+def find_cell(path: Path, head: Head, j: int, cell: str, dialect: Dialect) -> int:
+    """The first row below the names that has a cell in a column."""
+    with open_text(path, encoding=dialect.encoding or "utf-8-sig", errors="replace") as file:
+        rows = enumerate(filter(None, csv.reader(file, delimiter=head.separator)), int(not dialect.header))
+        return next((i for i, row in rows if row[j : j + 1] == [cell]), 0)
 
 
 # ARFF files ---------------------------------------------------------------------------------------------

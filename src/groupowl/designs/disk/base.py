@@ -271,6 +271,8 @@ class RowBlocks(Storage):
         first = parts[0]
         for part in parts:
             _check_columns(first, part)
+        if names is not None and len(names) != first.shape[1]:
+            raise ValueError(f"{label} has {first.shape[1]} columns, but {len(names)} names of them. Make it again.")
         self.parts = parts
         self.starts = np.cumsum([0, *(part.shape[0] for part in parts)])
         raw = np.result_type(*(part.dtype for part in parts))
