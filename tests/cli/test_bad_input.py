@@ -107,7 +107,7 @@ FILES = {
     "cut off": Bad(GOOD[:-5], ("row 12 below the header has 2 cells", "cut off")),
     "an open quotation mark": Bad(GOOD + '1,"2,3\n4,5,6\n', ("row 13",)),
     "one column": Bad("y\n1\n2\n", ("has no column left that is a feature",)),
-    "another separator": Bad(GOOD.replace(",", "|"), ("has no column 'y'", "one column, 'a|b|y': give --sep")),
+    "another separator": Bad(GOOD.replace(",", "|"), ("has no column 'y'", "one column, 'a|b|y': give --sep '|' if")),
     "a word among numbers": Bad(
         GOOD + "1,two,3\n", ("feature with 'two' in row 13 (below the header) of column 'b' (column 2)", "--drop")
     ),
@@ -127,7 +127,33 @@ FILES = {
         "a;b;y\n1,5;2;3\n2,5;3;4\n",
         ("'1,5' in row 1", "Use --decimal , if that is how numbers are written. Encode"),
     ),
-    "a date": Bad("a,b,y\n1,2020-01-31,3\n2,2020-02-01,1\n", ("2020-01-31", "which is no number")),
+    "a date": Bad("a,b,y\n1,2020-01-31,3\n2,2020-02-01,1\n", ("2020-01-31", "Dates are no numbers: count days")),
+    "a point for a gap": Bad("a,b,y\n1,.,3\n2,4,1\n", ("'.' in row 1", "Use --na . if that is a missing value")),
+    "a word for a gap": Bad("a,b,y\n1,missing,3\n2,4,1\n", ("Use --na missing if that is a missing value",)),
+    "a percentage": Bad("a,b,y\n1,5%,3\n2,6%,1\n", ("'5%' in row 1", "Write numbers without units")),
+    "spaces between cells": Bad("a b y\n1 2 3\n2 3 4\n", ("give --sep space if",)),
+    "samples from the first line": Bad("0.5,1,2\n1.5,2,3\n", ("Use --no-header if it has none",)),
+    "a sheet of a text": Bad(
+        GOOD, ("--sheet is for Excel workbooks", "Leave it out"), arguments=("-t", "y", "--sheet", "2")
+    ),
+    "marks of a Parquet file": Bad(
+        parquet, ("--sep is for text files",), name="t.parquet", arguments=("-t", "y", "--sep", "tab")
+    ),
+    "an unknown encoding": Bad(
+        GOOD,
+        ("--encoding must be an encoding",),
+        arguments=("-t", "y", "--encoding", "klingon"),
+        code=2,
+    ),
+    "two characters between cells": Bad(
+        GOOD, ("--sep must be one character, or tab",), arguments=("-t", "y", "--sep", "||"), code=2
+    ),
+    "the same mark twice": Bad(
+        GOOD, ("--decimal and --thousands are both ','",), arguments=("-t", "y", "--decimal", ",", "--thousands", ",")
+    ),
+    "an old workbook": Bad(JUNK, ("Save it as .xlsx or CSV",), name="t.xls"),
+    "a file of R": Bad(JUNK, ("In R, write.csv(",), name="t.rds"),
+    "a broken workbook": Bad(JUNK, ("cannot be read as a workbook of Excel",), name="t.xlsx"),
     "gaps": Bad(
         GOOD + ",NA,3\n,1,2\n",
         (

@@ -38,7 +38,8 @@ def test_a_model_of_the_folder_is_that_of_the_file(run, big, train, tmp_path):
 
 def test_a_folder_of_others_is_not_replaced(run, big, train, tmp_path):
     assert "exists. Use --force" in run("convert", train, "--out", big).message
-    assert run("convert", train, "--drop", "id,house", "--out", big, "--force", "-q").code == 0
+    quiet = run("convert", train, "--drop", "id,house", "--out", big, "--force", "-q")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
     assert "holds other files" in run("fit", train, "--targets", "y1", "--drop", "id,house", "--out", big).message
     assert "holds the data of groupowl convert, and no model" in run("predict", big, train).message
 

@@ -96,6 +96,26 @@ def test_marks_must_differ():
         Dialect(decimal=",", thousands=",")
 
 
+def test_other_words_for_gaps(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,-999\n.,2\n3,x\n")
+    sheet = read_sheet(tmp_path / "t.csv", dialect=Dialect(na=(".", "-999", "x")))
+    assert [sheet.labels(j) for j in range(2)] == [[1, None, 3], [None, 2, None]]
+
+
+def test_a_separator_at_the_end_of_lines_makes_no_column(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,\n1,2,\n3,4,\n")
+    assert list(read_sheet(tmp_path / "t.csv").names) == ["a", "b"]
+    (tmp_path / "t.csv").write_text("a,b,\n1,2,\n3,4,5\n")
+    with pytest.raises(TableError, match="column 3 has no name"):
+        read_sheet(tmp_path / "t.csv")
+
+
+def test_names_that_may_be_a_sample_are_noted(tmp_path):
+    for first, count in (("5,7,2", 1), ("0,1,2", 0), ("1,2,3", 0)):
+        (tmp_path / "t.csv").write_text(f"{first}\n1,2,3\n4,5,6\n")
+        assert len(read_sheet(tmp_path / "t.csv").notes) == count
+
+
 # Workbooks ----------------------------------------------------------------------------------------------
 
 
@@ -142,6 +162,14 @@ def test_numbers_stored_as_text_have_the_dialect(workbook):
     book.save(workbook)
     sheet = read_sheet(f"{workbook}::Zwei", dialect=Dialect(decimal=",", thousands="."))
     assert sheet.labels(0) == [1234.5, 3]
+
+
+def test_formulas_without_a_result_are_missing(workbook):
+    book = openpyxl.load_workbook(workbook)
+    book["Zwei"]["A2"] = "#DIV/0!"
+    book.save(workbook)
+    sheet = read_sheet(f"{workbook}::Zwei", dialect=Dialect(na=("4",)))
+    assert [sheet.labels(j) for j in range(2)] == [[None, 3], [2, None]]
 
 
 def test_without_openpyxl_it_is_said_what_to_install(workbook, monkeypatch):

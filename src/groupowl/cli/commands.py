@@ -183,11 +183,15 @@ def _mark(name: str, text: str | None) -> str | None:
 
 def _encoding(name: str, text: str | None) -> str | None:
     try:
-        b"".decode(text or "utf-8")
+        b"a".decode(text or "utf-8")
     except (LookupError, ValueError):
         known = "such as utf-8, cp1252, latin-1, utf-16, shift_jis or gbk"
         raise ValueError(f"{name} must be an encoding of text, {known}, got {text!r}.") from None
     return text
+
+
+def _words(name: str, text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(part.strip() for part in text.split(","))
 
 
 class Options(SimpleNamespace):
@@ -242,6 +246,9 @@ class CellOptions(Options):
     decimal: str | None = _data(None, "MARK", "What stands before fractions: a point, or a comma.", check=_mark)
     thousands: str | None = _data(None, "MARK", "What stands between thousands, such as , . or space.", check=_mark)
     encoding: str | None = _data(None, "NAME", "Of text: utf-8 by default, cp1252, utf-16, ...", check=_encoding)
+    na: str | None = _data(
+        None, "WORDS", "Cells that are missing values beside NA, ? and empty ones, separated by commas.", check=_words
+    )
     no_header: bool | None = _data(
         None, "", "The first line is a sample: columns are x1, x2, ...", "--no-header/--header"
     )
@@ -255,7 +262,7 @@ class CellOptions(Options):
 
     def dialect(self, otherwise: Dialect | None = None) -> Dialect:
         """What was typed, and otherwise something else."""
-        given = {name: getattr(self, name) for name in ("sep", "decimal", "thousands", "encoding", "sheet")}
+        given = {name: getattr(self, name) for name in ("sep", "decimal", "thousands", "encoding", "na", "sheet")}
         given["header"] = None if self.no_header is None else not self.no_header
         return replace(otherwise or Dialect(), **{name: value for name, value in given.items() if value is not None})
 

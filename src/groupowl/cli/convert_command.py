@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 from .. import _files
 from .._text import counted, listed
 from ..designs.disk.memory import format_bytes
-from ..tables import Converted, Kept, Reading, Roles, convert
+from ..tables import Converted, Kept, Reading, Roles, check_dialect, convert
 from .commands import ConvertOptions, command
 from .messages import print_paths, printing, say, writing
 from .run_folder import check_out, is_matrix_folder
@@ -32,19 +33,20 @@ def convert_files(options: ConvertOptions) -> None:
     stages, started = Stages(options.quiet), time.perf_counter()
     roles = Roles(id_column=options.id_column)
     reading = Reading(roles, options.format, dialect=options.dialect())
+    check_dialect(reading.dialect, options.files[:1], options.format)
     kept = Kept(*(tuple(given or ()) for given in (options.targets, options.keep, options.drop)))
     target = Path(os.path.realpath(options.out))
     with writing(options.out), stages.stage(f"Converting {options.file.name}"), _files.fresh_folder(target) as folder:
-        found = convert(options.files, folder, kept, reading, _Progress())
+        found = convert(options.files, folder, kept, reading, _Progress(options.quiet))
     with printing(f"{options.out} was written"):
         _print(found, options, time.perf_counter() - started)
 
 
 class _Progress:
-    """Says on stderr how much of the files was read."""
+    """Says on stderr how much of the files was read; nothing where it should be quiet."""
 
-    def __init__(self) -> None:
-        self.next = 0.0
+    def __init__(self, quiet: bool) -> None:
+        self.next = math.inf if quiet else 0.0
 
     def __call__(self, done: int, total: int, n_samples: int) -> None:
         if time.monotonic() >= self.next:

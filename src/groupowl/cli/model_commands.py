@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from ..inputs import task_names
 from ..losses import resolve_loss
 from ..model_selection import FOLD_RULES
 from ..path import PathResult
-from ..tables import Reading, Roles, Table, TableError, load_features, load_table
+from ..tables import Reading, Roles, Table, TableError, check_dialect, load_features, load_table
 from ..tables.sheet import FEATURES
 from . import commands
 from .commands import FitOptions, FoldOptions, GridOptions, ModelOptions, TrainOptions, command
@@ -173,6 +174,7 @@ def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
         dialect=options.dialect(),
         missing=options.missing,
     )
+    check_dialect(reading.dialect, [*options.files, *([] if other is None else [Path(other)])], options.format)
     with stages.stage(f"Reading {options.file.name}"):
         table = load_table(options.files, reading)
     with data_of(table):

@@ -5,7 +5,7 @@ for; :func:`load_table` makes a :class:`Table`, or raises a :class:`TableError` 
 """
 
 from .loader import load_features, load_table
-from .readers import FORMATS, find_files, read_sheet
+from .readers import FORMATS, check_dialect, find_files, read_sheet
 from .streams import Converted, Kept, convert
 from .table import TASKS, Dialect, Features, MissingTargetsError, Reading, Roles, Table, TableError
 
@@ -21,6 +21,7 @@ __all__ = [
     "Roles",
     "Table",
     "TableError",
+    "check_dialect",
     "convert",
     "find_files",
     "load_features",

@@ -145,6 +145,17 @@ def read_sheets(paths: Sequence[Path], **options: Any) -> Sheet:
     return stacked_sheets(sheets)
 
 
+def check_dialect(dialect: Dialect, paths: Iterable[Path], format: str | None) -> None:
+    """Refuse what was said about cells and means nothing in any of the files; the format is that of the first."""
+    forms = [FORMATS[format_name(path, None if k else format)] for k, path in enumerate(paths)]
+    known = {name for form in forms for name in form.options}
+    for name, value in vars(dialect).items():
+        if value != getattr(USUAL, name) and name not in known:
+            option = "--no-header" if name == "header" else f"--{name}"
+            kinds = "Excel workbooks" if name == "sheet" else "text files"
+            raise TableError(f"{option} is for {kinds}, and the data are a {forms[0].name}. Leave it out.")
+
+
 def _likely(path: Path) -> str:
     """A file beside that was perhaps meant."""
     folder = path.parent
@@ -372,8 +383,8 @@ def _with_samples(sheet: Sheet, folder: Path, record: MatrixFolder) -> Sheet:
 
 
 _MATRICES = (".npy", ".h5", ".hdf5", ".zarr")
-_TEXT = ("sep", "decimal", "thousands", "encoding", "header")
-_SHEET = ("decimal", "thousands", "header", "sheet")
+_TEXT = ("sep", "decimal", "thousands", "encoding", "na", "header")
+_SHEET = ("decimal", "thousands", "na", "header", "sheet")
 _read_tsv = partial(read_delimited, delimiter="\t")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import numbers
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,12 +30,17 @@ Positions = Sequence[int] | IndexArray
 _NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|0x[\da-f]+|inf(inity)?|nan)\s*", re.ASCII | re.IGNORECASE)
 _POSITION = re.compile(r"[+-]?\d+")
 _SPELLING = "Numbers have a decimal point, a plain minus and nothing between thousands. "
-# Numbers of other dialects, and the options that read them.
+_DATE = r"\d{4}-\d\d?-\d\d?.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
+_GAP = r"\.|[-*/]+|n\.?[ad]\.?|none|nil|missing|unknown|not available"
+# Cells that are numbers, or gaps, to somebody else, and what to do about them.
 _SPELLINGS = {
+    _GAP: "Use --na {cell} if that is a missing value. ",
+    _DATE: "Dates are no numbers: count days instead, or leave them out. ",
     r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?": "Use --decimal , --thousands . if that is how numbers are written. ",
     r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?": "Use --thousands , (or --decimal , if fractions follow the comma). ",
     r"[+-]?\d*,\d+(e[+-]?\d+)?": "Use --decimal , if that is how numbers are written. ",
     r"[+-]?\d{1,3}([\s']\d{3})+([.,]\d*)?": "Use --thousands with what stands between the digits, in quotation marks. ",
+    r"[^\w.,+-]?\s*[+-]?[\d.,]+\s*[^\w.,]?": "Write numbers without units. ",
 }
 
 
@@ -291,9 +297,9 @@ class Sheet:
         close = difflib.get_close_matches(part, names.others, n=3, cutoff=0.7)  # numbers are all alike
         hint = f"Did you mean {' or '.join(repr(name) for name in close)}?" if close else f"Columns: {listed(names)}."
         if count == 1 and self.separator is not None:
-            hint = (
-                f"It has one column, {names[0]!r}: give --sep where something else than {self.separator!r} is between."
-            )
+            marks = re.findall(r"[^\w.]", names[0])
+            mark = "space" if marks[:1] == [" "] else shlex.quote(marks[0]) if marks else "MARK"
+            hint = f"It has one column, {names[0]!r}: give --sep {mark} if that is what separates its cells."
         raise TableError(f"{option}: {self.source} has no column {part!r}. {hint}")
 
     # Values as a fit needs them -------------------------------------------------------------------------
@@ -467,7 +473,7 @@ def _stacked(parts: Sequence[Any]) -> Any:
 def _spelling(cell: str) -> str:
     """What to type for a cell that is a number to somebody else."""
     known = [hint for pattern, hint in _SPELLINGS.items() if re.fullmatch(pattern, cell, re.IGNORECASE)]
-    return known[0] if known else _SPELLING if re.match(r"\W*\d", cell) else ""
+    return known[0].replace("{cell}", shlex.quote(cell)) if known else _SPELLING if re.match(r"\W*\d", cell) else ""
 
 
 @cache

@@ -85,7 +85,7 @@ def convert(files: Sequence[Path], folder: Path, kept: Kept, reading: Reading, p
     for stream in streams[1:]:
         _check_names(first, stream)
     plan = _plan(first, kept, ids)
-    beside = tuple(first.names[j] or INDEX for j in plan.beside)
+    beside = tuple(first.names[j] for j in plan.beside)
     done, total, n_missing = 0, sum(sizes), 0
     with NpyWriter(folder / MATRIX, len(plan.features)) as matrix, _beside_writer(folder / SAMPLES) as samples:
         for stream, size in zip(streams, sizes, strict=True):
@@ -122,7 +122,7 @@ class _Plan:
 def _plan(stream: _Stream, kept: Kept, ids: Collection[str | None]) -> _Plan:
     import pyarrow as pa
 
-    sheet = Sheet(str(stream.path), NumberedNames(others=tuple(name or INDEX for name in stream.names)))
+    sheet = Sheet(str(stream.path), NumberedNames(others=tuple(stream.names)))
     named = [name for name in ids if name is not None]
     targets, drop = sheet.find_columns("--targets", kept.targets), sheet.find_columns("--drop", kept.drop)
     asked = [*sheet.find_columns("--id-column", named), *targets, *sheet.find_columns("--keep", kept.beside)]
@@ -134,7 +134,7 @@ def _plan(stream: _Stream, kept: Kept, ids: Collection[str | None]) -> _Plan:
     if not features:
         what = f"{stream.path} has no column of numbers left for the matrix"
         raise TableError(f"{what}. Check --targets, --keep, --drop, and --sep and --decimal for how cells are written.")
-    texts = [j for j in are_text if j not in asked and stream.names[j]]
+    texts = [j for j in are_text if j not in asked and stream.names[j] != INDEX]
     return _Plan(features, beside, targets, texts, stream.types)
 
 
@@ -247,7 +247,8 @@ def _open_text(path: Path, delimiter: str | None, dialect: Dialect, ids: Collect
                         columns[j] = _as_numbers(path, head, j, columns[j], dialect)
                 yield columns, place()
 
-    return _Stream(path, list(head.names), kinds, pieces)
+    names = [INDEX, *head.names[1:]] if head.names_rows else list(head.names)
+    return _Stream(path, names, kinds, pieces)
 
 
 @contextmanager
@@ -300,7 +301,7 @@ def _open_parquet(path: Path) -> _Stream:
     except pa.ArrowException as error:
         raise TableError(f"{path} cannot be read as a Parquet file: {error}. Write or copy it again.") from error
     stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    names = ["" if stored == [name] else name for name in schema.names]
+    names = [INDEX if stored == [name] else name for name in schema.names]
     size = path.stat().st_size
 
     def pieces(types: list[Any]) -> Iterator[tuple[list[Any], int]]:
@@ -316,5 +317,5 @@ def _open_parquet(path: Path) -> _Stream:
                     raise TableError(f"{path} has columns that are neither numbers nor text: {error}") from error
                 yield columns, size * done // max(n_rows, 1)
 
-    kinds = [pa.string() if name == "" else _simple(kind) for name, kind in zip(names, schema.types, strict=True)]
+    kinds = [pa.string() if name == INDEX else _simple(kind) for name, kind in zip(names, schema.types, strict=True)]
     return _Stream(path, names, kinds, pieces)

@@ -124,6 +124,8 @@ class Dialect:
         What may stand between the thousands of numbers; a space stands for any kind of space.
     encoding : str or None
         Of text; UTF-8 by default.
+    na : tuple of str
+        Cells that are missing values, beside those that always are.
     header : bool
         Whether the first line has the names of the columns; they are numbered otherwise.
     sheet : str or None
@@ -134,6 +136,7 @@ class Dialect:
     decimal: str = "."
     thousands: str | None = None
     encoding: str | None = None
+    na: tuple[str, ...] = ()
     header: bool = True
     sheet: str | None = None
 
@@ -462,7 +465,9 @@ class Features:
             return self
         rows = np.flatnonzero(is_complete)
         if len(rows) == 0:
-            raise TableError("no sample has all features that the model has selected: there is nothing to predict.")
+            raise TableError(
+                "no sample has all features that the model has selected. Fill them in, or fit it with --missing mean."
+            )
         X = self.X.rows(rows) if isinstance(self.X, Design) else take_rows(self.X, rows)
         ids = None if self.ids is None else tuple(self.ids[i] for i in rows)
         offset, n_left_out = None if self.offset is None else self.offset[rows], len(is_complete) - len(rows)

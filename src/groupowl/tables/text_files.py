@@ -39,7 +39,7 @@ SPACES = " "
 USUAL = Dialect()
 _FRACTION = re.compile(r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*")
 
-_UNEVEN = "A title may be above the names, the file be cut off, or quotation marks be missing or not closed."
+_UNEVEN = "Remove a title above the names, complete a file that was cut off, and close quotation marks."
 _SAVE = "Save it as CSV in UTF-8, or give its format with --format."
 _WIDE = "UTF-16 or UTF-32 text"
 # What files that are no tables of text begin with, and what to do about them.
@@ -155,10 +155,31 @@ def read_delimited(
 
 
 def _delimited_sheet(path: Path, head: Head, columns: Sequence[Any], dialect: Dialect) -> Sheet:
-    first = int(head.names_rows)
+    first, own = int(head.names_rows), head.own_names
     index = tuple(cell or "" for cell in columns[0].to_pylist()) if first else None
-    own = dict(enumerate(columns[first:]))
-    return Sheet(str(path), head.own_names, columns=own, index=index, separator=head.separator, dialect=dialect)
+    # a separator at the end of each line makes a column without a name and without a cell
+    kept = [j for j, name in enumerate(own) if name or columns[first + j].null_count < len(columns[first + j])]
+    if len(kept) < len(own):
+        own = NumberedNames(others=tuple(own[j] for j in kept))
+    cells = {k: columns[first + j] for k, j in enumerate(kept)}
+    notes = (f"The first line of {path} is taken for names; use --no-header if it is a sample.",)
+    return Sheet(
+        str(path),
+        own,
+        columns=cells,
+        index=index,
+        separator=head.separator,
+        dialect=dialect,
+        notes=notes if _may_be_sample(own) else (),
+    )
+
+
+def _may_be_sample(names: NumberedNames) -> bool:
+    """Whether names are numbers that do not count columns."""
+    given = names.others
+    if len(given) < 2 or not all(name.isdecimal() for name in given):
+        return False
+    return given not in [tuple(str(start + j) for j in range(len(given))) for start in (0, 1)]
 
 
 def arrow_reader(
@@ -175,7 +196,7 @@ def arrow_reader(
     )
     parse = arrow_csv.ParseOptions(delimiter=head.separator, newlines_in_values=True)
     convert = arrow_csv.ConvertOptions(
-        null_values=EMPTY_CELLS,
+        null_values=[*EMPTY_CELLS, *dialect.na],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
         decimal_point=dialect.decimal,
@@ -211,7 +232,7 @@ def _read_aligned(path: Path, head: Head, texts: list[int], dialect: Dialect) ->
             sep=r"\s+",
             header=None,
             skiprows=head.n_lines,
-            na_values=list(EMPTY_CELLS),
+            na_values=[*EMPTY_CELLS, *dialect.na],
             keep_default_na=False,
             dtype=dict.fromkeys(texts, str),
             decimal=dialect.decimal,

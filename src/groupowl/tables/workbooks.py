@@ -15,6 +15,9 @@ from .sheet import Sheet, is_number
 from .table import Dialect, NumberedNames, TableError
 from .text_files import EMPTY_CELLS, USUAL
 
+# What formulas leave that have no result; pandas takes them for missing values, too.
+_ERRORS = ("#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
+
 
 def read_workbook(
     path: Path, *, text_columns: Collection[str | None] = (), dialect: Dialect = USUAL, **unused: Any
@@ -85,7 +88,10 @@ def _column(cells: Sequence[Any], *, is_text: bool, dialect: Dialect) -> Any:
     """Cells as a column: truth values, numbers, also those that are stored as text, or text."""
     import pyarrow as pa
 
-    present = [None if isinstance(cell, str) and cell.strip() in EMPTY_CELLS else cell for cell in cells]
+    empty = {*EMPTY_CELLS, *_ERRORS, *dialect.na}
+    present = [None if isinstance(cell, str) and cell.strip() in empty else cell for cell in cells]
+    if dialect.na:  # numbers too may stand for what is missing
+        present = [None if cell is not None and _words(cell) in dialect.na else cell for cell in present]
     kinds = {type(cell) for cell in present if cell is not None}
     if kinds == {bool} and not is_text:
         return pa.chunked_array([pa.array(present, pa.bool_())])
