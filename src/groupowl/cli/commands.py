@@ -509,10 +509,9 @@ def build_app() -> typer.Typer:
             paper = point.load()
     fits = (model_commands.fit, model_commands.path, model_commands.cv)  # from data to a report first
     others = (model_commands.predict, model_commands.verify, select_command.select)
-    for function in (*fits, *others, convert_command.convert_files, demo.demo, paper):
+    for function in (*fits, *others, convert_command.convert, demo.demo, paper):
         paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
         app.command(
-            "convert" if function is convert_command.convert_files else None,  # its own name is that of what it calls
             help="\n\n".join(" ".join(part.split()) for part in paragraphs),  # to be folded by whoever prints them
             epilog=f"Example: {COMMANDS[function]}",
             context_settings={"ignore_unknown_options": function is reproduce},

@@ -8,10 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-from .. import _files
+from .. import _files, tables
 from .._text import counted, listed
 from ..designs.disk.memory import format_bytes
-from ..tables import Converted, Kept, Reading, Roles, check_dialect, convert
+from ..tables import Converted, Kept, Reading, Roles, check_dialect
 from .commands import ConvertOptions, command
 from .messages import print_paths, printing, say, writing
 from .run_folder import check_out, is_matrix_folder
@@ -22,7 +22,7 @@ _REPORT_EVERY = 0.2
 
 
 @command(example="groupowl convert 'part-*.csv' --targets y1,y2 --out big, then groupowl cv big")
-def convert_files(options: ConvertOptions) -> None:
+def convert(options: ConvertOptions) -> None:
     """Write large CSV, TSV or Parquet files as a matrix on disk, which the other commands read in pieces.
 
     Files are read in pieces too, so that they may be larger than the memory. Columns of numbers are the features;
@@ -37,7 +37,7 @@ def convert_files(options: ConvertOptions) -> None:
     kept = Kept(*(tuple(given or ()) for given in (options.targets, options.keep, options.drop)))
     target = Path(os.path.realpath(options.out))
     with writing(options.out), stages.stage(f"Converting {options.file.name}"), _files.fresh_folder(target) as folder:
-        found = convert(options.files, folder, kept, reading, _Progress(options.quiet))
+        found = tables.convert(options.files, folder, kept, reading, _Progress(options.quiet))
     with printing(f"{options.out} was written"):
         _print(found, options, time.perf_counter() - started)
 
