@@ -165,6 +165,8 @@ def test_predictions_from_the_disk_ignore_what_was_not_selected(tmp_path, monkey
     frame.to_parquet(tmp_path / "t.parquet")
     found = load_features(tmp_path / "t.parquet", Reading(format="large"), list("abcd"), needed=["a", "b"])
     assert np.isfinite(found.X.matmul(np.array([[1.0], [1.0], [0.0], [0.0]]))).sum() == 200
+    with pytest.raises(TableError, match=r"has missing values of 'c' \(1\)\. Use --missing drop"):
+        load_features(tmp_path / "t.parquet", Reading(format="large"), list("abcd"), needed=["a", "b", "c"])
     kept = load_features(
         tmp_path / "t.parquet", Reading(format="large", missing="drop"), list("abcd"), needed=["a", "b", "c"]
     )

@@ -483,6 +483,7 @@ class _NewValues:
         """All features, as the file has them: an array, sparse, on disk."""
         if isinstance(self.sheet.X, Design):  # has all columns
             design: Any = self.sheet.numbers(self.positions, self.part)
+            self._check_gaps()
             return design.filled(np.where(self.is_used, np.nan, 0.0))
         values: Any = self.sheet.numbers(self.positions[self.is_used], self.part)
         if self.is_used.all():
@@ -492,6 +493,17 @@ class _NewValues:
         X = np.zeros((self.sheet.n_rows, len(self.names)), dtype=np.float64 if values is None else values.dtype)
         X[:, self.is_used] = values
         return X
+
+    def _check_gaps(self) -> None:
+        """Refuse gaps of used columns on disk, where they may not be; nobody else would look for them."""
+        used = self.positions[self.is_used]
+        if self.may_miss or len(used) == 0:
+            return
+        counts = gap_counts(self.sheet.numbers(used, self.part))
+        names = [f"{self.sheet.names[used[k]]!r} ({counts[k]})" for k in np.flatnonzero(counts).tolist()]
+        if names:
+            what = f"{self.sheet.source} has missing values of {listed(names, quoted=False)}"
+            raise TableError(f"{what}. {self.part.fill}")
 
     def frame(self, categories: Mapping[str, list[str]]) -> Any:
         """All features by name; any level stands in for that of a category."""
