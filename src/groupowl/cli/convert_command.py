@@ -52,7 +52,7 @@ class _Progress:
         if time.monotonic() >= self.next:
             self.next = time.monotonic() + _REPORT_EVERY
             share = f"{100 * done / max(total, 1):.0f} % of {format_bytes(total)}"
-            print(f"{share}, {counted(n_samples, 'sample')}", file=sys.stderr)
+            sys.stderr.write(f"{share}, {counted(n_samples, 'sample')}\n")  # which the stage shows
 
 
 def _print(found: Converted, options: ConvertOptions, seconds: float) -> None:
