@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 import groupowl as go
 from cli_support import PROGRAM
+from groupowl.cli import terminal
 from groupowl.tables import streams
 
 OPTIONS = ("--targets", "y1,y2", "--id-column", "id", "--keep", "house,w")
@@ -69,10 +71,8 @@ def test_nothing_is_left_of_a_conversion_that_is_stopped(run, train, tmp_path, m
 
 @pytest.mark.skipif(os.name != "posix", reason="a signal of POSIX")
 def test_what_a_killed_conversion_leaves_is_hidden_and_cleared(run, train, tmp_path):
-    """A file that grows through a pipe would be refused, so the process waits for a clock that the test stops."""
-    program = (
-        "import time; from groupowl.tables import streams; streams._numbers = lambda *a: time.sleep(60); " + PROGRAM
-    )
+    sleeps = "import time; from groupowl.tables import streams; streams._numbers = lambda *unused: time.sleep(60)"
+    program = f"{sleeps}; {PROGRAM}"
     arguments = ["convert", str(train), *OPTIONS, "--out", str(tmp_path / "big")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen([sys.executable, "-c", program, *arguments], env=environment)
@@ -85,6 +85,19 @@ def test_what_a_killed_conversion_leaves_is_hidden_and_cleared(run, train, tmp_p
     assert left.name.startswith(".big.")
     assert run("convert", train, *OPTIONS, "--out", tmp_path / "big", "-q").code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["big"]
+
+
+def test_a_long_conversion_says_how_far_it_is(run, train, tmp_path, monkeypatch):
+    def slow(*given, original=streams._numbers):
+        time.sleep(0.3)
+        return original(*given)
+
+    monkeypatch.setattr(streams, "_numbers", slow)
+    monkeypatch.setattr(streams, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(terminal, "_WRITE_EVERY", 0.1)
+    monkeypatch.setattr(terminal.Stages.__init__, "__kwdefaults__", {"patience": 0.1})
+    found = run("convert", train, *OPTIONS, "--out", tmp_path / "big")
+    assert re.search(r"Converting train.csv, \d s: 100 % of \S+ kB, \d+ samples", found.err)
 
 
 def test_patterns_and_several_files(run, train, tmp_path):

@@ -98,7 +98,11 @@ def test_several_files_are_below_each_other(tmp_path):
         write_frame(frame.iloc[k::12], tmp_path / f"part-{k}.csv")
     files = find_files([tmp_path / "part-*.csv"])
     assert [path.name for path in files] == [f"part-{k}.csv" for k in range(12)]  # 2 before 10
-    converted(files, tmp_path / "big", targets=("y",))
+    (tmp_path / "big").mkdir()
+    seen = []
+    convert(files, tmp_path / "big", Kept(("y",)), Reading(Roles(id_column="id")), lambda *now: seen.append(now))
+    assert seen == sorted(seen)
+    assert seen[-1] == (sum(path.stat().st_size for path in files),) * 2 + (200,)
     table = load_table(tmp_path / "big", Reading(missing="mean"))
     together = load_table(files, Reading(Roles(targets=("y",), drop=("id,site",)), missing="mean"))
     np.testing.assert_array_equal(table.y[:, 0], pd.concat([frame.iloc[k::12] for k in range(12)])["y"])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -16,9 +14,6 @@ from .commands import ConvertOptions, command
 from .messages import print_paths, printing, say, writing
 from .run_folder import check_out, is_matrix_folder
 from .terminal import Stages, print_json
-
-# Seconds between reports.
-_REPORT_EVERY = 0.2
 
 
 @command(example="groupowl convert 'part-*.csv' --targets y1,y2 --out big, then groupowl cv big")
@@ -36,23 +31,15 @@ def convert(options: ConvertOptions) -> None:
     check_dialect(reading.dialect, options.files[:1], options.format)
     kept = Kept(*(tuple(given or ()) for given in (options.targets, options.keep, options.drop)))
     target = Path(os.path.realpath(options.out))
+
+    def show(done: int, total: int, n_samples: int) -> None:
+        share = f"{100 * done / max(total, 1):.0f} % of {format_bytes(total)}"
+        stages.detail = f"{share}, {counted(n_samples, 'sample')}"
+
     with writing(options.out), stages.stage(f"Converting {options.file.name}"), _files.fresh_folder(target) as folder:
-        found = tables.convert(options.files, folder, kept, reading, _Progress(options.quiet))
+        found = tables.convert(options.files, folder, kept, reading, show)
     with printing(f"{options.out} was written"):
         _print(found, options, time.perf_counter() - started)
-
-
-class _Progress:
-    """Says on stderr how much of the files was read; nothing where it should be quiet."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.next = math.inf if quiet else 0.0
-
-    def __call__(self, done: int, total: int, n_samples: int) -> None:
-        if time.monotonic() >= self.next:
-            self.next = time.monotonic() + _REPORT_EVERY
-            share = f"{100 * done / max(total, 1):.0f} % of {format_bytes(total)}"
-            sys.stderr.write(f"{share}, {counted(n_samples, 'sample')}\n")  # which the stage shows
 
 
 def _print(found: Converted, options: ConvertOptions, seconds: float) -> None:
