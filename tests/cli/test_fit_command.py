@@ -560,7 +560,7 @@ def test_gaps_in_a_file_that_stays_on_disk(run, train, data, tmp_path, monkeypat
     ran = run("fit", tmp_path / "x.npy", "--targets-from", train, "--targets", "y1", "--out", tmp_path / "m")
     assert ran.code == 1
     assert "has 1 NaN or infinite entry in column 'x3'" in ran.message
-    assert ran.message.endswith("leave columns out with --drop.")
+    assert ran.message.endswith("or --drop to leave columns out.")
     assert not (tmp_path / "m").exists()
     arguments = ("fit", tmp_path / "x.npy", "--targets-from", train, "--targets", "y1", "--drop", "x3")
     assert run(*arguments, "--out", tmp_path / "m", "-q").code == 0

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial, wraps
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,7 +20,7 @@ import typer
 
 from .._checks import number_in
 from ..path.follower import MOST_ALPHAS
-from ..tables import MissingTargetsError, TableError
+from ..tables import Dialect, MissingTargetsError, TableError, find_files
 from ..weights import resolve_weights, sequences_of
 from .messages import Failure, tell, tell_traceback
 
@@ -169,6 +170,30 @@ def _jobs(name: str, count: int) -> int:
     return count
 
 
+_MARKS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "point": ".", "dot": "."}
+
+
+def _mark(name: str, text: str | None) -> str | None:
+    """One character, or the word for it."""
+    mark = _MARKS.get(text or "", text)
+    if mark is not None and (len(mark) != 1 or mark.isalnum() or mark in '\r\n"+-'):
+        raise ValueError(f"{name} must be one character, or {', '.join(_MARKS)}, got {text!r}.")
+    return mark
+
+
+def _encoding(name: str, text: str | None) -> str | None:
+    try:
+        b"a".decode(text or "utf-8")
+    except (LookupError, ValueError):
+        known = "such as utf-8, cp1252, latin-1, utf-16, shift_jis or gbk"
+        raise ValueError(f"{name} must be an encoding of text, {known}, got {text!r}.") from None
+    return text
+
+
+def _words(name: str, text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(part.strip() for part in text.split(","))
+
+
 class Options(SimpleNamespace):
     """What was typed: each attribute of a class is an option, and what it is in an instance."""
 
@@ -176,16 +201,17 @@ class Options(SimpleNamespace):
 #: Ways to choose alpha that need no folds, and all of them; formats of files; kinds of targets.
 Criterion = Literal["aic", "bic", "ebic"]
 Selection = Literal["min", "1se", "aic", "bic", "ebic"]
-FormatName = Literal["csv", "tsv", "parquet", "npz", "libsvm", "arff", "large"]
+FormatName = Literal["csv", "tsv", "excel", "parquet", "npz", "libsvm", "arff", "large"]
 Task = Literal["auto", "regression", "classification"]
 GroupScale = Literal["size", "none", "frobenius", "orthonormal"]
 Unseen = Literal["error", "zero"]
+Missing = Literal["drop", "mean", "median"]
 SelectMethod = Literal["knockoffs", "stability"]
 SamplerName = Literal["gaussian", "fixed"]
 LossName = Literal["squared", "huber", "poisson", "logistic", "cox"]
 
 #: Formats in words, for help.
-FORMATS = "csv, tsv, parquet, npz, libsvm, arff, or large for matrices on disk"
+FORMATS = "csv, tsv, excel, parquet, npz, libsvm, arff, or large for matrices on disk"
 _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated by commas"
 #: Of NumPy's legacy generator, which makes folds.
 LARGEST_SEED = 2**32 - 1
@@ -203,13 +229,53 @@ class TalkOptions(Options):
     debug: bool = _output(False, "", "Show the traceback of an error.", "--debug")
 
 
-class DataOptions(Options):
+def _found_files(given: list[Path]) -> list[Path]:
+    """Files that are named, or match a pattern."""
+    try:
+        return find_files(given)
+    except TableError as error:
+        raise Failure(str(error)) from error
+
+
+class CellOptions(Options):
+    """Files, and how cells are written in text files and workbooks."""
+
+    sep: str | None = _data(
+        None, "MARK", "What stands between cells: a character, tab, or space for any spaces.", check=_mark
+    )
+    decimal: str | None = _data(None, "MARK", "What stands before fractions: a point, or a comma.", check=_mark)
+    thousands: str | None = _data(None, "MARK", "What stands between thousands, such as , . or space.", check=_mark)
+    encoding: str | None = _data(None, "NAME", "Of text: utf-8 by default, cp1252, utf-16, ...", check=_encoding)
+    na: str | None = _data(
+        None, "WORDS", "Cells that are missing values beside NA, ? and empty ones, separated by commas.", check=_words
+    )
+    no_header: bool | None = _data(
+        None, "", "The first line is a sample: columns are x1, x2, ...", "--no-header/--header"
+    )
+    sheet: str | None = _data(None, "NAME", "Sheet of an Excel workbook, by name or number; the first by default.")
+
+    @property
+    def file(self) -> Path:
+        """The file, or words for several."""
+        first, *others = self.files
+        return Path(f"{first} and {len(others)} more") if others else first
+
+    def dialect(self, otherwise: Dialect | None = None) -> Dialect:
+        """What was typed, and otherwise something else."""
+        given = {name: getattr(self, name) for name in ("sep", "decimal", "thousands", "encoding", "na", "sheet")}
+        given["header"] = None if self.no_header is None else not self.no_header
+        return replace(otherwise or Dialect(), **{name: value for name, value in given.items() if value is not None})
+
+
+class DataOptions(CellOptions):
     """A file, what its columns are for, and how any model is fitted."""
 
-    file: Path = typer.Argument(
-        metavar="FILE",
-        help="Data: CSV, TSV, Parquet, NPZ, LIBSVM or ARFF (text may be .gz or .bz2); .npy, HDF5, Zarr or a folder "
-        "of blocks, which may exceed the memory.",
+    files: list[Path] = typer.Argument(
+        metavar="FILE...",
+        help="Data: CSV, TSV, Excel, Parquet, NPZ, LIBSVM or ARFF (text may be .gz or .bz2); .npy, HDF5, Zarr, a "
+        "folder of blocks or one of convert, which may exceed the memory. Of several files, or a pattern such as "
+        "'part-*.csv', the rows are put below each other.",
+        callback=_found_files,
     )
     targets: list[str] | None = _data(None, "COLUMNS", f"Columns to explain, {_COLUMNS}.", "--targets", "-t")
     targets_from: Path | None = _data(None, "FILE", "File with the targets, joined by --id-column.")
@@ -227,6 +293,12 @@ class DataOptions(Options):
     )
     drop: list[str] | None = _data(None, "COLUMNS", "Columns to leave out, given like those of --targets.")
     format: FormatName | None = _data(None, "NAME", f"Format of FILE, if its suffix does not say it: {FORMATS}.")
+    missing: Missing | None = _data(
+        None,
+        "WHAT",
+        "What to do about missing features: drop leaves samples out, mean and median fill them in, here and in "
+        "predictions. They are refused by default.",
+    )
     loss: LossName = _model(
         "squared",
         "NAME",
@@ -350,11 +422,13 @@ class SelectOptions(TrainOptions):
     jobs: int = _select(1, None, "Draws or pairs at a time; -1: one per processor.", "--jobs", "-j", check=_jobs)
 
 
-class ApplyOptions(Options):
+class ApplyOptions(CellOptions):
     """A model and a file; how the file of the fit was read is known, unless an option says otherwise."""
 
     model: Path = typer.Argument(metavar="MODEL", help="Folder that fit, path or cv has written.")
-    file: Path = typer.Argument(metavar="FILE", help="Data, in any format that fit reads.")
+    files: list[Path] = typer.Argument(
+        metavar="FILE...", help="Data, in any format that fit reads.", callback=_found_files
+    )
     transpose: bool | None = option(
         None, "", "Rows are features; as in the fit by default.", "--transpose/--no-transpose"
     )
@@ -367,6 +441,9 @@ class PredictOptions(TalkOptions, ApplyOptions):
 
     times: str | None = option(
         None, "LIST", "Of a model of --loss cox: the chance of having no event until each of these times.", check=_times
+    )
+    missing: Literal["drop"] | None = option(
+        None, "WHAT", "drop: leave out samples that lack features of the model; as in the fit by default."
     )
     unseen: Unseen | None = option(None, "WHAT", f"{_UNSEEN}: error or zero; as in the fit by default.")
     out: Path | None = option(None, "FILE", "CSV file to write; on screen by default.", "--out", "-o")
@@ -381,6 +458,27 @@ class VerifyOptions(TalkOptions, ApplyOptions):
     )
     targets_from: Path | None = option(None, "FILE", "File of the targets, if it has moved.")
     scores: bool = option(True, "", "Fit the folds of cv again, which takes as long as it did.", "--scores/--no-scores")
+
+
+class ConvertOptions(TalkOptions, CellOptions):
+    """Large files, what in them is no feature, and where to write."""
+
+    files: list[Path] = typer.Argument(
+        metavar="FILE...",
+        help="CSV, TSV or Parquet files with the same columns, or a pattern such as 'part-*.csv'.",
+        callback=_found_files,
+    )
+    targets: list[str] | None = _data(None, "COLUMNS", f"Columns to explain, {_COLUMNS}.", "--targets", "-t")
+    id_column: str | None = _data(None, "COLUMN", "Names of samples.")
+    keep: list[str] | None = _data(
+        None,
+        "COLUMNS",
+        "Other columns that are no features, such as groups or weights, given like those of --targets.",
+    )
+    drop: list[str] | None = _data(None, "COLUMNS", "Columns to leave out, given like those of --targets.")
+    format: FormatName | None = _data(None, "NAME", "csv, tsv or parquet, if suffixes do not say it.")
+    out: Path = typer.Option(..., "--out", "-o", metavar="DIR", help="New folder.", rich_help_panel="Output")
+    force: bool = _output(False, "", "Replace what an earlier run has written.", "--force")
 
 
 # The application ----------------------------------------------------------------------------------------
@@ -401,7 +499,7 @@ def reproduce(options: _AnyOptions) -> None:
 
 def build_app() -> typer.Typer:
     """The application with all its commands."""
-    from . import demo, model_commands, select_command
+    from . import convert_command, demo, model_commands, select_command
 
     app = typer.Typer(name="groupowl", add_completion=False, pretty_exceptions_enable=False)
     app.callback(epilog="Example: groupowl cv train.csv --targets y1,y2 --out model")(_groupowl)
@@ -410,8 +508,8 @@ def build_app() -> typer.Typer:
         with suppress(ImportError):  # a project that is only half installed
             paper = point.load()
     fits = (model_commands.fit, model_commands.path, model_commands.cv)  # from data to a report first
-    others = (model_commands.predict, model_commands.verify, select_command.select, demo.demo, paper)
-    for function in (*fits, *others):
+    others = (model_commands.predict, model_commands.verify, select_command.select)
+    for function in (*fits, *others, convert_command.convert, demo.demo, paper):
         paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
         app.command(
             help="\n\n".join(" ".join(part.split()) for part in paragraphs),  # to be folded by whoever prints them

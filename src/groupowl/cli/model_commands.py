@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ from ..inputs import task_names
 from ..losses import resolve_loss
 from ..model_selection import FOLD_RULES
 from ..path import PathResult
-from ..tables import Reading, Roles, Table, TableError, load_features, load_table
+from ..tables import Reading, Roles, Table, TableError, check_dialect, load_features, load_table
+from ..tables.sheet import FEATURES
 from . import commands
 from .commands import FitOptions, FoldOptions, GridOptions, ModelOptions, TrainOptions, command
 from .messages import Failure, is_standard_output, print_paths, printing, say, tell
@@ -100,12 +102,14 @@ def _run(name: str, options: ModelOptions) -> None:
     check_out(options.out, force=options.force)
     stages, started = Stages(options.quiet), time.perf_counter()
     table, reading = read_table(options, stages)
+    parts = None if options.test_size is None else held_out_rows(table, options.test_size, options.seed)
     with data_of(table):
+        table, fills = table.filled(reading.missing, None if parts is None else parts[0])
         X = named_design(table.X, table.feature_names)
     noticed = data_notes(table, X, standardized=options.standardize)
     train, test = table, None
-    if options.test_size is not None:
-        train, test = map(table.rows, held_out_rows(table, options.test_size, options.seed))
+    if parts is not None:
+        train, test = map(table.rows, parts)
         X = named_design(train.X, train.feature_names)
     estimator = make_estimator(train, options)
     with stages.stage(f"Fitting {train.n_samples} x {train.n_features}"):
@@ -129,6 +133,7 @@ def _run(name: str, options: ModelOptions) -> None:
         test_size=options.test_size,
         seed=options.seed,
         survival=survival,
+        fills=fills,
     )
     with stages.stage("Writing"):
         written, problem = write_outcome(outcome, options.out, force=options.force)
@@ -161,9 +166,17 @@ def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
         if value is not None:
             given[role.name] = tuple(value) if isinstance(value, list) else value
     other = None if options.targets_from is None else str(options.targets_from)
-    reading = Reading(Roles(**given), options.format, options.transpose, other)
+    reading = Reading(
+        Roles(**given),
+        options.format,
+        options.transpose,
+        other,
+        dialect=options.dialect(),
+        missing=options.missing,
+    )
+    check_dialect(reading.dialect, [*options.files, *([] if other is None else [Path(other)])], options.format)
     with stages.stage(f"Reading {options.file.name}"):
-        table = load_table(options.file, reading)
+        table = load_table(options.files, reading)
     with data_of(table):
         return table.with_times() if has_times else table.with_targets(), reading
 
@@ -174,7 +187,7 @@ def data_of(table: Table) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        problem = str(error).replace(IMPUTE, "Remove those samples, fill them in, or leave columns out with --drop.")
+        problem = str(error).replace(IMPUTE, FEATURES.fill)
         problem = problem.replace("unseen='zero'", "--unseen zero")
         raise Failure(f"{table.source}: {problem}") from error
 
@@ -291,7 +304,9 @@ def _adapted(reading: Reading, options: commands.ApplyOptions) -> Reading:
     """The reading of the fit with what the options change; the format is that of this file's suffix."""
     roles = reading.roles if options.id_column is None else replace(reading.roles, id_column=options.id_column)
     transpose = reading.transpose if options.transpose is None else options.transpose
-    return replace(reading, roles=roles, transpose=transpose, format=options.format)
+    missing = getattr(options, "missing", None) or reading.missing
+    dialect = options.dialect(reading.dialect.of_file(options.files[0]))
+    return replace(reading, roles=roles, transpose=transpose, format=options.format, dialect=dialect, missing=missing)
 
 
 def _survival_columns(
@@ -333,9 +348,11 @@ def predict(options: commands.PredictOptions) -> None:
         needs_ids = options.id_column is not None
         levels = {} if coding is None else coding.levels
         how: Any = {"needed": needed, "needs_ids": needs_ids, "categories": levels}
-        features = load_features(options.file, reading, run.features, known, **how)
+        how["fills"] = None if options.missing == "drop" else run.fills
+        features = load_features(options.files, reading, run.features, known, **how)
     n_samples = features.X.shape[0]
-    columns: dict[str, Any] = {"row": range(1, n_samples + 1)}
+    rows = np.arange(n_samples) if features.rows is None else features.rows
+    columns: dict[str, Any] = {"row": (rows + 1).tolist()}
     if features.ids is not None:
         columns = {features.id_name or roles.id_columns[0] or "id": features.ids}
     with stages.stage("Predicting"):
@@ -364,6 +381,10 @@ def predict(options: commands.PredictOptions) -> None:
     if features.absent and not (options.quiet or options.json):
         found = f"{counted(len(features.absent), 'feature')} that the model has not selected"
         tell(f"The file lacks {found}, which changes no prediction: {listed(features.absent, shown=10)}.")
+    if features.rows is not None and not (options.quiet or options.json):
+        gone = np.setdiff1d(np.arange(n_samples + features.n_left_out), rows) + 1
+        found = f"{counted(len(gone), 'sample')} that lack features of the model"
+        tell(f"Left out: {found} (row {listed(gone.tolist(), shown=10)}).")
     if out is not None:
         with stages.stage("Writing"):
             write_file(out, text)
@@ -397,9 +418,11 @@ def verify(options: commands.VerifyOptions) -> None:
     reading = replace(reading, roles=replace(reading.roles, targets=tuple(targets)))
     with stages.stage(f"Reading {options.file.name}"):
         try:
-            table = load_table(options.file, reading)
+            table = load_table(options.files, reading)
             has_times = hasattr(run.estimator, "baseline_times_")
             table = table.with_times() if has_times else table.with_targets()
+            if run.fills is not None:
+                table = table.with_fills(run.fills)
         except TableError as error:
             if not any(name in str(error) for name in _FITTED_OPTIONS):
                 raise

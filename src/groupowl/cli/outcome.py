@@ -44,6 +44,12 @@ _VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow")
 _LISTED = 8
 # Columns whose standard deviations differ by more than this are hardly penalized alike.
 _LARGEST_RATIO = 100.0
+# What became of missing features.
+_MISSING = {
+    "drop": "their samples were left out",
+    "mean": "filled with the mean of the column",
+    "median": "filled with the median of the column",
+}
 # Fewer whole numbers in a row may well be a measurement.
 _SHORTEST_COUNT = 10
 
@@ -89,6 +95,8 @@ class Outcome:
     seed : int
     survival : tuple of SurvivalDisplay
         Of times until events: samples by predicted risk, held out or of the fit, for each target.
+    fills : list or None
+        What stands in for missing cells of each feature.
     """
 
     command: str
@@ -104,6 +112,7 @@ class Outcome:
     test_size: float | None = None
     seed: int = 0
     survival: tuple[SurvivalDisplay, ...] = ()
+    fills: list[Any] | None = None
 
     @property
     def title(self) -> str:
@@ -164,6 +173,7 @@ class Outcome:
         loss = estimator._fitted_loss
         options = {
             "Missing targets": _missing_text(table),
+            "Missing features": _MISSING.get(self.reading.missing or "", ""),
             "Sample weights": self.reading.roles.sample_weight,
             "Groups": self.reading.roles.groups,
             "Strata": self.reading.roles.strata,

@@ -58,7 +58,9 @@ def select(options: SelectOptions) -> None:
     check_out(options.out, force=options.force)
     _check(options)
     stages, started = Stages(options.quiet), time.perf_counter()
-    table, _ = read_table(options, stages)
+    table, reading = read_table(options, stages)
+    with data_of(table):
+        table, _ = table.filled(reading.missing)
     selector = _make_selector(table, options)
     with stages.stage(f"Selecting from {table.n_samples} x {table.n_features}"):
         warned, converged = _fit(selector, table, verbose=not options.quiet)

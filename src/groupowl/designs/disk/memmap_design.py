@@ -19,7 +19,7 @@ from ..dense import DenseDesign
 from ..factors import CompressedData
 from ..sparse import SPARSE_SLOWDOWN, Columns, SparseDesign
 from . import open_storage
-from .base import Block, ChosenRows, Storage, merged_cuts, stacked
+from .base import Block, ChosenRows, FilledStorage, Storage, merged_cuts, stacked
 from .memory import format_bytes, parse_memory
 
 # A pass reads pieces of this part of max_memory, at most so many bytes.
@@ -283,6 +283,14 @@ class MemmapDesign(LocalDesign):
         view._used = view._chosen
         view._names = names
         view._cache = Cache(self.X, self._buffer)  # of moments where others may be NaN
+        return view
+
+    def filled(self, fills: FloatArray) -> MemmapDesign:
+        """The same with a number for each column in place of NaN."""
+        of_storage = np.full(self.X.shape[1], np.nan)
+        of_storage[self._chosen] = fills
+        view = self._view(FilledStorage(self.X, of_storage), self._chosen)
+        view._cache = Cache(view.X, self._buffer)
         return view
 
     def in_memory(self) -> FloatArray:
