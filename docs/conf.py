@@ -22,6 +22,8 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
@@ -56,6 +58,12 @@ sphinx_gallery_conf = {
 plot_formats = ["svg"]
 plot_html_show_formats = False
 plot_html_show_source_link = False
+
+# Buttons copy what is typed: no prompts, and no output where there are prompts.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
+copybutton_exclude = ".linenos, .gp, .go"
 
 smartquotes = False  # "oscar" is to be copied as it is
 
