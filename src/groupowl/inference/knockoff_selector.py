@@ -36,7 +36,9 @@ _DRAW_SHARE = 0.7
 
 
 def knockoff_threshold(W: Any, fdr: float = 0.1, *, offset: int = 1) -> float:
-    """The smallest t with ``(offset + #{W_j <= -t}) / #{W_j >= t} <= fdr``; infinity where there is none.
+    """Threshold of knockoff statistics for a target false discovery rate.
+
+    This is the smallest t with ``(offset + #{W_j <= -t}) / #{W_j >= t} <= fdr``, and infinity if there is none.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ _SEQUENCES = {"chi_gauss": _chi_gauss_weights, "chi": _chi_weights}
 
 
 class SlopeSelector(FeatureSelector):
-    """Select features by SLOPE with false discovery rate ``fdr``, where columns are (nearly) independent.
+    """Select features by SLOPE at false discovery rate ``fdr``, for (nearly) independent columns.
 
     The noise of the targets is made white, ``Y Sigma^(-1/2)``, columns are standardized, and one Group OWL fit at the
     alpha that belongs to noise of deviation 1 selects. Alpha is not chosen from the data in any other way. Noise that
@@ -54,7 +54,7 @@ class SlopeSelector(FeatureSelector):
     tol : float, default=1e-6
         Each fit stops when its duality gap is at most ``tol`` times the loss of the model without features.
     max_iter : int, default=10000
-        Most proximal steps of each fit.
+        Maximum number of proximal steps of each fit.
 
     Attributes
     ----------

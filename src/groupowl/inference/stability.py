@@ -61,7 +61,7 @@ class _Plan(NamedTuple):
 
 
 class StabilitySelector(FeatureSelector):
-    """Select features that fits to random halves of the samples select again and again.
+    """Select the features that most fits to random halves of the samples select.
 
     The samples are split into two halves ``n_pairs`` times. On each half a path of Group OWL fits is followed until
     more than ``n_selected`` features would have been selected; the features of the path so far are what the *base

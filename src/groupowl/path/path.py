@@ -52,10 +52,10 @@ def group_owl_path(
     positive: Any = False,
     categories: Any = None,
 ) -> PathResult:
-    """Solve a Group OWL model for many alphas, from the largest down, each from the solution before it.
+    """Compute a coefficient path: fits at many alphas, from the largest down, with warm starts.
 
     For each alpha the objective is ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B_[j],:||_2``, where
-    the row of ``B`` with the j-th largest norm pays ``weights_j`` and ``W`` is the sum of the sample weights; squared
+    ``B_[j],:`` is the row of ``B`` with the j-th largest norm and ``W`` is the sum of the sample weights; squared
     loss is ``1/(2 n) ||Y - X B||^2`` without sample weights. Coefficients, residuals, Gram matrices and sufficient
     statistics carry over from one alpha to the next. A grid of alphas that is made here ends early once 99.9 % of the
     deviance is explained.
@@ -129,9 +129,9 @@ def group_owl_path(
         Adds ``ridge/2 ||B||_F^2`` to the objective, the same for all alphas, of the coefficients of columns as the
         penalty sees them: standardized, if so, and scaled.
     positive : bool, names or indices of features, or signs, default=False
-        True: no coefficient of a penalized feature is negative. Or the features for which that holds, by name or index;
-        or a sign for each feature, or for those in a dict: 1 for not negative, -1 for not positive, 0 for any. Not
-        for ``loss="multinomial"``.
+        True: coefficients of penalized features must not be negative. Names or indices: the same for these features
+        only. Signs, one for each feature or a dict with those of some: 1 for not negative, -1 for not positive, 0 for
+        no constraint. Not for ``loss="multinomial"``.
     categories : list of str or int, or "auto", default=None
         Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a
         categorical type. Each becomes a feature group of indicators, one for each level, called ``column=level``,

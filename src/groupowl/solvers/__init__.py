@@ -73,9 +73,10 @@ def solve(
     ridge: float = 0.0,
     positive: Any = False,
 ) -> SolveResult:
-    """Minimize ``sum_i w_i f_i(x_i^T B + b0 + o_i) + sum_j lam_j ||B_[j],:||_2``, with a proof of how well.
+    """Solve a Group OWL problem in the scaling of the paper, with a duality gap.
 
-    This is the paper's scaling: the loss is a sum over samples and ``lam`` is given in full.
+    Minimizes ``sum_i w_i f_i(x_i^T B + b0 + o_i) + sum_j lam_j ||B_[j],:||_2``: the loss is a sum over samples, and
+    ``lam`` is the weights multiplied by alpha.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ def solve(
         Stop when the duality gap is at most ``tol`` times the loss of the model without features, less the smallest
         loss that any predictor has (0, but for targets that are class probabilities).
     max_iter : int, default=10000
-        Most proximal steps to take.
+        Maximum number of proximal steps.
     B_init : array-like of shape (n_features,) or (n_features, n_tasks), default=None
         Where to start; zero by default.
     intercept_init : array-like of shape (n_tasks,), default=None
@@ -137,9 +138,9 @@ def solve(
         Adds ``ridge/2 ||B||_F^2``, of the coefficients of columns as the penalty sees them (scaled by groups and
         factors); unpenalized features have none.
     positive : bool, names or indices of features, or signs, default=False
-        True: no coefficient of a penalized feature is negative. Or the features for which that holds, by name or index;
-        or a sign for each feature, or for those in a dict: 1 for not negative, -1 for not positive, 0 for any. Not
-        for ``loss="multinomial"``.
+        True: coefficients of penalized features must not be negative. Names or indices: the same for these features
+        only. Signs, one for each feature or a dict with those of some: 1 for not negative, -1 for not positive, 0 for
+        no constraint. Not for ``loss="multinomial"``.
 
     Returns
     -------
