@@ -41,6 +41,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "gallery_order.ReadingOrder",
     "abort_on_example_error": True,
     "download_all_examples": False,
+    "thumbnail_size": (640, 440),  # shown at half of it, or in full on narrow screens
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,

@@ -71,6 +71,16 @@ def test_there_are_examples_and_a_front_page():
     assert (DOCS / "gallery" / "README.rst").read_text(encoding="utf-8").startswith("Gallery\n=======\n")
 
 
+#: Data that come with scikit-learn, and texts that come with SciPy.
+REAL_DATA = re.compile(r"^from sklearn\.datasets import load_\w+|__doc__", flags=re.MULTILINE)
+
+
+def test_half_of_the_examples_use_real_data():
+    real = [path.stem for path in EXAMPLES if REAL_DATA.search(path.read_text(encoding="utf-8"))]
+    assert 2 * len(real) >= len(EXAMPLES), real
+    assert not any("make_correlated_groups" in (DOCS / "gallery" / f"{name}.py").read_text("utf-8") for name in real)
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_has_title_and_text_and_names_only_what_is_public(path):
     assert path.stem.startswith("plot_")  # others would not be run

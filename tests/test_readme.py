@@ -52,7 +52,9 @@ def test_scripts_are_short():
 def test_what_a_newcomer_needs_comes_first():
     """What it is for, how to install it, ten lines and a picture; tables and formulas come after the examples."""
     text = README.read_text(encoding="utf-8")
-    places = [text.index(part) for part in ("pip install", "```python", "![", "\n## ", "groupowl cv", "minimize", "\n| ")]
+    places = [
+        text.index(part) for part in ("pip install", "```python", "![", "\n## ", "groupowl cv", "minimize", "\n| ")
+    ]
     assert places == sorted(places)
     assert text[: text.index("\n## ")].count("\n") <= 40
 

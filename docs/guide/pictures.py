@@ -237,18 +237,18 @@ def lasso_and_group_owl() -> None:
     deviations = load_breast_cancer(as_frame=True).data.std(ddof=0)
     sizes = {name: model.coef_[0] * deviations for name, model in cancer_fits().items()}
     order = pd.DataFrame({"size": sizes["bh"].abs().round(6), "is_one_of_three": sizes["bh"].index.isin(THREE)})
-    shown = order.sort_values(["size", "is_one_of_three"], kind="stable").index[-14:]  # rounding decides about no tie
-    titles = {"constant": "lasso: one of the three", "bh": "Group OWL: all three, equal"}
-    figure, axes = plt.subplots(1, 2, figsize=(8.6, 4.4), sharey=True, layout="constrained")
+    shown = order.sort_values(["size", "is_one_of_three"], kind="stable").index[-10:]  # rounding decides about no tie
+    titles = {"constant": "lasso", "bh": "Group OWL"}
+    figure, axes = plt.subplots(1, 2, figsize=(6.6, 4.0), sharey=True, layout="constrained")
     for ax, (name, title) in zip(axes, titles.items(), strict=True):
         is_one_of_three = shown.isin(THREE)
         ax.barh(shown, sizes[name][shown].abs(), color=np.where(is_one_of_three, RED, BLUE))
-        ax.set_title(title, fontsize=12)
-        ax.tick_params(labelsize=11)
+        ax.set_title(title, fontsize=15)
+        ax.tick_params(labelsize=13)
         ax.spines[["top", "right"]].set_visible(False)
     for label, is_one in zip(axes[0].get_yticklabels(), is_one_of_three, strict=True):
         label.set_color(RED if is_one else BLACK)
-    figure.supxlabel("size of the coefficient, per standard deviation of the feature", fontsize=11)
+    figure.supxlabel("size of coefficient, per standard deviation", fontsize=13)
 
 
 def cross_validated() -> None:
