@@ -9,6 +9,8 @@ The texts are those that every installation of SciPy has: the docstrings of its 
 function is about statistics, signals, optimization, linear algebra or special functions?
 """
 
+import inspect
+
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.linalg
@@ -32,7 +34,7 @@ MODULES = {
 documents, labels = [], []
 for topic, module in MODULES.items():
     for name in sorted(module.__all__):
-        text = getattr(module, name).__doc__ or ""
+        text = inspect.getdoc(getattr(module, name)) or ""
         if len(text.split()) > 30:
             documents.append(text.split("Examples\n")[0])
             labels.append(topic)
