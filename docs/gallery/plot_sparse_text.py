@@ -33,8 +33,8 @@ MODULES = {
 }
 documents, labels = [], []
 for topic, module in MODULES.items():
-    for name in sorted(module.__all__):
-        text = inspect.getdoc(getattr(module, name)) or ""
+    for _, function in inspect.getmembers(module, callable):
+        text = inspect.getdoc(function) or ""
         if len(text.split()) > 30:
             documents.append(text.split("Examples\n")[0])
             labels.append(topic)
