@@ -25,8 +25,8 @@ print(f"{len(model.selected_features_)} of 32 pixels, R2 on new digits {model.sc
 # Some new digits: as they are, and with the lower half predicted. A linear model gets the rough shape right where the
 # upper half says enough, and a blur where several digits begin in the same way.
 
-n_shown = 8
-figure, panels = plt.subplots(2, n_shown, figsize=(7, 2.1), layout="constrained")
+n_shown = 5
+figure, panels = plt.subplots(2, n_shown, figsize=(6.2, 2.9), layout="constrained")
 predicted = np.hstack([X_new, model.predict(X_new)])
 for column in range(n_shown):
     for ax, image in zip(panels[:, column], (test[column], predicted[column]), strict=True):

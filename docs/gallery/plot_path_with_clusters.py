@@ -57,4 +57,4 @@ print("grower" + "".join(f"{grower:>8}" for grower in np.unique(y)) + "  cluster
 for j in sorted(np.flatnonzero(clusters), key=lambda j: clusters[j]):
     print(" " * 6 + "".join(f"{value:8.2f}" for value in coefs[:, j]) + f"  {clusters[j]:>7}  {X.columns[j]}")
 
-# sphinx_gallery_thumbnail_number = 3
+# sphinx_gallery_thumbnail_number = 1

@@ -356,7 +356,7 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
         ``scoring`` are not used, and there is no ``score_path_``.
     scoring : str, callable or None, default=None
-        None is the negative mean squared error, over samples and targets; the negative mean loss for "huber", the
+        None means the negative mean squared error over samples and targets, the negative mean loss for "huber", and the
         negative mean deviance for "poisson". Or the name of a scorer of scikit-learn, or ``scorer(estimator, X, y)``,
         which also gets ``sample_weight`` where it takes it and weights are given. Higher is better. The estimator that
         it gets has a single alpha and all attributes of a fit to the fold, except certificates.
@@ -569,9 +569,9 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
         ``scoring`` are not used, and there is no ``score_path_``.
     scoring : str, callable or None, default=None
-        None is the negative log-loss, the mean over samples (and labels). Or the name of a scorer of scikit-learn, or
-        ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given. Higher
-        is better. The estimator that it gets has a single alpha and all attributes of a fit to the fold, except
+        None means the negative log-loss, averaged over samples (and labels). Or the name of a scorer of scikit-learn,
+        or ``scorer(estimator, X, y)``, which also gets ``sample_weight`` where it takes it and weights are given.
+        Higher is better. The estimator that it gets has a single alpha and all attributes of a fit to the fold, except
         certificates.
     n_jobs : int or None, default=None
         Number of folds (and weight sequences) that joblib runs in parallel; -1 means one per processor. With the

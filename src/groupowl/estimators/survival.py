@@ -567,9 +567,9 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
         "aic", "bic" and "ebic" (gamma 0.5) take the smallest criterion on all data, without folds: then ``cv`` and
         ``scoring`` are not used, and there is no ``score_path_``.
     scoring : str, callable or None, default=None
-        None is what the held-out samples add to the partial log-likelihood of the training samples, per held-out sample
-        and endpoint (Verweij and van Houwelingen 1993). Or ``scorer(estimator, X, y)``, whose ``y`` is a structured
-        array of event and time, for example ``lambda model, X, y: model.score(X, y)`` for concordance.
+        None means the contribution of the held-out samples to the partial log-likelihood, per held-out sample and
+        endpoint (Verweij and van Houwelingen 1993). Or ``scorer(estimator, X, y)``, whose ``y`` is a structured array
+        of event and time, for example ``lambda model, X, y: model.score(X, y)`` for concordance.
     n_jobs : int or None, default=None
         Number of folds (and weight sequences) that joblib runs in parallel; -1 means one per processor. With the
         compiled kernel they run in threads.

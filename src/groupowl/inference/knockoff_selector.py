@@ -344,7 +344,7 @@ class KnockoffSelector(FeatureSelector):
         is_known = self.covariance is not None and not isinstance(self.covariance, str)
         law = "the covariance that was given" if is_known else "a covariance as it was estimated"
         return promise, {
-            "gaussian": f"Samples of the features are independent and follow a normal law with {law}.",
+            "gaussian": f"Samples of the features are independent and follow a normal distribution with {law}.",
             "fixed": "Errors of the targets are normal, independent between samples and of equal variance.",
             "own": "Features and the given knockoffs can be exchanged without a change of their joint law.",
         }[sampler]

@@ -90,8 +90,8 @@ def solve_many(
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     n_jobs : int or None, default=None
-        Threads, of which each works on some fits; None is 1, or that of joblib's context, and -1 one for each
-        processor. Where X is on disk or on a cluster, fits follow each other.
+        Number of threads; None means 1, or the number in joblib's context, and -1 one per processor. Where X is on disk
+        or on a cluster, fits follow each other.
 
     Returns
     -------
