@@ -60,10 +60,7 @@ plot_formats = ["svg"]
 plot_html_show_formats = False
 plot_html_show_source_link = False
 
-# Buttons copy what is typed: no prompts, and no output where there are prompts.
-copybutton_prompt_text = r">>> |\.\.\. |\$ "
-copybutton_prompt_is_regexp = True
-copybutton_line_continuation_character = "\\"
+# Buttons copy what is typed: neither prompts nor what is printed below them.
 copybutton_exclude = ".linenos, .gp, .go"
 
 smartquotes = False  # "oscar" is to be copied as it is

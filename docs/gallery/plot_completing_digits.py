@@ -37,14 +37,15 @@ panels[0, 0].set_ylabel("digit")
 panels[1, 0].set_ylabel("predicted")
 
 # %%
-# How strongly is each upper pixel used? The left panel shows the norm of its 32 coefficients; pixels that are not
-# selected are gray. The right panel shows the score of the folds, in mean squared error, against the number of pixels.
+# How strongly is each upper pixel used? The first picture shows the norm of its 32 coefficients; pixels that are not
+# selected are gray. The second one shows the held-out mean squared error against the number of pixels.
 
 norms = np.linalg.norm(model.coef_, axis=0)
-figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.2), width_ratios=(1.2, 1), layout="constrained")
+_, left = plt.subplots(figsize=(5.6, 4), layout="constrained")
+_, right = plt.subplots(figsize=(5.6, 4), layout="constrained")
 shown = left.imshow(np.where(norms > 0, norms, np.nan).reshape(4, 8), cmap="viridis")
 left.set(xticks=[], yticks=[], facecolor="0.85", title="upper pixels")
-figure.colorbar(shown, ax=left, label="norm of coefficients", orientation="horizontal")
+left.figure.colorbar(shown, ax=left, label="norm of coefficients", orientation="horizontal")
 n_pixels = model.path_.n_selected
 right.plot(n_pixels, -model.mean_score_path_, color=COLORS[2], marker="o", markersize=4)
 right.axvline(n_pixels[model.best_index_], color=COLORS[5], linestyle="--", label="chosen")
