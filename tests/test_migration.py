@@ -362,13 +362,16 @@ def test_glmnet_families_of_one_response(family, alpha):
 
 @pytest.mark.parametrize("alpha", [1.0, 0.4])
 @pytest.mark.parametrize("standardize", [True, False])
-@pytest.mark.parametrize("family", ["gaussian", "binomial", "poisson", "cox"])
+@pytest.mark.parametrize("family", ["gaussian", "gaussian without intercept", "binomial", "poisson", "cox"])
 def test_what_r_glmnet_says_of_one_response(family, standardize, alpha, tmp_path):
+    family, _, left_out = family.partition(" without ")
     X, y = make_targets(family)
     np.savetxt(tmp_path / "X.txt", X)
     np.savetxt(tmp_path / "y.txt", y)
     targets = "survival::Surv(y[, 2], y[, 1])" if family == "cox" else "y[, 1]"
     options = f"thresh=1e-14, lambda=0.1, alpha={alpha}, standardize={str(standardize).upper()}"
+    without = {left_out: False} if left_out else {}
+    options += f", {left_out}=FALSE" if left_out else ""
     script = f"""
     suppressMessages(library(glmnet))
     X <- as.matrix(read.table("X.txt")); y <- as.matrix(read.table("y.txt"))
@@ -376,7 +379,7 @@ def test_what_r_glmnet_says_of_one_response(family, standardize, alpha, tmp_path
     cat(format(as.numeric(coef(fit)), digits=15))
     """
     theirs = np.array(run_r(script, tmp_path, "glmnet"))
-    ours = converted_model(family, y, alpha=alpha, standardize=standardize).fit(X, y)
+    ours = converted_model(family, y, alpha=alpha, standardize=standardize, **without).fit(X, y)
     np.testing.assert_allclose(np.ravel(ours.coef_), theirs[-6:], atol=1e-4)
     assert len(ours.selected_features_) > 0
     if family != "cox":
