@@ -337,11 +337,11 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
         Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
-        ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
-        a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
-        with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list
-        of sequences of two and three levels, see :func:`groupowl.weights.levels`.
+        task), an array that is used as it is (one weight per penalized feature), or ``f(n_features, n_tasks=,
+        n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, each
+        counted once; folds use the sequence of all data. Of a list of sequences, each with an alpha grid of its own,
+        the one with the best score (or criterion) is taken. "levels" stands for a list of sequences of two and three
+        levels, see :func:`groupowl.weights.levels`.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing on all data; this
         grid ends early where 99.9 % of the deviance is explained. Or positive numbers, which are all fitted.
@@ -549,11 +549,11 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
         Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
-        ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
-        a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
-        with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list
-        of sequences of two and three levels, see :func:`groupowl.weights.levels`.
+        task), an array that is used as it is (one weight per penalized feature), or ``f(n_features, n_tasks=,
+        n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, each
+        counted once; folds use the sequence of all data. Of a list of sequences, each with an alpha grid of its own,
+        the one with the best score (or criterion) is taken. "levels" stands for a list of sequences of two and three
+        levels, see :func:`groupowl.weights.levels`.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing on all data; this
         grid ends early where 99.9 % of the deviance is explained. Or positive numbers, which are all fitted.

@@ -385,9 +385,9 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
         that is 0); the value used is ``alpha_``.
     weights : str, array-like of shape (n_features,) or callable, default="oscar"
         Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
-        ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
-        a positive weight, however large that is.
+        task), an array that is used as it is (one weight per penalized feature), or ``f(n_features, n_tasks=,
+        n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, each
+        counted once.
     ties : {"efron", "breslow"}, default="efron"
         What is done about events at the same time. Efron's method is closer to the truth; without such events both are
         the same.
@@ -547,11 +547,11 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
         Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
-        ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
-        a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
-        with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list
-        of sequences of two and three levels, see :func:`groupowl.weights.levels`.
+        task), an array that is used as it is (one weight per penalized feature), or ``f(n_features, n_tasks=,
+        n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, each
+        counted once; folds use the sequence of all data. Of a list of sequences, each with an alpha grid of its own,
+        the one with the best score (or criterion) is taken. "levels" stands for a list of sequences of two and three
+        levels, see :func:`groupowl.weights.levels`.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing on all data; this
         grid ends early where 99.9 % of the deviance is explained. Or positive numbers, which are all fitted.

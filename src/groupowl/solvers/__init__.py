@@ -100,7 +100,7 @@ def solve(
         Non-negative weights w, of samples or of each of their targets; 2 is the same as the sample twice, 0 as no
         sample. Positive ones differ by a factor of 1e150 at most.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
-        "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
+        "auto" suits nearly all problems. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
     screening : {"safe", "paper", "none"}, default="safe"
         Rule that proves rows to be zero and removes them: the extended rule with the smallest bounds, the paper's rule
         with the paper's bounds, or none. The answer is the same. "apgd" is much faster with it; "auto", which works on
@@ -119,14 +119,14 @@ def solve(
     callback : callable, default=None
         Called as ``callback(progress)`` after each certificate; returning True stops the solve.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
-        Groups of columns whose rows of ``B`` are one unit of the penalty, in or out together, with the Frobenius norm
-        over columns and tasks: a label for each column (None: alone), lists of columns, or lists by name of the group.
-        Columns that are not named are groups of one. ``lam`` then has one weight per group.
+        Groups of columns that are selected together. The penalty applies to the Frobenius norm of their rows of ``B``.
+        Give a label for each column (None for a column by itself), a list of lists of columns, or a dict from names of
+        groups to lists of columns. Columns that are not named are groups of one. ``lam`` then has one weight per group.
     group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
         How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
         as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
-        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
-        ``B`` is on the scale of X all the same.
+        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group. ``B`` is
+        always on the scale of X.
     penalty_factor : array-like of shape (n_features,) or dict, default=None
         Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
         that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
