@@ -371,11 +371,11 @@ def _resolve_factor(given: Any, n_features: int, known: list[str] | None) -> Flo
 
 
 def stack_tasks(Xs: Iterable[Any], ys: Iterable[Any], *, balance: bool = False) -> tuple[Any, ...]:
-    """Make one problem of tasks that have samples of their own: studies, populations, subjects.
+    """Combine tasks with separate samples (studies, populations, subjects) into one problem.
 
-    The samples of all tasks are stacked, and each has a target for its own task only; the others are NaN, which is
-    "not observed". A feature is then selected for all tasks or for none, though no sample is shared. Products take as
-    long as with the tasks apart.
+    The samples of all tasks are stacked, and each has a target for its own task only; the others are NaN, which means
+    "not observed". A feature is then selected for all tasks or for none, although no sample is shared. Products take
+    no longer than those of the separate tasks.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ _Interrupted = ctypes.CFUNCTYPE(c_int)
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """Which kernel runs.
+    """Which kernel solves, compiled or NumPy, for which losses, and why.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ def source_stamp(folder: Path) -> str:
 
 
 def kernel_info() -> KernelInfo:
-    """Which kernel runs, with the reason where it is not the compiled one.
+    """Say which kernel solves, and the reason if it is not the compiled one.
 
     Examples
     --------

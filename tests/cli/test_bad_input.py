@@ -294,11 +294,13 @@ OPTIONS = {
     ),
     "a class of one sample": Bad(
         CLASSES + "1,2,w\n",
-        ("--test-size 0.5 is no good here: The least populated class", "or leave --test-size out"),
+        ("--test-size 0.5 cannot be used here: The least populated class", "or leave --test-size out"),
         arguments=("--targets", "y", "--test-size", 0.5),
     ),
     "a share without some classes": Bad(
-        CLASSES, ("--test-size 0.05 is no good here", ". Use another share"), arguments=("-t", "y", "--test-size", 0.05)
+        CLASSES,
+        ("--test-size 0.05 cannot be used here", ". Use another share"),
+        arguments=("-t", "y", "--test-size", 0.05),
     ),
     "a share without samples": Bad(GOOD, ("--test-size 0.99",), arguments=("--targets", "y", "--test-size", 0.99)),
     "no number for alpha": Bad(

@@ -444,7 +444,7 @@ def test_summary(capsys):
     selector().fit(X, Y).summary()
     page = capsys.readouterr().out
     assert "expected number of false selections is at most" in page
-    assert "falls off without bumps" in page
+    assert "has an r-concave distribution" in page
     selector(method="integrated").fit(X, Y).summary()
     assert "as if these were independent" in capsys.readouterr().out
 

@@ -209,7 +209,7 @@ def test_facts_scores_notes_and_command_are_on_the_page(model):
 def test_the_certificate_is_put_into_words(model):
     certificate = model.certificate()
     text = Page(render_report(contents_of(model, model.path_))).text
-    assert f"the objective {number(certificate.objective, 8)}" in text
+    assert f"The objective of the fit is {number(certificate.objective, 8)}. It is above" in text
     assert f"which is {number(certificate.gap, 3)}, or {number(certificate.gap / certificate.objective, 2)} of" in text
     assert "The gap meets the tolerance of 1e-6" in text
     if certificate.counts[PROVED_ZERO]:

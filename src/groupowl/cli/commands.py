@@ -215,7 +215,7 @@ FORMATS = "csv, tsv, excel, parquet, npz, libsvm, arff, or large for matrices on
 _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated by commas"
 #: Of NumPy's legacy generator, which makes folds.
 LARGEST_SEED = 2**32 - 1
-_UNSEEN = "What predictions do with levels of --categories that the fit has not seen"
+_UNSEEN = "How to predict levels of --categories that were not in the training data"
 _SEQUENCES = "Weight sequence: oscar, linear, constant, bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
 _RIDGE = "Adds ridge/2 times the squares of the coefficients that the penalty sees."
 _weights = partial(_model, "oscar", "NAME", _SEQUENCES, "--weights", "-w")
@@ -303,10 +303,12 @@ class DataOptions(CellOptions):
         "squared",
         "NAME",
         "For targets that are numbers: squared, huber (with outliers) or poisson (counts); logistic: several targets "
-        "of 0 and 1; cox: pairs of targets, EVENT,TIME with events of 0 and 1. Classes have their own.",
+        "of 0 and 1; cox: pairs of targets, EVENT,TIME with events of 0 and 1. Classes use the multinomial loss.",
     )
     weights: str = _weights(check=_one_sequence)
-    standardize: bool = _model(False, "", "Penalize columns as if divided by their deviation.", "--standardize")
+    standardize: bool = _model(
+        False, "", "Penalize columns as if divided by their standard deviation.", "--standardize"
+    )
     unpenalized: list[str] | None = _model(None, "COLUMNS", "Features without penalty, given like those of --targets.")
     feature_groups: list[str] | None = _model(
         None, "NAME=COLUMNS", "Features that are in or out together, columns given like those of --targets; repeat it."
@@ -317,7 +319,7 @@ class DataOptions(CellOptions):
         "Features of which each level becomes a column, in or out together, given like those of --targets; auto for "
         "all that are text.",
     )
-    unseen: Unseen = _model("error", "WHAT", f"{_UNSEEN}: error, or zero for none of their effect.")
+    unseen: Unseen = _model("error", "WHAT", f"{_UNSEEN}: error, or zero for no effect.")
     group_scale: GroupScale = _model(
         "size",
         "NAME",
@@ -330,9 +332,9 @@ class DataOptions(CellOptions):
     positive: list[str] | None = _model(
         None, "COLUMNS", "Features whose coefficients must not be negative, given like those of --targets; '*' for all."
     )
-    seed: int = _model(0, None, "Of folds, held-out samples and solvers.", check=f"[0, {LARGEST_SEED}]")
+    seed: int = _model(0, None, "Seed of folds, held-out samples and solvers.", check=f"[0, {LARGEST_SEED}]")
     tol: float = _model(1e-6, None, "Largest duality gap, relative to the loss of the null model.", check="(0, inf)")
-    max_iter: int = _model(10_000, None, "Most steps of each fit.", check="[1, inf)")
+    max_iter: int = _model(10_000, None, "Maximum number of steps of each fit.", check="[1, inf)")
 
 
 class TrainOptions(TalkOptions, DataOptions):
@@ -353,7 +355,9 @@ class ModelOptions(TrainOptions):
 class FitOptions(ModelOptions):
     """One alpha."""
 
-    alpha: str = _model("auto", "NUMBER", "Strength; auto: a tenth of the largest.", "--alpha", "-a", check=_alpha)
+    alpha: str = _model(
+        "auto", "NUMBER", "Strength of the penalty; auto: a tenth of the largest.", "--alpha", "-a", check=_alpha
+    )
 
 
 class GridOptions(ModelOptions):
@@ -415,7 +419,7 @@ class SelectOptions(TrainOptions):
     )
     weights: str = _model("constant", "NAME", _SEQUENCES, "--weights", "-w", check=_one_sequence)
     standardize: bool = _model(
-        True, "", "Penalize columns as if divided by their deviation.", "--standardize/--no-standardize"
+        True, "", "Penalize columns as if divided by their standard deviation.", "--standardize/--no-standardize"
     )
     seed: int = _select(0, None, "Of knockoffs and halves.", check=f"[0, {LARGEST_SEED}]")
     out: Path | None = _output(None, "DIR", "New folder for table, picture and report.", "--out", "-o")
@@ -457,7 +461,7 @@ class VerifyOptions(TalkOptions, ApplyOptions):
         None, "COLUMNS", "Columns of the targets; as in the fit by default.", "--targets", "-t"
     )
     targets_from: Path | None = option(None, "FILE", "File of the targets, if it has moved.")
-    scores: bool = option(True, "", "Fit the folds of cv again, which takes as long as it did.", "--scores/--no-scores")
+    scores: bool = option(True, "", "Fit the folds of cv again; this takes as long as cv.", "--scores/--no-scores")
 
 
 class ConvertOptions(TalkOptions, CellOptions):

@@ -1,4 +1,4 @@
-"""Estimators in the manner of scikit-learn."""
+"""Estimators with the interface of scikit-learn."""
 
 from .classifier import GroupOWLClassifier
 from .cv import GroupOWLClassifierCV, GroupOWLRegressorCV

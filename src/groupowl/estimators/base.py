@@ -466,13 +466,13 @@ class SingleFit(GroupOWLBase):
             Targets; for classification one label per sample, or label indicators of 0 and 1, a column for each label.
             NaN among several targets, or among label indicators, means that a target was not observed.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Non-negative weights, of samples or of each of their targets; 2 is the same as the sample twice, 0 as no
-            sample. Weight sequences that depend on the number of samples ("gaussian", "chi_gauss", functions) count
-            rows.
+            Non-negative weights, one per sample or one per target of each sample. Weight 2 has the same effect as two
+            copies of the sample, weight 0 as leaving it out. Weight sequences that depend on the number of samples
+            ("gaussian", "chi_gauss", functions) count rows.
         offset : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Numbers that are added to the linear predictors, with a coefficient of one, such as the logarithms of
-            exposures of ``loss="poisson"``; a column for each class where there are three or more. Predictions then
-            need an offset, too: ``offset=0`` for none.
+            Added to the linear predictors with coefficient one, for example the logarithm of the exposure for
+            ``loss="poisson"``. Three or more classes need a column for each class. Predictions then require an offset,
+            too; ``offset=0`` means none.
 
         Returns
         -------

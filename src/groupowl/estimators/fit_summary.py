@@ -80,7 +80,7 @@ class FeatureStatus:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitCertificate:
-    """What a fit proves: of its objective, and of each feature.
+    """What a fit proves about its objective and about each feature.
 
     Iterates over :class:`FeatureStatus`, in the order of the columns of X; an index gives one of them.
 
@@ -231,7 +231,7 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         Parameters
         ----------
         indices : bool, default=False
-            Whether to return indices in place of a mask.
+            Whether to return indices instead of a mask.
 
         Returns
         -------
@@ -253,9 +253,9 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         Parameters
         ----------
         sort : bool, default=False
-            Whether to list the strongest first in place of the order of the columns of X: by cluster, which is by
-            falling norm in the scale that the penalty sees, then unpenalized features, then those that are zero; equals
-            in the order of the columns.
+            Whether to sort the features: clusters by decreasing norm on the scale of the penalty, then unpenalized
+            features, then those that are zero. Without it, and within ties, features are in the order of the columns of
+            X.
 
         Returns
         -------

@@ -46,7 +46,7 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class Verification:
-    """Outcome of ``verify``: true exactly when the fit holds on the data given.
+    """Result of ``verify``: true if the fit holds on the given data, false if a check failed.
 
     Attributes
     ----------

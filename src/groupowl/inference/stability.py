@@ -61,34 +61,34 @@ class _Plan(NamedTuple):
 
 
 class StabilitySelector(FeatureSelector):
-    """Select features that fits to random halves of the samples select again and again.
+    """Select the features that most fits to random halves of the samples select.
 
     The samples are split into two halves ``n_pairs`` times. On each half a path of Group OWL fits is followed until
     more than ``n_selected`` features would have been selected; the features of the path so far are what the *base
     selector* returns. Those that a large share of the ``2 n_pairs`` halves return are selected.
 
     **What is promised.** The expected number of falsely selected features is at most ``max_false``. With
-    ``bound="worst-case"`` (Shah and Samworth 2013, Theorem 1) false are features that the base selector returns with a
-    probability of at most ``n_selected / n_features``, no more often than picking at random would; nothing else is
-    assumed. ``bound="r-concave"`` (their equation 8) is much smaller, and assumes that the law of the number of halves
-    that return such a feature falls off without bumps. That every feature without an effect is returned no more often
-    than at random is an assumption of its own; columns that are strongly correlated with true features break it. It is
-    a bound on a number, not on a rate. Halves are to be independent: where the Huber loss is without a delta, both have
-    that of all samples, which they share only to this extent.
+    ``bound="worst-case"`` (Shah and Samworth 2013, Theorem 1), false features are those that the base selector returns
+    with a probability of at most ``n_selected / n_features``, which is no more often than at random; nothing else is
+    assumed. ``bound="r-concave"`` (their equation 8) is much smaller. It assumes that the number of halves that return
+    such a feature has an r-concave distribution. That every feature without an effect is returned no more often than at
+    random is a separate assumption, which columns that are strongly correlated with true features violate. The bound is
+    on a number of features, not on a rate. The halves should be independent. With Huber loss and ``delta="auto"``, both
+    use the delta of all samples, and depend on each other to this extent.
 
     **What is proved.** Fits are certified, so each feature is, in each half and at each alpha: selected; proved to be
     zero at the optimum; or undecided, because the coefficients are zero and the duality gap does not prove it.
     Undecided features count as returned where the size of the base selector is limited, and as not returned where
-    features are selected. So both errors are on the safe side: the bounds hold for the selector that returns undecided
-    features as well, and what is selected is a part of what that one would select.
+    features are selected. Both choices are conservative: the bounds hold for a selector that also returns undecided
+    features, and every feature that is selected here would be selected by that one, too.
 
     Parameters
     ----------
     max_false : float, default=1.0
         Expected number of false selections.
     estimator : GroupOWLRegressor, GroupOWLClassifier or GroupOWLCox, default=None
-        Loss, weights and options of the fits; its alpha is not used. None is the one for the kind of target, with
-        constant weights and standardized columns.
+        Loss, weights and options of the fits; its alpha is not used. By default an estimator for the kind of target,
+        with constant weights and standardized columns.
     method : {"pairs", "integrated"}, default="pairs"
         "pairs" compares how often features are returned, at any alpha, with a threshold. "integrated" (integrated path
         stability selection, Melikechi and Miller 2024) compares the integral of ``max(2 frequency - 1, 0)^3`` over the
@@ -100,11 +100,11 @@ class StabilitySelector(FeatureSelector):
     bound : {"r-concave", "worst-case"}, default="r-concave"
         Bound on the number of false selections, for ``method="pairs"``.
     threshold : float, default=None
-        Share of the halves that must return a feature, in (0.5, 1]. The smallest one that keeps ``max_false``, by
-        default.
+        Share of the halves that must return a feature, in (0.5, 1]. The default is the smallest one that keeps
+        ``max_false``.
     n_selected : int, default=None
-        Most features that the base selector returns; groups of them where there are feature groups. By default the
-        most that the threshold, or a threshold of 0.75, allows, and at most half as many as a half has samples.
+        Maximum number of features (or of feature groups) that the base selector returns. The default is the largest
+        number that the threshold allows (0.75 if none is given), and at most half the number of samples in a half.
     n_pairs : int, default=50
         Random splits of the samples.
     alphas : int or array-like, default=30
@@ -113,7 +113,7 @@ class StabilitySelector(FeatureSelector):
     eps : float, default=0.05
         Smallest alpha relative to the largest; not used when alphas are given.
     n_jobs : int or None, default=None
-        Pairs that are fitted side by side; -1 for one per processor. The result does not depend on it.
+        Number of pairs that are fitted in parallel; -1 for one per processor. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the splits.
     verbose : int, default=0
@@ -126,7 +126,7 @@ class StabilitySelector(FeatureSelector):
     Attributes
     ----------
     support_ : ndarray of bool of shape (n_features,)
-        Features that are selected; unpenalized ones are not judged and never among them.
+        Selected features. Unpenalized features are not judged and never selected.
     scores_ : ndarray of shape (n_features,)
         Share of the halves that return a feature, undecided ones not counted; the integral with
         ``method="integrated"``. NaN for unpenalized features.
@@ -135,7 +135,7 @@ class StabilitySelector(FeatureSelector):
     expected_false_ : ndarray of shape (n_features,)
         Smallest ``max_false`` at which a feature would be selected, with the same base selector.
     undecided_ : ndarray of bool of shape (n_features,)
-        Features that would be selected if all that is undecided were selected, and are not.
+        Features that are not selected, but would be if all undecided entries were selected.
     frequencies_, upper_frequencies_ : ndarray of shape (n_features, n_alphas)
         Share of the halves that have selected a feature at this alpha or a larger one; and that have not proved it to
         be zero.
@@ -461,7 +461,7 @@ class StabilitySelector(FeatureSelector):
             )
         if self.bound == "worst-case":
             return promise, f"{false}."
-        return promise, f"{false}, and the law of how many halves return one falls off without bumps."
+        return promise, f"{false}, and the number of halves that return one has an r-concave distribution."
 
     def _summary_lines(self) -> list[str]:
         promise, assumption = self._promise()

@@ -52,10 +52,10 @@ def group_owl_path(
     positive: Any = False,
     categories: Any = None,
 ) -> PathResult:
-    """Solve a Group OWL model for many alphas, from the largest down, each from the solution before it.
+    """Compute a coefficient path: fits at many alphas, from the largest down, with warm starts.
 
     For each alpha the objective is ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B_[j],:||_2``, where
-    the row of ``B`` with the j-th largest norm pays ``weights_j`` and ``W`` is the sum of the sample weights; squared
+    ``B_[j],:`` is the row of ``B`` with the j-th largest norm and ``W`` is the sum of the sample weights; squared
     loss is ``1/(2 n) ||Y - X B||^2`` without sample weights. Coefficients, residuals, Gram matrices and sufficient
     statistics carry over from one alpha to the next. A grid of alphas that is made here ends early once 99.9 % of the
     deviance is explained.
@@ -74,7 +74,7 @@ def group_owl_path(
     weights : str, array-like or callable, default="oscar"
         Weight sequence: a name ("oscar", "linear", "constant", "bh", "chi", "chi_gauss", and "gaussian" for one task),
         one weight for each penalized feature, or a function ``f(n_features, n_tasks=, n_samples=)``. Samples, for
-        "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, however large that is.
+        "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, each counted once.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing; or positive
         numbers, which are sorted downwards and all fitted, each once: a path has one solution per alpha. At most a
@@ -93,13 +93,14 @@ def group_owl_path(
     tol : float, default=1e-6
         Each solve ends when its duality gap is at most ``tol`` times the loss of the model without penalized features.
     max_iter : int, default=10000
-        Most proximal steps of each solve.
+        Maximum number of proximal steps of each solve.
     max_features : int, default=None
         The path ends before the first alpha that selects more penalized features; that alpha is left out.
     solver : {"auto", "apgd", "spgd"} or solver object, default="auto"
-        "auto" is for everyone. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
+        "auto" suits nearly all problems. "apgd" is Algorithm 1 of the paper, "spgd" Algorithm 2, for many samples.
     screening : {"safe", "paper", "none"}, default="safe"
-        Rule that removes rows proved to be zero. The answer is the same, and with "auto" nearly the time, too.
+        Rule that removes rows proved to be zero. The solution is the same for all three, and with ``solver="auto"`` the
+        time nearly so.
     coef_init : array-like of shape (n_targets, n_features) or (n_features,), default=None
         Where the first solve starts; two classes have one row, as in the result.
     random_state : int, Generator, RandomState or None, default=None
@@ -108,16 +109,17 @@ def group_owl_path(
         1 shows a progress line, 2 a line for every certificate.
     callback : callable, default=None
         Called as ``callback(progress)`` after each certificate; ``progress.alpha_index`` is the position on the path.
-        Returning True ends the path there: the solve in progress becomes the last point, as far as it has come.
+        If it returns True, the path ends, with the unfinished solve as its last point.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
-        Groups of columns whose rows of ``B`` are one unit of the penalty, in or out together, with the Frobenius norm
-        over columns and tasks: a label for each column (None: alone), lists of columns, or lists by name of the group.
-        Columns that are not named are groups of one. ``weights`` then has one weight per group.
+        Groups of columns that are selected together. The penalty applies to the Frobenius norm of their rows of ``B``.
+        Give a label for each column (None for a column by itself), a list of lists of columns, or a dict from names of
+        groups to lists of columns. Columns that are not named are groups of one. ``weights`` then has one weight per
+        group.
     group_scale : {"size", "none", "frobenius", "orthonormal"}, default="size"
         How the penalty sees groups of two columns or more: divided by the root of their number; as they are; divided,
         as a whole, by the root of the sum of the variances of their columns, which then are not standardized one by
-        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group.
-        ``B`` is on the scale of X all the same.
+        one; or as uncorrelated combinations of deviation 1, so that it is on the predictions of a group. ``B`` is
+        always on the scale of X.
     penalty_factor : array-like of shape (n_features,) or dict, default=None
         Factors of the penalty of each feature, or of those named: the penalty sees columns divided by their factors, so
         that order and ties of norms, clusters among them, refer to scaled columns. Factors are not rescaled. 0 means no
@@ -129,9 +131,9 @@ def group_owl_path(
         Adds ``ridge/2 ||B||_F^2`` to the objective, the same for all alphas, of the coefficients of columns as the
         penalty sees them: standardized, if so, and scaled.
     positive : bool, names or indices of features, or signs, default=False
-        True: no coefficient of a penalized feature is negative. Or the features for which that holds, by name or index;
-        or a sign for each feature, or for those in a dict: 1 for not negative, -1 for not positive, 0 for any. Not
-        for ``loss="multinomial"``.
+        True: coefficients of penalized features must not be negative. Names or indices: the same for these features
+        only. Signs, one for each feature or a dict with those of some: 1 for not negative, -1 for not positive, 0 for
+        no constraint. Not for ``loss="multinomial"``.
     categories : list of str or int, or "auto", default=None
         Columns of a data frame that are categories, by name or index, or "auto" for all columns of text or of a
         categorical type. Each becomes a feature group of indicators, one for each level, called ``column=level``,

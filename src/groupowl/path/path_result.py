@@ -146,7 +146,9 @@ def _per_point(name: str, doc: str) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PathResult:
-    """Solutions along falling alphas, of ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B_[j],:||_2``.
+    """Coefficient path: solutions at decreasing alphas, with their certificates.
+
+    The objective is ``(1/W) sum_i w_i f_i(x_i^T B + b0) + alpha sum_j weights_j ||B_[j],:||_2``.
 
     Only supports and their rows are stored; ``coefs`` and ``clusters`` are dense arrays that are made on access.
     ``path[i]`` is one :class:`~groupowl.PathPoint`, ``path[i:j]`` a shorter path, ``len(path)`` the number of

@@ -27,11 +27,11 @@ _UNDECIDED: dict[str, Any] = {"color": style.COLORS[1], "alpha": 0.45, "linewidt
 
 @dataclass(eq=False)
 class StabilityDisplay(style.Display):
-    """How often the halves of the samples return features, with the threshold and what is undecided.
+    """Selection frequencies of features over random halves of the samples, with the threshold.
 
     ``kind="paths"`` shows the share of the halves that have selected a feature at an alpha or a larger one: selected
-    features in color, others gray. ``kind="frequencies"`` shows what features are judged by, as bars. What would be
-    added if all undecided entries were selected is orange.
+    features in color, others gray. ``kind="frequencies"`` shows the frequencies that decide the selection, as bars.
+    Orange is what would be added if all undecided entries were selected.
 
     Parameters
     ----------

@@ -230,7 +230,9 @@ def widest(ax: Axes, artists: Iterable[Any]) -> float:
 
 
 def label_log_axis(axis: Axis) -> None:
-    """Plain numbers (50, not 5 x 10^1) on a logarithmic axis: 1, 2, 5, 10, powers of ten where it is long, else all.
+    """Label a logarithmic axis with plain numbers (50, not 5 x 10^1).
+
+    A long axis has labels at powers of ten, a shorter one at 1, 2, 5, 10, and a very short one at all ticks.
 
     Examples
     --------

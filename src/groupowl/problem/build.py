@@ -274,7 +274,7 @@ def _check_blocks(loss: Loss, design: Design, fit_intercept: bool) -> None:
     if loss.ignores_constants and fit_intercept:
         raise ValueError(
             f"loss={loss.name!r} does not change with a constant, so that there is no intercept: use "
-            "fit_intercept=False. Columns of X are centered all the same."
+            "fit_intercept=False. Columns of X are centered anyway."
         )
 
 

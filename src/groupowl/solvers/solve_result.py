@@ -69,7 +69,9 @@ class HistoryRow:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """One entry per certificate, as arrays; ``history[i]`` is a row, ``len`` the number of rows.
+    """Objective, gap and active rows at each certificate of a solve, as arrays.
+
+    ``history[i]`` is the row of one certificate, ``len(history)`` the number of certificates.
 
     Attributes
     ----------
@@ -125,10 +127,11 @@ class History:
 
 @dataclass(frozen=True)
 class Progress(HistoryRow):
-    """What a callback sees after each certificate; returning True from it stops the solve.
+    """State of a solve, which a callback receives after each certificate.
 
-    Beside the fields of a row of the history, ``alpha_index`` is the position on a path (0 for a single solve),
-    and :meth:`coefficients` gives the current ``B`` and intercept on the scale of the input.
+    A callback that returns True stops the solve. Beside the fields of a row of the history, ``alpha_index`` is the
+    position on a path (0 for a single solve), and :meth:`coefficients` gives the current ``B`` and intercept on the
+    scale of the input.
 
     Examples
     --------
@@ -176,7 +179,7 @@ class OnAccess(Generic[Value]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SolveResult:
-    """Coefficients with the proof of how good they are.
+    """Solution of a problem, with its duality gap and the features that are proved zero.
 
     Attributes
     ----------

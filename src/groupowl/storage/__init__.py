@@ -73,7 +73,7 @@ def save(obj: Any, folder: Any) -> Path:
 
 
 def load(folder: Any) -> Any:
-    """Read what :func:`save` has written.
+    """Read an estimator or a result that :func:`save` has written.
 
     Parameters
     ----------
