@@ -5,7 +5,7 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from groupowl.path import follower as module
+from groupowl import _progress as module
 from groupowl.path.follower import Watch
 from groupowl.solvers import Progress
 
@@ -46,7 +46,7 @@ def test_a_line_says_what_where_and_how_far(clock):
     line = watch_on(stream, verbose=2, goal=1e-6, what="a fit", n_alphas=5)
     clock[0] = 2.5
     assert not line(certificate(alpha_index=2))
-    assert stream.getvalue() == "a fit: alpha 3 of 5, 7 selected, gap 1.0e-03 (goal 1.0e-06), 2.5 s\n"
+    assert stream.getvalue() == " 40 % a fit: alpha 3 of 5, 7 selected, gap 1.0e-03 (goal 1.0e-06), 2.5 s\n"
 
 
 def test_lines_that_stay_are_rare_at_level_one_and_all_there_at_level_two(clock):
@@ -76,7 +76,7 @@ def test_a_terminal_has_one_line_rewritten_in_place(clock):
     line = watch_on(stream, verbose=1, goal=1e-6, what="a fit")
     for gap, seconds in ((1e-3, 1000.0), (1e-3, 2.0), (1e-7, 3.0)):  # a long line, then shorter ones
         clock[0] = seconds
-        line._written = 0.0
+        line.line._written = 0.0
         line(certificate(gap=gap))
     line.close()
     written = stream.getvalue()

@@ -7,6 +7,7 @@ thread, finds the line with :func:`current_line`, and passes over large data tel
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,7 @@ Piece = TypeVar("Piece")
 # Seconds between two updates: of a line that is rewritten in place, and of lines that stay.
 _REWRITE_EVERY = 0.2
 _WRITE_EVERY = 1.0
+_WRITE_PASS_EVERY = 10.0
 
 
 class ProgressLine:
@@ -97,23 +99,33 @@ class ProgressLine:
             self.bar.close()
 
     def _write_if_due(self) -> None:
-        pause = self.pause if self._pass is None else max(self.pause, _REWRITE_EVERY)  # blocks may be many
+        pause = self.pause
+        if self._pass is not None and not self.is_rewritten:
+            pause = _WRITE_PASS_EVERY
         if self.level and time.perf_counter() - self._written >= pause:
             self._write()
 
     def _write(self) -> None:
+        text = self._text if self._pass is None else f"{self._text}, {100 * self._pass:.0f} % of a pass"
         percent = "" if self._share is None else f"{100 * self._share:3.0f} % "
-        of_pass = "" if self._pass is None else f", {100 * self._pass:.0f} % of a pass"
-        line = f"{percent}{self._text}{of_pass}"
+        line = f"{percent}{text}, {self.seconds:.1f} s"
         if self.bar is not None:
-            self.bar.show(f"{self._text}{of_pass}", self._share)
+            self.bar.show(text, self._share)
         elif self.is_rewritten:
+            line = line[: _columns(self.stream)]  # a longer one would take two lines, of which one stays
             print("\r" + line.ljust(self._width), end="", file=self.stream, flush=True)
             self._width = len(line)
         else:
             print(line, file=self.stream, flush=True)
         self._is_shown = True
         self._written = time.perf_counter()
+
+
+def _columns(stream: Any) -> int | None:
+    """Characters that a line of a terminal has room for; None where that is not known."""
+    with suppress(AttributeError, OSError, ValueError):
+        return os.get_terminal_size(stream.fileno()).columns - 1
+    return None
 
 
 # The line of the call in progress -------------------------------------------------------------------------

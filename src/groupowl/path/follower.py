@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -31,6 +33,8 @@ _FIRST_STRIDE = 4
 _LONGEST_STRIDE = 16
 # Coefficients of solutions that are brought to the scale of X together.
 _MOST_COEFFICIENTS = 2**21
+# Seconds between two copies of what a single solve has found, should the process be killed.
+_KEEP_EVERY = 30.0
 
 
 def resolve_alphas(alphas: Any, eps: Any, model: Model) -> FloatArray:
@@ -78,6 +82,8 @@ class Watch:
         Solves to come.
     first_index : int, default=0
         Position on a path of the first of them, as the user's callback is to see it.
+    keep : callable, default=None
+        Gets coefficients and intercept now and then, to keep them.
     """
 
     def __init__(
@@ -89,6 +95,7 @@ class Watch:
         what: str = "",
         n_alphas: int = 1,
         first_index: int = 0,
+        keep: Callable[[FloatArray, FloatArray], None] | None = None,
     ) -> None:
         shared = current_line() if verbose else None
         self.line = shared or ProgressLine(verbose, what)
@@ -99,7 +106,9 @@ class Watch:
         self.what = f"{what}: " if what else ""
         self.n_alphas = n_alphas
         self.first_index = first_index
+        self.keep = keep
         self.wants_stop = False
+        self._kept = time.monotonic()
 
     def __call__(self, progress: Progress) -> bool:
         """Take a certificate, print it unless the last line is too recent; True ends the solve."""
@@ -109,12 +118,14 @@ class Watch:
             if self.n_alphas > 1:
                 where, share = f"alpha {index + 1} of {self.n_alphas}, ", (index + is_proved) / self.n_alphas
             self.line.show(
-                f"{self.what}{where}{progress.n_nonzero} selected, gap {progress.gap:.1e} (goal {self.goal:.1e}), "
-                f"{self.line.seconds:.1f} s",
+                f"{self.what}{where}{progress.n_nonzero} selected, gap {progress.gap:.1e} (goal {self.goal:.1e})",
                 share,
             )
             if is_proved and index >= self.n_alphas - 1:
                 self.line.end()
+        if self.keep is not None and time.monotonic() - self._kept >= _KEEP_EVERY:
+            self.keep(*progress.coefficients())
+            self._kept = time.monotonic()
         if self.callback is not None:
             if self.first_index:
                 progress = replace(progress, alpha_index=self.first_index + progress.alpha_index)
@@ -123,8 +134,8 @@ class Watch:
 
     @property
     def if_needed(self) -> Watch | None:
-        """Itself, or None where there is nothing to print and nobody to pass certificates to."""
-        return self if self.line.level or self.callback is not None else None
+        """Itself, or None where there is nothing to print or to keep, and nobody to pass certificates to."""
+        return self if self.line.level or self.callback is not None or self.keep is not None else None
 
     def close(self) -> None:
         """Print what is still to be printed and end the line, however the work has ended."""
@@ -319,8 +330,8 @@ class Follower:
         self.solved.append(i)
         line = current_line() if self.what else None
         if line is not None:
-            n_alphas = len(self.alphas)
-            line.show(f"{self.what}: alpha {i + 1} of {n_alphas}, {line.seconds:.1f} s", (i + 1) / n_alphas)
+            reached, n_alphas = max(self.solved) + 1, len(self.alphas)
+            line.show(f"{self.what}: alpha {reached} of {n_alphas}", reached / n_alphas)
 
     def _follow_proposals(self) -> None:
         """The same in rounds over the whole path: one call of the compiled kernel serves many alphas."""
