@@ -418,7 +418,7 @@ class GroupOWLBase(ReportMethods):
             warnings.warn(f"relaxed=True: {what}, and {why}. {remedy}", UserWarning, stacklevel=3)
         kept = {}
         for name, value in vars(self).items():
-            if name.startswith("_") or not name.endswith("_"):
+            if name[-1] != "_" or name[0] == "_":  # in microseconds, as small fits take two hundred of them
                 kept[name] = value
         self.__dict__ = kept | data.labels | fitted | more
         return self
