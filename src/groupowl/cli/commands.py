@@ -192,7 +192,9 @@ _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated
 #: Of NumPy's legacy generator, which makes folds.
 LARGEST_SEED = 2**32 - 1
 _UNSEEN = "What predictions do with levels of --categories that the fit has not seen"
-_SEQUENCES = "Weight sequence: oscar, linear, constant (or lasso), bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
+_SEQUENCES = (
+    "Weight sequence: oscar, linear, constant (lasso), bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
+)
 _RIDGE = "Adds ridge/2 times the squares of the coefficients that the penalty sees."
 _weights = partial(_model, "oscar", "NAME", _SEQUENCES, "--weights", "-w")
 

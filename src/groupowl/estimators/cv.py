@@ -294,7 +294,11 @@ class CrossValidatedFit(GroupOWLBase):
         self, model: Model, alpha: float, settings: SolverSettings, callback: Callback | None = None, index: int = 0
     ) -> SolveResult:
         """The fit at the chosen alpha, to some more digits than tol asks for where they are to be had."""
-        about: dict[str, Any] = {"what": f"{type(self).__name__}, final fit", "callback": callback, "alpha_index": index}
+        about: dict[str, Any] = {
+            "what": f"{type(self).__name__}, final fit",
+            "callback": callback,
+            "alpha_index": index,
+        }
         finer = replace(settings, tol=_FINER * settings.tol, max_iter=min(_FINER_STEPS, settings.max_iter))
         result = self._solve(model, alpha, finer, **about)
         if result.gap <= model.problem.goal(settings.tol):
@@ -342,7 +346,7 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss", "gaussian" (for one
         task), an array that is used as it is (one weight per penalized feature), or
         ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
         a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
@@ -391,7 +395,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+        1 shows lines of progress with the share of all work that is done, and of a pass over data on disk or on a
+        cluster; 2 a line for every certificate of the fits on all data.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
         Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
         alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
@@ -423,6 +428,13 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     unseen : {"error", "zero"}, default="error"
         What predictions do with levels of categories that the fit has not seen, and with missing ones: refuse them, or
         predict as if the column had no effect there.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate of the fits on all data, with their position
+        ``progress.alpha_index`` on the path; returning True ends the path there, and the final fit.
+    resume : str or Path, default=None
+        A folder that keeps solutions on all data, and scores of folds, as soon as they are there. The same fit after an
+        interrupt goes on from them: solutions are certified again. A folder of another problem (data, penalty, alphas,
+        tol, folds, version of groupowl) is refused.
     loss : {"squared", "huber", "poisson"} or Loss, default="squared"
         "squared" for numbers; "huber" for numbers with outliers, which count by their distance beyond ``delta``, not by
         its square; "poisson" for counts and rates, whose logarithm of the mean is linear.
@@ -548,7 +560,7 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss", "gaussian" (for one
         task), an array that is used as it is (one weight per penalized feature), or
         ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
         a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
@@ -597,7 +609,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+        1 shows lines of progress with the share of all work that is done, and of a pass over data on disk or on a
+        cluster; 2 a line for every certificate of the fits on all data.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
         Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
         alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
@@ -630,6 +643,13 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     unseen : {"error", "zero"}, default="error"
         What predictions do with levels of categories that the fit has not seen, and with missing ones: refuse them, or
         predict as if the column had no effect there.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate of the fits on all data, with their position
+        ``progress.alpha_index`` on the path; returning True ends the path there, and the final fit.
+    resume : str or Path, default=None
+        A folder that keeps solutions on all data, and scores of folds, as soon as they are there. The same fit after an
+        interrupt goes on from them: solutions are certified again. A folder of another problem (data, penalty, alphas,
+        tol, folds, version of groupowl) is refused.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
         same total weight on all data. For label indicators, factors of the weights of samples that have a label, by its

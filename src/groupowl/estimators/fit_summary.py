@@ -201,7 +201,9 @@ class FitCertificate:
         order, rows = np.argsort([STATES.index(state) for state in self.states], kind="stable"), []
         for status in map(self.__getitem__, order[:_SHOWN].tolist()):
             gap = "" if status.gap is None else f"{status.gap:.2g}"
-            rows.append([printable(status.feature), *map(printable, [status.group][: len(of_group)]), status.state, gap])
+            rows.append(
+                [printable(status.feature), *map(printable, [status.group][: len(of_group)]), status.state, gap]
+            )
         table = data_table(["feature", *of_group, "state", "gap of its proof"], rows, n_words=2 + len(of_group))
         more = len(self) - len(rows)
         end = [paragraph(f"... {more} more: iterate over it, or to_frame()")] if more > 0 else []

@@ -23,7 +23,9 @@ def plain_model(estimator: Any) -> Any:
     if hasattr(estimator, "feature_names_in_"):
         model.feature_names_in_ = estimator.feature_names_in_.copy()
     model.coef_ = estimator.coef_.copy()
-    model.intercept_ = estimator.intercept_.copy() if isinstance(estimator.intercept_, np.ndarray) else estimator.intercept_
+    model.intercept_ = (
+        estimator.intercept_.copy() if isinstance(estimator.intercept_, np.ndarray) else estimator.intercept_
+    )
     return model
 
 

@@ -302,7 +302,7 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
         Strength of the penalty. "auto" is a tenth of the smallest alpha that selects nothing on these data (1 where
         that is 0); the value used is ``alpha_``.
     weights : str, array-like of shape (n_features,) or callable, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss", "gaussian" (for one
         task), an array that is used as it is (one weight per penalized feature), or
         ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
         a positive weight, however large that is.
@@ -331,7 +331,8 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints a line of progress, 2 a line for every certificate.
+        1 shows a line of progress, with the share of a pass over data on disk or on a cluster that is done; 2 a line
+        for every certificate.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
         Groups of columns that are in or out of the model together, over all targets: a label for each column (None:
         alone), lists of columns, or lists by name of the group. Columns that are not named are groups of one.
@@ -362,6 +363,13 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
     unseen : {"error", "zero"}, default="error"
         What predictions do with levels of categories that the fit has not seen, and with missing ones: refuse them, or
         predict as if the column had no effect there.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate, see :class:`groupowl.solvers.Progress`; returning True
+        ends the fit there. The compiled kernel is not used then.
+    resume : str or Path, default=None
+        A folder that keeps the coefficients of a fit that is interrupted (and every 30 seconds of a long one), from
+        which the same fit goes on. A folder of another problem (data, penalty, alpha, tol, version of groupowl) is
+        refused.
     loss : {"squared", "huber", "poisson"} or Loss, default="squared"
         "squared" for numbers; "huber" for numbers with outliers, which count by their distance beyond ``delta``, not by
         its square; "poisson" for counts and rates, whose logarithm of the mean is linear.

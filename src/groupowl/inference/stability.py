@@ -345,7 +345,9 @@ class StabilitySelector(FeatureSelector):
         model.check_alphas("alphas", values)
         return np.unique(values)[::-1], False
 
-    def _facts(self, prototype: GroupOWLBase, data: FitData, fits: HalfFits, entropy: int) -> dict[str, str | list[float]]:
+    def _facts(
+        self, prototype: GroupOWLBase, data: FitData, fits: HalfFits, entropy: int
+    ) -> dict[str, str | list[float]]:
         """What a pair depends on, for the folder."""
         if self.resume is None:
             return {}
