@@ -346,8 +346,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
         ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
         a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
         with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list
@@ -560,8 +560,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
         ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
         a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
         with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list

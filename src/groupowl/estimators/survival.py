@@ -384,8 +384,8 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
         Strength of the penalty. "auto" is a tenth of the smallest alpha that selects nothing on these data (1 where
         that is 0); the value used is ``alpha_``.
     weights : str, array-like of shape (n_features,) or callable, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
         ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
         a positive weight, however large that is.
     ties : {"efron", "breslow"}, default="efron"
@@ -447,7 +447,7 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
         What predictions do with levels of categories that the fit has not seen, and with missing ones: refuse them, or
         predict as if the column had no effect there.
     callback : callable, default=None
-        Called as ``callback(progress)`` after each certificate, see :class:`groupowl.solvers.Progress`; returning True
+        Called as ``callback(progress)`` after each certificate, see :class:`groupowl.Progress`; returning True
         ends the fit there. The compiled kernel is not used then.
     resume : str or Path, default=None
         A folder that keeps the coefficients of a fit that is interrupted (and every 30 seconds of a long one), from
@@ -550,8 +550,8 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
         ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
         a positive weight, however large that is; folds use the sequence of all data. Of a list of sequences, each
         with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list

@@ -75,8 +75,8 @@ def group_owl_path(
     loss : {"squared", "multinomial", "logistic", "poisson", "huber", "cox"} or Loss, default="squared"
         ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
     weights : str, array-like or callable, default="oscar"
-        Weight sequence: a name ("oscar", "linear", "constant" or "lasso", "bh", "chi", "chi_gauss", and "gaussian" for one
-        task),
+        Weight sequence: a name ("oscar", "linear", "constant" or "lasso", "bh", "chi", "chi_gauss", and
+        "gaussian" for one task),
         one weight for each penalized feature, or a function ``f(n_features, n_tasks=, n_samples=)``. Samples, for
         "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, however large that is.
     alphas : int or array-like, default=100
