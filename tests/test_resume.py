@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import partial
+from functools import partial, partialmethod
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ PATH = partial(go.group_owl_path, alphas=12, eps=0.05)
 
 
 def interrupt_after(monkeypatch, owner, count):
-    """Ctrl-C right after so many parts were kept."""
+    """Ctrl-C right after so many parts were kept, once."""
     original, written = owner.write, []
 
     def write(self, number, *part):
@@ -55,8 +55,8 @@ def files_in(folder, kind):
 def test_a_path_goes_on_and_is_certified(tmp_path, monkeypatch, options):
     whole = PATH(DATA.X, DATA.Y, **options)
     folder = tmp_path / "kept"
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        interrupt_after(patch, KeptPoints, 5)
+    interrupt_after(monkeypatch, KeptPoints, 5)
+    with pytest.raises(KeyboardInterrupt):
         PATH(DATA.X, DATA.Y, resume=folder, **options)
     assert files_in(folder, "") == [f"alpha_0000{i}.npz" for i in range(5)] + ["resume.json"]
     kept = {name: (folder / name).stat().st_mtime_ns for name in files_in(folder, "alpha")}
@@ -71,12 +71,15 @@ def test_a_path_goes_on_and_is_certified(tmp_path, monkeypatch, options):
 def test_solutions_that_are_there_are_not_solved_again(tmp_path, monkeypatch):
     first = PATH(DATA.X, DATA.Y, resume=tmp_path)
 
-    def refuse(*args, **kwargs):
-        raise AssertionError("a solve")
-
-    monkeypatch.setattr(Continuation, "_solve", refuse)
-    monkeypatch.setattr(Continuation, "_propose", refuse)
+    solved = []
+    for name in ("_solve", "_propose"):
+        original = getattr(Continuation, name)
+        noted = partialmethod(
+            lambda self, *work, call, **how: solved.append(work) or call(self, *work, **how), call=original
+        )
+        monkeypatch.setattr(Continuation, name, noted)
     again = PATH(DATA.X, DATA.Y, resume=tmp_path)
+    assert len(solved) <= 1  # that nothing is best at the first alpha is known from the data alone
     np.testing.assert_array_equal(again.coefs, first.coefs)
     np.testing.assert_array_equal(again.n_iters, first.n_iters)
 
@@ -140,20 +143,20 @@ def test_other_data_and_another_version_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="differs in the data"):
         PATH(X, DATA.Y, resume=tmp_path)
     monkeypatch.setattr("groupowl.path.kept_points.installed_version", lambda name: "999")
-    with pytest.raises(ValueError, match="differs in the version of groupowl. Give another folder"):
+    with pytest.raises(ValueError, match=r"differs in the version of groupowl\. Give another folder"):
         PATH(DATA.X, DATA.Y, resume=tmp_path)
 
 
 def test_data_on_disk_are_known_by_their_first_pass(tmp_path):
     np.save(tmp_path / "X.npy", DATA.X)
-    first = PATH(tmp_path / "X.npy", DATA.Y, resume=tmp_path / "kept")
+    first = PATH(go.MemmapDesign(tmp_path / "X.npy", max_memory="20MB"), DATA.Y, resume=tmp_path / "kept")
     again = PATH(go.MemmapDesign(tmp_path / "X.npy", max_memory="50MB"), DATA.Y, resume=tmp_path / "kept")
     np.testing.assert_allclose(again.coefs, first.coefs, atol=1e-12)
     X = DATA.X.copy()
     X[3, 4] += 1e-3
     np.save(tmp_path / "Z.npy", X)
-    with pytest.raises(ValueError, match="differs in alphas, the data"):
-        PATH(tmp_path / "Z.npy", DATA.Y, resume=tmp_path / "kept")
+    with pytest.raises(ValueError, match="differs in the data, the norms of the columns"):
+        PATH(go.MemmapDesign(tmp_path / "Z.npy"), DATA.Y, resume=tmp_path / "kept")
 
 
 @pytest.mark.parametrize(
@@ -186,8 +189,8 @@ CV = partial(go.GroupOWLRegressorCV, alphas=10, eps=0.05, cv=4)
 @pytest.mark.parametrize("options", [{}, {"n_jobs": 2}, {"weights": ["oscar", "lasso"]}, {"solver": "apgd"}])
 def test_folds_go_on(tmp_path, monkeypatch, options):
     whole, folder = CV(**options).fit(DATA.X, DATA.Y), tmp_path / "kept"
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        interrupt_after(patch, search.KeptFolds, 2)
+    interrupt_after(monkeypatch, search.KeptFolds, 2)
+    with pytest.raises(KeyboardInterrupt):
         CV(resume=folder, **options).fit(DATA.X, DATA.Y)
     assert len(files_in(folder, "fold")) == 2
     fitted = []
@@ -205,8 +208,8 @@ def test_folds_go_on(tmp_path, monkeypatch, options):
 
 def test_a_criterion_goes_on(tmp_path, monkeypatch):
     make = partial(CV, selection="bic", resume=tmp_path)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        interrupt_after(patch, KeptPoints, 3)
+    interrupt_after(monkeypatch, KeptPoints, 3)
+    with pytest.raises(KeyboardInterrupt):
         make().fit(DATA.X, DATA.Y)
     model = make().fit(DATA.X, DATA.Y)
     assert model.alpha_ == CV(selection="bic").fit(DATA.X, DATA.Y).alpha_

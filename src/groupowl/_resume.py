@@ -78,7 +78,8 @@ class ResumeFolder:
     def read(self, name: str) -> dict[str, Any] | None:
         """The arrays of a part that is there and whole, or None."""
         try:
-            with np.load(self.folder / f"{name}.npz", allow_pickle=False) as stored:
+            content = io.BytesIO((self.folder / f"{name}.npz").read_bytes())  # of a damaged file NumPy stays open
+            with np.load(content, allow_pickle=False) as stored:
                 arrays = dict(stored)
         except _UNREADABLE:
             return None
