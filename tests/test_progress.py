@@ -5,12 +5,12 @@ import re
 import sys
 import types
 from contextlib import redirect_stderr
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import groupowl as go
-
 from groupowl import _progress as module
 from groupowl.path.follower import Watch
 from groupowl.solvers import Progress
@@ -198,7 +198,7 @@ def test_a_line_is_closed_after_an_error():
 class Bar:
     """Stands for a bar of tqdm."""
 
-    made = []
+    made: ClassVar = []
 
     def __init__(self, **settings):
         self.n, self.texts, self.is_closed = 0, [], False
