@@ -88,7 +88,8 @@ class ResumeFolder:
     def write(self, name: str, **arrays: Any) -> None:
         """Keep a part."""
         content = io.BytesIO()
-        np.savez_compressed(content, mark=np.array(self.mark), **{key: np.asarray(arrays[key]) for key in arrays})
+        marked: dict[str, Any] = {"mark": np.array(self.mark)} | arrays
+        np.savez_compressed(content, **marked)
         write_file(self.folder / f"{name}.npz", content.getvalue())
 
 
