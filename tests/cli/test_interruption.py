@@ -193,7 +193,7 @@ def test_a_fit_tells_its_progress(run, train, monkeypatch):
     ran = run("cv", train, *ARGUMENTS, "--alphas", 30, "--json")
     assert ran.code == 0
     assert len(ran.out.splitlines()) == 1
-    assert re.search(r"Fitting 40 x 12, \d s: GroupOWLRegressorCV, ", ran.err)
+    assert re.search(r"Fitting 40 x 12, \d s: +\d+ % GroupOWLRegressorCV, ", ran.err)
     assert run("cv", train, *ARGUMENTS, "--alphas", 30, "--json", "--quiet").err == ""
 
 

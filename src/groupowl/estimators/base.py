@@ -566,11 +566,14 @@ class SingleFit(GroupOWLBase):
         if not self.warm_start:
             return None
         last: Any = getattr(self, "solve_result_", None)
-        known = getattr(self, "_iterate", None) or (last and (last.B, last.intercept, getattr(self, "classes_", None)))
+        known: Any = getattr(self, "_iterate", None) or (
+            last and (last.B, last.intercept, getattr(self, "classes_", None))
+        )
         if known is None:
             return None
         B, intercept, classes = known
-        if B.shape != (data.n_features, data.n_targets) or not np.array_equal(classes, data.labels.get("classes_")):
+        labels: Any = data.labels.get("classes_")
+        if B.shape != (data.n_features, data.n_targets) or not np.array_equal(classes, labels):
             return None
         return model.start(B.T, intercept)
 

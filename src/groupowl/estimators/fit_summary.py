@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -318,7 +319,9 @@ class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scik
         if far_design(X) is not None:
             remedy = "Choose columns yourself, by get_support(indices=True)."
             raise TypeError(f"X: transform needs data in memory, got {type(X).__name__}. {remedy}")
-        return super().transform(X)
+        with warnings.catch_warnings():  # a model without features is an answer, and what follows refuses no columns
+            warnings.filterwarnings("ignore", message="No features were selected")
+            return super().transform(X)
 
     def _whole_groups(self, mask: BoolArray) -> BoolArray:
         """A mask of features with all columns of groups that it has one of: they are in the model together."""
