@@ -555,7 +555,7 @@ class SingleFit(GroupOWLBase):
             if folder is not None:
                 folder.write(_ITERATE, B=result.B, intercept=result.intercept)
         warn_unless_converged(result, model.problem.goal(settings.tol), settings)
-        vars(self).pop("_iterate", None)
+        self.__dict__.pop("_iterate", None)
         return self._store(data, model.weights, result, alpha, model)
 
     def _start(self, model: Model, data: FitData, folder: ResumeFolder | None) -> FloatArray | None:
