@@ -435,6 +435,7 @@ _NAMED: dict[str, tuple[Callable[..., FloatArray], tuple[str, ...]]] = {
     "oscar": (oscar, ()),
     "linear": (linear, ()),
     "constant": (constant, ()),
+    "lasso": (constant, ()),  # what it is elsewhere: the (multi-task) lasso
     "bh": (bh, ()),
     "gaussian": (gaussian, ("n_samples",)),
     "chi": (chi, ("n_tasks",)),

@@ -331,13 +331,13 @@ def test_progress(capsys):
 
 def test_a_line_on_a_terminal_is_rewritten(capsys, monkeypatch):
     line = Line("work", True)
-    monkeypatch.setattr(line, "is_terminal", True)
+    monkeypatch.setattr(line.line, "is_rewritten", True)
     line.begin(2, 0)
     line.advance()
     line.advance()
     line.close()
     printed = capsys.readouterr().err
-    assert printed.startswith("\rwork: 2 of 2 pairs")
+    assert printed.startswith("\r100 % work: 2 of 2 pairs")
     assert printed.endswith("\n")
 
 

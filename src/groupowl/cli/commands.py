@@ -49,7 +49,9 @@ def command(*, example: str) -> Callable[[Callable[[Any], None]], Callable[..., 
             try:
                 function(kind(**options))
             except KeyboardInterrupt:
-                tell("stopped; nothing was written.")
+                kept = options.get("resume")
+                rest = f"what was finished is in {kept}, and the same command goes on from there"
+                tell(f"stopped; {rest if kept is not None and kept.is_dir() else 'nothing was written'}.")
                 raise SystemExit(130) from None
             except Exception as error:  # the one place where errors become a line and an exit code; bugs say they are
                 if options.get("debug"):
@@ -216,7 +218,9 @@ _COLUMNS = "by name, position (1 first, -1 last) or pattern ('gene*'), separated
 #: Of NumPy's legacy generator, which makes folds.
 LARGEST_SEED = 2**32 - 1
 _UNSEEN = "How to predict levels of --categories that were not in the training data"
-_SEQUENCES = "Weight sequence: oscar, linear, constant, bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
+_SEQUENCES = (
+    "Weight sequence: oscar, linear, constant (lasso), bh, chi, chi_gauss, gaussian; cv also takes a list, or levels."
+)
 _RIDGE = "Adds ridge/2 times the squares of the coefficients that the penalty sees."
 _weights = partial(_model, "oscar", "NAME", _SEQUENCES, "--weights", "-w")
 
@@ -342,6 +346,9 @@ class TrainOptions(TalkOptions, DataOptions):
 
     out: Path | None = _output(None, "DIR", "New folder for model, tables and report.", "--out", "-o")
     force: bool = _output(False, "", "Replace what an earlier run has written.", "--force")
+    resume: Path | None = _output(
+        None, "DIR", "Folder that keeps what is finished: after an interrupt, the same command goes on from there."
+    )
 
 
 class ModelOptions(TrainOptions):

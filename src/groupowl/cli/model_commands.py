@@ -100,6 +100,7 @@ def cv(options: FoldOptions) -> None:
 def _run(name: str, options: ModelOptions) -> None:
     """Read, fit, score, write, tell."""
     check_out(options.out, force=options.force)
+    check_resume(options)
     stages, started = Stages(options.quiet), time.perf_counter()
     table, reading = read_table(options, stages)
     parts = None if options.test_size is None else held_out_rows(table, options.test_size, options.seed)
@@ -154,6 +155,15 @@ def _run(name: str, options: ModelOptions) -> None:
 # Parts of a run -----------------------------------------------------------------------------------------
 
 
+def check_resume(options: TrainOptions) -> None:
+    """Refuse a folder to go on from that would be lost when the results are written."""
+    if options.resume is not None and options.out is not None:
+        out, resume = options.out.absolute(), options.resume.absolute()
+        if resume.is_relative_to(out):
+            what = f"--resume {options.resume} is in --out {options.out}, which is replaced as a whole"
+            raise Failure(f"{what}. Give a folder beside it, for example --resume {options.out}_resume.", 2)
+
+
 def read_table(options: TrainOptions, stages: Stages) -> tuple[Table, Reading]:
     """The data of a file with what its columns are for, and how it was read."""
     has_times = resolve_loss(options.loss).target == "times"
@@ -189,6 +199,8 @@ def data_of(table: Table) -> Iterator[None]:
     except ValueError as error:
         problem = str(error).replace(IMPUTE, FEATURES.fill)
         problem = problem.replace("unseen='zero'", "--unseen zero")
+        if problem.startswith("resume: "):  # which is not about the file
+            raise Failure(f"--{problem}") from error
         raise Failure(f"{table.source}: {problem}") from error
 
 
@@ -272,12 +284,11 @@ def _make_folds(table: Table, folds: int, seed: int) -> Any:
 def _fit(estimator: Any, table: Table, X: Design, *, verbose: bool) -> tuple[list[str], bool]:
     """Fit; returns what it has warned of, and whether all of it converged."""
     groups = {} if getattr(estimator, "cv", None) is None else {"groups": table.groups}
-    is_alone = getattr(estimator, "n_jobs", None) in (None, 1)  # lines of other processes would stand between ours
-    estimator.set_params(verbose=int(verbose and is_alone))
+    estimator.set_params(verbose=int(verbose))
     with data_of(table), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(X, table.target_frame, sample_weight=table.sample_weight, offset=table.offset, **groups)
-    estimator.set_params(verbose=0)
+    estimator.set_params(verbose=0, resume=None)
     notes = dict.fromkeys(" ".join(str(item.message).split()) for item in caught)
     short = any(issubclass(item.category, ConvergenceWarning) for item in caught)
     return list(notes), not short and estimator.solve_result_.converged

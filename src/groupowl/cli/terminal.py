@@ -122,6 +122,10 @@ class Stages(io.TextIOBase):
                 self._put("\r" + " " * self.width + "\r")
                 self.width = 0
 
+    def isatty(self) -> bool:
+        """Whether lines are rewritten: what is written here is shown as often as that."""
+        return self.is_terminal
+
     def write(self, text: str) -> int:
         """Remember the last line that says something."""
         lines = [line.strip() for line in text.replace("\r", "\n").splitlines() if line.strip()]

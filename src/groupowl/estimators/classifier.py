@@ -290,10 +290,10 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         Strength of the penalty. "auto" is a tenth of the smallest alpha that selects nothing on these data (1 where
         that is 0); the value used is ``alpha_``.
     weights : str, array-like of shape (n_features,) or callable, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or ``f(n_features, n_tasks=,
-        n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, each
-        counted once.
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
+        ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
+        a positive weight, each counted once.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is never penalized.
     standardize : bool, default=False
@@ -321,7 +321,8 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints a line of progress, 2 a line for every certificate.
+        1 shows a line of progress, with the share of a pass over data on disk or on a cluster that is done; 2 a line
+        for every certificate.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
         Groups of columns that are selected together, for all targets: a label for each column (None for a column by
         itself), a list of lists of columns, or a dict from names of groups to lists of columns. Columns that are not
@@ -355,6 +356,13 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
     unseen : {"error", "zero"}, default="error"
         What to do in predictions with missing categories and with levels that were not in the training data: raise an
         error, or predict as if the column had no effect.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate, see :class:`groupowl.Progress`; returning True
+        ends the fit there. The compiled kernel is not used then.
+    resume : str or Path, default=None
+        A folder that keeps the coefficients of a fit that is interrupted (and every 30 seconds of a long one), from
+        which the same fit goes on. A folder of another problem (data, penalty, alpha, tol, version of groupowl) is
+        refused.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
         same total weight. For label indicators, factors of the weights of samples that have a label, by its index or

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial, reduce
 from operator import add, attrgetter
@@ -16,6 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_sample_weight, column_names, entry_weights, lookup, refuse_mask
+from .._progress import progress_line
 from .._threads import blas_threads, check_jobs
 from ..designs import is_summary
 from ..inputs import import_pandas
@@ -26,7 +26,7 @@ from ..model_selection.folds import resolve_scorer, scorer_scores, takes_sample_
 from ..model_selection.search import best_sequence, ridges_of, tunes_ridge
 from ..path import resolve_alphas
 from ..problem import warn_of_lost_samples
-from ..solvers import SolveResult, SolverSettings, warn_unless_converged
+from ..solvers import Callback, SolveResult, SolverSettings, warn_unless_converged
 from ..solvers.solve_result import short_of_tolerance
 from ..weights import sequence_names, sequences_of
 from .base import FitData, GroupOWLBase
@@ -80,7 +80,8 @@ class CrossValidatedFit(GroupOWLBase):
         Returns
         -------
         self
-            The fitted estimator. A fit that fails or is interrupted leaves an earlier one as it was.
+            The fitted estimator. A fit that fails or is interrupted leaves an earlier one as it was; with a folder
+            ``resume`` the same call goes on from what was finished.
 
         Warns
         -----
@@ -92,18 +93,19 @@ class CrossValidatedFit(GroupOWLBase):
             "gaussian" are to control false discoveries, and columns of X
             are correlated; an alpha that is chosen by its score controls nothing in any case.
         """
-        with blas_threads(X, are_taken=self.n_jobs not in (None, 1)):
+        taken = self.n_jobs not in (None, 1)
+        with progress_line(self.verbose, type(self).__name__), blas_threads(X, are_taken=taken):
             search = self._search(X, y, sample_weight, params, offset=offset)
             warn_of_lost_samples(search.models[0].problem, search.data.Y, sample_weight)
             warn_unless_bounded(search.models[0])
             warn_if_correlated(search.models[0], self.weights)
-            choices = search.run()
+            choices = search.run(self.resume)
             reports = list(map(attrgetter("report"), choices))
             best = best_sequence(reports)
             model, path, report = choices[best]
             settings, alpha = search.fitting.settings, path.points[report["best_index"]].alpha
             data = replace(search.data, fitting=search.fitting_of(best))
-            result = self._final_fit(model, alpha, settings)
+            result = self._final_fit(model, alpha, settings, self.callback, report["best_index"])
         short, prefix = short_of_tolerance(path.points, len(path.points), "alphas")
         warn_unless_converged(short if prefix else result, model.problem.goal(settings.tol), settings, prefix=prefix)
         fitted = {"path_": path.labeled(data.labels), "search_results_": reports}
@@ -166,7 +168,7 @@ class CrossValidatedFit(GroupOWLBase):
             True exactly when the fit holds; printed, it says why.
         """
         check_is_fitted(self)
-        quiet = copy(self).set_params(verbose=0)
+        quiet = self._quiet_copy()
         search = quiet._search(X, y, sample_weight, params, offset=offset, reset=False)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit has said what fell short
@@ -288,14 +290,22 @@ class CrossValidatedFit(GroupOWLBase):
         has_weight = sample_weight is not None and scorer is not None and takes_sample_weight(scorer)
         return params, {"sample_weight": sample_weight} if has_weight else {}
 
-    def _final_fit(self, model: Model, alpha: float, settings: SolverSettings) -> SolveResult:
+    def _final_fit(
+        self, model: Model, alpha: float, settings: SolverSettings, callback: Callback | None = None, index: int = 0
+    ) -> SolveResult:
         """The fit at the chosen alpha, to some more digits than tol asks for where they are to be had."""
-        what = f"{type(self).__name__}, final fit"
+        about: dict[str, Any] = {
+            "what": f"{type(self).__name__}, final fit",
+            "callback": callback,
+            "alpha_index": index,
+        }
         finer = replace(settings, tol=_FINER * settings.tol, max_iter=min(_FINER_STEPS, settings.max_iter))
-        result = self._solve(model, alpha, finer, what=what)
+        result = self._solve(model, alpha, finer, **about)
         if result.gap <= model.problem.goal(settings.tol):
             return replace(result, status="converged")  # the finer goal is nobody's but ours
-        return self._solve(model, alpha, settings, what=what)
+        if result.status == "callback":
+            return result
+        return self._solve(model, alpha, settings, **about)
 
 
 def _check_folds_possible(data: FitData, scorer: Any, parts: Any) -> None:
@@ -336,12 +346,12 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or ``f(n_features, n_tasks=,
-        n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, each
-        counted once; folds use the sequence of all data. Of a list of sequences, each with an alpha grid of its own,
-        the one with the best score (or criterion) is taken. "levels" stands for a list of sequences of two and three
-        levels, see :func:`groupowl.weights.levels`.
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
+        ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
+        a positive weight, each counted once; folds use the sequence of all data. Of a list of sequences, each
+        with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list
+        of sequences of two and three levels, see :func:`groupowl.weights.levels`.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing on all data; this
         grid ends early where 99.9 % of the deviance is explained. Or positive numbers, which are all fitted.
@@ -386,7 +396,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+        1 shows lines of progress with the share of all work that is done, and of a pass over data on disk or on a
+        cluster; 2 a line for every certificate of the fits on all data.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
         Groups of columns that are selected together, for all targets: a label for each column (None for a column by
         itself), a list of lists of columns, or a dict from names of groups to lists of columns. Columns that are not
@@ -422,6 +433,13 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     unseen : {"error", "zero"}, default="error"
         What to do in predictions with missing categories and with levels that were not in the training data: raise an
         error, or predict as if the column had no effect.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate of the fits on all data, with their position
+        ``progress.alpha_index`` on the path; returning True ends the path there, and the final fit.
+    resume : str or Path, default=None
+        A folder that keeps solutions on all data, and scores of folds, as soon as they are there. The same fit after an
+        interrupt goes on from them: solutions are certified again. A folder of another problem (data, penalty, alphas,
+        tol, folds, version of groupowl) is refused.
     loss : {"squared", "huber", "poisson"} or Loss, default="squared"
         "squared" for numbers; "huber" for numbers with outliers, whose residuals count linearly beyond ``delta``;
         "poisson" for counts and rates, with a linear model for the logarithm of the mean.
@@ -548,12 +566,12 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or ``f(n_features, n_tasks=,
-        n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, each
-        counted once; folds use the sequence of all data. Of a list of sequences, each with an alpha grid of its own,
-        the one with the best score (or criterion) is taken. "levels" stands for a list of sequences of two and three
-        levels, see :func:`groupowl.weights.levels`.
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
+        ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
+        a positive weight, each counted once; folds use the sequence of all data. Of a list of sequences, each
+        with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list
+        of sequences of two and three levels, see :func:`groupowl.weights.levels`.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing on all data; this
         grid ends early where 99.9 % of the deviance is explained. Or positive numbers, which are all fitted.
@@ -599,7 +617,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+        1 shows lines of progress with the share of all work that is done, and of a pass over data on disk or on a
+        cluster; 2 a line for every certificate of the fits on all data.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
         Groups of columns that are selected together, for all targets: a label for each column (None for a column by
         itself), a list of lists of columns, or a dict from names of groups to lists of columns. Columns that are not
@@ -635,6 +654,13 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     unseen : {"error", "zero"}, default="error"
         What to do in predictions with missing categories and with levels that were not in the training data: raise an
         error, or predict as if the column had no effect.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate of the fits on all data, with their position
+        ``progress.alpha_index`` on the path; returning True ends the path there, and the final fit.
+    resume : str or Path, default=None
+        A folder that keeps solutions on all data, and scores of folds, as soon as they are there. The same fit after an
+        interrupt goes on from them: solutions are certified again. A folder of another problem (data, penalty, alphas,
+        tol, folds, version of groupowl) is refused.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class, 1 for classes that are not in the dict. "balanced" gives every class the
         same total weight on all data. For label indicators, factors of the weights of samples that have a label, by its

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +11,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import position_in, truth_value
+from .._html import data_table, facts_table, page_of_text, paragraph, titled
 from .._text import counted, listed, printable
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..categories import coefficient_names
+from ..designs import far_design
 from ..inputs import coefficient_columns, exclusive_classes, import_pandas, task_names
 from ..model_selection.search import best_sequence, candidate_names, value_path
 from ..norm.kernels import nonzero_rows
 from ..solvers import solve_result as results
+from .plain_models import plain_model
 
 SELECTED = "selected"
 PROVED_ZERO = "proved zero"
@@ -186,9 +191,56 @@ class FitCertificate:
             lines.append(f"    ... {more} more: iterate over it, or to_frame()")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        facts = {
+            "objective": f"{self.objective:.10g}, proved within {self.gap:.3g} of the minimum",
+            "converged": "yes" if self.converged else "no",
+            "features": self.counts_text(),
+        }
+        of_group = [] if self.groups is None else ["group"]
+        order, rows = np.argsort([STATES.index(state) for state in self.states], kind="stable"), []
+        for status in map(self.__getitem__, order[:_SHOWN].tolist()):
+            gap = "" if status.gap is None else f"{status.gap:.2g}"
+            rows.append(
+                [printable(status.feature), *map(printable, [status.group][: len(of_group)]), status.state, gap]
+            )
+        table = data_table(["feature", *of_group, "state", "gap of its proof"], rows, n_words=2 + len(of_group))
+        more = len(self) - len(rows)
+        end = [paragraph(f"... {more} more: iterate over it, or to_frame()")] if more > 0 else []
+        return titled(f"{self.estimator} at alpha {self.alpha:.6g}", facts_table(facts), table, *end)
 
-class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """What a fitted estimator says of its features."""
+
+@dataclass(frozen=True)
+class FitSummary:
+    """One page about a fit: objective, proof, selected features and their clusters; a table in notebooks.
+
+    Attributes
+    ----------
+    text : str
+        The page.
+
+    Examples
+    --------
+    >>> import groupowl as go
+    >>> data = go.datasets.make_correlated_groups(60, 30, 2, n_informative=3, random_state=0)
+    >>> summary = go.GroupOWLRegressor(0.5).fit(data.X, data.Y).summary_
+    >>> summary.text.splitlines()[0]
+    'GroupOWLRegressor'
+    """
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return page_of_text(self.text)
+
+
+class ReportMethods(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What a fitted estimator says of its features, which it selects."""
 
     def _penalized_coefficients(self) -> tuple[Any, Any]:
         """Public coefficients and intercept that the certificates are about."""
@@ -241,6 +293,35 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         check_is_fitted(self)
         mask = self._whole_groups(nonzero_rows(np.atleast_2d(self.coef_).T))
         return np.flatnonzero(mask) if truth_value("indices", indices) else mask
+
+    def _get_support_mask(self) -> BoolArray:
+        return np.asarray(self.get_support())
+
+    def transform(self, X: Any) -> Any:
+        """The selected columns of X: those with a coefficient that is not zero, unpenalized ones included.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Data in memory. After a fit with ``categories``, choose columns yourself.
+
+        Returns
+        -------
+        array, sparse matrix or data frame of shape (n_samples, n_selected)
+            See :meth:`get_feature_names_out` for the names of the columns, and ``set_output`` for the kind.
+        """
+        check_is_fitted(self)
+        if "categories_" in vars(self):
+            raise ValueError(
+                f"transform chooses columns of X, but {type(self).__name__} was fitted with categories, whose levels "
+                "have coefficients of their own. Choose columns yourself; selected_features_ has names of levels."
+            )
+        if far_design(X) is not None:
+            remedy = "Choose columns yourself, by get_support(indices=True)."
+            raise TypeError(f"X: transform needs data in memory, got {type(X).__name__}. {remedy}")
+        with warnings.catch_warnings():  # a model without features is an answer, and what follows refuses no columns
+            warnings.filterwarnings("ignore", message="No features were selected")
+            return super().transform(X)
 
     def _whole_groups(self, mask: BoolArray) -> BoolArray:
         """A mask of features with all columns of groups that it has one of: they are in the model together."""
@@ -302,10 +383,34 @@ class ReportMethods(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         groups = getattr(self, "feature_groups_", None)
         return FitCertificate(type(self).__name__, *known, self._feature_labels(), states, gaps, groups)
 
+    @property
+    def summary_(self) -> FitSummary:
+        """One page about the fit, as text and, in notebooks, as tables."""
+        check_is_fitted(self)
+        return FitSummary(summary_text(self))
+
     def summary(self) -> None:
         """Print one page about the fit: objective, proof, selected features and their clusters."""
+        print(self.summary_)
+
+    def to_sklearn(self) -> Any:
+        """A plain linear model of scikit-learn with the same coefficients, for tools that know only those.
+
+        Returns
+        -------
+        LinearRegression, LogisticRegression or PoissonRegressor
+            Fitted, with copies of ``coef_`` and ``intercept_``: it makes the same predictions. Squared and Huber losses
+            become ``LinearRegression``, classes ``LogisticRegression`` and counts of one target ``PoissonRegressor``.
+
+        Raises
+        ------
+        TypeError
+            Where scikit-learn has no such model: label indicators, counts of several targets, times until events.
+        ValueError
+            After a fit with ``categories`` or an offset, which plain models do not know.
+        """
         check_is_fitted(self)
-        print(summary_text(self))
+        return plain_model(self)
 
 
 def coefficient_norms(coef: Any) -> FloatArray:

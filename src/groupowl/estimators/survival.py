@@ -384,10 +384,10 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
         Strength of the penalty. "auto" is a tenth of the smallest alpha that selects nothing on these data (1 where
         that is 0); the value used is ``alpha_``.
     weights : str, array-like of shape (n_features,) or callable, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or ``f(n_features, n_tasks=,
-        n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, each
-        counted once.
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
+        ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
+        a positive weight, each counted once.
     ties : {"efron", "breslow"}, default="efron"
         What is done about events at the same time. Efron's method is closer to the truth; without such events both are
         the same.
@@ -415,7 +415,8 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints a line of progress, 2 a line for every certificate.
+        1 shows a line of progress, with the share of a pass over data on disk or on a cluster that is done; 2 a line
+        for every certificate.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
         Groups of columns that are selected together, for all targets: a label for each column (None for a column by
         itself), a list of lists of columns, or a dict from names of groups to lists of columns. Columns that are not
@@ -449,6 +450,13 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
     unseen : {"error", "zero"}, default="error"
         What to do in predictions with missing categories and with levels that were not in the training data: raise an
         error, or predict as if the column had no effect.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate, see :class:`groupowl.Progress`; returning True
+        ends the fit there. The compiled kernel is not used then.
+    resume : str or Path, default=None
+        A folder that keeps the coefficients of a fit that is interrupted (and every 30 seconds of a long one), from
+        which the same fit goes on. A folder of another problem (data, penalty, alpha, tol, version of groupowl) is
+        refused.
 
     Attributes
     ----------
@@ -546,12 +554,12 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     Parameters
     ----------
     weights : str, array-like of shape (n_features,), callable, or list of these, default="oscar"
-        Weight sequence, not increasing: "oscar", "linear", "constant", "bh", "chi", "chi_gauss", "gaussian" (for one
-        task), an array that is used as it is (one weight per penalized feature), or ``f(n_features, n_tasks=,
-        n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, each
-        counted once; folds use the sequence of all data. Of a list of sequences, each with an alpha grid of its own,
-        the one with the best score (or criterion) is taken. "levels" stands for a list of sequences of two and three
-        levels, see :func:`groupowl.weights.levels`.
+        Weight sequence, not increasing: "oscar", "linear", "constant" (or "lasso"), "bh", "chi", "chi_gauss",
+        "gaussian" (for one task), an array that is used as it is (one weight per penalized feature), or
+        ``f(n_features, n_tasks=, n_samples=)``. Samples, for "gaussian", "chi_gauss" and functions, are rows of X with
+        a positive weight, each counted once; folds use the sequence of all data. Of a list of sequences, each
+        with an alpha grid of its own, the one with the best score (or criterion) is taken. "levels" stands for a list
+        of sequences of two and three levels, see :func:`groupowl.weights.levels`.
     alphas : int or array-like, default=100
         How many, evenly spaced on a logarithmic scale from the smallest alpha that selects nothing on all data; this
         grid ends early where 99.9 % of the deviance is explained. Or positive numbers, which are all fitted.
@@ -594,7 +602,8 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 prints lines of progress, 2 a line for every certificate of the fits on all data.
+        1 shows lines of progress with the share of all work that is done, and of a pass over data on disk or on a
+        cluster; 2 a line for every certificate of the fits on all data.
     feature_groups : array-like of shape (n_features,), or lists or dict of lists of names or indices, default=None
         Groups of columns that are selected together, for all targets: a label for each column (None for a column by
         itself), a list of lists of columns, or a dict from names of groups to lists of columns. Columns that are not
@@ -630,6 +639,13 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
     unseen : {"error", "zero"}, default="error"
         What to do in predictions with missing categories and with levels that were not in the training data: raise an
         error, or predict as if the column had no effect.
+    callback : callable, default=None
+        Called as ``callback(progress)`` after each certificate of the fits on all data, with their position
+        ``progress.alpha_index`` on the path; returning True ends the path there, and the final fit.
+    resume : str or Path, default=None
+        A folder that keeps solutions on all data, and scores of folds, as soon as they are there. The same fit after an
+        interrupt goes on from them: solutions are certified again. A folder of another problem (data, penalty, alphas,
+        tol, folds, version of groupowl) is refused.
 
     Attributes
     ----------

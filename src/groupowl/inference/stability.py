@@ -14,12 +14,12 @@ from .._checks import (
     as_float_array,
     as_generator,
     check_finite,
-    checked_path,
     finite_number,
     lookup,
     number_in,
     positive_integer,
 )
+from .._resume import fingerprint
 from .._threads import blas_threads, check_jobs, count_threads
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..designs import as_design
@@ -38,7 +38,7 @@ from .stability_bounds import (
     measure_of,
     smallest_count,
 )
-from .stability_halves import HalfFits, Line, PairFolder, PairOfEntries, fingerprint, run_pairs
+from .stability_halves import HalfFits, Line, PairFolder, PairOfEntries, run_pairs
 
 _METHODS = {"pairs": "pairs", "integrated": "integrated"}
 # Where neither the threshold nor the size of the base selector is given, the size is what this threshold allows.
@@ -48,7 +48,7 @@ _MOST_ALPHAS = 10_000
 _FORMAT = "1"
 _MOST_SEEDS = np.iinfo(np.int64).max
 # Parameters of estimators that change nothing of a path.
-_WITHOUT_EFFECT = ("alpha", "random_state", "relaxed", "verbose", "warm_start")
+_WITHOUT_EFFECT = ("alpha", "callback", "random_state", "resume", "relaxed", "verbose", "warm_start")
 
 
 class _Plan(NamedTuple):
@@ -245,7 +245,7 @@ class StabilitySelector(FeatureSelector):
                 plan.n_pairs,
                 entropy,
                 n_jobs=n_jobs,
-                folder=PairFolder(self._folder(), self._facts(prototype, data, fits, entropy)),
+                folder=PairFolder(self.resume, self._facts(prototype, data, fits, entropy)),
                 line=Line(type(self).__name__, bool(self.verbose)),
             )
         self._warn_of_short_fits(pairs, len(fits.alphas))
@@ -345,10 +345,9 @@ class StabilitySelector(FeatureSelector):
         model.check_alphas("alphas", values)
         return np.unique(values)[::-1], False
 
-    def _folder(self) -> Any:
-        return None if self.resume is None else checked_path("resume", self.resume)
-
-    def _facts(self, prototype: GroupOWLBase, data: FitData, fits: HalfFits, entropy: int) -> dict[str, str]:
+    def _facts(
+        self, prototype: GroupOWLBase, data: FitData, fits: HalfFits, entropy: int
+    ) -> dict[str, str | list[float]]:
         """What a pair depends on, for the folder."""
         if self.resume is None:
             return {}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks as checks
+from .._progress import progress_line
 from .._threads import blas_threads
 from ..categories import encoded_frame
 from ..designs import Design, as_design, encode_labels_of_blocks, row_chunks
@@ -20,6 +21,7 @@ from ..solvers import Callback, Continuation, SolveResult, check_settings, warn_
 from ..solvers.solve_result import short_of_tolerance
 from ..weights import resolve_weights
 from .follower import MAX_DEVIANCE, Watch, fit_path, resolve_alphas
+from .kept_points import KeptPoints, path_facts, solution_folder
 from .path_result import PathResult
 
 
@@ -51,6 +53,7 @@ def group_owl_path(
     ridge: float = 0.0,
     positive: Any = False,
     categories: Any = None,
+    resume: Any = None,
 ) -> PathResult:
     """Compute a coefficient path: fits at many alphas, from the largest down, with warm starts.
 
@@ -72,7 +75,8 @@ def group_owl_path(
     loss : {"squared", "multinomial", "logistic", "poisson", "huber", "cox"} or Loss, default="squared"
         ``f_i``: half the squared distance to the target, or the multinomial logistic loss.
     weights : str, array-like or callable, default="oscar"
-        Weight sequence: a name ("oscar", "linear", "constant", "bh", "chi", "chi_gauss", and "gaussian" for one task),
+        Weight sequence: a name ("oscar", "linear", "constant" or "lasso", "bh", "chi", "chi_gauss", and
+        "gaussian" for one task),
         one weight for each penalized feature, or a function ``f(n_features, n_tasks=, n_samples=)``. Samples, for
         "gaussian", "chi_gauss" and functions, are rows of X with a positive weight, each counted once.
     alphas : int or array-like, default=100
@@ -106,7 +110,8 @@ def group_owl_path(
     random_state : int, Generator, RandomState or None, default=None
         Seed of stochastic solvers.
     verbose : int, default=0
-        1 shows a progress line, 2 a line for every certificate.
+        1 shows a progress line with the share of the path, and of a pass over data on disk or on a cluster, that is
+        done (a bar in notebooks that have tqdm or rich, and ipywidgets); 2 a line for every certificate.
     callback : callable, default=None
         Called as ``callback(progress)`` after each certificate; ``progress.alpha_index`` is the position on the path.
         If it returns True, the path ends, with the unfinished solve as its last point.
@@ -139,6 +144,10 @@ def group_owl_path(
         categorical type. Each becomes a feature group of indicators, one for each level, called ``column=level``,
         scaled by "frobenius" unless ``group_scale`` is "none" or "orthonormal". Other arguments name the columns of X
         as it was given, and mean all levels of a category.
+    resume : str or Path, default=None
+        A folder that keeps solutions as soon as they are there. The same call after an interrupt goes on from them:
+        they are certified again, and not solved again. A folder of another path (data, penalty, alphas, tol, version of
+        groupowl) is refused.
 
     Returns
     -------
@@ -166,7 +175,7 @@ def group_owl_path(
     """
     settings = check_settings(solver, screening, tol, max_iter, callback, random_state)
     limit = None if max_features is None else checks.positive_integer("max_features", max_features)
-    with blas_threads(X):
+    with progress_line(verbose, "group_owl_path"), blas_threads(X):
         matrix, coding = encoded_frame(X, categories)
         design = as_design(matrix)
         names = feature_names(X) or design.feature_names
@@ -208,6 +217,10 @@ def group_owl_path(
             if classes is not None and len(np.atleast_2d(coef)) + 1 == len(classes) == 2:  # the difference of both
                 coef = np.concatenate([-0.5 * np.atleast_2d(coef), 0.5 * np.atleast_2d(coef)])
             start = model.start(coef)
+        kept = None
+        if resume is not None:
+            facts = path_facts(model, settings, grid, (design, Y, sample_weight, offset))
+            kept = KeptPoints(solution_folder(resume, facts))
         path = fit_path(
             model,
             grid,
@@ -218,6 +231,7 @@ def group_owl_path(
             dtype=model.dtype,
             verbose=verbose,
             what="group_owl_path",
+            kept=kept,
         )
     short, prefix = short_of_tolerance(path.points, len(path), "alphas")
     warn_unless_converged(short, model.problem.goal(settings.tol), settings, prefix=prefix)

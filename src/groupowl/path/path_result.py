@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from .._checks import finite_number, position_in, positive_integer
+from .._html import data_table, paragraph, titled
 from .._typing import FloatArray, IndexArray
 from ..categories import coefficient_names
 from ..inputs import coefficient_columns, exclusive_classes, import_pandas
@@ -17,7 +18,8 @@ from ..model import Model
 from ..norm.kernels import nonzero_rows, row_norms
 from ..solvers.solve_result import OnAccess
 
-# Rows of the table that a path is printed as.
+# Columns and rows of the table that a path is printed as.
+_COLUMNS = ("alpha", "selected", "clusters", "deviance", "gap", "status")
 _SHOWN = 8
 
 REASONS = {
@@ -384,19 +386,34 @@ class PathResult:
         names = coefficient_columns(self.n_targets, named)
         return pandas.DataFrame(columns | dict(zip(names, self._as_public(rows), strict=True)))
 
-    def __repr__(self) -> str:
-        alphas, n = self.alphas, len(self)
+    def _title(self) -> str:
+        """What all of the path has in common."""
         goal = "1 target" if self.n_targets == 1 else f"{self.n_targets} targets"
         goal = goal if self.classes is None else f"{len(self.classes)} classes"
-        lines = [
-            f"PathResult: {n} alphas from {alphas[0]:.4g} to {alphas[-1]:.4g}, {self.loss} loss, "
-            f"{self.n_features} features, {goal}",
-            f"{'':>5}{'alpha':>12}{'selected':>10}{'clusters':>10}{'deviance':>10}{'gap':>10}  status",
-        ]
-        for i in np.unique(np.linspace(0, n - 1, min(n, _SHOWN)).round().astype(int)):
+        first, last = self.points[0].alpha, self.points[-1].alpha
+        return (
+            f"PathResult: {len(self)} alphas from {first:.4g} to {last:.4g}, {self.loss} loss, "
+            f"{self.n_features} features, {goal}"
+        )
+
+    def _rows(self) -> list[list[str]]:
+        """A table of some of the points, for people: their positions, and what :data:`_COLUMNS` names."""
+        rows = []
+        for i in np.unique(np.linspace(0, len(self) - 1, min(len(self), _SHOWN)).round().astype(int)):
             point = self.points[i]
-            lines.append(
-                f"{i:>5}{point.alpha:>12.4g}{point.n_selected:>10}{point.clusters.max(initial=0):>10}"
-                f"{100 * point.deviance_ratio:>9.1f}%{point.gap:>10.1e}  {point.status}"
-            )
+            share, clusters = f"{100 * point.deviance_ratio:.1f}%", str(point.clusters.max(initial=0))
+            numbers = [f"{point.alpha:.4g}", str(point.n_selected), clusters, share, f"{point.gap:.1e}"]
+            rows.append([str(i), *numbers, point.status])
+        return rows
+
+    def __repr__(self) -> str:
+        lines = [self._title()]
+        for row in [["", *_COLUMNS], *self._rows()]:
+            cells = map(str.rjust, row[:-1], (5, 12, 10, 10, 10, 10))
+            lines.append(f"{''.join(cells)}  {row[-1]}")
         return "\n".join([*lines, REASONS[self.stopped_because]])
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        table = data_table(["", *_COLUMNS], self._rows(), n_words=0)
+        return titled(self._title(), table, paragraph(f"{REASONS[self.stopped_because]}."))

@@ -196,12 +196,18 @@ def solve(
     return result
 
 
+def check_callback(callback: Any) -> None:
+    """Refuse what cannot be called."""
+    if not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
+
+
 def check_settings(
     solver: Any, screening: Any, tol: Any, max_iter: Any, callback: Any = None, random_state: Any = None
 ) -> SolverSettings:
     """Settings from arguments as users give them."""
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable, got {callback!r} of type {type(callback).__name__}.")
+    if callback is not None:
+        check_callback(callback)
     if isinstance(solver, str | type) or not hasattr(solver, "advance"):
         solver = lookup("solver", solver, SOLVERS)()
     return SolverSettings(

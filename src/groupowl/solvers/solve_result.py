@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
+from .._html import facts_table, titled
 from .._typing import FloatArray, Handle, IndexArray
 from ..norm.kernels import cluster_labels, nonzero_rows
 from ..problem import Certificate, Problem, Published
@@ -270,6 +271,18 @@ class SolveResult:
             f"  {len(self.support)} of {d} rows selected in {self.clusters.max(initial=0)} clusters, {q} tasks; "
             f"{d - len(self.active)} rows proved zero)"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        d, q = self.B.shape
+        facts = {
+            "objective": f"{self.primal:.10g}, proved within {self.gap:.3g} of the minimum",
+            "rows of B": f"{len(self.support)} of {d} selected, {d - len(self.active)} proved zero",
+            "clusters": str(self.clusters.max(initial=0)),
+            "tasks": str(q),
+            "solve": ending_text(self),
+        }
+        return titled(f"{type(self).__name__}: {self.status}", facts_table(facts))
 
 
 def ending_text(result: SolveResult) -> str:

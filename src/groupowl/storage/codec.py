@@ -59,6 +59,8 @@ _REMEDIES = {
     "loss": "Use the name of a loss.",
     "solver": "Use a name, or a solver of groupowl.",
 }
+# Parameters that are about one call of fit, and nothing of the model.
+_OF_CALLS = ("callback", "resume")
 _OTHER_REMEDY = "Only plain values, arrays and objects of groupowl can be saved."
 
 
@@ -82,8 +84,12 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
 
 
 def constructor_arguments(obj: Any) -> dict[str, Any]:
-    """What the constructor of an object has taken; names that begin with an underscore hold functions."""
+    """What the constructor of an object has taken, but for what is about one call of ``fit``.
+
+    Names that begin with an underscore hold functions.
+    """
     names = [name for name in inspect.signature(type(obj)).parameters if not name.startswith("_")]
+    names = [name for name in names if name not in _OF_CALLS]
     others = getattr(obj, "cvargs", {})  # where a repeated splitter keeps some arguments
     return {name: others[name] if name in others else getattr(obj, name) for name in names}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._checks import REAL_KINDS, check_data_shape
+from ..._progress import follow_pass
 from ..._typing import FloatArray, IndexArray
 from ..base import PassCounter
 from ..factors import is_sparse
@@ -190,12 +191,24 @@ class Storage:
 
     def read_columns(self, columns: IndexArray, max_bytes: int) -> Any:
         """Some columns of all rows: an array stored by columns, or a CSR array."""
+        blocks = followed(self, self.blocks(max_bytes, columns), len(columns))
         if self.is_sparse:
-            return stacked([block.matrix for block in self.blocks(max_bytes, columns)])
+            return stacked([block.matrix for block in blocks])
         At = np.empty((len(columns), self.shape[0]), dtype=self.dtype)
-        for rows, part, matrix in self.blocks(max_bytes, columns):
+        for rows, part, matrix in blocks:
             At[part, rows] = matrix.T
         return At.T
+
+
+def followed(storage: Storage, blocks: Iterable[Block], n_columns: int) -> Iterable[Block]:
+    """Blocks of so many columns of a storage; progress says which share of them has been read."""
+    n_entries = max(storage.shape[0] * n_columns, 1)
+
+    def share(block: Block) -> float:
+        rows, columns = block.rows, block.columns
+        return (rows.stop - rows.start) * (columns.stop - columns.start) / n_entries
+
+    return follow_pass(blocks, share)
 
 
 class ChosenRows(Storage):

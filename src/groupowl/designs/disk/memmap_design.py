@@ -19,7 +19,7 @@ from ..dense import DenseDesign
 from ..factors import CompressedData
 from ..sparse import SPARSE_SLOWDOWN, Columns, SparseDesign
 from . import open_storage
-from .base import Block, ChosenRows, FilledStorage, Storage, merged_cuts, stacked
+from .base import Block, ChosenRows, FilledStorage, Storage, followed, merged_cuts, stacked
 from .memory import format_bytes, parse_memory
 
 # A pass reads pieces of this part of max_memory, at most so many bytes.
@@ -186,7 +186,7 @@ class MemmapDesign(LocalDesign):
             blocks = self._cache.blocks(columns)
         elif len(columns):
             max_bytes = self._buffer // _GRAM_SHARE if whole_rows else self._buffer
-            blocks = self.X.blocks(max_bytes, columns, whole_rows=whole_rows)
+            blocks = followed(self.X, self.X.blocks(max_bytes, columns, whole_rows=whole_rows), len(columns))
         for rows, part, matrix in blocks:
             yield rows, part, as_local(matrix)
 
@@ -338,7 +338,8 @@ class MemmapDesign(LocalDesign):
         """As many rows as the buffer holds; columns that are kept make room for them."""
         self._cache.clear()
         self.charge(self.n_features)
-        for rows, _, matrix in self.X.blocks(self._buffer, self._chosen, whole_rows=True):
+        blocks = self.X.blocks(self._buffer, self._chosen, whole_rows=True)
+        for rows, _, matrix in followed(self.X, blocks, self.n_features):
             yield rows, matrix
 
 
