@@ -165,7 +165,7 @@ class Subject:
         elif path is not None:
             end, intercept = path[len(path) - 1], path.intercepts[:, -1]
             self.alpha = end.alpha
-            selection = selection_of_result(replace(end, rows=public_rows(path, end)), self.names, columns, groups)
+            selection = selection_of_result(replace(end, rows=public_rows(path, end.rows)), self.names, columns, groups)
         self.intercept = intercept if source.fit_intercept else None
         self.selection = replace(selection, names=[shown_name(name) for name in selection.names])
         penalized = np.flatnonzero(selection.clusters).tolist()
@@ -185,6 +185,7 @@ class Subject:
             i, result = int(np.flatnonzero(path.alphas == chosen)[0]), fitted.solve_result_
             found = {name: getattr(result, name) for name in ("support", "intercept", "primal", "gap", "status")}
             found |= {"rows": result.B[result.support], "clusters": result.clusters[result.support]}
+            found["scale"] = None if result.scale is None else result.scale[result.support]
             n_selected = int(np.count_nonzero(~np.isin(result.support, path.unpenalized)))
             point = replace(path[i], **found, n_selected=n_selected)
             path = replace(path, points=(*path.points[:i], point, *path.points[i + 1 :]))
