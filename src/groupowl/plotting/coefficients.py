@@ -50,6 +50,14 @@ class Selection:
         """The rows on the scale that the penalty sees."""
         return scaled_rows(self.rows, self.scale)
 
+    def with_unpenalized_last(self) -> Selection:
+        """The same with the unpenalized rows at the end."""
+        order = np.argsort(self.clusters == 0, kind="stable")
+        groups = None if self.groups is None else [self.groups[k] for k in order.tolist()]
+        scale = None if self.scale is None else self.scale[order]
+        names = [self.names[k] for k in order.tolist()]
+        return Selection(self.features[order], names, self.rows[order], self.clusters[order], self.tasks, groups, scale)
+
     @property
     def norms(self) -> FloatArray:
         """Norms of the rows on the scale that the penalty sees."""

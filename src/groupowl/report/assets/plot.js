@@ -120,6 +120,15 @@ class Plot {
     }
   }
 
+  /** What cuts off all that lies outside of the axes. */
+  inside() {
+    const id = `${this.figure.id}-inside`;
+    const clip = draw(this.svg, 'clipPath', { id });
+    const [width, height] = [this.width - MARGIN.left - MARGIN.right, this.height - MARGIN.top - MARGIN.bottom];
+    draw(clip, 'rect', { x: MARGIN.left, y: MARGIN.top - 2, width: width + 2, height: height + 4 });
+    return `url(#${id})`;
+  }
+
   drawMarks() {
     const { svg, x, spec } = this;
     const span = { y1: MARGIN.top, y2: this.height - MARGIN.bottom };
