@@ -197,7 +197,8 @@ def test_pointing_at_a_line_shows_its_name(report, kind, request):
     assert tip.is_displayed()
     name, place, *_ = report.texts("#path-plot .tip > div")
     assert name in [data["names"][r] for r in data["legend"][0]]
-    assert place.startswith(f"alpha {plain(contents.path.alphas[-1])}: norm ")
+    what = "coefficient" if contents.n_targets == 1 else "norm"
+    assert place.startswith(f"alpha {plain(contents.path.alphas[-1])}: {what} ")
     assert report.boxes("#path-plot .highlight")[0][0] > 20
     report.point_at(0.5, 0.5, "h1")
     assert not tip.is_displayed()

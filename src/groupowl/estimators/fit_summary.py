@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from collections import Counter
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ _IN_WORDS = {NOT_PROVED: "zero but not proved"}
 _SHOWN = 20
 _SHOWN_IN_SUMMARY = 25
 _LONGEST_NAME = 40
+_WIDTH = 120
 # Weight sequences that tie more features than the others do.
 _TYING = ("linear", "bh")
 # Columns of a group in a line of the certificate, and groups in the summary.
@@ -419,7 +421,8 @@ def summary_text(estimator: Any) -> str:
         lines += aligned_lines(feature_rows(estimator, shown), n_words=1 if groups is None else 2)
     if (more := n_selected - len(shown)) > 0:
         lines.append(f"  ... {more} more: coef_frame(sort=True) has them all")
-    notes = [f"  {text}" for text in (scale_text(estimator), edge_of_grid_text(estimator)) if text]
+    texts = (scale_text(estimator), edge_of_grid_text(estimator))
+    notes = [fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ") for text in texts if text]
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
@@ -494,20 +497,22 @@ def ties_text(count: str, n_units: int, n_clusters: int, weights: Any) -> str:
 
 def scale_text(estimator: Any) -> str:
     """What the sizes of coefficients in a table are, where the penalty has seen others; empty else."""
-    if not estimator.clusters_.any():
-        return ""
-    has_groups, relaxed = hasattr(estimator, "feature_groups_"), " of the penalized fit" if estimator.relaxed else ""
-    if scale_is_lost(estimator):
-        return (
+    has_clusters, has_groups = bool(estimator.clusters_.any()), hasattr(estimator, "feature_groups_")
+    sentences = []
+    if scale_is_lost(estimator) and has_clusters:
+        sentences.append(
             "An earlier version has saved this model without the scale that the penalty saw. Sizes are per unit of a "
             "feature; the order is that of clusters, which are equal on the other scale. Fit again to see both."
         )
-    if not scale_is_known(estimator):
-        return "Sizes are those of the relaxed fit; clusters are equal in those of the penalized fit." * bool(relaxed)
-    has_factors = has_groups or estimator.penalty_factor is not None
-    scale = "on the scale that the penalty sees" if has_factors else "per standard deviation, as the penalty sees it"
-    what = "whole groups" if has_groups else "features"
-    return f"Scaled means {scale}; {what} of one cluster have equal norms there{relaxed}."
+    if scale_is_known(estimator) and estimator.get_support().any():
+        is_plain = not has_groups and estimator.penalty_factor is None
+        scale = "per standard deviation, as the penalty sees it" if is_plain else "on the scale that the penalty sees"
+        what = "whole groups" if has_groups else "features"
+        equal = f"; {what} of one cluster have equal norms there" if has_clusters and not estimator.relaxed else ""
+        sentences.append(f"Scaled means {scale}{equal}.")
+    if estimator.relaxed and has_clusters:
+        sentences.append("Sizes are those of the relaxed fit; order and clusters are those of the penalized fit.")
+    return " ".join(sentences)
 
 
 def edge_of_grid_text(estimator: Any, advice: str = "an eps below {:g} would look further") -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._checks import finite_number, positive_integer, truth_value
-from .._text import counted
+from .._text import counted, listed
 from .._typing import BoolArray, FloatArray, IndexArray
 from ..model_selection.search import best_sequence, candidate_names, value_path
 from ..norm.kernels import cluster_starts, falling_order
@@ -231,8 +231,10 @@ class CoefficientPathDisplay(style.Display):
             from matplotlib.lines import Line2D
 
             free = self.values[:, self.unpenalized]
-            n_beyond = int(np.count_nonzero((free < low).any(axis=0) | (free > high).any(axis=0)))
-            name = "not penalized" + (f" ({n_beyond} beyond the axis)" if n_beyond else "")
+            is_beyond = ((free < low) | (free > high)).any(axis=0)
+            beyond = [self.feature_names[k] for k in np.flatnonzero(self.unpenalized)[is_beyond]]
+            words = listed(style.shortened_names(beyond), shown=2, quoted=False)
+            name = "not penalized" + (f" ({words} beyond the axis)" if beyond else "")
             marks[name] = Line2D([], [], color="0.3", linestyle=_DASHES)
         if marks:  # explained above the lines, in room that is made for it
             legend = style.name_in_legend(ax, marks, loc="upper left", **_LEGEND)

@@ -124,8 +124,8 @@ class Subject:
     ----------
     names : sequence of str
         Names of all features, as they were given, with the names of their feature groups.
-    n_groups, n_all_groups : int
-        Feature groups in the model, without unpenalized ones, and all; 0 where there are none.
+    n_groups, n_free_groups, n_all_groups : int
+        Feature groups in the model, without unpenalized ones, these, and all; 0 where there are none.
     alpha : float
         Of the fit.
     selection : Selection
@@ -178,6 +178,8 @@ class Subject:
         self.selection = replace(selection, names=[shown_name(name) for name in selection.names])
         penalized = np.flatnonzero(selection.clusters).tolist()
         self.n_groups = 0 if selection.groups is None else len({selection.groups[k] for k in penalized})
+        free = np.flatnonzero(selection.clusters == 0).tolist()
+        self.n_free_groups = 0 if selection.groups is None else len({selection.groups[k] for k in free})
         self.n_all_groups = 0 if groups is None else len(np.unique(groups))
         self.n_clusters = int(selection.clusters.max(initial=0))
         self.n_unpenalized = int(np.count_nonzero(selection.clusters == 0))

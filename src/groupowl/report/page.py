@@ -18,7 +18,7 @@ import numpy as np
 
 from .._files import write_file
 from .._text import counted, listed, printable, significant
-from .._typing import FloatArray
+from .._typing import FloatArray, IndexArray
 from ..estimators.fit_summary import AS_CONSTANT, AS_EXPLAINED, NOT_PROVED, PROVED_ZERO, SELECTED, ties_text
 from ..model_selection import CRITERIA
 from ..path import PathPoint, PathResult
@@ -377,16 +377,28 @@ def _strongest(subject: Subject) -> dict[str, Any] | None:
                 "entries": [(value, min(abs(part), 1.0) ** 0.75, value < 0.0) for value, part in entries],
             }
         )
-    n_inside = len(penalized)
+    n_inside = len(penalized) or len(sizes)
+    units = list(dict.fromkeys(chosen.names if chosen.groups is None else map(shown_name, chosen.groups)))
     return {
         "bars": bars,
         "n_more": len(sizes) - len(bars),
-        "leaders": chosen.names[: min(n_inside or len(sizes), _MOST_LEADERS)],
-        "n_inside": n_inside,
-        "n_always": None if counts is None else int(np.count_nonzero(counts[:n_inside] == subject.n_folds)),
+        "leaders": units[:_MOST_LEADERS],
+        "has_others": len(units) > _MOST_LEADERS,
+        "stable": None if counts is None else _stability_text(counts[:n_inside], subject.n_folds),
         "has_both_signs": has_both_signs,
         "tasks": chosen.tasks if bars[0]["entries"] else [],
     }
+
+
+def _stability_text(counts: IndexArray, n_folds: int) -> str:
+    """In how many folds the features of the model were selected, in one sentence."""
+    n_always, n_features = int(np.count_nonzero(counts == n_folds)), len(counts)
+    if n_features == 1:
+        return f"It was selected in {counts[0]} of {n_folds} folds."
+    who = "All of them" if n_always == n_features else f"{n_always or 'None'} of the {n_features}"
+    rare = int(np.count_nonzero(2 * counts < n_folds))
+    rest = f", {rare} in fewer than half" if rare else ""
+    return f"{who} {'was' if n_always == 1 else 'were'} selected in each of the {n_folds} folds{rest}."
 
 
 # Data for scripts ---------------------------------------------------------------------------------------

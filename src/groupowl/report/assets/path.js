@@ -32,7 +32,7 @@ function drawPath(path) {
     if (path.low < 0) {
       draw(plot.svg, 'line', { class: 'base', x1: MARGIN.left, x2: plot.width - MARGIN.right, y1: plot.y(0), y2: plot.y(0) });
     }
-    const curves = draw(plot.svg, 'g', { class: 'curves', 'clip-path': plot.inside() }); // the axis is not made for all
+    const curves = draw(plot.svg, 'g', { class: 'curves', style: plot.inside() }); // the axis is not made for all
     const others = rows.map((_, r) => r).filter((r) => !named.has(r));
     for (const [kind, members] of [['faint', others.filter((r) => !free.has(r))], ['faint free', others.filter((r) => free.has(r))]]) {
       // One element for many lines: thousands of elements would be slow.

@@ -120,13 +120,12 @@ class Plot {
     }
   }
 
-  /** What cuts off all that lies outside of the axes. */
+  /** The style that cuts off all that lies outside of the axes. */
   inside() {
-    const id = `${this.figure.id}-inside`;
-    const clip = draw(this.svg, 'clipPath', { id });
-    const [width, height] = [this.width - MARGIN.left - MARGIN.right, this.height - MARGIN.top - MARGIN.bottom];
-    draw(clip, 'rect', { x: MARGIN.left, y: MARGIN.top - 2, width: width + 2, height: height + 4 });
-    return `url(#${id})`;
+    const [left, right] = [MARGIN.left, this.width - MARGIN.right + 2];
+    const [top, bottom] = [MARGIN.top - 2, this.height - MARGIN.bottom + 2];
+    const corners = [[left, top], [right, top], [right, bottom], [left, bottom]].map(([x, y]) => `${x}px ${y}px`);
+    return `clip-path: polygon(${corners.join(', ')}) view-box`;
   }
 
   drawMarks() {

@@ -33,7 +33,7 @@ function startTable(table) {
     if (!lowered[row].includes(wanted)) return false;
     if (!atSlider || !atSlider.checked) return true;
     const onPath = rowOf.get(features[row]);
-    return onPath !== undefined && at(onPath, NORMS, alpha.index) !== 0;
+    return onPath !== undefined && at(onPath, VALUES, alpha.index) !== 0;
   }
 
   function rowElement(row) {
