@@ -234,6 +234,8 @@ def test_nothing_tied_is_a_sentence():
     untied = go.GroupOWLRegressor(weights="constant").fit(X, Y)
     assert clusters_text(untied) == f"{untied.clusters_.max()} {words} linear and bh."
     assert f"  clusters   {clusters_text(untied)}" in summary_text(untied)
+    of_array = go.GroupOWLRegressor(weights=np.ones(30)).fit(X, Y)
+    assert clusters_text(of_array) == clusters_text(untied)
     tied = go.GroupOWLRegressor(weights="linear").fit(X, Y)
     n_features, n_clusters = np.count_nonzero(tied.clusters_), tied.clusters_.max()
     assert n_clusters < n_features

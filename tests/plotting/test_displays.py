@@ -22,7 +22,7 @@ from groupowl.plotting import (
     ConvergenceDisplay,
     CrossValidationDisplay,
 )
-from groupowl.plotting.style import FAINT, shortened_names
+from groupowl.plotting.style import CHOSEN, FAINT, new_axes, shortened_names
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -253,6 +253,63 @@ def test_path_of_two_classes_shows_the_size_of_their_coefficient(binary):
     display = CoefficientPathDisplay.from_estimator(binary, ax=small_axes())
     expected = np.abs(binary.path_.coefs[0]).T
     np.testing.assert_allclose(display.norms, expected[:, display.features], rtol=1e-12)
+
+
+def test_the_path_of_one_target_has_signs():
+    X = np.random.default_rng(0).standard_normal((50, 6))
+    y = X @ np.array([2.0, -1.0, 0.5, 0.0, 0.0, 0.0])
+    path = go.group_owl_path(X, y, alphas=8)
+    display = CoefficientPathDisplay.from_result(path, ax=small_axes())
+    np.testing.assert_array_equal(display.values, path.coefs[0][display.features].T)
+    np.testing.assert_array_equal(display.lines_[1].get_ydata(), path.coefs[0, display.features[1]])
+    low, high = display.ax_.get_ylim()
+    assert low < path.coefs.min() < 0.0 < path.coefs.max() < high
+    assert display.ax_.get_ylabel() == "coefficient"
+    scaled = go.group_owl_path(X * 3.0, y, alphas=8, standardize=True)
+    display = CoefficientPathDisplay.from_result(scaled, ax=small_axes())
+    np.testing.assert_array_equal(display.values, scaled.scaled_coefs[0][display.features].T)
+    assert display.ax_.get_ylabel() == "coefficient, scaled as the penalty sees it"
+
+
+def test_lines_of_equal_size_on_both_sides_of_zero_have_names_of_their_own():
+    ends = np.array([[0.0, 0.0, 0.0], [2.0, -2.0, 2.0]])
+    display = CoefficientPathDisplay(
+        np.array([1.0, 0.1]), np.abs(ends), np.arange(3), list("abc"), np.zeros(3, dtype=bool), coefficients=ends
+    ).plot()
+    assert [label.get_text() for label in display.labels_] == ["a (+1 tied)", "b"]
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_unpenalized_lines_do_not_set_the_axis(is_signed):
+    ends = np.array([[-50.0, 0.0, 0.0], [-60.0, 2.0, 1.0]])
+    signed = {"coefficients": ends} if is_signed else {}
+    free = np.array([True, False, False])
+    display = CoefficientPathDisplay(
+        np.array([1.0, 0.1]), np.abs(ends), np.arange(3), ["age", "b", "c"], free, **signed
+    ).plot()
+    low, high = display.ax_.get_ylim()
+    assert low == 0.0
+    assert 2.0 < high < 4.0
+    assert [label.get_text() for label in display.labels_] == ["b", "c"]
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == ["not penalized (age beyond the axis)"]
+
+
+def test_no_two_names_share_a_color():
+    """More names than colors: still one each, for the line and its name, and none that of the chosen alpha."""
+    n_lines = 25
+    norms = np.stack([np.zeros(n_lines), np.linspace(1.0, 50.0, n_lines)])
+    names = [f"f{k}" for k in range(n_lines)]
+    display = CoefficientPathDisplay(
+        np.array([1.0, 0.1]), norms, np.arange(n_lines), names, np.zeros(n_lines, dtype=bool), 0.1
+    )
+    display.plot(ax=new_axes(figsize=(6.0, 9.0)))
+    assert len(display.labels_) > 20
+    colors = {label.get_text(): label.get_color() for label in display.labels_}
+    assert len(set(colors.values())) == len(colors)
+    assert CHOSEN["color"] not in colors.values()
+    for line, name in zip(display.lines_, names, strict=True):
+        assert line.get_color() == colors.get(name, FAINT)
 
 
 def test_names_go_to_the_largest_norms_and_the_rest_is_grey(paths):

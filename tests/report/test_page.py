@@ -6,11 +6,14 @@ import re
 import sys
 import warnings
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 import groupowl as go
 from estimator_support import regression_data
@@ -356,6 +359,168 @@ def test_each_feature_alone():
     fitted = cross_validated(weights="constant")
     text = Page(render_report(contents_of(fitted))).text
     assert "3 features, nothing is tied: all differ in size. Weights that fall faster tie more, such as linear" in text
+
+
+# What matters ----------------------------------------------------------------------------------------------
+
+
+def lead(page):
+    return page.text.split("What matters")[0]
+
+
+def test_the_page_begins_with_what_matters_for_what_and_how_sure(model):
+    """The strongest features by name, the targets, the folds, the first score; facts come after all results."""
+    contents = contents_of(model, model.path_)
+    page = Page(render_report(contents))
+    strongest = model.coef_frame(sort=True)["feature"][:3]
+    first, second, third = (f"gene {j}" for j in strongest)
+    words = lead(page)
+    assert f"{first}, {second} and {third} matter most for target 0 and target 1: 5 of 12 features are in" in words
+    assert (model.selection_frequency_[model.get_support()] == 3).all()
+    assert "All of them were selected in each of the 3 folds." in words
+    assert "Mean squared error, held out: 0.25, without features 1.5." in words
+    ids = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
+    assert ids == ["strongest", "scores", "path", "choice", "table", "clusters", "proof", "facts", "again"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ([3, 3], "All of them were selected in each of the 3 folds."),
+        ([3, 1, 2], "1 of the 3 was selected in each of the 3 folds, 1 in fewer than half."),
+        ([2, 2], "None of the 2 were selected in each of the 3 folds."),
+        ([2], "It was selected in 2 of 3 folds."),
+    ],
+)
+def test_folds_in_words(counts, words):
+    assert page_module._stability_text(np.array(counts), 3) == words
+
+
+def test_one_fit_does_not_say_how_sure_it_is():
+    assert "One fit does not tell how sure that is" in lead(
+        Page(render_report(contents_of(go.GroupOWLRegressor().fit(*sparse_data()))))
+    )
+
+
+def bars_of(html):
+    """Name, left end, width and value of each bar of the first picture."""
+    part = html[html.index('<section id="strongest">') : html.index('<section id="scores">')]
+    found = re.findall(
+        r'<th scope="row"><div>(.*?)</div>.*?margin-left:([\d.]+)%;width:([\d.]+)%.*?class="size">(.*?)</td>',
+        part,
+        re.S,
+    )
+    return [(name, float(left), float(width), float(value)) for name, left, width, value in found]
+
+
+def test_bars_of_one_target_have_signs_and_ranks_on_the_scale_of_the_penalty():
+    X, Y = sparse_data(q=1)
+    X, Y = X * np.geomspace(1e-3, 1e3, 12), Y - 5.0 * X[:, 5:6] + 4.0 * X[:, 8:9]
+    fitted = go.GroupOWLRegressorCV(alphas=8, cv=2, standardize=True).fit(X, Y[:, 0])
+    bars = bars_of(render_report(contents_of(fitted)))
+    frame = fitted.coef_frame(sort=True)
+    frame = frame[frame["cluster"] > 0][:12]
+    assert [bar[0] for bar in bars] == [f"gene {j}" for j in frame["feature"]]
+    values = np.array([bar[3] for bar in bars])
+    np.testing.assert_allclose(values, frame["scaled"], rtol=5e-4)
+    assert (values < 0.0).any()
+    assert (values > 0.0).any()
+    widths = 50.0 * np.abs(values) / np.abs(values).max()
+    np.testing.assert_allclose([bar[2] for bar in bars], widths, atol=0.11)
+    np.testing.assert_allclose([bar[1] for bar in bars], np.where(values < 0.0, 50.0 - widths, 50.0), atol=0.11)
+
+
+def test_unpenalized_features_come_last_and_do_not_set_the_axis():
+    """Neither of the bars, nor of the path."""
+    X, Y = sparse_data(q=1)
+    Y = Y + 100.0 * X[:, [11]]
+    fitted = go.GroupOWLRegressorCV(alphas=8, cv=2, unpenalized=[11]).fit(X, Y[:, 0])
+    html = render_report(contents_of(fitted, fitted.path_))
+    bars, data = bars_of(html), Page(html).data
+    assert bars[-1][0] == "gene 11"
+    assert bars[-1][3] > 50.0 * max(abs(bar[3]) for bar in bars[:-1])
+    assert max(bar[2] for bar in bars) == bars[-1][2]
+    assert bars[0][2] == bars[-1][2]
+    assert data["table"]["features"][-1] == 11
+    penalized = fitted.path_.coefs[0][:11]
+    assert data["path"]["low"] == pytest.approx(min(penalized.min(), 0.0), rel=1e-5)
+    assert data["path"]["high"] == pytest.approx(penalized.max(), rel=1e-5)
+
+
+def test_cells_say_for_which_target():
+    fitted = cross_validated(standardize=True)
+    html = render_report(contents_of(fitted))
+    cells = re.findall(r'<td class="entry( below)?" style="--share:(\d+)%">(.*?)</td>', html)
+    shown = fitted.coef_frame(sort=True)
+    shown = shown[shown["scaled_norm"] > 0.0].filter(regex="^scaled_\\d").to_numpy().ravel()
+    np.testing.assert_allclose([float(value) for *_, value in cells], shown, rtol=5e-4)
+    assert [bool(below) for below, *_ in cells] == (shown < 0.0).tolist()
+    many = cross_validated(q=11)
+    assert "entry" not in render_report(contents_of(many)).split("<body>")[1].split("<script")[0]
+
+
+def test_the_table_and_the_path_have_both_scales():
+    X, Y = sparse_data()
+    fitted = go.GroupOWLRegressorCV(alphas=8, cv=2, standardize=True).fit(X * np.geomspace(1e-3, 1e3, 12), Y)
+    page = Page(render_report(contents_of(fitted, fitted.path_)))
+    table, features = page.data["table"], page.data["table"]["features"]
+    frame = fitted.coef_frame().loc[features]
+    values = [np.array(column["values"]) for column in table["columns"]]
+    np.testing.assert_allclose(values[1], frame["scaled_norm"], rtol=1e-5)
+    np.testing.assert_allclose(values[2], frame["norm"], rtol=1e-5)
+    np.testing.assert_allclose(values[-1], frame["coef_1"], rtol=1e-5)
+    np.testing.assert_allclose(table["columns"][-1]["scaled"], frame["scaled_1"], rtol=1e-5)
+    assert "scaled" in [attrs.get("id") for _, attrs in page.tags]
+    norms = norms_from(page.data["path"])[0]
+    expected = np.linalg.norm(fitted.path_.scaled_coefs, axis=0)[page.data["path"]["features"]].T
+    np.testing.assert_allclose(norms, expected, rtol=1e-4, atol=1e-4 * expected.max())
+    assert page.data["path"]["label"] == "scaled norm"
+    one = go.GroupOWLRegressor(standardize=True).fit(X, Y[:, 0])
+    page = Page(render_report(contents_of(one)))
+    scaled = [np.array(column["values"]) for column in page.data["table"]["columns"]][1]
+    np.testing.assert_allclose(scaled, one.scaled_coef_[page.data["table"]["features"]], rtol=1e-5)
+    assert "scaled" not in [attrs.get("id") for _, attrs in page.tags]
+
+
+# Python ----------------------------------------------------------------------------------------------------
+
+MODELS = [
+    go.GroupOWLRegressor(),
+    go.GroupOWLRegressor(
+        0.5, weights=np.linspace(1.0, 0.5, 11), feature_groups={'a\'s "b"': [0, 1]}, group_scale="none"
+    ),
+    go.GroupOWLRegressorCV(alphas=4, cv=KFold(3, shuffle=True, random_state=1), standardize=True, relaxed=True),
+    go.GroupOWLRegressorCV(alphas=[0.1, np.float64(0.2)], cv=2, weights=["oscar", "linear"], unpenalized=(3,)),
+    go.GroupOWLRegressor(
+        solver=go.APGD(restart="gradient"), penalty_factor={1: 2.0, 2: np.inf}, max_iter=np.int64(50_000)
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(MODELS)))
+def test_the_python_on_the_page_runs_as_it_stands(number):
+    """It makes a model with the same parameters, which a fit turns into the same coefficients."""
+    X, Y = sparse_data()
+    fitted = clone(MODELS[number]).fit(X, Y)
+    html = render_report(contents_of(fitted))
+    code = unescape(re.search(r"fits it:</p>\n<pre><code>(.*?)</code>", html, re.S)[1])
+    made = {}
+    exec(code, made)
+    assert type(made["model"]) is type(fitted)
+    np.testing.assert_array_equal(made["model"].fit(X, Y).coef_, fitted.coef_)
+    given, again = fitted.get_params(), made["model"].get_params()
+    assert {name for name in given if repr(given[name]) != repr(again[name])} <= {"alphas", "max_iter"}  # plain numbers
+
+
+@pytest.mark.parametrize("weights", [lambda d, **sizes: np.ones(d), np.linspace(1.0, 0.5, 1000)], ids=["f", "long"])
+def test_what_is_no_short_python_is_not_on_the_page(weights):
+    d = 12 if callable(weights) else 1000
+    fitted = go.GroupOWLRegressor(weights=weights).fit(*regression_data(d=d))
+    text = Page(render_report(contents_of(fitted))).text
+    assert "a GroupOWLRegressor with parameters that are too long to be shown, or are functions." in " ".join(
+        text.split()
+    )
+    assert "import groupowl" not in text
 
 
 # Sizes ---------------------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ class Outcome:
         sizes = {"": np.atleast_2d(estimator.coef_)[:, j]}
         if scale_is_known(estimator):
             sizes["scaled_"] = np.atleast_2d(estimator.scaled_coef_)[:, j]
-        described = {"feature": self.names[j]} | ({} if groups is None else {"group": str(groups[j])})
+        described: dict[str, Any] = {"feature": self.names[j]} | ({} if groups is None else {"group": str(groups[j])})
         described["cluster"] = clusters_of_groups(estimator)[j]
         for prefix, values in sizes.items():
             described[f"{prefix}norm"] = float(coefficient_norms(values))

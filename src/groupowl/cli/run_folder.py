@@ -164,8 +164,8 @@ def _write_coefficients(path: Path, outcome: Outcome) -> None:
     estimator = outcome.estimator
     frame = estimator.coef_frame(sort=True)
     of_intercept = {"feature": "(intercept)", "cluster": 0, "state": "intercept"}
-    names = coefficient_columns(len(np.atleast_2d(estimator.coef_)), task_names(vars(estimator)))
-    of_intercept |= dict(zip(names, np.atleast_1d(estimator.intercept_).tolist(), strict=True))
+    columns = coefficient_columns(len(np.atleast_2d(estimator.coef_)), task_names(vars(estimator)))
+    of_intercept |= dict(zip(columns, np.atleast_1d(estimator.intercept_).tolist(), strict=True))
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(csv_text([frame.columns, [of_intercept.get(name, "") for name in frame.columns]]))
         for start in range(0, len(frame), _ROWS_AT_ONCE):

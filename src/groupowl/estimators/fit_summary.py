@@ -186,7 +186,8 @@ class FitCertificate:
             f"  objective {self.objective:.10g}, proved within {self.gap:.3g} of the minimum{doubt}",
             f"  {self.counts_text()}",
         ]
-        shown = np.lexsort((-norms, [STATES.index(self.states[j]) for j in first]))[:_SHOWN].tolist()
+        ranks = np.array([STATES.index(self.states[j]) for j in first], dtype=np.intp)
+        shown = np.lexsort((-norms, ranks))[:_SHOWN].tolist()
         width = max((len(names[k]) for k in shown), default=0)
         for k in shown:
             j = first[k]
@@ -460,7 +461,8 @@ def feature_rows(estimator: Any, features: list[int]) -> list[list[str]]:
     for j in features:
         words = [names[j]] if groups is None else [names[j], groups[j]]
         cluster = str(clusters[j]) if clusters[j] else "-"
-        numbers = [values[0, j] if len(values) == 1 else coefficient_norms(values[:, j]) for values in sizes.values()]
+        columns = [values[:, j] for values in sizes.values()]
+        numbers = [float(column[0] if len(coef) == 1 else coefficient_norms(column)) for column in columns]
         rows.append([printable(word) for word in words] + [cluster] + [significant(value) for value in numbers])
     return rows
 
@@ -491,7 +493,8 @@ def ties_text(count: str, n_units: int, n_clusters: int, weights: Any) -> str:
         return count if n_units else "none"
     if n_clusters < n_units:
         return f"{count} in {counted(n_clusters, 'cluster')}"
-    names = " and ".join(name for name in _TYING if name != weights)
+    given = weights if isinstance(weights, str) else ""
+    names = " and ".join(name for name in _TYING if name != given)
     return f"{count}, nothing is tied: all differ in size. Weights that fall faster tie more, such as {names}."
 
 

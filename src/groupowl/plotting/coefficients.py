@@ -222,8 +222,8 @@ class ClusterDisplay(style.Display):
 
     @classmethod
     def _of(cls, found: Selection) -> Self:
-        how = {"groups": found.groups, "is_scaled": found.scale is not None}
-        return cls(found.features, found.names, found.norms, found.clusters, **how)
+        is_scaled = found.scale is not None
+        return cls(found.features, found.names, found.norms, found.clusters, found.groups, is_scaled)
 
     def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> Self:
         """Draw a bar per feature.

@@ -58,9 +58,9 @@ def _code(value: Any, imports: dict[str, None]) -> str | None:
             return None
         return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufUO":
-        inside = _code(value.tolist(), imports)
+        entries = _code(value.tolist(), imports)
         imports["import numpy as np"] = None
-        return None if inside is None else f"np.array({inside})"
+        return None if entries is None else f"np.array({entries})"
     if vars(model_selection).get(kind.__name__) is kind:
         imports[f"from sklearn.model_selection import {kind.__name__}"] = None
         return repr(value)
