@@ -458,6 +458,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         Intercept; zero when none is fitted.
     sparse_coef_ : sparse array
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     clusters_ : ndarray of int of shape (n_features,)
         Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
         falling norm; 0 for features that are not selected or not penalized.
@@ -667,6 +669,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         Intercept; zero when none is fitted.
     sparse_coef_ : sparse array
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     clusters_ : ndarray of int of shape (n_features,)
         Features whose coefficients have the same norm, in the scale that the penalty sees, share a number, from 1 by
         falling norm; 0 for features that are not selected or not penalized.
