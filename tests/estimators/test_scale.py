@@ -143,6 +143,9 @@ def test_scales_of_other_data():
     ones = go.GroupOWLRegressor(standardize=True).fit(signs, Y[:, 0])
     np.testing.assert_allclose(ones.solve_result_.scale, 1.0, rtol=1e-12)
     assert "earlier version" not in scale_text(ones)
+    even = np.tile([-1.0, 1.0], 16)[:, None] * np.ones(3)
+    of_even = go.GroupOWLRegressor(standardize=True).fit(go.SufficientStatistics.from_arrays(even, Y[:32, :1]))
+    np.testing.assert_array_equal(of_even.solve_result_.scale, 1.0)
 
 
 def test_solves_with_groups_and_factors_have_scaled_coefficients():
@@ -311,7 +314,7 @@ def test_scales_are_saved(kind, tmp_path):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"feature_groups": GROUPS, "penalty_factor": {1: 3.0, 8: np.inf}, "unpenalized": [5]},
+        {"feature_groups": GROUPS, "penalty_factor": {1: 3.0, 5: 4.0, 8: np.inf}, "unpenalized": [5]},
         {"penalty_factor": "adaptive"},
     ],
     ids=["groups and factors", "adaptive"],
