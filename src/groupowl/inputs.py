@@ -47,11 +47,14 @@ def names_in_groups(names: Any, groups: Any) -> list[str]:
     return shown
 
 
-def coefficient_columns(n_columns: int, names: Any = None) -> list[str]:
-    """Names of the columns of a frame of coefficients: ``coef``, or ``coef_<target or class>`` where there are more."""
+def coefficient_columns(n_columns: int, names: Any = None, kind: str = "coef") -> list[str]:
+    """Names of the columns of a frame of coefficients: ``coef``, or ``coef_<target or class>`` where there are more.
+
+    ``kind`` takes the place of ``coef``: ``scaled`` for those on the scale of the penalty.
+    """
     if n_columns == 1:
-        return ["coef"]
-    return [f"coef_{name}" for name in (range(n_columns) if names is None else names)]
+        return [kind]
+    return [f"{kind}_{name}" for name in (range(n_columns) if names is None else names)]
 
 
 def import_pandas(what: str) -> Any:

@@ -26,7 +26,14 @@ from .._checks import entry_weights
 from .._text import counted, listed
 from .._typing import FloatArray, IndexArray
 from ..designs import Design, StandardizedDesign, as_design, standardize
-from ..estimators.fit_summary import clusters_of_groups, coefficient_norms, edge_of_grid_text, strongest_first
+from ..estimators.fit_summary import (
+    clusters_of_groups,
+    clusters_text,
+    coefficient_norms,
+    edge_of_grid_text,
+    scale_is_known,
+    strongest_first,
+)
 from ..losses import Loss
 from ..model_selection import check_folds
 from ..model_selection.search import best_sequence, candidate_names, ridges_of, tunes_ridge, value_path
@@ -127,11 +134,10 @@ class Outcome:
         return self.estimator.coef_names_.tolist() if has_levels else self.table.feature_names
 
     @property
-    def selected(self) -> dict[int, float]:
-        """Positions of the features in the model, strongest first, with the norms of their coefficients."""
+    def features(self) -> list[int]:
+        """Positions of the features in the model, strongest first on the scale of the penalty."""
         n_selected = np.count_nonzero(self.estimator.get_support())
-        norms = coefficient_norms(np.atleast_2d(self.estimator.coef_))
-        return {j: float(norms[j]) for j in strongest_first(self.estimator)[:n_selected].tolist()}
+        return strongest_first(self.estimator)[:n_selected].tolist()
 
     @property
     def is_hopeless(self) -> bool:
@@ -203,7 +209,6 @@ class Outcome:
             choice = "given"
         else:
             choice = "any: no feature explains the targets" if self.is_hopeless else "a tenth of the largest"
-        clusters = counted(int(estimator.clusters_.max(initial=0)), "cluster")
         compared = self.weights_scores
         versions = [f"groupowl {__version__}", f"Python {platform.python_version()}"]
         return {
@@ -217,7 +222,7 @@ class Outcome:
             **({f"Scores of {'choices' if tunes_ridge(estimator) else 'weights'}": compared} if compared else {}),
             "Alpha": f"{estimator.alpha_:.6g} ({choice})",
             "Standardized": "yes" if estimator.standardize else "no",
-            "Selected features": f"{len(self.selected)} in {clusters}" if self.selected else "none",
+            "Selected features": clusters_text(estimator),
             "Objective": f"{result.primal:.10g}, proved within {result.gap:.3g} of the minimum",
             "Converged": "yes" if self.converged else f"no: {result.status}",
             "Seed": str(self.seed),
@@ -228,12 +233,7 @@ class Outcome:
     def described(self) -> dict[str, Any]:
         """The outcome as plain values, for programs."""
         table, estimator, result = self.table, self.estimator, self.estimator.solve_result_
-        names, clusters = self.names, clusters_of_groups(estimator)
-        groups = getattr(estimator, "feature_groups_", None)
-        selected = []
-        for j, norm in self.selected.items():
-            of_group = {} if groups is None else {"group": str(groups[j])}
-            selected.append({"feature": names[j], **of_group, "cluster": clusters[j], "norm": norm})
+        selected = [self._described_feature(j) for j in self.features]
         return {
             "command": self.command,
             "file": table.source,
@@ -253,6 +253,20 @@ class Outcome:
             "notes": self.notes,
             "seconds": self.seconds,
         }
+
+    def _described_feature(self, j: int) -> dict[str, Any]:
+        """A feature of the model: names, cluster, norm, and for one target the coefficient; also as penalized."""
+        estimator, groups = self.estimator, getattr(self.estimator, "feature_groups_", None)
+        sizes = {"": np.atleast_2d(estimator.coef_)[:, j]}
+        if scale_is_known(estimator):
+            sizes["scaled_"] = np.atleast_2d(estimator.scaled_coef_)[:, j]
+        described: dict[str, Any] = {"feature": self.names[j]} | ({} if groups is None else {"group": str(groups[j])})
+        described["cluster"] = clusters_of_groups(estimator)[j]
+        for prefix, values in sizes.items():
+            described[f"{prefix}norm"] = float(coefficient_norms(values))
+            if len(values) == 1:
+                described[prefix.rstrip("_") or "coef"] = float(values[0])
+        return described
 
 
 def _missing_text(table: Table) -> str:

@@ -174,10 +174,11 @@ def _write_coefficients(path: Path, outcome: Outcome) -> None:
     """The intercept, then all features, strongest first."""
     estimator = outcome.estimator
     frame = estimator.coef_frame(sort=True)
-    intercept = np.atleast_1d(estimator.intercept_).tolist()
+    of_intercept = {"feature": "(intercept)", "cluster": 0, "state": "intercept"}
+    columns = coefficient_columns(len(np.atleast_2d(estimator.coef_)), task_names(vars(estimator)))
+    of_intercept |= dict(zip(columns, np.atleast_1d(estimator.intercept_).tolist(), strict=True))
     with path.open("w", encoding="utf-8", newline="") as file:
-        of_group = [""] if "group" in frame.columns else []
-        file.write(csv_text([frame.columns, ["(intercept)", *of_group, 0, "", "intercept", *intercept]]))
+        file.write(csv_text([frame.columns, [of_intercept.get(name, "") for name in frame.columns]]))
         for start in range(0, len(frame), _ROWS_AT_ONCE):
             rows = frame.iloc[start : start + _ROWS_AT_ONCE]
             if not hasattr(estimator, "feature_names_in_"):  # sparse data have names of their own

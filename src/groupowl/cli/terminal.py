@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .._text import printable
-from ..estimators.fit_summary import clusters_of_groups, unequal_norms_text
+from ..estimators.fit_summary import feature_rows, scale_text
 from .commands import TalkOptions
 from .messages import print_paths, say
 from .outcome import Outcome
@@ -180,19 +180,17 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
     for name, (model, null) in outcome.scores.items():
         scores.add_row(Text(name), f"{model:.4g}", f"{null:.4g}")
     console.print(scores)
-    groups, clusters = getattr(estimator, "feature_groups_", None), clusters_of_groups(estimator)
-    of_group = [] if groups is None else ["group"]
-    features = plain_table(["selected feature", *of_group], ["cluster", "norm"])
-    for j, norm in list(outcome.selected.items())[:_SHOWN]:
-        cluster = "-" if j in estimator.unpenalized_ else str(clusters[j])
-        words = [outcome.names[j]] if groups is None else [outcome.names[j], groups[j]]
-        shown = [Text(printable(word), overflow="ellipsis", no_wrap=True) for word in words]
-        features.add_row(*shown, cluster, f"{norm:.4g}")
-    if len(outcome.selected) > _SHOWN:
-        features.add_row(f"... {len(outcome.selected) - _SHOWN} more", *("" for _ in of_group), "", "")
+    shown, n_words = outcome.features[:_SHOWN], 2 if hasattr(estimator, "feature_groups_") else 1
+    headings, *rows = feature_rows(estimator, shown)
+    features = plain_table(["selected feature", *headings[1:n_words]], headings[n_words:])
+    for j, (_, *cells) in zip(shown, rows, strict=True):
+        words = [printable(outcome.names[j]), *cells[: n_words - 1]]  # sparse data have names of their own
+        features.add_row(*(Text(word, overflow="ellipsis", no_wrap=True) for word in words), *cells[n_words - 1 :])
+    if len(outcome.features) > _SHOWN:
+        features.add_row(f"... {len(outcome.features) - _SHOWN} more", *("" for _ in headings[1:]))
     rest = "None explains the targets, at any alpha." if outcome.is_hopeless else "A smaller alpha selects some."
-    console.print(features if outcome.selected else Text(f"No feature is selected. {rest}\n"))
-    for note in filter(None, [unequal_norms_text(estimator), *outcome.notes]):
+    console.print(features if shown else Text(f"No feature is selected. {rest}\n"))
+    for note in filter(None, [scale_text(estimator), *outcome.notes]):
         console.print(Text(f"Note: {note}"))
     if not written:
         console.print(Text("Nothing was written; --out DIR keeps the model, its tables and its report."))

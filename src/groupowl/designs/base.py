@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -146,6 +146,8 @@ class Design(ABC):
     #: What was taken off each column of X as it was given, and by what it was multiplied then; None means nothing.
     mean: FloatArray | None = None
     inverse_scale: FloatArray | None = None
+    #: Standard deviations of the columns of X, 1 where they do not vary, where columns are standardized.
+    deviation: FloatArray | None = None
     #: Which targets of which samples were observed, where weights differ between tasks.
     patterns: Patterns | None = None
     #: What columns are like in each task, where that is so and it is known.
@@ -369,6 +371,22 @@ class Design(ABC):
     def own_coefficients(self, B: FloatArray) -> FloatArray:
         """Coefficients of this design's columns, from those for X as it was given; zero for columns that are zero."""
         return B if self.inverse_scale is None else divide_rows(B, self.inverse_scale)
+
+    @cached_property
+    def penalty_scale(self) -> FloatArray | None:
+        """What coefficients for X as it was given are multiplied with to be on the scale that the penalty sees.
+
+        None where nothing was scaled. Columns that are not scaled because they do not vary have 1.
+        """
+        scale = self._own_scale()
+        if scale is None or (self.deviation is None and np.all(scale == 1.0)):
+            return None
+        scale.flags.writeable = False  # results share it
+        return scale
+
+    def _own_scale(self) -> FloatArray | None:
+        inverse = self.inverse_scale
+        return None if inverse is None else np.divide(1.0, inverse, out=np.ones(len(inverse)), where=inverse > 0.0)
 
     def zero_columns(self, norms: FloatArray) -> BoolArray:
         """Columns of X as it was given that are zero here, by the norms of this design's columns."""

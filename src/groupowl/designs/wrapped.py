@@ -56,7 +56,7 @@ _COSTS = (
     "patterns",
 )
 # And how its columns came from X as it was given.
-_ORIGIN = ("mean", "inverse_scale", "treated_as_constant")
+_ORIGIN = ("mean", "inverse_scale", "deviation", "treated_as_constant")
 
 NO_COLUMNS: IndexArray = np.zeros(0, dtype=np.intp)
 
@@ -231,6 +231,8 @@ def with_deviations(
         is_constant[unscaled] = inverse_scale[unscaled] == 0.0
     wrapped = StandardizedDesign(design, mean if center else np.zeros_like(mean), inverse_scale)
     wrapped.treated_as_constant = np.flatnonzero(is_constant & (deviation > 0.0))
+    if scale:
+        wrapped.deviation = np.where(varies, deviation, 1.0)
     return wrapped
 
 
@@ -403,6 +405,13 @@ class ProjectedDesign(WrappedDesign):
     def own_coefficients(self, B: FloatArray) -> FloatArray:
         """Coefficients of the projected columns."""
         return super().own_coefficients(B) * self._kept
+
+    def _own_scale(self) -> FloatArray | None:
+        """The penalty does not see unpenalized columns: they are shown per standard deviation where others are."""
+        scale = super()._own_scale()
+        if scale is not None and self.deviation is not None:
+            scale[self.basis.columns] = self.deviation[self.basis.columns]
+        return scale
 
     def basis_coefficients(self, B: FloatArray) -> tuple[FloatArray, float]:
         """What ``X B`` has in the span of the basis, as coefficients, and a bound on it whatever cancels."""

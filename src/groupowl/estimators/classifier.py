@@ -380,6 +380,8 @@ class GroupOWLClassifier(ClassifierMethods, SingleFit):
         Intercept; zero without one.
     sparse_coef_ : sparse array
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     alpha_ : float
         Strength used.
     weights_ : ndarray of shape (n_penalized,)

@@ -482,6 +482,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
         Intercept; zero without one.
     sparse_coef_ : sparse array
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     clusters_ : ndarray of int of shape (n_features,)
         Cluster of each feature. Features whose coefficients have the same norm on the scale of the penalty share a
         number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized.
@@ -705,6 +707,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
         Intercept; zero without one.
     sparse_coef_ : sparse array
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     clusters_ : ndarray of int of shape (n_features,)
         Cluster of each feature. Features whose coefficients have the same norm on the scale of the penalty share a
         number; cluster 1 has the largest norm. 0 is for features that are not selected or not penalized.

@@ -390,6 +390,8 @@ class GroupOWLRegressor(RegressorMethods, SingleFit):
         Intercept; zero without one.
     sparse_coef_ : sparse array of shape (n_targets, n_features)
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     alpha_ : float
         Strength used.
     weights_ : ndarray of shape (n_penalized,)

@@ -466,6 +466,8 @@ class GroupOWLCox(SurvivalMethods, SingleFit):
         Zero: a constant does not change the order of events.
     sparse_coef_ : sparse array of shape (n_endpoints, n_features)
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     event_times_ : ndarray
         All times at which there were events, in their order.
     strata_ : ndarray of shape (n_strata,)
@@ -713,6 +715,8 @@ class GroupOWLCoxCV(SurvivalMethods, CrossValidatedFit):
         The penalized fit, with ``relaxed=True`` only.
     sparse_coef_ : sparse array
         ``coef_`` as a sparse array.
+    scaled_coef_ : ndarray
+        ``coef_`` on the scale that the penalty sees: per standard deviation with ``standardize=True``.
     event_times_ : ndarray
         All times at which there were events, in their order.
     strata_ : ndarray of shape (n_strata,)

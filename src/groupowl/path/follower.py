@@ -266,6 +266,7 @@ def _point(model: Model, alpha: float, result: SolveResult, solves: Continuation
         seconds=result.seconds,
         status=result.status,
         n_selected=n_selected,
+        scale=None if result.scale is None else result.scale[support],
     )
 
 

@@ -16,7 +16,7 @@ from ..categories import coefficient_names
 from ..inputs import coefficient_columns, exclusive_classes, import_pandas
 from ..model import Model
 from ..norm.kernels import nonzero_rows, row_norms
-from ..solvers.solve_result import OnAccess
+from ..solvers.solve_result import OnAccess, scaled_rows
 
 # Columns and rows of the table that a path is printed as.
 _COLUMNS = ("alpha", "selected", "clusters", "deviance", "gap", "status")
@@ -108,6 +108,9 @@ class PathPoint(Solution):
         Why the solve stopped.
     n_selected : int
         Penalized features in the support.
+    scale : ndarray of shape (len(support),) or None
+        What rows are multiplied with to be on the scale that the penalty sees: see :attr:`scaled_rows`. None where
+        that is the scale of X, and in paths that an earlier version has saved.
 
     Examples
     --------
@@ -129,6 +132,12 @@ class PathPoint(Solution):
     seconds: float
     status: str
     n_selected: int
+    scale: FloatArray | None = None
+
+    @property
+    def scaled_rows(self) -> FloatArray:
+        """``rows`` on the scale that the penalty sees, on which features of one cluster have equal norms."""
+        return scaled_rows(self.rows, self.scale)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"clusters": self.clusters}
@@ -278,11 +287,27 @@ class PathResult:
     @property
     def coefs(self) -> FloatArray:
         """Coefficients on the scale of X, of shape (n_targets, n_features, n_alphas)."""
-        first = self._as_public(self.points[0].rows)
-        coefs = np.zeros((self.n_targets, self.n_features, len(self)), dtype=first.dtype)
-        for i, point in enumerate(self.points):
-            coefs[:, point.support, i] = self._as_public(point.rows)
+        return self._dense([point.rows for point in self.points])
+
+    @property
+    def scaled_coefs(self) -> FloatArray:
+        """Coefficients on the scale that the penalty sees, per standard deviation where columns were standardized.
+
+        Of the same shape as ``coefs``, and equal to it where nothing was scaled. Ranks and clusters refer to these.
+        """
+        return self._dense([point.scaled_rows for point in self.points])
+
+    def _dense(self, rows: list[FloatArray]) -> FloatArray:
+        """Coefficients of all features from those of the supports."""
+        coefs = np.zeros((self.n_targets, self.n_features, len(self)), dtype=rows[0].dtype)
+        for i, (point, some) in enumerate(zip(self.points, rows, strict=True)):
+            coefs[:, point.support, i] = self._as_public(some)
         return coefs
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether ``scaled_coefs`` differ from ``coefs``."""
+        return self.points[0].scale is not None
 
     @property
     def intercepts(self) -> FloatArray:
@@ -368,7 +393,8 @@ class PathResult:
         DataFrame
             Columns ``alpha_index``, ``alpha``, ``feature`` (its name, or index), ``group`` where there are feature
             groups, ``cluster``, ``norm`` (over all targets or classes) and the coefficients: ``coef`` for one target or
-            two classes, else a column ``coef_<target or class>`` for each.
+            two classes, else a column ``coef_<target or class>`` for each. Where the penalty has seen another scale
+            than that of X, also ``scaled_norm``, ``scaled`` or ``scaled_<target or class>``: the same on its scale.
         """
         pandas = import_pandas("PathResult.to_frame()")
         counts = [len(point.support) for point in self.points]
@@ -380,11 +406,17 @@ class PathResult:
             "feature": support if self.feature_names is None else self.feature_names[support],
             **({} if self.feature_groups is None else {"group": self.feature_groups[support]}),
             "cluster": np.concatenate([point.clusters for point in self.points]),
-            "norm": row_norms(rows),
         }
+        scaled = np.concatenate([point.scaled_rows for point in self.points]) if self.is_scaled else None
         named = self.classes if self.classes is not None else self.target_names
-        names = coefficient_columns(self.n_targets, named)
-        return pandas.DataFrame(columns | dict(zip(names, self._as_public(rows), strict=True)))
+        columns["norm"] = row_norms(rows)
+        if scaled is not None:
+            columns["scaled_norm"] = row_norms(scaled)
+        columns |= dict(zip(coefficient_columns(self.n_targets, named), self._as_public(rows), strict=True))
+        if scaled is not None:
+            names = coefficient_columns(self.n_targets, named, "scaled")
+            columns |= dict(zip(names, self._as_public(scaled), strict=True))
+        return pandas.DataFrame(columns)
 
     def _title(self) -> str:
         """What all of the path has in common."""

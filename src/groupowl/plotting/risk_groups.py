@@ -203,7 +203,7 @@ class SurvivalDisplay(style.Display):
         """
         ax = self._begin(ax)
         self.lines_, marks = [], {}
-        for color, group in zip(style.COLORS * len(self.groups), self.groups, strict=False):
+        for color, group in zip(style.line_colors(len(self.groups)), self.groups, strict=True):
             look: dict[str, Any] = {"color": color, "drawstyle": "steps-post"}
             self.lines_ += ax.plot(group.times, group.observed, linewidth=1.8, **look)
             ax.plot(group.times, group.predicted, linewidth=1.0, linestyle=_PREDICTED, **look)

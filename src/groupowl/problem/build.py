@@ -346,6 +346,7 @@ def problem_of_statistics(
     data = data.scaled(factors)
     design = CompressedDesign(data.R, unit=0.0)
     design.mean, design.inverse_scale = data.x_mean, factors
+    design.deviation = deviation if standardized else None
     design.treated_as_constant = np.flatnonzero(is_constant & (np.diagonal(statistics.gram) > 0.0))
     # What is known of the variation of the targets, with its error, in weights of the sum asked for.
     squares = (statistics.yy + statistics.error * statistics.y_size**2) * (total_weight / statistics.total_weight)

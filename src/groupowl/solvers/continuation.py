@@ -431,6 +431,7 @@ class Continuation:
             clusters=lambda: details()[2].clusters,
             history=lambda: details()[2].history,
             _theta=lambda: details()[2].theta,
+            scale=batch.origin.design.penalty_scale,
         )
 
     def _accept(self, lam: FloatArray, proposal: Proposal, alpha_index: int, dtype: Any) -> SolveResult | None:

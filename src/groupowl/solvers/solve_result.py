@@ -214,6 +214,9 @@ class SolveResult:
         Wall time.
     history : History
         One row per certificate; its ``n_active`` and ``n_nonzero`` count penalized rows only.
+    scale : ndarray of shape (n_features,) or None
+        What rows of ``B`` are multiplied with to be on the scale that the penalty sees: see :attr:`scaled_B`.
+        None where that is the scale of X, and in results that an earlier version has saved.
 
     Examples
     --------
@@ -241,6 +244,17 @@ class SolveResult:
     clusters: OnAccess[IndexArray] = OnAccess()
     history: OnAccess[History] = OnAccess()
     _theta: Callable[[], Handle] | None = None
+    scale: FloatArray | None = None
+
+    @property
+    def scaled_B(self) -> FloatArray:
+        """``B`` on the scale that the penalty sees, on which features of one cluster have equal norms.
+
+        It differs from ``B`` with feature groups and factors of the penalty, and where columns are standardized.
+        Columns of groups with ``group_scale="orthonormal"`` are penalized by their combinations: their coefficients
+        are per standard deviation.
+        """
+        return scaled_rows(self.B, self.scale)
 
     @property
     def converged(self) -> bool:
@@ -283,6 +297,11 @@ class SolveResult:
             "solve": ending_text(self),
         }
         return titled(f"{type(self).__name__}: {self.status}", facts_table(facts))
+
+
+def scaled_rows(rows: FloatArray, scale: FloatArray | None) -> FloatArray:
+    """Rows of coefficients on the scale that the penalty sees."""
+    return rows if scale is None else rows * scale[:, None]
 
 
 def ending_text(result: SolveResult) -> str:
@@ -337,6 +356,7 @@ def solve_result(
         _theta=lambda: origin.design.exported(
             certificate.theta if origin is full else origin.certify(B).theta, origin.samples.n_tasks
         ),
+        scale=origin.design.penalty_scale,
     )
 
 

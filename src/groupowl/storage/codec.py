@@ -239,6 +239,7 @@ _RECORDS = {
         "count d": "clusters",
         "count": "n_iter",
         "status": "status",
+        "positive d": "scale?",
     },
     "PathPoint": {
         "number": "alpha",
@@ -249,6 +250,7 @@ _RECORDS = {
         "real": "primal gap loss deviance_ratio n_passes seconds",
         "count": "n_iter n_selected",
         "status": "status",
+        "positive k": "scale?",
     },
     "PathResult": {
         "= d": "n_features",
@@ -283,7 +285,7 @@ def _are_between(values: Any, least: int, end: int) -> bool:
 _KINDS: dict[str, tuple[str, Any, str]] = {
     "number": ("f", lambda values, sizes: np.isfinite(values).all(), "finite numbers"),
     "real": ("f", lambda values, sizes: True, "real numbers"),
-    "positive": ("f", lambda values, sizes: 0.0 < values < np.inf, "a positive number"),
+    "positive": ("f", lambda values, sizes: np.all((values > 0.0) & (values < np.inf)), "positive numbers"),
     "count": ("iu", lambda values, sizes: _are_between(values, 0, 2**63), "counts"),
     "position": ("iu", lambda values, sizes: _are_between(values, 0, sizes["n"]), "the number of an alpha"),
     "index": ("iu", lambda values, sizes: _are_between(values, 0, sizes["d"]), "numbers of features"),
@@ -392,6 +394,29 @@ def in_one_column(estimator: Any) -> None:
     if (path := getattr(estimator, "path_", None)) is not None:
         points = (replace(point, rows=np.diff(point.rows), intercept=np.diff(point.intercept)) for point in path.points)
         estimator.path_ = replace(path, points=tuple(points), loss="logistic")
+
+
+def with_scale(estimator: Any) -> None:
+    """Give the results of a fit the scale that its penalty saw, where they have none and the parameters tell it.
+
+    Earlier versions have not stored it. The scale of standardized columns, and of groups that are scaled by what is in
+    them, is lost.
+    """
+    result = getattr(estimator, "solve_result_", None)
+    if result is None or result.scale is not None or estimator.standardize or hasattr(estimator, "categories_"):
+        return
+    options = estimator._options(estimator.n_features_in_, getattr(estimator, "feature_names_in_", None))
+    options = replace(options, penalty_factor=getattr(estimator, "penalty_factor_", options.penalty_factor))
+    if not options.scales_columns or options.depends_on_data:
+        return
+    ones = np.ones(len(result.B))
+    factors = options.scaled(ones, ones)
+    factors[estimator.unpenalized_] = 1.0
+    scale = np.divide(1.0, factors, out=ones, where=factors > 0.0)
+    estimator.solve_result_ = replace(result, scale=scale)
+    if (path := getattr(estimator, "path_", None)) is not None:
+        points = (replace(point, scale=scale[point.support]) for point in path.points)
+        estimator.path_ = replace(path, points=tuple(points))
 
 
 def _check_fields(table: Mapping[str, str], values: Mapping[str, Any], sizes: dict[str, int], place: str) -> None:
