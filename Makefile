@@ -21,7 +21,13 @@ WHEELS_VENV := .venv-wheels
 WHEELS_READY := $(WHEELS_VENV)/.ready
 STUDY_VENV := .venv-study
 STUDY_READY := $(STUDY_VENV)/.ready
+BENCHOPT_VENV := .venv-benchopt
+BENCHOPT_BIN := $(BENCHOPT_VENV)/bin
+BENCHOPT_READY := $(BENCHOPT_VENV)/.ready
+BENCHOPT_KERNEL := $(BENCHOPT_VENV)/.ready-kernel
+BENCHOPT := PATH="$(abspath $(BENCHOPT_BIN)):$$PATH" OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 BENCHOPT_RAISE_ON_ERROR=1 benchopt
 BENCH_ARGS ?=
+BENCHOPT_ARGS ?= --config benchmarks/benchopt/small.yml
 STUDY_ARGS ?=
 DATA ?=
 OUT ?= results
@@ -31,7 +37,7 @@ SOLVER_TESTS := tests/solvers tests/safety tests/kernel tests/test_path.py tests
 # The compiled kernel beside the package; without a C compiler the stamp is made all the same, and NumPy does the work.
 KERNEL := $(VENV)/.ready-kernel
 
-.PHONY: demo reproduce test test-long test-install wheels bench inference-study docs lint types unit clean
+.PHONY: demo reproduce test test-long test-install wheels bench benchopt inference-study docs lint types unit clean
 
 demo: $(DEMO_READY) $(KERNEL)
 	$(BIN)/groupowl demo --out demo
@@ -94,6 +100,21 @@ docs: $(DOCS_READY)
 bench: $(BENCH_READY) $(BENCH_KERNEL)
 	$(BENCH_BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 
+# The public benchmark in the format of benchopt, tested and run small, in a few minutes; its page is in
+# benchmarks/benchopt/outputs. BENCHOPT_ARGS="--config FILE" runs something else.
+benchopt: $(BENCHOPT_READY) $(BENCHOPT_KERNEL)
+	$(BENCHOPT) test benchmarks/benchopt --skip-install
+	$(BENCHOPT) run benchmarks/benchopt --no-display $(BENCHOPT_ARGS)
+
+$(BENCHOPT_READY): pyproject.toml
+	$(PYTHON) -m venv --clear $(BENCHOPT_VENV)
+	$(BENCHOPT_BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[benchopt]'
+	@touch $@
+
+$(BENCHOPT_KERNEL): $(wildcard native/*) hatch_build.py | $(BENCHOPT_READY)
+	$(BENCHOPT_BIN)/python hatch_build.py
+	@touch $@
+
 # What procedures promise about false discoveries, and what they keep: six hours at most, and a run that was stopped goes
 # on; make inference-study STUDY_ARGS="--quick" for ten minutes. Other packages take part where they can be installed.
 inference-study: $(STUDY_READY) $(KERNEL)
@@ -146,5 +167,5 @@ $(DOCS_READY): pyproject.toml | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(ADELIE_VENV) $(WHEELS_VENV) $(STUDY_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(BENCH_VENV) $(ADELIE_VENV) $(WHEELS_VENV) $(STUDY_VENV) $(BENCHOPT_VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache \
 		docs/_build docs/api/generated docs/auto_gallery
