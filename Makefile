@@ -37,7 +37,7 @@ SOLVER_TESTS := tests/solvers tests/safety tests/kernel tests/test_path.py tests
 # The compiled kernel beside the package; without a C compiler the stamp is made all the same, and NumPy does the work.
 KERNEL := $(VENV)/.ready-kernel
 
-.PHONY: demo reproduce test test-long test-install wheels bench benchopt inference-study docs lint types unit clean
+.PHONY: demo reproduce test test-long test-install wheels release-notes bench benchopt inference-study docs lint types unit clean
 
 demo: $(DEMO_READY) $(KERNEL)
 	$(BIN)/groupowl demo --out demo
@@ -71,6 +71,8 @@ test-long: $(TEST_READY) $(KERNEL)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/safety/edges.py --out results/edges.json
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/large_file.py
 	$(BIN)/pytest -n 0 -rs tests/test_array_api.py # with PyTorch, where it is installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pyright[nodejs]>=1.1.400'
+	$(BIN)/pyright -p tests/typing --pythonpath $(BIN)/python
 	$(MAKE) docs
 	$(BIN)/python tests/long/site_layout.py docs/_build/html
 	$(MAKE) test-install wheels
@@ -80,13 +82,24 @@ test-long: $(TEST_READY) $(KERNEL)
 test-install: | $(BIN)/python
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/long/installation.py
 
-# The source distribution, a wheel for each platform and the pure wheel, in dist/, all made on this machine.
+# The source distribution, a wheel for each platform and the pure wheel, in dist/, all made on this machine, and looked
+# into; so are the conda recipe and CITATION.cff.
 wheels: $(WHEELS_READY)
 	$(WHEELS_VENV)/bin/python tools/wheels.py
+	$(WHEELS_VENV)/bin/python tests/long/archives.py dist
+	$(WHEELS_VENV)/bin/twine check --strict dist/*
+	$(WHEELS_VENV)/bin/check-wheel-contents dist
+	$(WHEELS_VENV)/bin/cffconvert --validate -i CITATION.cff
+	$(WHEELS_VENV)/bin/python tests/long/recipe.py
+
+# The fragments of news/ become a section of the changelog, under __version__ and today's date.
+release-notes: $(TEST_READY)
+	$(BIN)/towncrier build --yes
 
 $(WHEELS_READY):
 	$(PYTHON) -m venv --clear $(WHEELS_VENV)
-	$(WHEELS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'hatchling>=1.24' ziglang==0.14.1
+	$(WHEELS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		'build>=1.2' 'hatchling>=1.24' ziglang==0.14.1 twine check-wheel-contents cffconvert py-rattler-build
 	@touch $@
 
 # A site that needs no network, in docs/_build/html; whatever Sphinx warns of is an error, and so are broken links.
