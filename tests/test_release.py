@@ -1,4 +1,4 @@
-"""What a release is made of: archives that are looked into, tags that are checked, a recipe that follows the project."""
+"""What a release is made of: archives that are looked into, tags that are checked, and a recipe."""
 
 import base64
 import hashlib
@@ -36,7 +36,10 @@ def elf(machine):
     return b"\x7fELF" + bytes(14) + machine + bytes(40) + archives.source_stamp()
 
 
-def make_wheel(folder, platform="manylinux_2_17_x86_64", library=elf(b"\x3e\x00"), change=None):
+X86_64 = elf(b"\x3e\x00")
+
+
+def make_wheel(folder, platform="manylinux_2_17_x86_64", library=X86_64, change=None):
     """A wheel that is right, but for what ``change`` does to its files before or after RECORD is written."""
     files = {"groupowl/__init__.py": b"", "groupowl_command.py": b"", f"{INFO}METADATA": b"", f"{INFO}RECORD": b""}
     files |= {f"{INFO}entry_points.txt": b"", f"{INFO}licenses/LICENSE": b""}

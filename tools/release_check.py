@@ -1,4 +1,4 @@
-"""Refuse a tag that is not the version, or whose news are not in the changelog: python tools/release_check.py v1.2.3."""
+"""Refuse a tag that is no release: python tools/release_check.py v1.2.3."""
 
 from __future__ import annotations
 
