@@ -180,3 +180,12 @@ def test_the_recipe_follows_the_project():
     assert recipe["about"]["summary"] == project["description"]
     assert [recipe["about"]["license_file"]] == project["license-files"]
     assert recipe["context"]["version"] == '${{ env.get("GROUPOWL_VERSION") }}'  # which is written in one place
+
+
+# The citation -----------------------------------------------------------------------------------------------
+
+
+def test_the_citation_follows_its_schema():
+    """``make wheels`` checks it, too, in an environment that has the schema."""
+    cffconvert = pytest.importorskip("cffconvert", reason="not installed: cffconvert (make wheels installs it)")
+    cffconvert.Citation((ROOT / "CITATION.cff").read_text(encoding="utf-8")).validate()
