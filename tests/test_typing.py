@@ -1,7 +1,9 @@
 """The file that type checkers read uses every public name, so that none can lose its type unseen."""
 
 import ast
+import inspect
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,28 @@ def test_types_are_for_users():
     assert (Path(groupowl.__file__).parent / "py.typed").exists()
     assert '"tests/typing"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert "pyright -p tests/typing" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def declared_names(kind):
+    """Attributes that the classes of an estimator annotate, and their properties."""
+    found = {name for base in kind.__mro__ for name, value in vars(base).items() if isinstance(value, property)}
+    for base in kind.__mro__:
+        if base.__module__.startswith("groupowl"):
+            nodes = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base))))
+            found |= {node.target.id for node in nodes if isinstance(node, ast.AnnAssign)}
+    return found
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(getattr(groupowl, name) for name in groupowl.__all__ if name.startswith("GroupOWL") and name != "GroupOWL"),
+        groupowl.inference.KnockoffSelector,
+        groupowl.inference.SlopeSelector,
+        groupowl.inference.StabilitySelector,
+    ],
+)
+def test_fitted_attributes_have_types(kind):
+    documented = set(re.findall(r"^    ([a-z_]+_) : ", kind.__doc__, flags=re.MULTILINE))
+    assert len(documented) > 5
+    assert sorted(documented - declared_names(kind)) == []
