@@ -69,7 +69,7 @@ class ProgressLine:
 
     def show(self, text: str, share: float | None = None) -> None:
         """Say something, unless the last line is too recent: then with the next one, or at the end."""
-        self._text, self._is_shown, self._pass = text, False, None
+        self._text, self._is_shown, self._pass = text, self.level == 0, None
         if share is not None:
             begin, end = self._span
             self._share = begin + share * (end - begin)

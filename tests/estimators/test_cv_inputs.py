@@ -277,6 +277,8 @@ def test_progress_is_printed(capsys):
     printed = capsys.readouterr().err
     lines = printed.splitlines()
     name = "GroupOWLRegressorCV"
+    shares, lines = zip(*(line.split(" % ") for line in lines), strict=True)
+    assert list(map(int, shares)) == [25, 50, 75, 100, 100]
     assert lines[0].startswith(f"{name}, all data: alpha 3 of 3, ")
     assert [line.partition(": ")[0] for line in lines[1:4]] == [f"{name}, fold {f}/3" for f in (1, 2, 3)]
     assert all(re.fullmatch(r"3 alphas, \d+\.\d s", line.partition(": ")[2]) for line in lines[1:4])

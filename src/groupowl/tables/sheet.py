@@ -40,6 +40,7 @@ _SPELLINGS = {
     r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?": "Use --thousands , (or --decimal , if fractions follow the comma). ",
     r"[+-]?\d*,\d+(e[+-]?\d+)?": "Use --decimal , if that is how numbers are written. ",
     r"[+-]?\d{1,3}([\s']\d{3})+([.,]\d*)?": "Use --thousands with what stands between the digits, in quotation marks. ",
+    r"[\u2010-\u2015\u2212]\s*[\d.,]+": "Write negative numbers with a plain minus (-). ",
     r"[^\w.,+-]?\s*[+-]?[\d.,]+\s*[^\w.,]?": "Write numbers without units. ",
 }
 
