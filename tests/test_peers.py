@@ -185,6 +185,15 @@ def test_a_loose_default_is_no_rival(tmp_path):
 
 
 @pytest.mark.usefixtures("main")
+def test_times_of_different_runs_are_not_compared():
+    targets = import_module("benchmarks.peers.targets")
+    key = "i: 50x20x3 constant @ 0.5"
+    records = [record(key, "groupowl", 2.0, run=1), record(key, "celer", 1.0), record(key, "skglm", 3.0, run=1)]
+    assert targets.ratios(records, "celer") == []
+    assert [duel.best for duel in targets.duels(records)] == ["skglm"]
+
+
+@pytest.mark.usefixtures("main")
 def test_the_page_says_what_was_not_run(tmp_path):
     report = import_module("benchmarks.peers.report")
     key = "j: 100x500x1 corr 0.5 constant @ 0.2"

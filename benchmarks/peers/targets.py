@@ -61,23 +61,25 @@ def counts(record: Record) -> bool:
 
 
 def ratios(records: Iterable[Record], competitor: str) -> list[tuple[Record, float]]:
-    """Time of a competitor over that of groupowl, wherever both count; a limit gives a lower bound."""
+    """Time of a competitor over that of groupowl, wherever both count in one run; a limit gives a lower bound."""
     found = []
     for row in by_problem(records).values():
         own, other = row.get("groupowl"), row.get(competitor)
-        if own and other and own["status"] == "ok" and (other["status"] == "ok" or slower(other, own)):
+        if not own or not other or own["run"] != other["run"] or own["status"] != "ok":
+            continue
+        if other["status"] == "ok" or slower(other, own):
             found.append((other, other["seconds"] / own["seconds"]))
     return found
 
 
 def duels(records: Iterable[Record], names: Iterable[str] = PEERS) -> list[Duel]:
-    """Every problem that groupowl and one of the peers solved, or at which every one of them was stopped."""
+    """Every problem that groupowl and one of the peers solved in one run, or at which every one of them was stopped."""
     found = []
     for key, row in by_problem(records).items():
         own = row.get("groupowl")
-        peers = [row[name] for name in names if name in row]
         if not own or own["status"] != "ok":
             continue
+        peers = [row[name] for name in names if name in row and row[name]["run"] == own["run"]]
         finished = [one for one in peers if counts(one)] or [one for one in peers if slower(one, own)]
         if finished:
             best = min(finished, key=lambda one: one["seconds"])
