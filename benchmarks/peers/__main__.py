@@ -142,10 +142,10 @@ def known_versions(parser: argparse.ArgumentParser, competitors: list[str]) -> d
         parser.error(f"argument --competitors: {error.name} is not installed; `make bench` installs all of them")
 
 
-def description(settings: Settings, found: dict[str, str]) -> dict[str, object]:
+def description(settings: Settings, competitors: list[str], found: dict[str, str]) -> dict[str, object]:
     """What a reader must know about a run."""
-    missing = {name: NO_R for name in ADAPTERS if ADAPTERS[name].package == "glmnet"}
-    missing = missing if found.get("glmnet") == "missing" else {}
+    without_r = found.get("glmnet") == "missing"
+    missing = {name: NO_R for name in competitors if without_r and ADAPTERS[name].package == "glmnet"}
     return {
         "cpu": settings.cpu,
         "repeats": settings.repeats,
@@ -168,7 +168,7 @@ def run(
 ) -> None:
     competitors = arguments.competitors
     settings = make_settings(arguments)
-    store.begin(description(settings, found))
+    store.begin(description(settings, competitors, found))
     for name, reason in store.run["left out"].items():
         console.print(f"{name} is left out: {reason}")
     competitors = [name for name in competitors if name not in store.run["left out"]]
