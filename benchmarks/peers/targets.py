@@ -133,7 +133,7 @@ def loss_targets(data: dict[str, Any]) -> list[Target]:
     span = f"median {np.median(values):.2f}x, {min(values):.2f}x to {max(values):.2f}x over {len(small)} problems"
     return [
         _faster("labels, counts and times of (l) with n d >= 1e6: faster than every peer", duels(group["l"])),
-        Target("small ones: best peer / groupowl (reported only)", span if small else "not measured", None),
+        Target("small ones (m): best peer / groupowl (reported only)", span if small else "not measured", None),
     ]
 
 
@@ -236,13 +236,16 @@ def small_targets(data: dict[str, Any]) -> list[Target]:
     group = {letter: [one for one in data["cells"].values() if one["group"] == letter] for letter in "ijk"}
     fits, paths = duels(group["i"]), duels(group["k"], OLDER_PEERS)
     return [
-        _median("single fits: at least 3x faster than the best peer (median)", fits, 3.0),
-        _every("single fits: never slower than any peer", fits),
-        _every("estimators with intercept: at least as fast as those of celer and scikit-learn", duels(group["j"])),
+        _median("small single fits (i): at least 3x faster than the best peer (median)", fits, 3.0),
+        _every("the same: never slower than any peer", fits),
+        _every(
+            "small estimators (j): at least as fast as those of celer and scikit-learn",
+            duels(group["j"]),
+        ),
         _estimator_cost(group["i"], group["j"]),
-        _every("paths: faster than R's glmnet in every cell (aim: 1.5x)", duels(group["k"], ["glmnet"])),
-        _every("paths: faster than glmstar in every cell (aim: 1.5x)", duels(group["k"], ["glmstar"])),
-        _median(f"paths: at least 3x faster than the best of {', '.join(OLDER_PEERS)} (median)", paths, 3.0),
+        _every("paths (k): faster than R's glmnet in every cell (aim: 1.5x)", duels(group["k"], ["glmnet"])),
+        _every("paths (k): faster than glmstar in every cell (aim: 1.5x)", duels(group["k"], ["glmstar"])),
+        _median(f"paths (k): at least 3x faster than the best of {', '.join(OLDER_PEERS)} (median)", paths, 3.0),
         _first_call(data["extras"]),
     ]
 
@@ -277,7 +280,7 @@ def _estimator_cost(fits: list[Record], estimators: list[Record]) -> Target:
 def _first_call(extras: dict[str, Any]) -> Target:
     calls = extras.get("small_calls", {}).get("groupowl", {})
     later = 1000 * (calls["first"] - calls["second"]) if "first" in calls else np.nan
-    text = "first call in a fresh process: at most 30 ms slower than the second"
+    text = "first call of a small fit in a fresh process: at most 30 ms slower than the second"
     return _target(text, f"{later:.1f} ms", later <= 30.0, bool(np.isfinite(later)))
 
 
