@@ -108,8 +108,9 @@ docs: $(DOCS_READY)
 	$(BIN)/python docs/check_site.py docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-# groupowl against its peers, in an environment of its own; make bench BENCH_ARGS="--quick" for ten minutes,
-# "--small" for small fits and paths, "--losses" for labels, counts and times, "--groups" for groups of columns, "--against FOLDER" for this source tree beside that of another clone.
+# groupowl against its peers, in an environment of its own: an hour at most, and "--resume" goes on; make bench
+# BENCH_ARGS="--quick" for ten minutes, "--part small,losses" for some of it, "--against FOLDER" for this source tree beside
+# that of another clone. R's glmnet takes part where it is installed (Debian: r-base-core r-cran-glmnet).
 bench: $(BENCH_READY) $(BENCH_KERNEL)
 	$(BENCH_BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 

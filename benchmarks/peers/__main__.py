@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+from functools import partial
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -12,30 +13,32 @@ import numpy as np
 from rich.console import Console
 
 from . import cases
-from .adapters import ADAPTERS, RIVALS, ROOT
+from .adapters import ADAPTERS, ROOT, takes_part
 from .extras import measure, measure_small
-from .report import print_report, write_page
-from .run import REPEATS_IN_ROUNDS, Runner, Settings, Store, now, versions
+from .report import PAGE, QUICK_PAGE, print_report, write_page
+from .run import REPEATS, Runner, Settings, Store, now, versions
 from .screen import Screen
-from .small import write_groups_page, write_losses_page, write_small_page, write_tree_page
-from .targets import SLOWER, all_targets, group_targets, loss_targets, small_targets, tree_ratios, tree_targets
+from .targets import SLOWER, all_targets, tree_ratios, tree_targets
+from .tree import write_tree_page
 
-ALL_GROUPS = ",".join(cases.GROUPS)
 NO_R = "there is no R with the package glmnet here (Debian: apt-get install r-base-core r-cran-glmnet)"
-SMALL_LIMIT, LOSSES_LIMIT, SMALL_MINUTES = 60.0, 20.0, 15.0
+LIMIT, QUICK_LIMIT, MINUTES, QUICK_MINUTES = 60.0, 20.0, 60.0, 10.0
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few cells, all competitors, at most ten minutes")
-    parser.add_argument("--small", action="store_true", help="small fits and paths, in at most 15 minutes")
-    parser.add_argument("--losses", action="store_true", help="labels, counts and times, in at most 15 minutes")
-    parser.add_argument("--groups", action="store_true", help="groups of columns, in at most 15 minutes")
+    parser.add_argument(
+        "--part",
+        default="".join(cases.GROUPS),
+        type=known_groups,
+        metavar="NAMES",
+        help=f"some of {','.join(cases.PARTS)}, or letters of groups (default: all)",
+    )
     parser.add_argument(
         "--against", type=source_tree, metavar="FOLDER", help="compare with groupowl in another clone, FOLDER/src"
     )
     parser.add_argument("--thorough", action="store_true", help="full limit for baselines, all paths; takes hours")
-    parser.add_argument("--only", default=ALL_GROUPS, type=known_groups, metavar="GROUPS", help=f"some of {ALL_GROUPS}")
     parser.add_argument("--cases", default="", metavar="TEXT", help="problems whose name has TEXT in it; see --list")
     parser.add_argument(
         "--competitors",
@@ -44,19 +47,21 @@ def make_parser() -> argparse.ArgumentParser:
         help="such as groupowl,celer",
     )
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with real data sets (.npz)")
-    parser.add_argument("--limit", type=float, default=120.0, metavar="S", help="seconds for one call (default: 120)")
-    parser.add_argument("--minutes", type=float, metavar="M", help="for the whole run (default: 90, quick 10)")
     parser.add_argument(
-        "--repeats",
-        type=int,
-        default=REPEATS_IN_ROUNDS,
-        metavar="N",
-        help="timings in a small or comparing run (default: 60)",
+        "--limit",
+        type=float,
+        default=LIMIT,
+        metavar="S",
+        help="for a competitor on a problem (default: 60)",
+    )
+    parser.add_argument("--minutes", type=float, metavar="M", help="for the whole run (default: 60, quick 10)")
+    parser.add_argument(
+        "--repeats", type=int, default=REPEATS, metavar="N", help=f"timings of a short call (default: {REPEATS})"
     )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of every competitor (default: 1)")
     parser.add_argument("--seed", type=int, default=0, help="of the order of runs (default: 0)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results", metavar="DIR")
-    parser.add_argument("--resume", action="store_true", help="keep the cells that an earlier run finished")
+    parser.add_argument("--resume", action="store_true", help="keep the cells that earlier runs finished")
     parser.add_argument("--report", action="store_true", help="only write the page again, from the results on disk")
     parser.add_argument("--list", action="store_true", help="print the problems and stop")
     parser.add_argument("--note", metavar="TEXT", help="what a reader of the page must know about this run")
@@ -82,19 +87,23 @@ def default_competitors(arguments: argparse.Namespace) -> list[str]:
     """Who takes part if nobody is named."""
     if arguments.against is not None:
         return ["groupowl", "before"]
-    if arguments.small or arguments.losses or arguments.groups:
-        groups = cases.LOSSES if arguments.losses else cases.COLUMN_GROUPS if arguments.groups else cases.SMALL
-        return list(dict.fromkeys(name for group in groups for name in RIVALS[group]))
-    return [name for name, adapter in ADAPTERS.items() if adapter.default]
+    wanted = [name for name in ADAPTERS if any(takes_part(name, group) for group in arguments.part)]
+    return [name for name in wanted if name != "before"]
 
 
 def known_groups(text: str) -> list[str]:
-    groups = list(text.replace(",", "")) or list(cases.GROUPS)
-    unknown = [group for group in groups if group not in cases.GROUPS]
-    if unknown:
-        meanings = "; ".join(f"{group}: {meaning}" for group, meaning in cases.GROUPS.items())
-        raise argparse.ArgumentTypeError(f"unknown group {unknown[0]!r}; known are {meanings}")
-    return groups
+    """Letters of groups, out of names of parts and letters."""
+    found: list[str] = []
+    for name in text.split(","):
+        letters = cases.PARTS.get(name, name)
+        unknown = [letter for letter in letters if letter not in cases.GROUPS]
+        if unknown:
+            meanings = "; ".join(f"{group}: {meaning}" for group, meaning in cases.GROUPS.items())
+            raise argparse.ArgumentTypeError(
+                f"unknown part {name!r}; known are {', '.join(cases.PARTS)}, and groups {meanings}"
+            )
+        found += letters
+    return found
 
 
 def chosen_problems(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> list[cases.Problem]:
@@ -103,19 +112,16 @@ def chosen_problems(parser: argparse.ArgumentParser, arguments: argparse.Namespa
         data=arguments.data,
         quick=arguments.quick,
         thorough=arguments.thorough,
-        small=arguments.small,
-        losses=arguments.losses,
-        groups=arguments.groups,
         against=arguments.against is not None,
     )
-    offered = [one for one in everything if one.group in arguments.only]
+    offered = [one for one in everything if one.group in arguments.part]
     chosen = [one for one in offered if arguments.cases in one.key]
     if chosen or wants_extras(arguments) or arguments.report:
         return chosen
-    groups = ",".join(arguments.only)
+    groups = ",".join(arguments.part)
     if not offered:
-        hint = "; its data come from --data DIR" if "e" in arguments.only else ""
-        parser.error(f"argument --only: there is no problem in {groups}{hint}")
+        hint = "; its data come from --data DIR" if "e" in arguments.part else ""
+        parser.error(f"argument --part: there is no problem in {groups}{hint}")
     data = ", ".join(dict.fromkeys(one.source.key for one in offered))
     parser.error(
         f"argument --cases: {arguments.cases!r} is in no name of a problem in {groups}; their data are {data}; "
@@ -125,7 +131,7 @@ def chosen_problems(parser: argparse.ArgumentParser, arguments: argparse.Namespa
 
 def wants_extras(arguments: argparse.Namespace) -> bool:
     """Whether to measure what does not belong to a problem."""
-    return "x" in arguments.only and not (arguments.cases or arguments.losses or arguments.groups)
+    return "x" in arguments.part and not arguments.cases
 
 
 def known_versions(parser: argparse.ArgumentParser, competitors: list[str]) -> dict[str, str]:
@@ -136,11 +142,11 @@ def known_versions(parser: argparse.ArgumentParser, competitors: list[str]) -> d
         parser.error(f"argument --competitors: {error.name} is not installed; `make bench` installs all of them")
 
 
-def description(settings: Settings, found: dict[str, str]) -> dict[str, object]:
+def description(settings: Settings, competitors: list[str], found: dict[str, str]) -> dict[str, object]:
     """What a reader must know about a run."""
-    missing = {"glmnet": NO_R} if found.get("glmnet") == "missing" else {}
+    without_r = found.get("glmnet") == "missing"
+    missing = {name: NO_R for name in competitors if without_r and ADAPTERS[name].package == "glmnet"}
     return {
-        "small": settings.small,
         "cpu": settings.cpu,
         "repeats": settings.repeats,
         "left out": missing,
@@ -148,9 +154,8 @@ def description(settings: Settings, found: dict[str, str]) -> dict[str, object]:
         "python": platform.python_version(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "threads": settings.threads,
-        "quick": settings.quick,
         "limit": settings.limit,
-        "versions": {name: number for name, number in found.items() if name not in missing},
+        "versions": {name: number for name, number in found.items() if number != "missing"},
     }
 
 
@@ -163,10 +168,14 @@ def run(
 ) -> None:
     competitors = arguments.competitors
     settings = make_settings(arguments)
-    store.data["meta"].update(description(settings, found))
-    for name, reason in store.data["meta"]["left out"].items():
+    store.begin(description(settings, competitors, found))
+    for name, reason in store.run["left out"].items():
         console.print(f"{name} is left out: {reason}")
-        competitors.remove(name)
+    competitors = [name for name in competitors if name not in store.run["left out"]]
+    if arguments.note is not None:
+        store.run["note"] = arguments.note
+    if not arguments.resume:
+        store.forget(problems, competitors)
     console.print(
         f"{len(problems)} problems, {len(competitors)} competitors, {settings.threads} thread(s) for everyone"
     )
@@ -180,33 +189,24 @@ def run(
                     key for part in tree_ratios(store.data).values() for key, ratio in part.items() if ratio < SLOWER
                 }
                 runner.measure_again([problem for problem in problems if problem.key in below])
-            if wants_extras(arguments):
-                measured = measure_small if settings.in_rounds else measure
-                store.data["extras"] = measured(settings, competitors, runner.root, screen.say)
+            if wants_extras(arguments) and not settings.over:
+                store.data["extras"] |= measure_small(settings, competitors, runner.root, screen.say)
+                if settings.against is None:
+                    store.data["extras"] |= measure(settings, competitors, runner.root, screen.say)
         finally:
             runner.close()
             store.save()
 
 
 def make_settings(arguments: argparse.Namespace) -> Settings:
-    most = {"limit": np.inf, "minutes": 90.0}
-    if arguments.quick:
-        most = {"limit": 30.0, "minutes": 10.0}
-    elif arguments.losses or arguments.groups:
-        most = {"limit": LOSSES_LIMIT, "minutes": SMALL_MINUTES}
-    elif arguments.small:
-        most = {"limit": SMALL_LIMIT, "minutes": SMALL_MINUTES}
-    elif arguments.thorough:
-        most["minutes"] = np.inf
     return Settings(
-        limit=min(arguments.limit, most["limit"]),
+        limit=min(arguments.limit, QUICK_LIMIT if arguments.quick else np.inf),
         threads=arguments.threads,
         seed=arguments.seed,
         quick=arguments.quick,
         thorough=arguments.thorough,
         data=arguments.data,
-        minutes=arguments.minutes or most["minutes"],
-        small=arguments.small or arguments.losses or arguments.groups,
+        minutes=arguments.minutes or (QUICK_MINUTES if arguments.quick else MINUTES),
         against=arguments.against,
         repeats=arguments.repeats,
     )
@@ -222,28 +222,19 @@ def main(argv: list[str] | None = None) -> None:
     if arguments.list:
         print("\n".join(problem.key for problem in problems))
         return
-    name, targets, write = "results", all_targets, write_page
+    page = QUICK_PAGE if arguments.quick else PAGE
+    name, targets, write = "quick" if arguments.quick else "results", all_targets, partial(write_page, page=page)
     if arguments.against is not None:
         name, targets, write = "against", tree_targets, write_tree_page
-    elif arguments.losses:
-        name, targets, write = "losses", loss_targets, write_losses_page
-    elif arguments.groups:
-        name, targets, write = "groups", group_targets, write_groups_page
-    elif arguments.small:
-        name, targets, write = "small", small_targets, write_small_page
     found = {} if arguments.report else known_versions(parser, arguments.competitors)
     console = Console()
     arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / f"{name}.json"
-    store = Store(path, arguments.resume or arguments.report)
     if not arguments.report:
-        run(arguments, problems, store, console, found)
-        store = Store(path, resume=True)  # as the next reader will see it
-    if arguments.note is not None:
-        store.data["meta"]["note"] = arguments.note
-        store.save()
-    print_report(store.data, console, targets(store.data))
-    console.print(f"written: {write(store.data, arguments.out)}", highlight=False)
+        run(arguments, problems, Store(path), console, found)
+    data = Store(path).data  # as the next reader will see it
+    print_report(data, console, targets(data))
+    console.print(f"written: {write(data, arguments.out)}", highlight=False)
 
 
 if __name__ == "__main__":

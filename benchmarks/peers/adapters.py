@@ -18,16 +18,24 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
+GLMNET_DEFAULT = 1e-7  # thresh of glmnet and of glmstar
 Answers = Iterable[np.ndarray]  # coefficients (features, tasks), one for each strength
-#: Who takes part in the groups of small problems; groupowl of another source tree may join everywhere.
+_GLMNET = ("glmnet", "glmnet at its default", "glmstar", "glmstar at its default")
+_MANY_TASKS = ("groupowl", "scikit-learn", "celer", "skglm", "adelie", *_GLMNET)
+_ONE_TASK = ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm", *_GLMNET)
+_OTHER_LOSSES = (*_ONE_TASK, "scikit-survival")
+#: Who takes part in groups that not everyone is asked to; groupowl of another source tree may join everywhere.
 RIVALS = {
-    "i": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm"),
-    "j": ("groupowl", "scikit-learn", "celer"),
-    "k": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm", "adelie", "glmnet", "glmstar"),
-    "v": ("groupowl",),
-    "l": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm", "glmnet"),
-    "m": ("groupowl", "sortedl1", "scikit-learn", "celer", "skglm", "glmnet"),
     "h": ("groupowl", "celer", "skglm", "adelie"),
+    "i": _ONE_TASK,
+    "j": ("groupowl", "scikit-learn", "celer", "glmstar"),
+    "k": (*_ONE_TASK, "adelie"),
+    "l": _OTHER_LOSSES,
+    "m": _OTHER_LOSSES,
+    "n": ("groupowl", "sortedl1"),
+    "p": _MANY_TASKS,
+    "t": _MANY_TASKS,
+    "v": ("groupowl",),
 }
 
 
@@ -80,7 +88,8 @@ class Adapter:
     cross-validation) by name; ``refuse`` gives the reason to decline;
     ``tol`` is where the search for the tolerance starts, ``floor`` where it ends. ``exact`` says that the tolerance
     is the judge's gap, so looser ones are not tried. ``patience`` limits the seconds for one call of those known to be
-    slow, ``baseline`` marks other ways to solve sorted problems, which need not run everywhere. ``own_environment``
+    slow, ``baseline`` marks other ways to solve sorted problems, which need not run everywhere. ``fixed`` says that
+    ``tol`` is the default of the package, which runs with it alone, whatever gap that gives. ``own_environment``
     is a folder of the project with the interpreter of a package that does not get along with the others.
     """
 
@@ -93,11 +102,11 @@ class Adapter:
     floor: float = 1e-15
     order: str = "F"
     exact: bool = False
+    fixed: bool = False
     baseline: bool = False
     patience: float = np.inf
     own_environment: str | None = None
     own_process: bool = False  # it cannot share one with others
-    default: bool = True  # it takes part where nobody asks for it
     knows_groups: bool = False  # of columns
     others: Mapping[str, Callable[[Task, np.ndarray, float], Answers]] = field(default_factory=dict)
 
@@ -409,17 +418,41 @@ def _skein(task: Task, strengths: np.ndarray, tol: float) -> Answers:
 
 
 def _glmstar(task: Task, strengths: np.ndarray, tol: float) -> Answers:
-    from glmnet import GaussNet, MultiClassNet, MultiGaussNet
+    """The path itself, or the end of a short one: its own single fits take longer."""
+    path = _halving(task.strongest, strengths[0]) if len(strengths) == 1 else strengths
+    return _glmstar_path(task, path, tol, intercept=False)[-len(strengths) :]
+
+
+def _glmstar_estimator(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    return _glmstar_path(task, _halving(task.strongest, strengths[0]), tol, intercept=True)[-1:]
+
+
+def _glmstar_path(task: Task, strengths: np.ndarray, tol: float, *, intercept: bool) -> np.ndarray:
+    import glmnet
     from glmnet.paths.fastnet import FastNetControl
 
     control = FastNetControl(thresh=tol, maxit=10**8, fdev=0.0, devmax=1.0)
-    options = {"lambda_values": strengths / task.n, "fit_intercept": False, "standardize": False, "control": control}
+    options = {"lambda_values": strengths / task.n, "standardize": False, "control": control}
+    if task.loss != "cox":  # which has no intercept
+        options["fit_intercept"] = intercept
     if task.loss == "multinomial":
-        model = MultiClassNet(grouped=True, **options).fit(task.X, np.argmax(task.Y, axis=1))
+        model = glmnet.MultiClassNet(grouped=True, **options).fit(task.X, np.argmax(task.Y, axis=1))
+    elif task.loss == "cox":
+        model = glmnet.CoxNet(**options).fit(task.X, _survival(task))
     else:
-        estimator = GaussNet if task.Y.shape[1] == 1 else MultiGaussNet
+        one = {"squared": "GaussNet", "logistic": "LogNet", "poisson": "FishNet"}[task.loss]
+        estimator = getattr(glmnet, one if task.Y.shape[1] == 1 else "MultiGaussNet")
         model = estimator(**options).fit(task.X, _targets(task))
-    return model.coefs_.reshape(len(model.coefs_), *task.shape)
+    if len(model.coefs_) != len(strengths):
+        raise RuntimeError(f"solved {len(model.coefs_)} of {len(strengths)} strengths")
+    return model.coefs_.reshape(len(strengths), *task.shape)
+
+
+def _survival(task: Task) -> Any:
+    """Times and whether the event was seen, as a table."""
+    import pandas as pd
+
+    return pd.DataFrame({"event": np.abs(task.Y[:, 0]), "status": (task.Y[:, 0] > 0.0).astype(int)})
 
 
 def _glmnet(task: Task, strengths: np.ndarray, tol: float) -> Answers:
@@ -429,13 +462,23 @@ def _glmnet(task: Task, strengths: np.ndarray, tol: float) -> Answers:
     return solve(task.X, task.Y, task.loss, path / task.n, tol, wanted=len(strengths))
 
 
-def _glmnet_refuses(kind: Kind) -> str | None:
-    is_other = kind.loss in ("logistic", "poisson", "cox") and not kind.sparse
-    return _constant(kind) if is_other else _constant_paths(kind)
+def _scikit_survival(task: Task, strengths: np.ndarray, tol: float) -> Answers:
+    from sksurv.linear_model import CoxnetSurvivalAnalysis
+    from sksurv.util import Surv
+
+    path = _halving(task.strongest, strengths[0]) if len(strengths) == 1 else strengths
+    y = Surv.from_arrays(task.Y[:, 0] > 0.0, np.abs(task.Y[:, 0]))
+    model = CoxnetSurvivalAnalysis(alphas=path / task.n, l1_ratio=1.0, normalize=False, tol=tol, max_iter=10**8)
+    coefs = model.fit(task.X, y).coef_
+    if coefs.shape[1] != len(path):
+        raise RuntimeError(f"solved {coefs.shape[1]} of {len(path)} strengths")
+    return [coefs[:, [t]] for t in range(len(path) - len(strengths), len(path))]
 
 
-def _constant_paths(kind: Kind) -> str | None:
-    return _constant(kind) or (None if kind.path and not kind.sparse else "dense paths only here")
+def _cox_only(kind: Kind) -> str | None:
+    if kind.loss != "cox":
+        return "Cox loss only"
+    return "no sparse X" if kind.sparse else _constant(kind)
 
 
 # The list ---------------------------------------------------------------------------------------------
@@ -462,9 +505,25 @@ def _own(name: str, patience: float, **options) -> Adapter:
     return Adapter(name, solve=_groupowl(**options), refuse=_singles_only, patience=patience, **(_OWN | _SLOW))
 
 
+def _at_its_default(adapter: Adapter) -> Adapter:
+    """The same package with the tolerance that it has if nobody names one, and the gap that this gives."""
+    return replace(adapter, name=f"{adapter.name} at its default", tol=GLMNET_DEFAULT, fixed=True, others={})
+
+
+_GLMNET_IN_R = Adapter("glmnet", "glmnet", "numpy", _glmnet, _constant, tol=1e-14, floor=1e-22, own_process=True)
+_GLMSTAR = Adapter(
+    "glmstar",
+    "glmstar",
+    "glmnet",
+    _glmstar,
+    _constant,
+    tol=1e-14,
+    floor=1e-22,
+    others={"estimator": _glmstar_estimator},
+)
 _LIST = (
     Adapter("groupowl", solve=_groupowl(), refuse=_never, others=_OWN_CALLS, **_OWN),
-    Adapter("before", solve=_groupowl(), refuse=_never, others=_OWN_CALLS, own_process=True, default=False, **_OWN),
+    Adapter("before", solve=_groupowl(), refuse=_never, others=_OWN_CALLS, own_process=True, **_OWN),
     _own("apgd", 20.0, solver="apgd", screening="none"),
     _own("apgd+paper", 12.0, solver="apgd", screening="paper"),
     _own("spgd", 8.0, solver="spgd", random_state=0),
@@ -501,10 +560,13 @@ _LIST = (
         own_environment=".venv-bench-adelie",
         knows_groups=True,
     ),
+    _GLMNET_IN_R,
+    _at_its_default(_GLMNET_IN_R),
+    _GLMSTAR,
+    _at_its_default(_GLMSTAR),
     Adapter(
-        "glmnet", "glmnet", "numpy", _glmnet, _glmnet_refuses, tol=1e-14, floor=1e-22, own_process=True, default=False
+        "scikit-survival", "scikit-survival", "sksurv.linear_model", _scikit_survival, _cox_only, tol=1e-9, floor=1e-16
     ),
-    Adapter("glmstar", "glmstar", "glmnet", _glmstar, _constant_paths, tol=1e-14, floor=1e-22, default=False),
     Adapter("skein-glm", "skein-glm", "skein_glm", _skein, _constant, tol=1e-6, order="C", patience=20.0),
 )
 ADAPTERS = {adapter.name: adapter for adapter in _LIST}
@@ -514,4 +576,4 @@ def takes_part(name: str, group: str) -> bool:
     """Whether a competitor is one of those that a group of problems compares."""
     if name == "before":
         return True
-    return name in RIVALS[group] if group in RIVALS else ADAPTERS[name].default
+    return name in RIVALS.get(group, ADAPTERS)

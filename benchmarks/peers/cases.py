@@ -12,12 +12,26 @@ import scipy.sparse as sp
 
 import groupowl as go
 
+from .adapters import Kind
+
 FRACTIONS = (0.5, 0.2, 0.05)
 SIZES = ((200, 20_000, 5), (500, 10_000, 10), (2000, 500, 10), (100, 1000, 5))
 SMALL_SIZES = ((50, 20, 3), (100, 500, 1), (100, 1000, 1), (100, 1000, 5))
 SMALL_WEIGHTS = ("constant", "oscar", "bh")
 CORRELATIONS = (0.5, 0.9)
 PATH_LENGTH, PATH_EPS, SHORT_PATH_EPS = 100, 1e-2, 0.05
+LARGE = 1_000_000  # entries of X
+# The paper on libslope (arXiv 2511.02430): size, density and strengths; correlation 0.6, 20 signals.
+SLOPE_SETTINGS = ((200, 20_000, None), (200, 200_000, 0.001), (200_000, 200, None))
+SLOPE_FRACTIONS = (0.5, 0.1, 0.02)
+# How cost grows: one of these changes at a time.
+GROWTH_BASE, GROWTH_FRACTION = (500, 5000, 5), 0.2
+GROWTH = {
+    "n": (250, 500, 1000, 2000, 4000),
+    "d": (1250, 2500, 5000, 10_000, 20_000),
+    "q": (2, 5, 10, 20, 40),
+}
+GROWTH_FRACTIONS, GROWTH_LENGTHS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.03), (10, 20, 50, 100)
 
 GROUPS = {
     "a": "multi-task regression, sorted weights",
@@ -36,10 +50,23 @@ GROUPS = {
     "k": "paths of 100 alphas down to 0.05 lam_max",
     "v": "cross-validation, 100 alphas and 5 folds",
     "h": "one task, groups of neighboring columns",
+    "n": "settings of the libslope paper",
+    "p": "multi-task settings of skglm and celer, and inverse problems of M/EEG",
+    "t": "growth of cost, one size at a time",
 }
-SMALL = "ijkv"  # groups of --small
-LOSSES = "lm"  # groups of --losses
-COLUMN_GROUPS = "h"  # that of --groups
+#: What a run can be asked for by name: groups that belong together.
+PARTS = {
+    "small": "ijkv",
+    "losses": "lm",
+    "groups": "h",
+    "slope": "n",
+    "multitask": "p",
+    "growth": "t",
+    "large": "abcdgs",
+    "paths": "f",
+    "real": "e",
+    "calls": "x",
+}
 
 
 @dataclass(frozen=True)
@@ -54,17 +81,18 @@ class Source:
     correlation: float = 0.5
     density: float | None = None
     group_size: int = 1
+    n_signals: int = 24  # in pairs of neighbors, if there are 24
 
     @property
     def key(self) -> str:
         """Name of the data on disk and on screen."""
-        if self.name not in ("ar", "spectra"):
+        if self.name in REAL_SETS:
             return self.name
         size = f"{self.n}x{self.d}x{self.q}"
         kind = "" if self.loss == "squared" else f"{self.loss} "
         detail = f"corr {self.correlation}" if self.density is None else "sparse"
         groups = f" groups of {self.group_size}" if self.group_size > 1 else ""
-        return f"{kind}{size} {'spectra' if self.name == 'spectra' else detail}{groups}"
+        return f"{kind}{size} {detail if self.name == 'ar' else self.name}{groups}"
 
 
 @dataclass(frozen=True)
@@ -77,6 +105,7 @@ class Problem:
     fraction: float | None
     goal: float = 1e-6
     end: float = PATH_EPS  # of a path, as a fraction of lam_max
+    length: int = PATH_LENGTH
 
     @property
     def case(self) -> str:
@@ -86,7 +115,8 @@ class Problem:
     @property
     def key(self) -> str:
         """Unique name."""
-        return f"{self.case} @ {'path' if self.fraction is None else self.fraction}"
+        path = "path" if self.length == PATH_LENGTH else f"path of {self.length}"
+        return f"{self.case} @ {path if self.fraction is None else self.fraction}"
 
     @property
     def call(self) -> str:
@@ -94,9 +124,11 @@ class Problem:
         return {"j": "estimator", "v": "search"}.get(self.group, "solve")
 
     @property
-    def one_task(self) -> bool:
-        """Whether there is one response only."""
-        return self.source.q == 1
+    def kind(self) -> Kind:
+        """What decides whether a competitor can take part."""
+        source, is_sorted = self.source, self.weights != "constant"
+        is_path, grouped = self.fraction is None, source.group_size > 1
+        return Kind(source.loss, is_sorted, source.q == 1, self.sparse, is_path, self.call, grouped)
 
     @property
     def sparse(self) -> bool:
@@ -123,20 +155,21 @@ def weight_sequence(name: str, d: int) -> np.ndarray:
 # Which problems ---------------------------------------------------------------------------------------
 
 
-def problems(
-    *, data: Path | None, quick: bool, thorough: bool, small: bool, losses: bool, groups: bool, against: bool
-) -> list[Problem]:
-    """Every problem of a run, singles before paths; a comparison with another source tree takes small ones as well."""
-    if losses:
-        return list(_other_losses(quick)) + list(_small_losses())
-    if groups:
-        return list(_column_groups(quick))
-    if small:
-        return list(_small(against))
-    more = list(_small(against)) if against else []
-    generate = _quick if quick else _full
-    singles = list(generate()) + list(_other_losses(quick)) + list(_spectra(quick)) + list(_real(data, quick))
-    return more + singles + [replace(one, group="f", fraction=None) for one in _path_starts(singles, quick, thorough)]
+def problems(*, data: Path | None, quick: bool, thorough: bool, against: bool) -> list[Problem]:
+    """Every problem of a run, small ones first and paths last; real data as far as the folder has them."""
+    there = [name for name in REAL_SETS if data is not None and (data / f"{name}.npz").exists()]
+    singles = list(_quick() if quick else _full()) + list(_spectra(quick)) + list(_real(there, quick))
+    paths = [replace(one, group="f", fraction=None) for one in _path_starts(singles, quick, thorough)]
+    others = [*_small(quick, against), *_other_losses(quick), *_small_losses(quick), *_column_groups(quick)]
+    if not against:
+        others += [*_slope(quick), *_published(quick), *(() if quick else _growth())]
+    return others + singles + paths
+
+
+def everything(quick: bool) -> list[Problem]:
+    """All problems that the page is about, with those of real data that nobody may have here."""
+    generated = problems(data=None, quick=quick, thorough=False, against=False)
+    return [*generated, *_real(list(REAL_SETS), quick)]
 
 
 def _ar(n: int, d: int, q: int, correlation: float, **options) -> Source:
@@ -171,14 +204,15 @@ def _quick() -> Iterator[Problem]:
         yield Problem("g", _ar(2000, 20_000, 5, 0.5, density=0.01), "constant", fraction)
 
 
-def _small(against: bool) -> Iterator[Problem]:
+def _small(quick: bool, against: bool) -> Iterator[Problem]:
     """Small problems; cross-validation, and paths that no peer can solve, only beside another source tree."""
-    sources = [_ar(n, d, q, 0.5) for n, d, q in SMALL_SIZES]
-    for source, weights, fraction in product(sources, SMALL_WEIGHTS, FRACTIONS):
+    sources = [_ar(n, d, q, 0.5) for n, d, q in (SMALL_SIZES[1:2] if quick else SMALL_SIZES)]
+    for source, weights, fraction in product(sources, SMALL_WEIGHTS, FRACTIONS[1:2] if quick else FRACTIONS):
         yield Problem("i", source, weights, fraction)
-    for source, fraction in product(sources[:2], FRACTIONS):
+    for source, fraction in product(sources[:2], FRACTIONS[1:2] if quick else FRACTIONS):
         yield Problem("j", source, "constant", fraction)
-    sources += [_ar(500, 10_000, 10, 0.5), _ar(2000, 500, 10, 0.5), _ar(300, 3000, 4, 0.5, loss="multinomial")]
+    if not quick:
+        sources += [_ar(500, 10_000, 10, 0.5), _ar(2000, 500, 10, 0.5), _ar(300, 3000, 4, 0.5, loss="multinomial")]
     for source, weights in product(sources, SMALL_WEIGHTS):
         if against or weights == "constant" or source.q == 1:
             yield Problem("k", source, weights, None, end=SHORT_PATH_EPS)
@@ -193,8 +227,8 @@ def _other_losses(quick: bool) -> Iterator[Problem]:
         yield from _of_each_loss("l", n, d, fraction)
 
 
-def _small_losses() -> Iterator[Problem]:
-    for (n, d), fraction in product([(100, 50), (100, 1000)], (0.5, 0.2)):
+def _small_losses(quick: bool) -> Iterator[Problem]:
+    for (n, d), fraction in product([(100, 50)] if quick else [(100, 50), (100, 1000)], (0.5, 0.2)[quick:]):
         yield from _of_each_loss("m", n, d, fraction)
 
 
@@ -202,8 +236,41 @@ def _column_groups(quick: bool) -> Iterator[Problem]:
     """Groups of equal size, so that a weight for each is the same in all packages."""
     sizes = [(500, 10_000)] if quick else [(200, 20_000), (500, 10_000), (2000, 500), (2000, 5000)]
     kinds = [*product(sizes, CORRELATIONS[:1])] + [((500, 10_000), one) for one in CORRELATIONS[1:] if not quick]
-    for ((n, d), correlation), size, fraction in product(kinds, (5, 20), FRACTIONS):
+    for ((n, d), correlation), size, fraction in product(kinds, (5, 20)[quick:], FRACTIONS[: 3 - 2 * quick]):
         yield Problem("h", _ar(n, d, 1, correlation, group_size=size), "constant", fraction)
+
+
+def _slope(quick: bool) -> Iterator[Problem]:
+    """Single fits and paths of the paper on libslope, with its weights."""
+    for n, d, density in SLOPE_SETTINGS[:1] if quick else SLOPE_SETTINGS:
+        source = _ar(n, d, 1, 0.6, density=density, n_signals=20)
+        for fraction in SLOPE_FRACTIONS[1:2] if quick else SLOPE_FRACTIONS:
+            yield Problem("n", source, "bh", fraction)
+        if not quick:
+            yield Problem("n", source, "bh", None, end=SLOPE_FRACTIONS[-1])
+
+
+def _published(quick: bool) -> Iterator[Problem]:
+    """Sizes and correlations that skglm's and celer's authors compare multi-task lassos at, and M/EEG."""
+    inverse = [Source("meeg", n=300, d=7500, q=100), Source("meeg", n=360, d=22_494, q=20)]
+    simulated = [_ar(1000, 1000, 10, 0.6, n_signals=20), _ar(1000, 3000, 80, 0.3, n_signals=2)]
+    for source, fraction in product(inverse[:1] if quick else inverse + simulated, FRACTIONS[: 3 - 2 * quick]):
+        yield Problem("p", source, "constant", fraction)
+
+
+def _growth() -> Iterator[Problem]:
+    """One of the sizes, the strength or the number of alphas changes at a time."""
+    sizes = dict.fromkeys([GROWTH_BASE])
+    for place, values in enumerate(GROWTH.values()):
+        sizes |= dict.fromkeys((*GROWTH_BASE[:place], value, *GROWTH_BASE[place + 1 :]) for value in values)
+    for size in sizes:
+        yield Problem("t", _ar(*size, 0.5), "constant", GROWTH_FRACTION)
+    base = _ar(*GROWTH_BASE, 0.5)
+    for fraction in GROWTH_FRACTIONS:
+        if fraction != GROWTH_FRACTION:
+            yield Problem("t", base, "constant", fraction)
+    for length in GROWTH_LENGTHS:
+        yield Problem("t", base, "constant", None, end=SHORT_PATH_EPS, length=length)
 
 
 def _of_each_loss(group: str, n: int, d: int, fraction: float) -> Iterator[Problem]:
@@ -235,6 +302,8 @@ def load(source: Source, folder: Path | None) -> tuple[np.ndarray | sp.csr_matri
         X, Y = _correlated(source)
     elif source.name == "spectra":
         X, Y = _curves(source)
+    elif source.name == "meeg":
+        X, Y = _dipoles(source)
     else:
         assert folder is not None
         X, Y = _read(source.name, folder)
@@ -246,8 +315,8 @@ def _correlated(source: Source):
         source.n,
         source.d,
         source.q,
-        n_informative=24,
-        group_size=2,
+        n_informative=source.n_signals,
+        group_size=2 if source.n_signals == 24 else 1,
         correlation=source.correlation,
         density=source.density,
         task="classification" if source.loss == "multinomial" else "regression",
@@ -276,6 +345,27 @@ def _curves(source: Source):
     return X, amounts[:, : source.q] + 0.01 * rng.standard_normal((source.n, source.q))
 
 
+def _dipoles(source: Source):
+    """Fields of many dipoles on a half sphere at few sensors around it; neighbors look nearly the same."""
+    rng = np.random.default_rng(0)
+    sensors, sources = (_half_sphere(rng, count, radius) for count, radius in ((source.n, 1.0), (source.d, 0.8)))
+    moments = rng.standard_normal((source.d, 3))
+    moments /= np.linalg.norm(moments, axis=1)[:, None]
+    distances = np.sqrt(np.maximum(1.64 - 2.0 * sensors @ sources.T, 1e-12))
+    X = (sensors @ moments.T - np.sum(sources * moments, axis=1)) / distances**3
+    times, active = np.linspace(0.0, 1.0, source.q), rng.choice(source.d, 5, replace=False)
+    peaks, rates = rng.uniform(0.2, 0.8, (5, 1)), rng.uniform(5.0, 15.0, (5, 1))
+    courses = np.exp(-(((times - peaks) / 0.1) ** 2)) * np.sin(2.0 * np.pi * rates * (times - peaks) + 1.0)
+    signal = (X[:, active] / np.linalg.norm(X[:, active], axis=0)) @ courses
+    return X, signal + signal.std() / 2.0 * rng.standard_normal(signal.shape)
+
+
+def _half_sphere(rng: np.random.Generator, count: int, radius: float) -> np.ndarray:
+    points = rng.standard_normal((count, 3))
+    points[:, 2] = np.abs(points[:, 2])
+    return radius * points / np.linalg.norm(points, axis=1)[:, None]
+
+
 def _standardize(X):
     n = X.shape[0]
     if sp.issparse(X):  # centering would make it dense
@@ -289,26 +379,26 @@ def _standardize(X):
 
 # Real data --------------------------------------------------------------------------------------------
 
-REAL_SETS = {  # file: loss
+REAL_SETS = {  # file: loss; those of the paper, or what stands in for them
     "plantgo": "squared",
     "eukaryotego": "squared",
     "indoorloc": "squared",
-    "cmufaces": "multinomial",
+    "bibtex": "squared",  # for Bookmarks
+    "cmufaces": "multinomial",  # for DrivFace
+    "protein_val": "multinomial",  # a part of it
     "reuters21578": "multinomial",
     "mnist": "multinomial",
 }
-SPARSE_SETS = ("plantgo", "eukaryotego", "reuters21578")
+SPARSE_SETS = ("plantgo", "eukaryotego", "reuters21578", "bibtex")
 
 
-def _real(folder: Path | None, quick: bool) -> Iterator[Problem]:
-    """Every real set that the folder has; the quick run takes two small ones."""
-    if folder is None:
-        return
-    for name, loss in REAL_SETS.items():
-        if not (folder / f"{name}.npz").exists() or (quick and name not in ("plantgo", "cmufaces")):
+def _real(names: list[str], quick: bool) -> Iterator[Problem]:
+    """Fits of these real sets; the quick run takes two small ones."""
+    for name in names:
+        if quick and name not in ("plantgo", "cmufaces"):
             continue
         for weights, fraction in product(("constant",) if quick else ("oscar", "constant"), FRACTIONS[: 3 - quick]):
-            yield Problem("e", Source(name, loss=loss), weights, fraction)
+            yield Problem("e", Source(name, loss=REAL_SETS[name]), weights, fraction)
 
 
 def _read(name: str, folder: Path):
@@ -316,9 +406,10 @@ def _read(name: str, folder: Path):
         if "data" in file:
             parts = (file["data"].astype(float), file["indices"].astype(np.int32), file["indptr"].astype(np.int32))
             X = sp.csr_matrix(parts, shape=tuple(file["shape"]))
+            X = X if name in SPARSE_SETS else X.toarray()
         else:
             X = file["X"].astype(float)
         Y = file["Y"].astype(float) if "Y" in file else np.eye(int(file["y"].max()) + 1)[file["y"].astype(int)]
     if name == "indoorloc":
         X[X == 100] = -105.0  # "not heard" is coded as 100 dBm; just below the weakest signal is what it means
-    return X, Y
+    return X, Y[:, :20] if name == "bibtex" else Y  # as many labels as the paper takes of Bookmarks

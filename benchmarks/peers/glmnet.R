@@ -1,14 +1,22 @@
 # Answers glmnet_in_r.py on standard input and output, one line each, words separated by tabs:
-#   load n d q loss file_of_X file_of_Y     data as doubles, by columns
+#   load n d q loss file_of_X file_of_Y entries    data as doubles, by columns; of a sparse X (entries > 0) its values,
+#                                           their rows from 0, and where the columns start
 #   solve thresh file_of_lambdas            -> CPU seconds of one call, first class and number of lambdas
 #   write file                              the last answer as doubles: features, then tasks, then lambdas
-suppressPackageStartupMessages(library(glmnet))
+suppressPackageStartupMessages({library(Matrix); library(glmnet)})
 families <- c(logistic = "binomial", poisson = "poisson", cox = "cox")
 glmnet.control(fdev = 0, devmax = 1) # no early end of the path
 least <- 0.05 # seconds: shorter calls are timed together, because R's clock has milliseconds
 input <- file("stdin", "r")
 
 doubles <- function(path, count) readBin(path, "double", count, endian = "little")
+integers <- function(path, count) readBin(path, "integer", count, endian = "little")
+design <- function(path, n, d, entries) {
+  if (entries == 0) return(matrix(doubles(path, n * d), n, d))
+  rows <- integers(paste0(path, ".rows"), entries)
+  starts <- integers(paste0(path, ".starts"), d + 1)
+  new("dgCMatrix", x = doubles(path, entries), i = rows, p = starts, Dim = c(n, d))
+}
 clock <- function() sum(proc.time()[1:2])
 
 fit <- function(data, lambda, thresh) {
@@ -27,7 +35,7 @@ repeat {
   words <- strsplit(line, "\t")[[1]]
   if (words[1] == "load") {
     size <- as.integer(words[2:4])
-    x <- matrix(doubles(words[6], size[1] * size[2]), size[1], size[2])
+    x <- design(words[6], size[1], size[2], as.integer(words[8]))
     y <- matrix(doubles(words[7], size[1] * size[3]), size[1], size[3])
     kind <- if (words[5] != "squared") words[5] else if (size[3] > 1) "many" else "one"
     y <- switch(kind, multinomial = factor(max.col(y)), many = y,

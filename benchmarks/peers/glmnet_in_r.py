@@ -10,8 +10,10 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 _SCRIPT = Path(__file__).with_name("glmnet.R")
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
@@ -39,7 +41,7 @@ class Session:
             text=True,
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,
         )
-        self.X: np.ndarray | None = None
+        self.X: Any = None
 
     def ask(self, *words: object) -> list[str]:
         """The words of the answer."""
@@ -58,11 +60,17 @@ class Session:
         path.write_bytes(np.asarray(values, dtype="<f8").tobytes(order="F"))
         return path
 
-    def load(self, X: np.ndarray, Y: np.ndarray, loss: str) -> None:
-        """Give R the data, unless it has them."""
-        if X is not self.X:
-            self.ask("load", *X.shape, Y.shape[1], loss, self.file("X", X), self.file("Y", Y))
-            self.X = X
+    def load(self, X: Any, Y: np.ndarray, loss: str) -> None:
+        """Give R the data, unless it has them; a sparse X by columns."""
+        if X is self.X:
+            return
+        entries = X.nnz if sp.issparse(X) else 0
+        if entries:
+            for name, part in (("X.rows", X.indices), ("X.starts", X.indptr)):
+                (self.folder / name).write_bytes(part.astype("<i4").tobytes())
+        values = self.file("X", X.data if entries else X)
+        self.ask("load", *X.shape, Y.shape[1], loss, values, self.file("Y", Y), entries)
+        self.X = X
 
     def answers(self, n_features: int, n_tasks: int) -> np.ndarray:
         """Coefficients of the last call, of shape (lambdas, features, tasks)."""
@@ -88,7 +96,7 @@ def _session() -> Session:
     return Session()
 
 
-def solve(X: np.ndarray, Y: np.ndarray, loss: str, lambdas: np.ndarray, thresh: float, wanted: int) -> Timed:
+def solve(X: Any, Y: np.ndarray, loss: str, lambdas: np.ndarray, thresh: float, wanted: int) -> Timed:
     """A path, of which the end is wanted; one call is timed, or several together where one is short."""
     session = _session()
     session.load(X, Y, loss)

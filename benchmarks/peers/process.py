@@ -10,9 +10,15 @@ from groupowl_harness import process as harness
 
 from .adapters import ADAPTERS, ROOT
 
+PATIENCE = 12.0  # limits are of CPU time; a busy machine may take so many times as long
+
 
 class OverLimit(Exception):
-    """The competitor needed more than it was given."""
+    """The competitor needed more than it was given; ``cpu`` is what it used of it, if that is known."""
+
+    def __init__(self, cpu: float | None = None) -> None:
+        super().__init__("over the limit")
+        self.cpu = cpu
 
 
 class Failed(Exception):
@@ -49,9 +55,9 @@ class Process:
         if not self.worker.is_running:
             self.warmed.clear()
         try:
-            reply = self.worker.ask(request, limit)
+            reply = self.worker.ask(request, limit, patience=PATIENCE)
         except harness.WorkerError as error:
-            raise (OverLimit if error.late else Failed(str(error))) from None
+            raise (OverLimit(error.cpu) if error.late else Failed(str(error))) from None
         if "error" in reply:
             raise Failed(f"{reply['error']} ({reply['where']})")
         return reply

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -22,55 +22,47 @@ from groupowl._files import write_file
 from groupowl_harness import judge
 
 from . import cases
-from .adapters import ADAPTERS, ROOT, Adapter, Kind, takes_part
+from .adapters import ADAPTERS, ROOT, Adapter, takes_part
 from .cases import Problem, Source
 from .glmnet_in_r import version as version_in_r
 from .process import Failed, OverLimit, Process
 
 MAX_ATTEMPTS = 8  # runs to find a tolerance
 OVERSOLVED = 30  # a first answer this much better than asked for gets one looser try
-REPEATS, REPEAT_SECONDS = 7, 2.0
-BURST_SECONDS, BURST = 0.05, 3  # calls shorter than this are timed three at a time
 LADDER_SHARE = 0.5  # of the limit: once the search for a tolerance took longer, it starts no other run
 BASELINE_PATIENCE, QUICK_PATIENCE = 6.0, 4.0  # seconds for baselines outside of (a), for all who are slow
 SPECTRA_PATIENCE = 20.0  # the aim is one second
 LATE, LATE_PATIENCE = 0.8, 30.0  # share of the minutes after which baselines are left out and limits are short
 OVER = 0.95  # share after which no problem is begun
 COMPILE_LIMIT = 180.0
-LOOSEN, LOOSEN_SECONDS = (4.0, 2.0), 5.0  # looser tolerances to try for short calls of small problems
-# Small problems and comparisons of source trees: calls in rounds of one random order, each round short.
-REPEATS_IN_ROUNDS, ROUND_SECONDS, ROUND_CALLS, ROUNDS_SECONDS = 60, 0.05, 5, 1.0
-LEAST_ROUNDS, LEAST_SECONDS = 3, 5.0  # of calls up to so long
+LOOSEN, LOOSEN_SECONDS = (4.0, 2.0), 0.5  # looser tolerances to try for short calls
+# Calls in rounds of one random order, each round short.
+REPEATS, ROUND_SECONDS, ROUND_CALLS, ROUNDS_SECONDS = 60, 0.05, 5, 1.0
+LEAST_ROUNDS, LEAST_SECONDS = 3, 2.0  # of calls up to so long
 AGAIN = 3  # times that problems are measured anew which another source tree solved faster
 PROFILE_FACTORS = 10.0 ** np.arange(8, -5, -1.5)  # of the tolerance found, from loose to tight
-PROFILE_SECONDS, QUICK_PROFILE_SECONDS, PROFILE_GAP = 20.0, 2.0, 1e-10
+PROFILE_SECONDS, QUICK_PROFILE_SECONDS, PROFILE_GAP = 8.0, 2.0, 1e-10
 
 
 @dataclass
 class Settings:
     """What the command line decides."""
 
-    limit: float = 120.0
+    limit: float = 60.0  # seconds for one competitor on one problem
     threads: int = 1
     seed: int = 0
     quick: bool = False
     thorough: bool = False
     data: Path | None = None
     minutes: float = np.inf  # for the whole run
-    small: bool = False
     against: Path | None = None  # the folder with the packages of another source tree
-    repeats: int = REPEATS_IN_ROUNDS
+    repeats: int = REPEATS
     started: float = field(default_factory=time.monotonic)
-
-    @property
-    def in_rounds(self) -> bool:
-        """Whether calls are too short to be timed one by one."""
-        return self.small or self.against is not None
 
     @property
     def cpu(self) -> bool:
         """Whether CPU time is measured; of several threads it would be their sum."""
-        return self.in_rounds and self.threads == 1
+        return self.threads == 1
 
     @property
     def over(self) -> bool:
@@ -83,7 +75,7 @@ class Settings:
         return time.monotonic() - self.started > 60.0 * LATE * self.minutes
 
     def limit_of(self, adapter: Adapter, problem: Problem) -> float:
-        """Seconds for one call; those known to be slow get less, which only understates their times."""
+        """Seconds for one problem; those known to be slow get less, which only understates their times."""
         if self.thorough:
             return self.limit
         patience = adapter.patience
@@ -134,6 +126,7 @@ class Cell:
             "group": problem.group,
             "competitor": self.adapter.name,
             "fraction": problem.fraction,
+            "length": problem.length if problem.fraction is None else 1,
             "weights": problem.weights,
             "loss": problem.source.loss,
             "size": size,
@@ -149,20 +142,39 @@ class Cell:
 
 
 class Store:
-    """Results on disk, written after every problem, so that an interrupted run keeps what it has."""
+    """Results on disk, written after every problem, so that an interrupted run keeps what it has.
 
-    def __init__(self, path: Path, resume: bool) -> None:
+    Cells of many runs live together; each has the number of its run, and ``runs`` tells when and with what that was.
+    """
+
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.data: dict[str, Any] = {"meta": {}, "cells": {}, "extras": {}}
-        if resume and path.exists():
+        self.data: dict[str, Any] = {"runs": [], "cells": {}, "extras": {}}
+        if path.exists():
             self.data = json.loads(path.read_text())
 
+    def begin(self, description: dict[str, Any]) -> None:
+        """A new run, to which all cells belong that are added from now on."""
+        self.data["runs"].append(description)
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """What is known about this run."""
+        found: dict[str, Any] = self.data["runs"][-1]
+        return found
+
     def has(self, problem: Problem, adapter: Adapter) -> bool:
-        """Whether this cell was finished by an earlier run."""
+        """Whether this cell is finished."""
         return f"{problem.key} | {adapter.name}" in self.data["cells"]
+
+    def forget(self, problems: list[Problem], competitors: list[str]) -> None:
+        """Remove the cells of these problems and competitors, which are measured anew."""
+        for problem, name in product(problems, competitors):
+            self.data["cells"].pop(f"{problem.key} | {name}", None)
 
     def add(self, record: dict[str, Any]) -> None:
         """Keep a finished cell."""
+        record = {**record, "run": len(self.data["runs"]) - 1}
         self.data["cells"][f"{record['key']} | {record['competitor']}"] = record
 
     def save(self) -> None:
@@ -208,7 +220,7 @@ class Folder:
         self.strongest[problem.weights] = strongest
         if problem.fraction is not None:
             return weights, np.array([problem.fraction * strongest])
-        return weights, strongest * np.geomspace(1.0, problem.end, cases.PATH_LENGTH)
+        return weights, strongest * np.geomspace(1.0, problem.end, problem.length)
 
     def request(self, problem: Problem) -> dict[str, Any]:
         """What a worker is asked to load."""
@@ -229,27 +241,33 @@ class Runner:
         self.adapters = [ADAPTERS[name] for name in competitors]
         self.random = random.Random(settings.seed)
         self.root = Path(tempfile.mkdtemp(prefix="groupowl-bench-"))
-        self.processes = self._processes(competitors)
+        self.alone, self.together = self._processes(competitors)
         self.tolerances: dict[Any, float] = {}  # what a competitor needed last time
         self.stopped: dict[tuple[str, str], tuple[float, float]] = {}  # fraction and time at which a case was stopped
         self.tiny: dict[Any, Folder] = {}
 
-    def _processes(self, competitors: list[str]) -> dict[str, Process]:
-        """Each competitor has a process of its own, or, for small problems, one with all that get along."""
+    def _processes(self, competitors: list[str]) -> tuple[dict[str, Process], dict[str, Process]]:
+        """Each competitor has a process of its own; for small problems, all that get along share another one."""
         options = {"threads": self.settings.threads, "tree": self.settings.against, "folder": self.root}
-        sociable = [one.name for one in self.adapters if not (one.own_process or one.own_environment)]
-        shared = sociable if self.settings.small and self.settings.against is None else []
-        together = Process(*shared, **options) if shared else None
-        return {name: together if name in shared else Process(name, **options) for name in competitors}
+        alone = {name: Process(name, **options) for name in competitors}
+        shared = [one.name for one in self.adapters if not (one.own_process or one.own_environment)]
+        if self.settings.against is not None or not shared:
+            return alone, {}
+        return alone, dict.fromkeys(shared, Process(*shared, **options))
+
+    def process_of(self, name: str, size: tuple[int, int, int]) -> Process:
+        """Where a competitor lives: what stops a large problem would stop the others with it."""
+        small = size[0] * size[1] < cases.LARGE
+        return self.together[name] if small and name in self.together else self.alone[name]
 
     def look_at_trees(self) -> None:
         """Note which kernel each source tree of groupowl runs with; another tree than the one meant is an error."""
-        for name in [name for name in ("groupowl", "before") if name in self.processes]:
-            found = self.processes[name].ask(COMPILE_LIMIT, do="source_tree")
+        for name in [name for name in ("groupowl", "before") if name in self.alone]:
+            found = self.alone[name].ask(COMPILE_LIMIT, do="source_tree")
             wanted = self.settings.against if name == "before" else ROOT / "src"
             if wanted is None or Path(found["folder"]) != wanted.resolve():
                 raise Failed(f"{name}: imported from {found['folder']}, not from {wanted}")
-            self.store.data["meta"].setdefault("kernels", {})[name] = found["kernel"]
+            self.store.run.setdefault("kernels", {})[name] = found["kernel"]
 
     def close(self) -> None:
         """End the workers and remove their files."""
@@ -258,12 +276,12 @@ class Runner:
 
     def stop(self) -> None:
         """End the workers; those that are asked again start anew."""
-        for process in self.processes.values():
+        for process in {*self.alone.values(), *self.together.values()}:
             process.stop()
 
     def run(self, problems: list[Problem]) -> None:
         """Solve every problem, data set by data set, as long as there is time."""
-        not_run: list[str] = []
+        left = 0
         for source, group in groupby(self._ordered(problems), key=lambda problem: problem.source):
             todo = [one for one in group if self._missing(one)]
             if not todo:
@@ -271,14 +289,13 @@ class Runner:
             folder = Folder(self.root, source, self.settings.data)
             for problem in todo:
                 if self.settings.over:
-                    not_run.append(problem.key)
+                    left += 1
                     continue
                 self._solve(problem, folder)
                 self.store.save()
             folder.remove()
-        self.store.data["meta"]["not run"] = not_run
-        if not_run:
-            self.show.say(f"The time is up: {len(not_run)} problems were not run; --resume continues.")
+        if left:
+            self.show.say(f"The time is up: {left} problems were not run; --resume continues.")
 
     def _ordered(self, problems: list[Problem]) -> list[Problem]:
         """Data sets and cases in random order, the strengths of a case from easy to hard, its path last."""
@@ -324,23 +341,14 @@ class Runner:
             self.show.start(problem, adapter)
             attempt.find_tolerance()
             cells.append(attempt)
-        timed = [attempt for attempt in cells if attempt.cell.times]
-        if self.settings.in_rounds:
-            self._in_rounds(timed)
-        else:
-            self._repeat(timed)
-        if cases.profiled(problem) and not self.settings.in_rounds:
-            for attempt in cells:
+        self._in_rounds([attempt for attempt in cells if attempt.cell.times])
+        for attempt in [one for one in cells if one.cell.adapter.name == "groupowl"]:
+            attempt.time_product()
+        if cases.profiled(problem) and self.settings.against is None:
+            for attempt in [one for one in cells if not one.cell.adapter.fixed]:
                 self.show.start(problem, attempt.cell.adapter)
                 attempt.profile()
         return cells
-
-    def _repeat(self, attempts: list[Attempt]) -> None:
-        """Time the competitors in turn, in a new random order each round."""
-        for _ in range(REPEATS - 1):
-            attempts = [attempt for attempt in attempts if attempt.may_repeat()]
-            for attempt in self.random.sample(attempts, len(attempts)):
-                attempt.repeat()
 
     def _in_rounds(self, attempts: list[Attempt]) -> None:
         """Time short calls in turn: inside a process in one random order, the processes in another one."""
@@ -375,20 +383,11 @@ class Attempt:
     def __init__(self, runner: Runner, cell: Cell, folder: Folder, weights: np.ndarray, strengths: np.ndarray) -> None:
         self.runner, self.cell, self.folder = runner, cell, folder
         self.weights, self.strengths = weights, strengths
-        self.process = runner.processes[cell.adapter.name]
+        self.process = runner.process_of(cell.adapter.name, folder.size)
         self.limit = runner.settings.limit_of(cell.adapter, cell.problem)
         self.answer = runner.root / f"{cell.adapter.name}.npz"
         self.expected = np.nan  # seconds of a call, before any was timed in rounds
-        problem = cell.problem
-        self.kind = Kind(
-            problem.source.loss,
-            problem.weights != "constant",
-            folder.size[2] == 1,
-            problem.sparse,
-            problem.fraction is None,
-            problem.call,
-            problem.source.group_size > 1,
-        )
+        self.kind = cell.problem.kind
 
     # Finding the tolerance ----------------------------------------------------------------------------
 
@@ -407,23 +406,31 @@ class Attempt:
             return
         try:
             self._warm_up()
+            if cell.adapter.fixed:
+                self._once()
+                return
             self._ladder()
-            if self.runner.settings.small and cell.status == "ok":
+            if cell.status == "ok":
                 self._loosen()
-        except OverLimit:
-            self._over_limit()
+        except OverLimit as error:
+            self._over_limit(self.allowed if error.cpu is None else error.cpu)
         except Failed as error:
             cell.status, cell.note = "failed", str(error)
 
-    def _over_limit(self) -> None:
+    def _once(self) -> None:
+        """One run at the default of the package, whatever gap that gives."""
+        cell = self.cell
+        if self._judged_run(cell.adapter.tol)[1] > cell.problem.goal:
+            cell.status, cell.note = "short", f"gap {cell.gap:.1e}"
+
+    def _over_limit(self, used: float) -> None:
         cell = self.cell
         if cell.gap <= cell.problem.goal:  # it was only one more try that took too long
             return
         if cell.tries:
             cell.note = f"reached {cell.tries[-1][2]:.1e} in {cell.tries[-1][1]:.3g} s"
-        # A tighter tolerance takes at least as long as a looser one did; runs that were stopped had the whole limit.
-        longest = max((seconds for _, seconds, _ in cell.tries), default=0.0)
-        cell.status, cell.times = "limit", [longest if self.process.worker.is_running else self.limit]
+        # A tighter tolerance takes at least as long as a looser one did, or as the run that was stopped.
+        cell.status, cell.times = "limit", [max(used, *(seconds for _, seconds, _ in cell.tries), 0.0)]
         if cell.problem.fraction is not None:
             self.runner.stopped[cell.problem.case, cell.adapter.name] = (cell.problem.fraction, cell.seconds)
 
@@ -434,7 +441,8 @@ class Attempt:
         spent = 0.0
         for attempt in range(MAX_ATTEMPTS):
             if spent > LADDER_SHARE * self.limit:
-                raise OverLimit
+                raise OverLimit(0.0)  # nothing was stopped
+            self.allowed = self.limit - spent
             seconds, gap = self._judged_run(tol)
             spent += seconds
             if gap <= goal:
@@ -523,7 +531,7 @@ class Attempt:
             self.process.ask(COMPILE_LIMIT, **self._what(), strengths=strengths, tol=self.cell.adapter.tol)
         self.process.warmed.add((name, self.kind))
         pools = self.process.ask(COMPILE_LIMIT, do="threads_used")["threads"]
-        self.runner.store.data["meta"].setdefault("thread pools", {})[name] = pools
+        self.runner.store.run.setdefault("thread pools", {})[name] = pools
 
     def _tiny_folder(self) -> Folder:
         kind, tiny = self.kind, self.runner.tiny
@@ -559,22 +567,11 @@ class Attempt:
         what = {"competitor": self.cell.adapter.name, "call": self.kind.call}
         return {**what, "tol": self.cell.tol, "count": count}
 
-    def may_repeat(self) -> bool:
-        """Whether one more call is cheap enough."""
-        cell = self.cell
-        affordable = sum(cell.times) + cell.seconds < REPEAT_SECONDS
-        return cell.status in ("ok", "short") and affordable
-
-    def repeat(self) -> None:
-        """One more timing, and for groupowl the unit of cost beside it."""
-        cell = self.cell
-        burst = BURST if cell.seconds < BURST_SECONDS else 1
-        try:
-            cell.times.append(float(np.median(self._call(cell.tol, burst=burst))))
-            if cell.adapter.name == "groupowl":
-                cell.products.append(float(np.median(self.process.ask(self.limit, do="product")["times"])))
-        except (OverLimit, Failed) as error:
-            cell.status, cell.note = "failed", f"in a repeated run: {error or 'over the limit'}"
+    def time_product(self) -> None:
+        """The unit of cost, beside the times of groupowl."""
+        if self.cell.status == "ok":
+            self.load()
+            self.cell.products = self.process.ask(self.limit, do="product", cpu=self.runner.settings.cpu)["times"]
 
     def profile(self) -> None:
         """Seconds and gaps from loose to tight tolerances, for the plot of time against gap."""
@@ -613,7 +610,7 @@ def versions(competitors: list[str]) -> dict[str, str]:
 
 
 def _versions_of(adapter: Adapter) -> dict[str, str]:
-    if adapter.name == "glmnet":
+    if adapter.package == "glmnet":
         return {"glmnet": version_in_r() or "missing"}
     if adapter.own_environment is None:
         return {adapter.package: version(adapter.package)}

@@ -10,6 +10,10 @@ from groupowl_harness.serving import serve_parent
 def answer(request):
     if request["do"] == "wait":
         time.sleep(request["seconds"])
+    if request["do"] == "work":
+        end = time.process_time() + request["seconds"]
+        while time.process_time() < end:
+            pass
     if request["do"] == "fail":
         raise ValueError("no\n  such thing")
     if request["do"] == "die":

@@ -51,6 +51,21 @@ def test_who_is_late_is_ended_and_starts_anew(worker):
     assert worker.ask({"do": "echo"}, 60.0)["do"] == "echo"
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the CPU time of others is read from /proc")
+def test_a_limit_of_cpu_time(worker):
+    """Waiting does not count, up to the patience; work does, and is known when it is stopped."""
+    worker.ask({"do": "echo"}, 60.0)
+    assert worker.ask({"do": "wait", "seconds": 1.0}, 0.5, patience=100.0)["do"] == "wait"
+    with pytest.raises(WorkerError) as caught:
+        worker.ask({"do": "work", "seconds": 60.0}, 0.5, patience=100.0)
+    assert caught.value.late
+    assert 0.4 <= caught.value.cpu < 30.0
+    worker.ask({"do": "echo"}, 60.0)
+    with pytest.raises(WorkerError) as caught:
+        worker.ask({"do": "wait", "seconds": 60.0}, 0.5, patience=2.0)
+    assert caught.value.cpu < 0.4
+
+
 def test_a_dead_worker_says_why(worker):
     """The last line of stderr."""
     with pytest.raises(WorkerError, match=r"^the worker process ended with code 3: MemoryError: no room$") as caught:

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,16 +28,27 @@ _THREAD_VARIABLES = (
 
 
 class WorkerError(Exception):
-    """A worker died, or did not answer in time (then ``late`` is True)."""
+    """A worker died, or did not answer in time (then ``late`` is True, and ``cpu`` what it used of that time)."""
 
-    def __init__(self, message: str, *, late: bool = False) -> None:
+    def __init__(self, message: str, *, late: bool = False, cpu: float | None = None) -> None:
         super().__init__(message)
-        self.late = late
+        self.late, self.cpu = late, cpu
 
 
 def environment(threads: int, **more: str) -> dict[str, str]:
     """The environment of a worker: that of this process, every known thread pool of the same size, and ``more``."""
     return {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads)), **more}
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """CPU time of a process and of its running children so far; None where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return None
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(cpu_seconds(int(child)) or 0.0 for child in children)
 
 
 class WorkerProcess:
@@ -76,17 +88,24 @@ class WorkerProcess:
         """Whether it was started and not ended since."""
         return self._process is not None
 
-    def ask(self, request: dict[str, Any], limit: float) -> dict[str, Any]:
-        """Reply to the request within ``limit`` seconds of wall time; a process that is late is ended."""
+    def ask(self, request: dict[str, Any], limit: float, *, patience: float = 1.0) -> dict[str, Any]:
+        """Reply to the request within ``limit`` seconds; a process that is late is ended.
+
+        With ``patience`` above 1 these are seconds of CPU time, where the system tells them, and wall time may take
+        that much longer: what others do on the machine does not count.
+        """
         process = self._running()
         assert process.stdin is not None
+        before = cpu_seconds(process.pid)
         try:
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
-            line = self._next_line(time.monotonic() + limit)
+            line = self._next_line(limit, patience if before is not None else 1.0, before or 0.0)
         except queue.Empty:
+            after = cpu_seconds(process.pid)
             self.stop()
-            raise WorkerError(f"no answer within {limit:.0f} s", late=True) from None
+            used = None if before is None or after is None else after - before
+            raise WorkerError(f"no answer within {limit:.0f} s", late=True, cpu=used) from None
         except OSError:
             line = ""
         if not line:
@@ -117,10 +136,15 @@ class WorkerProcess:
         lines = [line.strip() for line in self._errors.read().decode("utf-8", "replace").splitlines()]
         return next((line[:300] for line in reversed(lines) if line), "")
 
-    def _next_line(self, end: float) -> str:
+    def _next_line(self, limit: float, patience: float, before: float) -> str:
         """The next line of the reply, in short waits, so that the keyboard can interrupt them everywhere."""
+        process, start = self._process, time.monotonic()
+        assert process is not None
         while True:
-            left = end - time.monotonic()
+            spent = time.monotonic() - start
+            left = limit - spent
+            if left <= 0 and spent < patience * limit:
+                left = limit - ((cpu_seconds(process.pid) or inf) - before)
             try:
                 return self._lines.get(timeout=max(min(left, 0.5), 0.0))
             except queue.Empty:
