@@ -100,13 +100,14 @@ class CrossValidatedFit(GroupOWLBase):
             choices = search.run()
             reports = list(map(attrgetter("report"), choices))
             best = best_sequence(reports)
-            model, path, report = choices[best]
+            model, path, report, held_out, criteria = choices[best]
             settings, alpha = search.fitting.settings, path.points[report["best_index"]].alpha
             data = replace(search.data, fitting=search.fitting_of(best))
             result = self._final_fit(model, alpha, settings)
         short, prefix = short_of_tolerance(path.points, len(path.points), "alphas")
         warn_unless_converged(short if prefix else result, model.problem.goal(settings.tol), settings, prefix=prefix)
         fitted = {"path_": path.labeled(data.labels), "search_results_": reports}
+        fitted |= {"_held_out": held_out, "_criteria": criteria} if self._keeps_details else {}
         for name, value in report.items():
             fitted[f"{name}_"] = value
         return self._store(data, model.weights, result, alpha, model, **fitted)
@@ -199,6 +200,15 @@ class CrossValidatedFit(GroupOWLBase):
             chosen[report["best_index"]] = k == best
             parts.append(pandas.DataFrame(columns | {"chosen": chosen}))
         return pandas.concat(parts, ignore_index=True)
+
+    def _at_alpha(self, alpha: float) -> Self:
+        """The same estimator with the coefficients of another point of its path, without certificates."""
+        other, path = copy(self), self.path_
+        other.coef_ = np.reshape(path.coef_at(alpha), self.coef_.shape).astype(self.coef_.dtype)
+        intercept = path.intercept_at(alpha).astype(self.coef_.dtype)
+        other.intercept_ = intercept if np.ndim(self.intercept_) else intercept[0]
+        other.alpha_ = float(alpha)
+        return other
 
     # What a fit needs -------------------------------------------------------------------------------
 
@@ -442,7 +452,8 @@ class GroupOWLRegressorCV(RegressorMethods, CrossValidatedFit):
     best_score_ : float
         Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; a little too good, as it has chosen.
     std_error_path_ : ndarray of shape (n_alphas,)
-        Standard deviation over folds (ddof 1) divided by the root of their number; NaN for one fold.
+        Standard deviation over folds (ddof 1) divided by the root of their number; NaN for one fold. Of a splitter with
+        ``n_repeats``, whose repetitions share their samples, the number of folds of one repetition counts.
     selection_frequency_ : ndarray of int of shape (n_features,)
         In how many folds each feature was selected at ``alpha_``.
     criterion_path_ : ndarray of shape (n_alphas,)
@@ -647,7 +658,8 @@ class GroupOWLClassifierCV(ClassifierMethods, CrossValidatedFit):
     best_score_ : float
         Mean held-out score at ``alpha_``, ``mean_score_path_[best_index_]``; a little too good, as it has chosen.
     std_error_path_ : ndarray of shape (n_alphas,)
-        Standard deviation over folds (ddof 1) divided by the root of their number; NaN for one fold.
+        Standard deviation over folds (ddof 1) divided by the root of their number; NaN for one fold. Of a splitter with
+        ``n_repeats``, whose repetitions share their samples, the number of folds of one repetition counts.
     selection_frequency_ : ndarray of int of shape (n_features,)
         In how many folds each feature was selected at ``alpha_``.
     criterion_path_ : ndarray of shape (n_alphas,)

@@ -145,6 +145,7 @@ class FoldTask(NamedTuple):
     training: TrainingSet
     score: Score
     weight: float  # of the samples that are scored
+    fold: Fold | None = None  # None where samples are known by their statistics only
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,15 +159,24 @@ class FoldResult:
         Features with coefficients, for each alpha.
     n_short : int
         Fits that fell short of the tolerance.
+    solutions : list of Solution
+        For each alpha, where they are to be kept.
     """
 
     scores: FloatArray
     supports: list[IndexArray]
     n_short: int
+    solutions: list[Solution]
 
 
 def run_fold(
-    task: FoldTask, fitting: Fitting, weights: FloatArray, alphas: FloatArray, seed: int, what: str = ""
+    task: FoldTask,
+    fitting: Fitting,
+    weights: FloatArray,
+    alphas: FloatArray,
+    seed: int,
+    what: str = "",
+    keeps_solutions: bool = False,
 ) -> FoldResult:
     """Fit the path of a fold and score it; ``what`` is printed with the time it took."""
     started = time.perf_counter()
@@ -174,7 +184,8 @@ def run_fold(
     scores = task.score(solutions, alphas, weights)
     if what:
         print(f"{what}: {len(alphas)} alphas, {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
-    return FoldResult(scores, list(map(attrgetter("support"), solutions)), n_short)
+    kept = solutions if keeps_solutions else []
+    return FoldResult(scores, list(map(attrgetter("support"), solutions)), n_short, kept)
 
 
 # From the scores of folds to one alpha ------------------------------------------------------------------
@@ -188,15 +199,23 @@ def mean_scores(scores: FloatArray, fold_weights: FloatArray) -> FloatArray:
 
 
 @np.errstate(all="ignore")
-def standard_errors(scores: FloatArray) -> FloatArray:
-    """Standard deviation over folds (ddof 1) divided by the root of their number; NaN for a single fold."""
+def standard_errors(scores: FloatArray, repeats: int = 1) -> FloatArray:
+    """Standard deviation over folds (ddof 1) divided by the root of their number; NaN for a single fold.
+
+    Of repeated folds it is the number of one repetition that counts: repetitions share their samples.
+    """
     n_alphas, n_folds = scores.shape
     if n_folds < 2:
         return np.full(n_alphas, np.nan)
     size = np.abs(scores).max(axis=1, keepdims=True)
     size[(size == 0.0) | ~np.isfinite(size)] = 1.0
     deviations = size[:, 0] * np.std(scores / size, axis=1, ddof=1)  # squares of large scores would overflow
-    return deviations / np.sqrt(n_folds)
+    return deviations / np.sqrt(n_folds / repeats)
+
+
+def repeats_of(cv: Any) -> int:
+    """How often a splitter makes all of its folds."""
+    return int(getattr(cv, "n_repeats", 1))
 
 
 @np.errstate(all="ignore")
@@ -218,9 +237,9 @@ def choose(selection: str, means: FloatArray, errors: FloatArray) -> int:
     return int(np.flatnonzero(means >= means[best] - errors[best])[0])
 
 
-def score_report(selection: str, scores: FloatArray, means: FloatArray) -> dict[str, Any]:
+def score_report(selection: str, scores: FloatArray, means: FloatArray, repeats: int = 1) -> dict[str, Any]:
     """Scores of folds, of shape (n_alphas, n_folds), their means and errors, and the alpha that they choose."""
-    errors = standard_errors(scores)
+    errors = standard_errors(scores, repeats)
     best = choose(selection, means, errors)
     return {
         "best_index": best,
@@ -327,11 +346,17 @@ def candidate_names(estimator: Any) -> list[str]:
 
 
 class Choice(NamedTuple):
-    """What was found for one weight sequence and ridge: the path on all data, and what the choice is made from."""
+    """What was found for one weight sequence and ridge: the path on all data, and what the choice is made from.
+
+    ``held_out``, where it is to be kept: each fold, and what its fit at the chosen alpha predicts for the samples that
+    it tests. ``criteria``, where one of them decides: all information criteria along the path, by name.
+    """
 
     model: Model
     path: PathResult
     report: dict[str, Any]  # fitted attributes, without the underscore
+    held_out: tuple[tuple[Fold, FloatArray], ...] = ()
+    criteria: dict[str, FloatArray] = {}  # noqa: RUF012  # which nobody changes
 
 
 def merit(report: dict[str, Any]) -> float:
@@ -403,7 +428,12 @@ class Search:
         """Fit the path of each weight sequence and ridge on all data, and choose an alpha for each."""
         models = self.models
         if self.estimator.selection in CRITERIA:
-            return [Choice(*item, self.criterion_report(*item)) for item in zip(models, self.paths(), strict=True)]
+            choices = []
+            for model, path in zip(models, self.paths(), strict=True):
+                criteria = self.criteria(model, path)
+                report = self.criterion_report(model, path, criteria)
+                choices.append(Choice(model, path, report, criteria=criteria))
+            return choices
         tasks, total = self._fold_tasks()
         if total is not None:
             models = [with_statistics(model, total, self.fitting.standardize) for model in models]
@@ -417,7 +447,8 @@ class Search:
             for f, task in enumerate(tasks):
                 what = self._what(i, f"fold {f + 1}/{len(tasks)}") if self.estimator.verbose else ""
                 seed = int(settings.rng.integers(_MOST_SEEDS))
-                work.append(delayed(run_fold)(task, fitting, model.weights, alphas, seed, what))
+                kept = self.estimator._keeps_details
+                work.append(delayed(run_fold)(task, fitting, model.weights, alphas, seed, what, kept))
         in_kernel = may_ask_kernel(settings) and compiled_data(models[0].problem) is not None
         prefer = "threads" if in_kernel and self.score is None else None  # scorers of scikit-learn's are Python
         try:
@@ -435,17 +466,31 @@ class Search:
                 stacklevel=3,
             )
         choices, fold_weights = [], np.array(list(map(attrgetter("weight"), tasks)))
+        held_out: tuple[tuple[Fold, FloatArray], ...] = ()
         for i, (model, path) in enumerate(zip(models, paths, strict=True)):
             of_model = results[i * len(tasks) : (i + 1) * len(tasks)]
             scores = np.stack(list(map(attrgetter("scores"), of_model)), axis=1)
             report: dict[str, Any] = {"weights": model.weights, "alphas": self.grids[i][: len(path.points)]}
             report |= {"ridge": self.ridges[i]} if tunes_ridge(self.estimator) else {}
-            report |= score_report(self.estimator.selection, scores, mean_scores(scores, fold_weights))
+            means = mean_scores(scores, fold_weights)
+            report |= score_report(self.estimator.selection, scores, means, repeats_of(self.estimator.cv))
             frequency = np.zeros(model.problem.n_rows, dtype=np.intp)
             for result in of_model:
                 frequency[result.supports[report["best_index"]]] += 1
-            choices.append(Choice(model, path, report | {"selection_frequency": frequency}))
+            if self.estimator._keeps_details:
+                chosen = [result.solutions[report["best_index"]] for result in of_model]
+                held_out = self._held_out(tasks, chosen)
+            choices.append(Choice(model, path, report | {"selection_frequency": frequency}, held_out))
         return choices
+
+    def _held_out(self, tasks: list[FoldTask], solutions: list[Solution]) -> tuple[tuple[Fold, FloatArray], ...]:
+        """Each fold with the predictors of its solution for the samples that it tests, without the offset."""
+        design, found = as_design(self.data.X), []
+        for task, solution in zip(tasks, solutions, strict=True):
+            assert task.fold is not None
+            Z = design.rows(task.fold.test).matmul(solution.coef(design.n_features), solution.intercept)
+            found.append((task.fold, np.asarray(Z)))
+        return tuple(found)
 
     def folds(self) -> list[Fold]:
         """The folds of the samples."""
@@ -465,8 +510,16 @@ class Search:
             work.append(delayed(fit_path)(model, grid, own, what=what, **shared))
         return list(Parallel(n_jobs=estimator.n_jobs if len(self.models) > 1 else 1)(work))
 
-    def criterion_report(self, model: Model, path: PathResult) -> dict[str, Any]:
-        """The alpha of the smallest criterion; a relaxed fit is judged as it is, free on its support."""
+    def criterion_report(
+        self, model: Model, path: PathResult, criteria: dict[str, FloatArray] | None = None
+    ) -> dict[str, Any]:
+        """The alpha of the smallest criterion, from all of them where they are known."""
+        values = (criteria or self.criteria(model, path))[self.estimator.selection]
+        best = int(np.argmin(values))
+        return {"weights": model.weights, "alphas": path.alphas, "best_index": best, "criterion_path": values}
+
+    def criteria(self, model: Model, path: PathResult) -> dict[str, FloatArray]:
+        """All criteria of the fits of a path, by name; a relaxed fit is judged as it is, free on its support."""
         problem = model.problem
         small = model.small or problem
         sizes = (float(self.weight.sum()), self.data.n_targets, len(model.weights))
@@ -488,9 +541,7 @@ class Search:
                 B = problem.from_input(point.coef(self.data.n_features), point.intercept)
                 loss, freedom = point.loss, degrees_of_freedom(small, B)
             fits.append((loss, freedom, model.n_units(point.support)))
-        values = criterion_path(self.estimator.selection, likelihood, fits)
-        best = int(np.argmin(values))
-        return {"weights": model.weights, "alphas": path.alphas, "best_index": best, "criterion_path": values}
+        return {name: criterion_path(name, likelihood, fits) for name in CRITERIA}
 
     def _fold_tasks(self) -> tuple[list[FoldTask], SufficientStatistics | None]:
         """What each fold trains on and what scores it, and the statistics of all samples if they serve."""
@@ -508,9 +559,9 @@ class Search:
         else:
             for left, part in zip(statistics.trainings or [], statistics.parts, strict=True):
                 tasks.append(FoldTask(TrainingSet(left), StatisticsScore(part), part.total_weight))
-        if self.score is not None:
-            for i, fold in enumerate(folds):
-                tasks[i] = tasks[i]._replace(score=partial(self.score, fold.test))
+        for i, fold in enumerate(folds):
+            score = tasks[i].score if self.score is None else partial(self.score, fold.test)
+            tasks[i] = tasks[i]._replace(score=score, fold=fold)
         total = None if statistics is None else statistics.total
         return tasks, total
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -368,6 +369,9 @@ def load_features(
     needed: Collection[str] | None = None,
     needs_ids: bool = False,
     categories: Mapping[str, list[str]] = MappingProxyType({}),
+    targets: Sequence[str] = (),
+    task: str = REGRESSION,
+    has_times: bool = False,
 ) -> Features:
     """Read the columns that a model needs, by name.
 
@@ -386,12 +390,19 @@ def load_features(
         Whether to refuse a file without the column of ids.
     categories : mapping of str to list of str
         Levels of those features that are categories.
+    targets : sequence of str
+        Columns with targets, which need not be there.
+    task : {"regression", "classification"}
+    has_times : bool, default=False
+        Whether targets are pairs of events and times.
     """
     left = reading.roles.id_columns[0]
     sheet = _read(path, reading)
     positions = sheet.names.positions_of(names)
     is_there = positions >= 0
-    missing = () if sheet.zeros_left_out else tuple(names[k] for k in np.flatnonzero(~is_there).tolist())
+    missing = tuple(names[k] for k in np.flatnonzero(~is_there).tolist())
+    if sheet.zeros_left_out:  # columns of zeros at the end, which have numbers for names
+        missing = tuple(name for name in missing if not name.isdecimal())
     if missing:
         _check_missing(sheet, missing, names, needed)
     column = None
@@ -414,7 +425,48 @@ def load_features(
     for option, name in reading.roles.added.items():
         if name is not None:
             added.append(_ADDED[option](sheet, sheet.find_column(option, name)))
-    return Features(X, sheet.ids(column), extra, id_name, missing, _sum(added))
+    features = Features(X, sheet.ids(column), extra, id_name, missing, _sum(added))
+    return features if not targets else _with_known(features, sheet, reading.roles, targets, task, has_times)
+
+
+def _with_known(
+    features: Features, sheet: Sheet, roles: Roles, targets: Sequence[str], task: str, has_times: bool
+) -> Features:
+    """The same with the samples whose targets are in the file; nothing that is wrong with these stops predictions."""
+    there = [name for name in targets if name in sheet.names]
+    if len(there) < len(targets):
+        lacks = f"the file lacks {listed([name for name in targets if name not in there])}"
+        return replace(features, notes=(f"Targets are not scored: {lacks}.",)) if there else features
+    try:
+        table, rows = _known(features, sheet, roles, targets, task, has_times)
+    except ValueError as error:
+        return replace(features, notes=(f"Targets are not scored: {error}",))
+    return features if len(rows) == 0 else replace(features, known=table, known_rows=rows)
+
+
+def _known(
+    features: Features, sheet: Sheet, roles: Roles, targets: Sequence[str], task: str, has_times: bool
+) -> tuple[Table, IndexArray]:
+    """Samples with targets, and which they are."""
+    columns = [sheet.names.index(name) for name in targets]
+    if task == CLASSIFICATION:
+        cells = sheet.labels(columns[0])
+        rows = np.array([i for i, cell in enumerate(cells) if cell is not None], dtype=np.intp)
+        y: Any = np.array([cells[i] for i in rows.tolist()])
+    else:
+        y = sheet.numbers(columns, TARGETS, is_small=True)
+        rows = np.flatnonzero((~np.isnan(y)).all(axis=1) if has_times else (~np.isnan(y)).any(axis=1))
+        y = y[rows]
+        if len(rows) and (empty := np.isnan(y).all(axis=0)).any():
+            raise TableError(f"{listed([targets[k] for k in np.flatnonzero(empty)])} is empty in {sheet.source}.")
+    others: dict[str, Any] = {}
+    for name, read in (("sample_weight", Sheet.weights), ("strata", Sheet.strata)):
+        column = getattr(roles, name)
+        if column is not None and column in sheet.names:
+            others[name] = read(sheet, sheet.names.index(column))[rows]
+    offset = None if features.offset is None else features.offset[rows]
+    table = Table(sheet.source, y, (), y, tuple(targets), task, offset=offset, **others)
+    return (table.with_times() if has_times and len(rows) else table), rows
 
 
 def _new_frame(sheet: Sheet, positions: Mapping[str, int], categories: Mapping[str, list[str]]) -> Any:

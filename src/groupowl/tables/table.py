@@ -341,6 +341,12 @@ class Features:
         Features that are not needed and not in the file; zeros stand in for them.
     offset : ndarray or None
         What is added to the predictor of each sample.
+    known : Table or None
+        The samples whose targets are in the file, with these.
+    known_rows : ndarray of int or None
+        Which samples these are.
+    notes : tuple of str
+        Why targets that are in the file cannot be used.
     """
 
     X: Any
@@ -349,6 +355,9 @@ class Features:
     id_name: str | None = None
     absent: Sequence[str] = ()
     offset: FloatArray | None = None
+    known: Table | None = None
+    known_rows: IndexArray | None = None
+    notes: tuple[str, ...] = ()
 
 
 # Names of columns ---------------------------------------------------------------------------------------
