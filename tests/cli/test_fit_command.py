@@ -594,7 +594,8 @@ def test_targets_of_a_matrix_without_names(run, data, tmp_path, monkeypatch, is_
     joint = described(run("cv", tmp_path / "XY.npy", "-t", "-2,-1", "--json"))
     assert (apart["n_features"], apart["targets"], joint["targets"]) == (12, ["y1", "y2"], ["x13", "x14"])
     assert apart["objective"] == pytest.approx(joint["objective"], rel=1e-9)
-    assert {"y1", "y2"} <= set(run("predict", tmp_path / "m", tmp_path / "X.npy").out.splitlines()[0].split(","))
+    header = run("predict", tmp_path / "m", tmp_path / "X.npy").out.splitlines()[0]
+    assert {"predicted_y1", "predicted_y2"} <= set(header.split(","))
     assert run("verify", tmp_path / "m", tmp_path / "X.npy").code == 0
 
 

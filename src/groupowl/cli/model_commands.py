@@ -473,7 +473,6 @@ def predict(options: commands.PredictOptions) -> None:
     if features.absent:
         found = f"{counted(len(features.absent), 'feature')} that the model has not selected"
         notes.append(f"The file lacks {found}, which changes no prediction: {listed(features.absent, shown=10)}.")
-    notes += [*features.notes, *scores.notes]
     if not (options.quiet or options.json):
         for note in notes:
             tell(note)
@@ -483,7 +482,7 @@ def predict(options: commands.PredictOptions) -> None:
     with printing("nothing was written" if out is None else f"{out} was written"):
         if options.json:
             described = {"command": "predict", "model": options.model, "file": options.file, "n_samples": n_samples}
-            described |= {"alpha": estimator.alpha_, "notes": [*verdicts(scores.scores), *notes]}
+            described |= {"alpha": estimator.alpha_, "notes": [*verdicts(scores.scores), *notes, *scores.notes]}
             described |= {"ignored_columns": features.extra, "absent_features": features.absent}
             described |= {"columns": list(columns)} | ({"predictions": columns} if out is None else {})
             described |= {"scores": {name: score.described() for name, score in scores.scores.items()}}
@@ -494,8 +493,9 @@ def predict(options: commands.PredictOptions) -> None:
         elif not options.quiet:
             say(f"{counted(n_samples, 'sample')} predicted.")
             print_paths([out])
-        if not (options.quiet or options.json):
-            print_evaluation(scores, on_stderr=out is None)  # where predictions are on stdout
+            print_evaluation(scores)
+    if out is None and not (options.quiet or options.json):  # where predictions are on stdout
+        print_evaluation(scores, on_stderr=True)
 
 
 def _features_of(run: SavedRun, estimator: Any, options: commands.PredictOptions) -> Features:
@@ -538,7 +538,7 @@ def _scores_of_new(
 ) -> Evaluation:
     """Scores of the samples whose targets are in the file."""
     if features.known is None or features.known_rows is None:
-        return Evaluation({})
+        return Evaluation({}, notes=features.notes)
     rows = features.known_rows
     if len(rows) < features.X.shape[0]:
         part = X.rows(rows) if isinstance(X, Design) else take_rows(X, rows)

@@ -355,12 +355,15 @@ def choice_note(estimator: Any, criteria: Mapping[str, FloatArray], out: Path | 
             )
             typed.append(f"{path.alphas[best]:.6g}")
     found = f"{estimator.selection} chooses alpha {estimator.alpha_:.6g}, which selects NO FEATURE"
-    if not others:
-        best = int(np.flatnonzero(path.n_selected)[0]) if path.n_selected.any() else len(path) - 1
-        others = ["so do all criteria: to none of them is any feature worth its price"]
-        typed = [f"{path.alphas[best]:.6g}"]
-    kept = f"groupowl predict {'MODEL' if out is None else shlex.quote(str(out))} FILE --alpha {typed[0]}"
-    return [
-        f"{found}; {', '.join(others)}. All {len(path)} points of the path are kept: {kept} predicts with another, "
-        "--selection saves what another criterion chooses, and the command cv chooses by samples that were held out."
-    ]
+    kept = f"All {len(path)} points of the path are kept"
+    which = "MODEL" if out is None else shlex.quote(str(out))
+    cv = "the command cv chooses by samples that were held out"
+    if not path.n_selected.any():
+        return [f"{found}, and no other point of the path does. A smaller --eps, or other --alphas, go further; {cv}."]
+    if not typed:
+        i = int(np.argmax(path.n_selected > 0))
+        some = f"the largest alpha that selects some is {path.alphas[i]:.6g}"
+        typed_one = f"groupowl predict {which} FILE --alpha {path.alphas[i]:.6g} predicts with it"
+        return [f"{found}, as the other criteria do. {kept}; {some}: {typed_one}, and {cv}."]
+    use = f"groupowl predict {which} FILE --alpha {typed[0]} predicts with another"
+    return [f"{found}; {', '.join(others)}. {kept}: {use}, --selection saves what another criterion chooses, and {cv}."]

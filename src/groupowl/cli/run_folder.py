@@ -284,8 +284,8 @@ def _read_run(folder: Path) -> SavedRun:
     except (OSError, ValueError) as error:
         raise Failure(str(error)) from error
     kind = type(estimator).__name__
-    if not hasattr(estimator, "predict"):
-        raise Failure(f"{folder} holds a {kind}, which cannot predict. Save an estimator.")
+    if not hasattr(estimator, "get_params"):
+        raise Failure(f"{folder} holds a {kind}, and no model. Save an estimator; in Python, a path predicts itself.")
     if not hasattr(estimator, "coef_"):
         raise Failure(f"{folder} holds a {kind} that is not fitted. Fit it, and save it again.")
     if not is_run:

@@ -200,12 +200,14 @@ def print_outcome(outcome: Outcome, written: list[Path], talk: TalkOptions) -> N
     print_paths(written)
 
 
-def print_evaluation(evaluation: Evaluation, *, on_stderr: bool) -> None:
+def print_evaluation(evaluation: Evaluation, *, on_stderr: bool = False) -> None:
     """Scores of new samples, and what must be said of them."""
     console = PlainConsole(stderr=on_stderr)
     print_scores(console, evaluation.scores, evaluation.confusion)
     for note in verdicts(evaluation.scores):
         console.print(Text(f"WARNING: {note}", style="bold red"))
+    for note in evaluation.notes:
+        console.print(Text(f"Note: {note}"))
 
 
 def print_scores(console: Console, scores: Mapping[str, Score], confusion: Sequence[Confusion]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -30,8 +30,8 @@ class Score(NamedTuple):
         Standard error of the score of the model: over folds, or over samples where there are no folds.
     difference_error : float
         Standard error of the difference between both, which see the same samples.
-    lower_is_better : bool
-        Whether the score is an error.
+    lower_is_better : bool or None
+        Whether the score is an error; None where that is not known.
     targets : mapping of str to Score
         The same for each target, where there are several.
     """
@@ -40,12 +40,14 @@ class Score(NamedTuple):
     null: float
     std_error: float = np.nan
     difference_error: float = np.nan
-    lower_is_better: bool = False
+    lower_is_better: bool | None = False
     targets: Mapping[str, Score] = MappingProxyType({})
 
     @property
     def gain(self) -> float:
-        """How much better the model is than the null model; negative where it is worse."""
+        """How much better the model is than the null model; negative where it is worse, NaN where nobody knows."""
+        if self.lower_is_better is None:
+            return np.nan
         return self.null - self.model if self.lower_is_better else self.model - self.null
 
     @property
@@ -74,42 +76,35 @@ class Score(NamedTuple):
 
 def as_score(value: Any) -> Score:
     """A score from itself, or from the pair of model and null model."""
-    return value if isinstance(value, Score) else Score(*map(float, value))
+    return value if isinstance(value, Score) else Score(*map(float, value), lower_is_better=None)
 
 
 def verdicts(scores: Mapping[str, Any]) -> list[str]:
-    """What must be said of a model that is no better than the null model, by the first of its scores."""
-    return [] if not scores else list(_verdicts(*next(iter(scores.items()))))
+    """What must be said of a model that is no better than the null model, by the first of its scores.
 
-
-def _verdicts(name: str, value: Any) -> Iterator[str]:
-    score = as_score(value)
+    Single targets are judged by the first score that each of them has.
+    """
+    if not scores:
+        return []
+    name, score = next((name, as_score(value)) for name, value in scores.items())
     found = f"{name}: {score.model:.4g} against {score.null:.4g}"
     if score.is_no_better:
-        yield (
-            "The model does NO BETTER than the null model, which looks at no feature: its features explain nothing "
-            f"here. {found}."
-        )
-    elif score.may_be_chance:
-        yield (
+        return [f"The model does NO BETTER than the null model, which looks at no feature. {found}."]
+    said = []
+    if score.may_be_chance:
+        said.append(
             "The model is better than the null model by LESS THAN ONE STANDARD ERROR, which may be chance. "
             f"{found}, standard error of the difference {score.difference_error:.2g}."
         )
-    if score.is_no_better:  # so that single targets need no mention
-        return
-    for has_it, what in ((_is_no_better, "no better"), (_may_be_chance, "less than one standard error better")):
-        names = [target for target, own in score.targets.items() if has_it(own)]
+    targets: Mapping[str, Score] = next((as_score(v).targets for v in scores.values() if as_score(v).targets), {})
+    worse = [target for target, own in targets.items() if own.is_no_better]
+    unclear = [target for target, own in targets.items() if own.may_be_chance]
+    for names, what in ((worse, "no better"), (unclear, "less than one standard error better")):
         if names:
-            which = f"{counted(len(names), 'target')} of {len(score.targets)}"
-            yield f"For {which} the model is {what} than the null model: {listed(names, shown=_NAMED, quoted=False)}."
-
-
-def _is_no_better(score: Score) -> bool:
-    return score.is_no_better
-
-
-def _may_be_chance(score: Score) -> bool:
-    return score.may_be_chance
+            which = f"{counted(len(names), 'target')} of {len(targets)}"
+            shown = listed(names, shown=_NAMED, quoted=False)
+            said.append(f"For {which} the model is {what} than the null model: {shown}.")
+    return said
 
 
 # Samples that are scored together -----------------------------------------------------------------------
