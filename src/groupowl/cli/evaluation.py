@@ -146,7 +146,8 @@ def evaluate(estimator: Any, X: Any, train: Table, test: Table | None, scoring: 
         folded = scored(loss, predicted, _scores_of_choice(estimator, folds, train, predicted))
     if test is None and folds:
         return replace(folded, notes=(OPTIMISTIC,))
-    where, notes, held = "data of the fit, not held out", (NOT_HELD_OUT,), train
+    notes: tuple[str, ...] = (NOT_HELD_OUT,)
+    where, held = "data of the fit, not held out", train
     if test is not None:
         where, notes, held = f"held out, {test.n_samples} samples", (), test
         X = named_design(test.X, test.feature_names)
@@ -316,11 +317,11 @@ def _class_scores(predicted: Predicted) -> tuple[dict[str, Score], tuple[Confusi
     place = np.searchsorted(labels, predicted.table.y)
     both = (predicted.model, predicted.null)
     truth = [logs[np.arange(len(logs)), place, None] for logs in both]
-    losses = [-np.clip(logs, np.log(EPS), np.log1p(-EPS)) for logs in truth]  # as scikit-learn clips them
-    hits = [(logs.argmax(axis=1) == place)[:, None].astype(float) for logs in both]
+    loss, null_loss = (-np.clip(logs, np.log(EPS), np.log1p(-EPS)) for logs in truth)  # as scikit-learn clips them
+    hits, null_hits = ((logs.argmax(axis=1) == place)[:, None].astype(float) for logs in both)
     scores = {
-        "log-loss": mean_score(*losses, w[:, None], parts),
-        "accuracy": mean_score(*hits, w[:, None], parts, lower_is_better=False),
+        "log-loss": mean_score(loss, null_loss, w[:, None], parts),
+        "accuracy": mean_score(hits, null_hits, w[:, None], parts, lower_is_better=False),
     }
     if len(labels) == 2:
         odds = np.clip(predicted.model[:, 1] - predicted.model[:, 0], -_LARGEST, _LARGEST)

@@ -543,7 +543,7 @@ def _scores_of_new(
     if len(rows) < features.X.shape[0]:
         part = X.rows(rows) if isinstance(X, Design) else take_rows(X, rows)
         X = named_design(part, run.features) if isinstance(X, Design) else part
-    notes = ()
+    notes: tuple[str, ...] = ()
     if run.file and os.path.realpath(run.file) == os.path.realpath(options.file):
         notes = ("This is the file of the fit: the scores say little about new data.",)
     try:

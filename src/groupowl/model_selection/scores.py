@@ -76,7 +76,10 @@ class Score(NamedTuple):
 
 def as_score(value: Any) -> Score:
     """A score from itself, or from the pair of model and null model."""
-    return value if isinstance(value, Score) else Score(*map(float, value), lower_is_better=None)
+    if isinstance(value, Score):
+        return value
+    model, null = map(float, value)
+    return Score(model, null, lower_is_better=None)
 
 
 def verdicts(scores: Mapping[str, Any]) -> list[str]:
@@ -186,8 +189,9 @@ def mean_score(
     targets = {}
     if len(names) > 1:
         for k, name in enumerate(names):
-            column = (part[:, k : k + 1] for part in (model, null, w))
-            targets[str(name)] = mean_score(*column, parts, lower_is_better=lower_is_better)
+            own = slice(k, k + 1)
+            columns = model[:, own], null[:, own], w[:, own]
+            targets[str(name)] = mean_score(*columns, parts, lower_is_better=lower_is_better)
     return Score(value, other, error, difference, lower_is_better, targets)
 
 

@@ -431,8 +431,8 @@ class Search:
             choices = []
             for model, path in zip(models, self.paths(), strict=True):
                 criteria = self.criteria(model, path)
-                report = self.criterion_report(model, path, criteria)
-                choices.append(Choice(model, path, report, criteria=criteria))
+                by_criterion = self.criterion_report(model, path, criteria)
+                choices.append(Choice(model, path, by_criterion, criteria=criteria))
             return choices
         tasks, total = self._fold_tasks()
         if total is not None:
@@ -560,8 +560,9 @@ class Search:
             for left, part in zip(statistics.trainings or [], statistics.parts, strict=True):
                 tasks.append(FoldTask(TrainingSet(left), StatisticsScore(part), part.total_weight))
         for i, fold in enumerate(folds):
-            score = tasks[i].score if self.score is None else partial(self.score, fold.test)
-            tasks[i] = tasks[i]._replace(score=score, fold=fold)
+            tasks[i] = tasks[i]._replace(fold=fold)
+            if self.score is not None:
+                tasks[i] = tasks[i]._replace(score=partial(self.score, fold.test))
         total = None if statistics is None else statistics.total
         return tasks, total
 
