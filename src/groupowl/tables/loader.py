@@ -458,7 +458,9 @@ def _known(
         rows = np.flatnonzero((~np.isnan(y)).all(axis=1) if has_times else (~np.isnan(y)).any(axis=1))
         y = y[rows]
         if len(rows) and (empty := np.isnan(y).all(axis=0)).any():
-            raise TableError(f"{listed([targets[k] for k in np.flatnonzero(empty).tolist()])} is empty in {sheet.source}.")
+            raise TableError(
+                f"{listed([targets[k] for k in np.flatnonzero(empty).tolist()])} is empty in {sheet.source}."
+            )
     others: dict[str, Any] = {}
     for name, read in (("sample_weight", Sheet.weights), ("strata", Sheet.strata)):
         column = getattr(roles, name)
