@@ -9,6 +9,7 @@ from groupowl.losses import resolve_loss
 from groupowl.model_selection.scores import (
     Parts,
     Score,
+    _shares_below,
     area_under_curve,
     as_score,
     mean_score,
@@ -74,6 +75,8 @@ def test_area_under_the_curve(rng, weighted):
     z = np.round(y + rng.standard_normal(60), 1)  # with ties
     area, error = area_under_curve(y, z, w)
     assert area == pytest.approx(roc_auc_score(y, z, sample_weight=w), rel=1e-12)
+    placements = _shares_below(z[y], z[~y], w[~y])
+    assert np.average(placements, weights=w[y]) == pytest.approx(area, rel=1e-12)
     draws = []
     for _ in range(400):
         rows = rng.integers(0, 60, 60)
